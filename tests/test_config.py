@@ -241,6 +241,18 @@ B = '[backends.b]\nkind = "openai"\nmodel = "m"\n'
             "line 4, column 1: [backends.b] auth: takes the name of an environment variable",
         ),
         (B + f'api_key = "{CANARY}"\n', "line 4, column 1: [backends.b] has no key 'api_key'; keys: kind"),
+        (
+            '[prices."m"]\ninput = -1\noutput = 1\n',
+            "line 2, column 1: [prices.m] input: takes a finite number from 0",
+        ),
+        ('[prices."m"]\ninput = 1\n', "[prices.m] lacks the key 'output'"),
+        ("[tenants.t]\nbudget = { seconds = 5 }\n", "[tenants.t.budget] has no key 'seconds'"),
+        ("[tenants.t]\nbudget = { tokens = 0 }\n", "[tenants.t.budget] tokens: takes a whole number from 1"),
+        (
+            '[tenants.t]\nbudget = { per = "day" }\n',
+            "[tenants.t] budget: takes rounds, tokens, money, or some",
+        ),
+        ("[compaction]\nkeep_turn = 1\n", "[compaction] has no key 'keep_turn'; did you mean 'keep_turns'?"),
         ('[backends.b]\nkind = "opnai"\nmodel = "m"\n', "[backends.b] kind: did you mean 'openai'?"),
         (f'[backends.b]\nkind = "{CANARY}"\nmodel = "m"\n', "[backends.b] kind: must be one of openai,"),
         (f'[backends.b]\napi_key = "{CANARY}"\n', "[backends.b] lacks the key 'kind'"),

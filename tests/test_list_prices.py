@@ -165,7 +165,9 @@ async def test_the_configuration_lets_listed_windows_trigger_compaction(
 
 
 def test_windows_takes_two_words() -> None:
-    with pytest.raises(ConfigError, match="compaction: windows is 'all'; it takes 'configured' or 'listed'"):
+    with pytest.raises(
+        ConfigError, match="compaction= has windows='all'; it takes one of configured, listed"
+    ):
         Runtime(environ={}, compaction=Compaction(windows="all"))  # type: ignore[arg-type]  # a mistake
 
 

@@ -406,7 +406,7 @@ async def test_a_file_and_a_program_say_the_same_and_the_program_comes_first(tmp
     given = {"tenants.t": Budget(tokens=5), "tenants.a.b": Budget(tokens=7)}
     assert shared_budgets(given, settings.budgets, settings.pools) == filed | given
     file.write_text('[tenants.t]\nbudget = { per = "day" }\n')
-    with pytest.raises(ConfigError, match="takes rounds, tokens or money"):
+    with pytest.raises(ConfigError, match="takes rounds, tokens, money, or some of them"):
         load(file, {})
 
 
@@ -418,7 +418,7 @@ async def test_a_file_and_a_program_say_the_same_and_the_program_comes_first(tmp
         ("tenants.t", Budget(), "has no limit"),
         ("tenants.t", Budget(tokens=0), "tokens=0"),
         ("tenants.t", Budget(money=float("inf")), "money=inf"),
-        ("tenants.t", Budget(tokens=1, per="week"), "per 'week'"),  # type: ignore[arg-type]  # as is tested
+        ("tenants.t", Budget(tokens=1, per="week"), "per='week'; it takes one of minute, hour, day, or None"),  # type: ignore[arg-type]  # as is tested
         ("tenants.t", Budget(rounds=1, seconds=5), "has seconds; only the budget of a session"),
         ("tenants.t", 5, "takes a Budget, not int"),
     ],

@@ -13,8 +13,8 @@ from typing import Any
 from actors.adapters.importing import declared
 from actors.config import BackendSettings, Config, FileSettings
 from actors.config.providers import kind_of
-from actors.config.settings import ModelPrice
 from actors.core.dialects.profiles import dialect
+from actors.core.settings.spending import Price
 from actors.errors import UnknownTarget
 from actors.strict.server import LoopbackServer
 from actors.testing import AnthropicServer, Call, OpenAIServer, Say, Think, Turn, serve
@@ -47,7 +47,7 @@ async def stand_ins(target: str | None) -> AsyncIterator[tuple[Config, str]]:
     servers = {"gpt": OpenAIServer(says), "claude": AnthropicServer(says)}
     async with serve(*servers.values()):
         backends = {name: _backend(name, server) for name, server in servers.items()}
-        prices = {model: ModelPrice(input=0.0, output=0.0) for model in MODELS.values()}
+        prices = {model: Price(input=0.0, output=0.0) for model in MODELS.values()}
         yield Config(FileSettings(backends=backends, prices=prices), {}, "--offline"), name
 
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 from pydantic import ValidationError
 
 from actors.config import Config
-from actors.config.settings import NAME, McpSettings
+from actors.config.fields import NAME
+from actors.config.settings import McpSettings
 from actors.errors import ConfigError
 from actors.tools import Approval
 

@@ -49,22 +49,18 @@ from actors.config.backend import (
 from actors.config.complaints import at, clip, explained, hint, syntax
 from actors.config.contradictions import contradictions
 from actors.config.dialects import derived
-from actors.config.environment import guarded
+from actors.config.environment import Noting, guarded
+from actors.config.fields import HeaderVariable, base_url, header_value, label
 from actors.config.models import matching_overrides
-from actors.config.noting import Noting
 from actors.config.providers import PROVIDERS, Kind, Provider, aws_region
 from actors.config.settings import (
     Auth,
     BackendLimits,
     BackendSettings,
     FileSettings,
-    HeaderVariable,
     PoolSettings,
     ReasoningSettings,
     RuntimeLimits,
-    base_url,
-    header_value,
-    label,
 )
 from actors.core.dialects.dialect import Dialect
 from actors.core.dialects.narrow import for_model

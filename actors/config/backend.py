@@ -6,8 +6,9 @@ from typing import Annotated, TypeAlias
 from msgspec.structs import asdict
 from pydantic import ConfigDict, PlainSerializer, SecretStr
 
+from actors.config.fields import Frozen
 from actors.config.providers import Kind
-from actors.config.settings import BackendLimits, Frozen, ReasoningSettings, Thinking
+from actors.config.settings import BackendLimits, ReasoningSettings, Thinking
 from actors.core.dialects.caching import Cache
 from actors.core.policy.routing import Policy
 from actors.core.settings.values import RequestSettings

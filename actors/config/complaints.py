@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, get_args, get_origin
 
 from pydantic import ValidationError
 
-from actors.config.settings import NAME, FileSettings, Frozen
+from actors.config.fields import NAME, Frozen
+from actors.config.settings import FileSettings
 from actors.core.settings.table import SETTINGS
 from actors.errors import nearest
 

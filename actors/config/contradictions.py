@@ -4,9 +4,10 @@ from collections.abc import Iterable
 
 from actors.config.complaints import header, hint, named
 from actors.config.dialects import derived, no_dialect
+from actors.config.fields import NAME
 from actors.config.models import check_models_table
 from actors.config.providers import PROVIDERS
-from actors.config.settings import NAME, FileSettings
+from actors.config.settings import FileSettings
 from actors.core.dialects.dialect import ChatDialect
 from actors.core.dialects.profiles import ALIASES, PROFILES, dialect
 

@@ -1,12 +1,32 @@
-"""The environment that a program gives: any mapping, perhaps a vault that is down at times."""
+"""Look up environment variables: in a mapping that the program gives, and with a record of the names.
+
+The mapping may be a vault that is down at times: whatever it raises becomes a `ConfigError`.
+"""
 
 from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Never
 
-from actors.config.noting import Noting
 from actors.errors import ConfigError
 from actors.kernel.host_code import call_host
+
+
+class Noting(Mapping[str, str]):
+    """Passes on what another environment says. `seen`: each variable that was asked for, and None if it was not set."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+        self.seen: dict[str, str | None] = {}
+
+    def __getitem__(self, name: str) -> str:
+        self.seen[name] = self._environ.get(name)
+        return self._environ[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._environ)
+
+    def __len__(self) -> int:
+        return len(self._environ)
 
 
 class Environment(Mapping[str, str]):

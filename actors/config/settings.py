@@ -3,117 +3,54 @@
 No message repeats a value.
 """
 
-import re
 from collections.abc import Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias
-from urllib.parse import urlsplit
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     SecretStr,
-    create_model,
     model_validator,
 )
 
-from actors.config.providers import PROVIDERS, Kind
+from actors.config.fields import (
+    BaseUrl,
+    Count,
+    Database,
+    Endpoint,
+    Frozen,
+    HeaderVariable,
+    Label,
+    Seconds,
+    Variable,
+    checked_headers,
+    duration_text,
+    kind_name,
+    model,
+    table,
+    variable_name,
+)
+from actors.config.providers import Kind
 from actors.core.dialects.caching import Cache
-from actors.core.history.compaction import Windows
+from actors.core.history.compaction import COMPACTION_RANGES, Compaction
 from actors.core.policy.routing import Policy
 from actors.core.schemas.repair import RepairMode
-from actors.core.settings.durations import duration
-from actors.core.settings.spending import Budget, Period
-from actors.core.settings.table import SETTINGS, names, out_of_range, stored
+from actors.core.settings.ranges import Range
+from actors.core.settings.spending import (
+    BUDGET_RANGES,
+    PRICE_RANGES,
+    SHARED_LIMITS,
+    Budget,
+    Price,
+    has_shared_limit,
+)
+from actors.core.settings.table import SETTINGS, names, out_of_range
 from actors.core.settings.values import RequestSettings
 from actors.core.turn.guards import Repeats
-from actors.errors import nearest
 
 Thinking: TypeAlias = Literal["native", "drop", "text"]
 Verdict: TypeAlias = Literal["allow", "ask", "deny"]
-
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
-_VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{0,127}")
-
-
-def _variable(name: str) -> str:
-    if not _VARIABLE.fullmatch(name):
-        raise ValueError("takes the name of an environment variable in capitals, not the key itself")
-    return name
-
-
-def _duration(text: object) -> int:
-    if not isinstance(text, str):
-        raise ValueError("takes a text, as '90 days'")
-    return duration(text)
-
-
-def _share(given: object) -> float | None:
-    if given == "never":
-        return None
-    if not isinstance(given, int | float) or isinstance(given, bool) or not 0 < given <= 1:
-        raise ValueError("takes a share of the window up to 1, as 0.8, or 'never'")
-    return float(given)
-
-
-def label(text: str) -> str:
-    if not text or len(text) > 200 or not text.isprintable():
-        raise ValueError("takes 1 to 200 printable characters")
-    return text
-
-
-def endpoint(url: str) -> str:
-    """Return `url` without its last slash. It may hold no credentials: endpoints are shown and logged."""
-    if "@" in url or "?" in url or "#" in url:
-        raise ValueError("takes a URL without user, password, query or fragment; keys go in auth")
-    return base_url(url)
-
-
-def base_url(url: str) -> str:
-    """Return `url` without the last slash of its path. Its query is kept, and never shown."""
-    if not _is_http(url):
-        raise ValueError("takes an http or https URL, as https://host/v1")
-    place, _, query = url.partition("?")
-    if "@" in place or "#" in url:
-        raise ValueError("takes a URL without user, password or fragment; keys go in auth")
-    return f"{place.rstrip('/')}?{query}" if query else place.rstrip("/")
-
-
-def _is_http(url: str) -> bool:
-    if not url.isascii() or not url.isprintable() or " " in url or "\\" in url:
-        return False
-    try:
-        parts = urlsplit(url)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # a port out of range, an unclosed bracket
-        return False
-
-
-def database(url: str) -> str:
-    """Return `url`. It may hold no password: a configuration is shown and shared."""
-    if not url.startswith(POSTGRES) or not url.isprintable():
-        raise ValueError("takes a postgresql:// address, as postgresql://user@host/database")
-    place, _, query = url.partition("://")[2].partition("?")
-    if ":" in place.rpartition("@")[0] or "password" in query.lower():
-        raise ValueError("takes an address without a password; set PGPASSWORD, or keep it in ~/.pgpass")
-    return url
-
-
-POSTGRES = ("postgresql://", "postgres://")
-Variable = Annotated[str, AfterValidator(_variable)]
-Label = Annotated[str, AfterValidator(label)]
-Endpoint = Annotated[str, AfterValidator(endpoint)]
-BaseUrl = Annotated[str, AfterValidator(base_url)]
-Database = Annotated[str, AfterValidator(database)]
-Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Count = Annotated[int, Field(ge=1)]
-
-
-class Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True)
 
 
 class BackendLimits(Frozen):
@@ -232,77 +169,7 @@ class Auth(Frozen):
 
 
 def _auth(given: object) -> object:
-    return {"key": _variable(given)} if isinstance(given, str) else given
-
-
-def _kind(name: str) -> Kind:
-    if name in PROVIDERS:
-        return name
-    close = nearest(name, PROVIDERS)
-    raise ValueError(f"did you mean {close!r}?" if close else f"must be one of {', '.join(PROVIDERS)}")
-
-
-class HeaderVariable(Frozen):
-    """A header's value that the environment holds, for one that is a secret."""
-
-    variable: Variable
-
-
-_HEADER = re.compile(r"[A-Za-z0-9-]{1,64}")
-_MAX_HEADERS = 32
-_MAX_HEADER = 4096
-_OURS = {
-    "connection",
-    "content-length",
-    "content-type",
-    "host",
-    "transfer-encoding",
-    "upgrade",
-    "te",
-    "expect",
-}
-_CREDENTIALS = {"authorization", "x-api-key", "x-goog-api-key", "proxy-authorization"}
-
-
-def header_value(text: str) -> str:
-    """Return `text` if a header can hold it. The message does not repeat it: it may be a secret."""
-    if (
-        not text
-        or len(text) > _MAX_HEADER
-        or not text.isascii()
-        or not text.isprintable()
-        or text != text.strip()
-    ):
-        raise ValueError(f"takes 1 to {_MAX_HEADER} printable ASCII characters without blanks around them")
-    return text
-
-
-def _headers(given: object) -> object:
-    """Check the names and make each value a secret, or the variable that holds it."""
-    if not isinstance(given, dict) or len(given) > _MAX_HEADERS:
-        raise ValueError(f"takes a table of at most {_MAX_HEADERS} headers")
-    return {_header_name(name): _header_value(value) for name, value in given.items()}
-
-
-def _header_name(name: str) -> str:
-    lowered = name.lower()
-    if not _HEADER.fullmatch(name):
-        raise ValueError("takes names of letters, digits and '-'")
-    if lowered in _CREDENTIALS:
-        raise ValueError(f"takes no {lowered!r}; credentials go in auth")
-    if lowered in _OURS:
-        raise ValueError(f"takes no {lowered!r}: it is set for each request")
-    return lowered
-
-
-def _header_value(value: object) -> SecretStr | HeaderVariable:
-    match value:
-        case str():
-            return SecretStr(header_value(value))
-        case {"variable": str() as variable, **rest} if not rest:
-            return HeaderVariable(variable=_variable(variable))
-        case _:
-            raise ValueError('takes texts, or { variable = "NAME" } for one that is a secret')
+    return {"key": variable_name(given)} if isinstance(given, str) else given
 
 
 def _effort(value: str) -> str:
@@ -332,23 +199,28 @@ class ReasoningSettings(Frozen):
         return self
 
 
-Money = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+def _check_shared(budget: Budget) -> None:
+    if not has_shared_limit(budget):
+        raise ValueError(f"takes {', '.join(SHARED_LIMITS)}, or some of them")
 
 
-class PriceSettings(Frozen):
-    """What a backend charges for a million tokens, in a money that all backends share. See `actors.Price`."""
+_SHARE = COMPACTION_RANGES["threshold"]
+_SHARE_OR_NEVER = Range(
+    f"{_SHARE.words}, as 0.8, or 'never'",
+    lambda value: value == "never" or _SHARE.accepts(value),
+    lambda value: None if value == "never" else float(value),
+)
 
-    input: Money
-    output: Money
-    cache_read: Money | None = None
-    cache_write: Money | None = None
-
-
-def _in_range(name: str, value: object) -> Any:  # Any: each setting has its own type
-    """Return the stored form of a setting's value."""
-    if out_of_range(name, value) is not None:
-        raise ValueError(f"takes {SETTINGS[name].range.words}")
-    return stored(name, value)
+if TYPE_CHECKING:
+    BackendPrice: TypeAlias = Price
+    BudgetTable: TypeAlias = Budget
+    CompactionTable: TypeAlias = Compaction
+    PriceTable: TypeAlias = Price
+else:
+    BackendPrice = table(Price, {key: PRICE_RANGES[key] for key in PRICE_RANGES if key != "context"})
+    BudgetTable = table(Budget, {key: BUDGET_RANGES[key] for key in (*SHARED_LIMITS, "per")}, _check_shared)
+    CompactionTable = table(Compaction, COMPACTION_RANGES | {"threshold": _SHARE_OR_NEVER})
+    PriceTable = table(Price, PRICE_RANGES)
 
 
 if TYPE_CHECKING:
@@ -357,13 +229,10 @@ if TYPE_CHECKING:
         """The keys that the table of settings defines for a backend (`actors.core.settings.table`)."""
 
 else:
-    RequestTable = create_model(
+    RequestTable = model(
         "RequestTable",
-        __base__=Frozen,
-        **{
-            name: (Annotated[Any, AfterValidator(partial(_in_range, name))], SETTINGS[name].default)
-            for name in names("backend")
-        },
+        {name: SETTINGS[name].range for name in names("backend")},
+        {name: SETTINGS[name].default for name in names("backend")},
     )
 
 
@@ -381,11 +250,13 @@ class BackendSettings(RequestTable):
     those settings of an ask that a backend may have too, such as `temperature` and `seed`: docs/reference/settings.md.
     """
 
-    kind: Annotated[Kind, AfterValidator(_kind)]
+    kind: Annotated[Kind, AfterValidator(kind_name)]
     model: Label
     base_url: Annotated[BaseUrl | None, Field(repr=False)] = None
     auth: Annotated[Auth, BeforeValidator(_auth)] | None = None
-    headers: Annotated[dict[str, SecretStr | HeaderVariable], BeforeValidator(_headers)] = Field(default={})
+    headers: Annotated[dict[str, SecretStr | HeaderVariable], BeforeValidator(checked_headers)] = Field(
+        default={}
+    )
     account: Label | None = None
     upstream: Label | None = None
     thinking: Thinking = "native"
@@ -394,7 +265,7 @@ class BackendSettings(RequestTable):
     stream: bool = True
     dialect: Label | None = None
     context: Count | None = None
-    price: PriceSettings | None = None
+    price: BackendPrice | None = None
     limits: BackendLimits = BackendLimits()
 
     @property
@@ -402,21 +273,6 @@ class BackendSettings(RequestTable):
         """The settings that requests send unless an ask replaces them."""
         given = {name: getattr(self, name) for name in names("backend")}
         return RequestSettings(**given, effort=self.reasoning.effort)
-
-
-class BudgetSettings(Frozen):
-    """The `budget` of a tenant or a pool, which its sessions share. See `actors.Budget`."""
-
-    rounds: Count | None = None
-    tokens: Count | None = None
-    money: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-    per: Period | None = None
-
-    @model_validator(mode="after")
-    def _bounds(self) -> Self:
-        if self.rounds is None and self.tokens is None and self.money is None:
-            raise ValueError("takes rounds, tokens or money, or several of them")
-        return self
 
 
 class PoolSettings(Frozen):
@@ -434,8 +290,8 @@ class PoolSettings(Frozen):
     cooldown: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 60.0
     failover_after_output: bool = False
     failover_on_refusal: bool = True
-    weights: dict[str, Annotated[int, Field(ge=1, le=100)]] = {}
-    budget: BudgetSettings | None = None
+    weights: dict[str, Annotated[int, Field(ge=1, le=100)]] = Field(default={})
+    budget: BudgetTable | None = None
 
 
 class TenantSettings(Frozen):
@@ -446,7 +302,7 @@ class TenantSettings(Frozen):
     """
 
     weight: Annotated[float, Field(gt=0, le=1000, allow_inf_nan=False)] = 1.0
-    budget: BudgetSettings | None = None
+    budget: BudgetTable | None = None
 
 
 class McpSettings(Frozen):
@@ -465,7 +321,9 @@ class McpSettings(Frozen):
     cwd: Label | None = None
     url: Annotated[Endpoint | None, Field(repr=False)] = None
     bearer: Variable | None = None
-    headers: Annotated[dict[str, SecretStr | HeaderVariable], BeforeValidator(_headers)] = {}
+    headers: Annotated[dict[str, SecretStr | HeaderVariable], BeforeValidator(checked_headers)] = Field(
+        default={}
+    )
     tools: Annotated[tuple[str, ...], Field(strict=False)] | None = None
     approval: Verdict | dict[str, Verdict] | None = None
     timeout: Seconds | None = None
@@ -487,23 +345,6 @@ class McpSettings(Frozen):
         return self
 
 
-class ModelPrice(PriceSettings):
-    """One `[prices."PATTERN"]` table: what a million tokens of a model cost. See `actors.Price`."""
-
-    context: Count | None = None
-
-
-class CompactionSettings(Frozen):
-    """The `[compaction]` table: when and how histories are made shorter. See `actors.Compaction`."""
-
-    threshold: Annotated[float | None, BeforeValidator(_share)] = 0.8
-    keep_turns: Annotated[int, Field(ge=0)] = 2
-    large_result_bytes: Annotated[int, Field(ge=256)] = 16_384
-    attachments: Annotated[int, Field(ge=0)] = 4
-    summarizer: Label | None = None
-    windows: Windows = "configured"
-
-
 class JournalSettings(Frozen):
     """The `[journal]` table: where logs are kept. Without it they are in memory and end with the process.
 
@@ -520,7 +361,7 @@ class JournalSettings(Frozen):
     url: Database | None = None
     level: Literal["memory", "process", "power"] | None = None
     lease: Annotated[float, Field(ge=1, le=3600, allow_inf_nan=False)] = 10.0
-    keep: Annotated[int, BeforeValidator(_duration)] | None = None
+    keep: Annotated[int, BeforeValidator(duration_text)] | None = None
 
     @model_validator(mode="after")
     def _one_place(self) -> Self:
@@ -537,16 +378,16 @@ class FileSettings(Frozen):
     A `[models."PROVIDER:GLOB"]` table overrides facts about models; see `actors.config.models`.
     """
 
-    dialects: dict[str, dict[str, Any]] = {}  # Any: each field of a dialect has its own type
-    models: dict[str, dict[str, Any]] = {}  # Any: each field of `ModelFacts` has its own type
-    backends: dict[str, BackendSettings] = {}
-    pools: dict[str, PoolSettings] = {}
-    tenants: dict[str, TenantSettings] = {}
-    mcp: dict[str, McpSettings] = {}
+    dialects: dict[str, dict[str, Any]] = Field(default={})  # Any: each field of a dialect has its own type
+    models: dict[str, dict[str, Any]] = Field(default={})  # Any: each field of `ModelFacts` has its own type
+    backends: dict[str, BackendSettings] = Field(default={})
+    pools: dict[str, PoolSettings] = Field(default={})
+    tenants: dict[str, TenantSettings] = Field(default={})
+    mcp: dict[str, McpSettings] = Field(default={})
     limits: RuntimeLimits = RuntimeLimits()
     journal: JournalSettings = JournalSettings()
-    prices: dict[str, ModelPrice] = {}
-    compaction: CompactionSettings = CompactionSettings()
+    prices: dict[str, PriceTable] = Field(default={})
+    compaction: CompactionTable = Compaction()
 
     @property
     def budgets(self) -> dict[str, Budget]:
@@ -556,7 +397,7 @@ class FileSettings(Frozen):
             ("pools", self.pools),
         )
         return {
-            f"{table}.{name}": Budget(**owner.budget.model_dump())
+            f"{table}.{name}": owner.budget
             for table, by_name in owners
             for name, owner in by_name.items()
             if owner.budget is not None

@@ -92,4 +92,4 @@ class Pricing:
         settings = self._config.settings.backends.get(binding.backend)
         if settings is None or settings.price is None:
             return price_of(self._prices, binding)
-        return Price(**settings.price.model_dump())
+        return settings.price

@@ -12,10 +12,11 @@ from weakref import WeakValueDictionary
 from actors import telemetry
 from actors.adapters.adapter import adapter
 from actors.core.dialects.dialect import Dialect
-from actors.core.history.compaction import Compaction, settled
+from actors.core.history.compaction import COMPACTION_RANGES, Compaction
 from actors.core.history.estimate import Calibrations
 from actors.core.render import RenderTarget
 from actors.core.session.state import Rules
+from actors.core.settings.ranges import checked
 from actors.core.settings.spending import Budget, Prices, all_prices, shared_budgets
 from actors.core.stats.stats import BackendStats
 from actors.core.transcript.transcript import Encoder
@@ -69,7 +70,9 @@ class RuntimeBackends:
         settings = config.settings
         self._config, self._refuse = config, refuse
         self.prices = all_prices(prices or {}, settings.prices)
-        self.compaction = settled(compaction, settings.compaction)
+        self.compaction = settings.compaction
+        if compaction is not None:
+            self.compaction = checked(compaction, COMPACTION_RANGES, "compaction=")
         if (summarizer := self.compaction.summarizer) is not None:
             config.check_backend(summarizer)
         self._pricing = Pricing(config, self.prices, self.compaction.windows)

@@ -49,7 +49,7 @@ def test_a_budget_that_cannot_be_kept_is_refused(budget: Budget) -> None:
 
 
 def test_a_price_below_nothing_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"input of 'm' is -1"):
+    with pytest.raises(ConfigError, match=r"The price of 'm' has input=-1; it takes a finite number from 0$"):
         checked_prices({"m": Price(-1, 1)})
 
 

@@ -7,10 +7,10 @@ import pytest
 from actors.core.data.form import replace
 from actors.core.data.jsonio import quote
 from actors.core.history.compaction import (
+    COMPACTION_RANGES,
     FEW,
     Compaction,
     cheap,
-    checked,
     cut,
     edges,
     is_longer,
@@ -35,6 +35,7 @@ from actors.core.log.events import (
     Submitted,
 )
 from actors.core.session.state import rebuilt
+from actors.core.settings.ranges import checked
 from actors.core.values.content import Media, Message, Seal, Text, Thinking, ToolCall
 from actors.core.values.identity import Binding, CallId, mint
 from actors.core.values.packed import pack, unpack
@@ -300,8 +301,9 @@ def test_a_ratio_is_believed_within_bounds_and_the_longest_answer_is_forgotten_b
 )
 def test_settings_that_cannot_be_are_refused_by_name(wrong: dict[str, object]) -> None:
     (name,) = wrong
+    given = Compaction(**wrong)  # type: ignore[arg-type]  # that is what is tested
     with pytest.raises(ConfigError, match=name):
-        checked(Compaction(**wrong))  # type: ignore[arg-type]  # that is what is tested
+        checked(given, COMPACTION_RANGES, "compaction=")
 
 
 @pytest.mark.parametrize("binding", BINDINGS, ids=str)

@@ -15,8 +15,7 @@ A result that comes late is told ahead of the next user message whether its call
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from math import inf
-from typing import Any, Final, Literal, Protocol, TypeAlias, get_args
+from typing import Final, Literal, TypeAlias, get_args
 
 from msgspec import Struct
 
@@ -25,11 +24,11 @@ from actors.core.history.estimate import size_of, tokens_of, tokens_of_results
 from actors.core.history.history import History
 from actors.core.ledger import Ledger
 from actors.core.log.events import Interaction, Short
+from actors.core.settings.ranges import Range, is_number, text, whole, word
 from actors.core.values.content import Media, Message, Text
 from actors.core.values.identity import RUNTIME, CallId, mint, number_of
 from actors.core.values.packed import Packed, pack
 from actors.core.values.stream import Usage
-from actors.errors import ConfigError
 
 SMALL: Final = 256
 """Bytes of a result that a mark would not make shorter by much."""
@@ -68,6 +67,18 @@ class Compaction(Form, frozen=True):
     windows: Windows = "configured"
 
 
+COMPACTION_RANGES: Final[Mapping[str, Range]] = {
+    "threshold": Range(
+        "a share of the window up to 1", lambda value: is_number(value) and 0 < value <= 1, float
+    ),
+    "keep_turns": whole("a whole number from 0", 0),
+    "large_result_bytes": whole(f"a whole number from {SMALL}", SMALL),
+    "attachments": whole("a whole number from 0", 0),
+    "summarizer": text("the name of a backend", 200),
+    "windows": word(get_args(Windows)),
+}
+
+
 class CompactionResult(Form, frozen=True):
     """What was made shorter: so many messages became a summary, so many results became marks.
 
@@ -78,41 +89,6 @@ class CompactionResult(Form, frozen=True):
     results: int = 0
     why: str = ""
     usage: Usage = Usage()
-
-
-def checked(given: Compaction) -> Compaction:
-    """Return settings that can be used.
-
-    Raises:
-        ConfigError: One takes no such value.
-    """
-    share = given.threshold
-    if share is not None and not (type(share) in (int, float) and 0 < share <= 1):
-        raise ConfigError(
-            f"compaction: threshold is {share!r}; it takes a share of the window up to 1, or None"
-        )
-    for name, least in (("keep_turns", 0), ("large_result_bytes", SMALL), ("attachments", 0)):
-        value = getattr(given, name)
-        if type(value) is not int or not least <= value < inf:
-            raise ConfigError(f"compaction: {name} is {value!r}; it takes a whole number from {least}")
-    if given.summarizer is not None and not isinstance(given.summarizer, str):
-        raise ConfigError(
-            f"compaction: summarizer is {given.summarizer!r}; it takes the name of a backend, or None"
-        )
-    if given.windows not in get_args(Windows):
-        raise ConfigError(f"compaction: windows is {given.windows!r}; it takes 'configured' or 'listed'")
-    return given
-
-
-class _FiledCompaction(Protocol):
-    def model_dump(self) -> dict[str, Any]: ...  # Any: fields of a `Compaction`
-
-
-def settled(given: Compaction | None, filed: _FiledCompaction) -> Compaction:
-    """Return the settings that count: those given to the runtime, else those of the file."""
-    if given is not None:
-        return checked(given)
-    return Compaction(**filed.model_dump())
 
 
 # ---- where it is cut

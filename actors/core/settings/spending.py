@@ -5,10 +5,10 @@ A price that nobody gave is unknown, and so is every cost that would need it: no
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from fnmatch import fnmatchcase
-from math import inf
-from typing import Any, Final, Literal, Protocol, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from actors.core.data.form import Form, replace
+from actors.core.settings.ranges import Range, checked, number, positive, whole, word
 from actors.core.values.identity import Binding
 from actors.core.values.stream import Usage
 from actors.errors import ConfigError, OverBudget
@@ -40,6 +40,12 @@ class Price(Form, frozen=True):
         return (plain * self.input + usage.output_tokens * self.output + cached) / MILLION
 
 
+_MONEY = number("a finite number from 0", 0)
+PRICE_RANGES: Final[Mapping[str, Range]] = {
+    **dict.fromkeys(("input", "output", "cache_read", "cache_write"), _MONEY),
+    "context": whole("a whole number from 1"),
+}
+
 Prices: TypeAlias = Mapping[str, Price]
 """Prices by model: its name, or a pattern with `*`. The name counts before patterns, a pattern before later ones."""
 
@@ -63,23 +69,13 @@ def checked_prices(prices: Prices) -> Prices:
     for model, price in prices.items():
         if not isinstance(price, Price):
             raise ConfigError(f"prices: {model!r} has {price!r}; it takes a Price")
-        for name in Price.__struct_fields__:
-            value = getattr(price, name)
-            if value is not None and not (type(value) in (int, float) and 0 <= value < inf):
-                raise ConfigError(
-                    f"prices: {name} of {model!r} is {value!r}; it takes a finite number from 0"
-                )
-    return prices
+    return {model: checked(price, PRICE_RANGES, f"The price of {model!r}") for model, price in prices.items()}
 
 
-class _Table(Protocol):
-    def model_dump(self) -> dict[str, Any]: ...  # Any: fields of a `Price`
-
-
-def all_prices(given: Prices, filed: Mapping[str, _Table]) -> Prices:
-    """Return the prices that are given, and behind them those of a file. Raises what `checked_prices` does."""
+def all_prices(given: Prices, filed: Prices) -> Prices:
+    """Return the prices of a program, followed by those of a file. Raises what `checked_prices` does."""
     known = dict(checked_prices(given))
-    return known | {name: Price(**table.model_dump()) for name, table in filed.items() if name not in known}
+    return known | {name: price for name, price in filed.items() if name not in known}
 
 
 Period: TypeAlias = Literal["minute", "hour", "day"]
@@ -105,7 +101,15 @@ class Budget(Form, frozen=True):
     per: Period | None = None
 
 
-_SHARED_LIMITS = ("rounds", "tokens", "money")
+BUDGET_RANGES: Final[Mapping[str, Range]] = {
+    "rounds": whole("a whole number from 1"),
+    "tokens": whole("a whole number from 1"),
+    "money": positive("a finite number above 0"),
+    "seconds": positive("seconds above 0"),
+    "per": word(tuple(PERIOD_SECONDS)),
+}
+SHARED_LIMITS = ("rounds", "tokens", "money")
+"""The limits that sessions can share. Seconds limit one session."""
 
 
 def checked_budget(budget: Budget) -> Budget:
@@ -123,22 +127,14 @@ def checked_budget(budget: Budget) -> Budget:
 
 
 def _checked(budget: Budget, owner: str) -> Budget:
-    """Return a budget with its numbers as they are stored; `owner` names it in error messages."""
     if not isinstance(budget, Budget):
         raise ConfigError(f"{owner} takes a Budget, not {type(budget).__name__}")
-    for name in ("rounds", "tokens", "money", "seconds"):
-        value, kinds = getattr(budget, name), (int,) if name in ("rounds", "tokens") else (int, float)
-        if value is not None and not (type(value) in kinds and 0 < value < inf):
-            raise ConfigError(f"{owner} has {name}={value!r}; it takes a number above 0, or None")
-    if budget.per not in (None, *PERIOD_SECONDS):
-        periods = ", ".join(map(repr, PERIOD_SECONDS))
-        raise ConfigError(f"{owner} is per {budget.per!r}; it takes {periods} or None")
-    money, seconds = budget.money, budget.seconds
-    return replace(
-        budget,
-        money=None if money is None else float(money),
-        seconds=None if seconds is None else float(seconds),
-    )
+    return checked(budget, BUDGET_RANGES, owner)
+
+
+def has_shared_limit(budget: Budget) -> bool:
+    """Return True if a budget limits something that sessions can share."""
+    return any(getattr(budget, limit) is not None for limit in SHARED_LIMITS)
 
 
 def shared_budgets(
@@ -167,8 +163,8 @@ def _checked_shared(name: object, budget: Budget, pools: Collection[str]) -> Bud
     budget = _checked(budget, owner)
     if budget.seconds is not None:
         raise ConfigError(f"{owner} has seconds; only the budget of a session limits them")
-    if all(getattr(budget, limit) is None for limit in _SHARED_LIMITS):
-        raise ConfigError(f"{owner} has no limit; give it {', '.join(_SHARED_LIMITS)}, or some of them")
+    if not has_shared_limit(budget):
+        raise ConfigError(f"{owner} has no limit; give it {', '.join(SHARED_LIMITS)}, or some of them")
     return budget
 
 

@@ -8,16 +8,15 @@ wire name for a setting lacks it: the setting is omitted and reported as a loss.
 import this table, because they check the requests that result from it.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from math import inf
-from sys import float_info
-from typing import Any, Final, Literal, TypeAlias, TypeGuard, get_args
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 from msgspec import Struct
 
 from actors.core.models.concerns import Family
 from actors.core.models.facts import EFFORTS
 from actors.core.schemas.repair import MODES
+from actors.core.settings.ranges import Range, number, positive, text, whole, word
 from actors.core.settings.values import AskMode, ChoiceWord, Choose, Display, Verbosity
 from actors.errors import nearest
 
@@ -27,20 +26,6 @@ Scope: TypeAlias = Literal["ask", "backend"]
 MAX_STOPS: Final = 4
 """Most stop sequences of one ask: the limit of the strictest provider."""
 _MAX_PAIRS, _MAX_KEY, _MAX_VALUE = 16, 64, 512  # limits that OpenAI documents for `metadata`
-
-
-class Range(Struct, frozen=True):
-    """The values that a setting accepts.
-
-    Args:
-        words: The range in words, as error messages show it.
-        accepts: Returns True for a value in the range.
-        store: Converts an accepted value to its stored form.
-    """
-
-    words: str
-    accepts: Callable[[object], bool]
-    store: Callable[[Any], Any] = lambda value: value  # Any: each setting has its own type
 
 
 class Setting(Struct, frozen=True, kw_only=True):
@@ -86,30 +71,6 @@ def names(scope: Scope) -> tuple[str, ...]:
     return tuple([name for name, setting in SETTINGS.items() if scope in setting.scopes])
 
 
-def _is_whole(value: object, least: int = 1, most: float = inf) -> bool:
-    return type(value) is int and least <= value <= most
-
-
-def _whole(words: str, least: int = 1, most: float = inf) -> Range:
-    return Range(words, lambda value: _is_whole(value, least, most))
-
-
-def _is_number(value: object) -> TypeGuard[float]:
-    return isinstance(value, int | float) and type(value) is not bool and abs(value) <= float_info.max
-
-
-def _number(words: str, least: float, most: float = inf) -> Range:
-    return Range(words, lambda value: _is_number(value) and least <= value <= most, float)
-
-
-def _word(words: tuple[str, ...]) -> Range:
-    return Range(f"one of {', '.join(words)}", lambda value: type(value) is str and value in words)
-
-
-def _text(words: str, most: int) -> Range:
-    return Range(words, lambda value: type(value) is str and bool(value.strip()) and len(value) <= most)
-
-
 def _are_stops(value: object) -> bool:
     if not isinstance(value, tuple | list):
         return False
@@ -145,13 +106,13 @@ def _is_pair(key: object, value: object) -> bool:
     return type(key) is str and 0 < len(key) <= _MAX_KEY and type(value) is str and len(value) <= _MAX_VALUE
 
 
-_POSITIVE = _whole("a whole number from 1")
-_SECONDS = Range("seconds above 0", lambda value: _is_number(value) and value > 0, float)
+_POSITIVE = whole("a whole number from 1")
+_SECONDS = positive("seconds above 0")
 _ALL: frozenset[Family] = frozenset(get_args(Family))
 _ASK: frozenset[Scope] = frozenset({"ask"})
 _EFFORT_WORDS = f"one of {', '.join(EFFORTS)}, or the provider's own word"
 _CHOICE_WORDS = f"one of {', '.join(get_args(ChoiceWord))}, Choose('NAME')"
-_PENALTY = _number("a number from -2 to 2", -2, 2)
+_PENALTY = number("a number from -2 to 2", -2, 2)
 
 SETTINGS: Final[Mapping[str, Setting]] = {
     "max_tokens": Setting(
@@ -166,7 +127,7 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         },
     ),
     "temperature": Setting(
-        range=_number("a finite number from 0", 0),
+        range=number("a finite number from 0", 0),
         is_sampling=True,
         wire={
             "openai_chat": "temperature",
@@ -177,7 +138,7 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         },
     ),
     "top_p": Setting(
-        range=_number("a number from 0 to 1", 0, 1),
+        range=number("a number from 0 to 1", 0, 1),
         is_sampling=True,
         wire={
             "openai_chat": "top_p",
@@ -208,7 +169,7 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         wire={"openai_chat": "presence_penalty", "gemini": "generationConfig.presencePenalty"},
     ),
     "seed": Setting(
-        range=_whole("a whole number from 0 to 2147483647", 0, 2**31 - 1),
+        range=whole("a whole number from 0 to 2147483647", 0, 2**31 - 1),
         wire={"openai_chat": "seed", "gemini": "generationConfig.seed"},
     ),
     "stop": Setting(
@@ -243,7 +204,7 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         },
     ),
     "thinking": Setting(
-        range=_word(get_args(AskMode)),
+        range=word(get_args(AskMode)),
         scopes=_ASK,
         coded=_ALL,
         wire={
@@ -267,7 +228,7 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         },
     ),
     "display": Setting(
-        range=_word(get_args(Display)),
+        range=word(get_args(Display)),
         coded=_ALL,
         fact="display",
         wire={
@@ -278,12 +239,12 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         },
     ),
     "verbosity": Setting(
-        range=_word(get_args(Verbosity)),
+        range=word(get_args(Verbosity)),
         fact="verbosity",
         wire={"openai_chat": "verbosity", "responses": "text.verbosity"},
     ),
     "logprobs": Setting(
-        range=_whole("a whole number from 0 to 20", 0, 20),
+        range=whole("a whole number from 0 to 20", 0, 20),
         is_sampling=True,
         wire={
             "openai_chat": "top_logprobs",
@@ -293,7 +254,7 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         constants={"openai_chat": {"logprobs": True}, "gemini": {"generationConfig.responseLogprobs": True}},
     ),
     "service_tier": Setting(
-        range=_text("a word of at most 64 characters", 64),
+        range=text("a word of at most 64 characters", 64),
         fact="service_tier",
         wire={
             "openai_chat": "service_tier",
@@ -303,7 +264,7 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         },
     ),
     "user": Setting(
-        range=_text("a text of at most 256 characters that is not blank", 256),
+        range=text("a text of at most 256 characters that is not blank", 256),
         wire={"openai_chat": "user", "responses": "user", "anthropic": "metadata.user_id"},
     ),
     "metadata": Setting(
@@ -320,8 +281,8 @@ SETTINGS: Final[Mapping[str, Setting]] = {
     "timeout": Setting(range=_SECONDS, scopes=_ASK),
     "max_rounds": Setting(range=_POSITIVE, scopes=_ASK),
     "token_limit": Setting(range=_POSITIVE, scopes=_ASK),
-    "max_corrections": Setting(range=_whole("a whole number from 0", 0), scopes=_ASK),
-    "repair": Setting(range=_word(MODES), scopes=_ASK),
+    "max_corrections": Setting(range=whole("a whole number from 0", 0), scopes=_ASK),
+    "repair": Setting(range=word(MODES), scopes=_ASK),
     "thinking_tokens": Setting(range=_POSITIVE, scopes=frozenset(), coded=_ALL),
 }
 """Every setting, by its name in `AskSettings`, in a `[backends.NAME]` table and among the losses."""

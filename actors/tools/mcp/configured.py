@@ -3,7 +3,8 @@
 from typing import cast
 
 from actors.config import Config
-from actors.config.settings import HeaderVariable, McpSettings
+from actors.config.fields import HeaderVariable
+from actors.config.settings import McpSettings
 from actors.errors import MissingKey, UnknownTarget
 from actors.tools.mcp import McpOptions, http, stdio
 from actors.tools.toolsets import ToolSource

@@ -253,9 +253,9 @@ MUTATIONS = (
     ),
     Mutation(
         "compaction: what the file says of it is not read",
-        f"{RULES}:settled",
-        "filed.model_dump",
-        "type(filed)().model_dump",
+        "actors/runtime/backends.py:RuntimeBackends.__init__",
+        "settings.compaction",
+        "Compaction()",
         (f"{ELSEWHERE}::test_a_file_says_when_histories_are_made_shorter_and_a_program_comes_first",),
     ),
     Mutation(

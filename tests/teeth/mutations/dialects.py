@@ -225,7 +225,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "request: settings take a limit of no tokens",
-        "actors/core/settings/table.py:_is_whole",
+        "actors/core/settings/ranges.py:_is_whole",
         "type(value) is int and least <= value <= most",
         "type(value) is int",
         ("tests/adapters/test_encode.py",),

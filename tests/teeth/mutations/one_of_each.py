@@ -34,6 +34,20 @@ MUTATIONS = (
         ("tests/test_clocks.py::test_the_wall_clock_is_only_read_through_an_argument",),
     ),
     Mutation(
+        "ranges: a file may hold a value that a program may not give",
+        "actors/config/fields.py:accepted",
+        "not allowed.accepts(value)",
+        "False",
+        ("tests/test_config.py",),
+    ),
+    Mutation(
+        "ranges: a program may give a value outside of its range",
+        "actors/core/settings/ranges.py:checked",
+        "not allowed.accepts(value)",
+        "False",
+        ("tests/core/test_compaction.py::test_settings_that_cannot_be_are_refused_by_name",),
+    ),
+    Mutation(
         "schemas: a keyword that a dialect lacks is lost without a report",
         "actors/core/schemas/json_schema.py:SchemaRewriter.schema",
         "self.lost.append(keyword)",
