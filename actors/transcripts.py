@@ -14,8 +14,7 @@ from actors.adapters.importing import read
 from actors.adapters.request import Request, Settings, ToolSpec
 from actors.core.check import check
 from actors.core.data.jsonio import Json, dump
-from actors.core.dialects.caching import Cache
-from actors.core.dialects.dialect import Dialect
+from actors.core.dialects.dialect import Cache, Dialect
 from actors.core.history.history import History
 from actors.core.lanes.lane import Lane, Rendered, advanced, empty
 from actors.core.ledger import Ledger

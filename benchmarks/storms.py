@@ -26,8 +26,8 @@ from actors.core.dialects.profiles import dialect
 from actors.core.values.identity import Binding
 from actors.kernel import Ref, System
 from actors.provider.admission import Pace
+from actors.provider.attempts import Retries
 from actors.provider.provider_actor import ProviderActor, ProviderCommand
-from actors.provider.retries import Retries
 from actors.provider.rounds import Answer, Broken, Endpoint, Generate, Generated
 from actors.transport import Response, Timeouts
 

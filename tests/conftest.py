@@ -22,7 +22,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from actors.kernel.system import GRACE
-from actors.provider.retries import Retries
+from actors.provider.attempts import Retries
 from tests.postgres import postgres as postgres  # a fixture, for every test
 from tests.readings import compare_readings
 from tests.sampling import sample

@@ -2,7 +2,7 @@
 
 from random import Random
 
-from actors.provider.retries import Retries
+from actors.provider.attempts import Retries
 
 _wait = Retries.wait
 

@@ -18,7 +18,7 @@ import trio.testing
 from actors.config import BackendLimits
 from actors.core.data.segments import Segments
 from actors.provider.admission import Pace
-from actors.provider.retries import Retries
+from actors.provider.attempts import Retries
 from actors.provider.rounds import Answer, Broken, Generated
 from actors.runtime.handle import Session
 from actors.testing import Disconnect, Fault, OpenAIServer, Say, Status, Turn

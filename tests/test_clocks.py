@@ -17,7 +17,7 @@ from actors import Runtime
 from actors.core.data.segments import Segments
 from actors.errors import SessionElsewhere
 from actors.journal.storage.sqlite import SqliteStorage
-from actors.provider.credentials.outgoing import Outgoing
+from actors.provider.credentials import Outgoing
 from actors.provider.credentials.tokens import Tokens
 from actors.strict.server import LoopbackServer
 from actors.testing import OpenAIServer, serve

@@ -19,8 +19,8 @@ from actors import Budget, Compaction, Price, Runtime, TurnResult, tool
 from actors.config.providers import PROVIDERS
 from actors.core.lanes.preview import Preview
 from actors.errors import ConfigError
-from actors.provider import list_prices
-from actors.provider.list_prices import DAY, UNLISTED, listing
+from actors.provider import pricing
+from actors.provider.pricing import DAY, UNLISTED, listing
 from actors.testing import AnthropicServer, Call, OpenAIServer, Say, Turn, serve
 
 pytestmark = pytest.mark.anyio
@@ -37,7 +37,7 @@ def weather(city: str) -> str:
 @pytest.fixture
 def absent(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Run a test as where the package is not installed."""
-    monkeypatch.setattr(list_prices, "is_installed", lambda: False)
+    monkeypatch.setattr(pricing, "is_installed", lambda: False)
     listing.cache_clear()
     yield
     listing.cache_clear()
@@ -119,7 +119,7 @@ async def test_requests_are_the_same_bytes_with_and_without_the_package(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: str
 ) -> None:
     _, shown, with_it = await asked(tmp_path, lines)
-    monkeypatch.setattr(list_prices, "is_installed", lambda: False)
+    monkeypatch.setattr(pricing, "is_installed", lambda: False)
     listing.cache_clear()
     _, hidden, without_it = await asked(tmp_path, lines)
     listing.cache_clear()
@@ -135,7 +135,7 @@ async def test_a_listed_window_is_shown_and_triggers_nothing_by_itself(
     assert preview.window == listing("anthropic", CLAUDE, TODAY).window == 1_000_000
     own = (await asked(tmp_path, "context = 5000"))[1]
     assert own.window == 5000
-    small = list_prices.Listing(window=100)
+    small = pricing.Listing(window=100)
     monkeypatch.setattr("actors.provider.pricing.listing", lambda *_: small)
     assert not (await asked(tmp_path))[1].compacts
     listed = Compaction(windows="listed", keep_turns=0, large_result_bytes=256)
@@ -146,7 +146,7 @@ async def test_a_listed_window_is_shown_and_triggers_nothing_by_itself(
 async def test_the_configuration_lets_listed_windows_trigger_compaction(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: str
 ) -> None:
-    small = list_prices.Listing(window=100)
+    small = pricing.Listing(window=100)
     monkeypatch.setattr("actors.provider.pricing.listing", lambda *_: small)
     server, file = OpenAIServer([Turn(Say("word " * 400))] * 3), tmp_path / "actors.toml"
     lines = '[compaction]\nwindows = "listed"\nkeep_turns = 0\n' if by == "file" else ""

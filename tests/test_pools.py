@@ -10,7 +10,7 @@ from actors import Price, Runtime
 from actors.config import BackendLimits, Config, PoolSettings
 from actors.core.policy.routing import Policy
 from actors.errors import ConfigError
-from actors.provider.places import PoolPlaces
+from actors.provider.resolver import PoolPlaces
 from actors.runtime.handle import Session
 from actors.testing import QUOTA, SERVER_ERROR, Say, Stall, Status, Turn
 from tests.runtime_support import anthropic, hosting, openai

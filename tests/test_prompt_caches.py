@@ -9,7 +9,7 @@ import pytest
 
 from actors import Session, tool
 from actors.config import BackendSettings, Config, FileSettings, RuntimeLimits
-from actors.core.dialects.caching import Cache
+from actors.core.dialects.dialect import Cache
 from actors.runtime.runtime import Runtime
 from actors.strict.server import LoopbackServer
 from actors.testing import Call, PromptCache, Say, Script, Turn, serve

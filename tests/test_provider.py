@@ -27,8 +27,8 @@ from actors.core.values.identity import Binding
 from actors.errors import ProviderFailed
 from actors.kernel.system import System
 from actors.provider.admission import Pace
+from actors.provider.attempts import Retries
 from actors.provider.provider_actor import Abort, Counters, ProviderActor
-from actors.provider.retries import Retries
 from actors.provider.rounds import LINGER, Answer, Broken, Endpoint, Generate, Generated
 from actors.strict.server import LoopbackServer
 from actors.testing import (

@@ -14,7 +14,7 @@ import pytest
 from actors.config import BackendLimits, PoolSettings
 from actors.core.data.segments import Segments
 from actors.provider.admission import Pace
-from actors.provider.retries import Retries
+from actors.provider.attempts import Retries
 from actors.provider.rounds import Answer
 from actors.testing import Say, Turn
 from actors.transport import HttpTransport, Response, Timeouts

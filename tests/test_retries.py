@@ -21,8 +21,8 @@ from actors.core.stream_events.events import SessionEvent, TextEvent
 from actors.core.values.identity import Binding
 from actors.errors import ProviderFailed
 from actors.kernel import System
+from actors.provider.attempts import Retries
 from actors.provider.provider_actor import ProviderActor
-from actors.provider.retries import Retries
 from actors.provider.rounds import Answer, Broken, Endpoint, Generate, Generated
 from actors.transport import Response, Timeouts
 from tests.at_scale import spread

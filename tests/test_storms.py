@@ -15,8 +15,8 @@ import trio.testing
 from actors.core.data.segments import Segments
 from actors.core.values.stream import Usage
 from actors.provider.admission import Admission, Pace, Ticket
+from actors.provider.attempts import Retries
 from actors.provider.provider_actor import Abort, Counters, Inspect
-from actors.provider.retries import Retries
 from actors.provider.rounds import Answer, Broken, Generated
 from actors.transport import Response, Timeouts
 from benchmarks.storms import (

@@ -23,8 +23,7 @@ from actors.adapters.codec import decode
 from actors.adapters.request import Request, Settings, ToolSpec
 from actors.core.data.form import replace as with_fields
 from actors.core.data.jsonio import Json, quote
-from actors.core.dialects.caching import lane_key
-from actors.core.dialects.dialect import Dialect
+from actors.core.dialects.dialect import Dialect, lane_key
 from actors.core.dialects.profiles import PROFILES, dialect
 from actors.core.history.history import History
 from actors.core.history.turn_ends import end_of

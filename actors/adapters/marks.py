@@ -12,8 +12,7 @@ from actors.adapters.request import Settings
 from actors.adapters.request_head import Wire, written
 from actors.core.data.jsonio import quote
 from actors.core.data.segments import Segments
-from actors.core.dialects.caching import Cache
-from actors.core.dialects.dialect import Dialect
+from actors.core.dialects.dialect import Cache, Dialect
 from actors.core.transcript.transcript import TranscriptFacts
 
 _CONTENT = b'"content":'

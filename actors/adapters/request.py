@@ -12,7 +12,7 @@ from msgspec.structs import fields
 
 from actors.core.data.jsonio import Json, quote
 from actors.core.data.segments import Segments
-from actors.core.dialects.caching import Cache
+from actors.core.dialects.dialect import Cache
 from actors.core.settings.table import out_of_range
 from actors.core.settings.values import Mode, RequestSettings, ToolChoice
 from actors.errors import ConfigError

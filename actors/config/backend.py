@@ -9,7 +9,7 @@ from pydantic import ConfigDict, PlainSerializer, SecretStr
 from actors.config.fields import Frozen
 from actors.config.providers import Kind
 from actors.config.settings import BackendLimits, ReasoningSettings, Thinking
-from actors.core.dialects.caching import Cache
+from actors.core.dialects.dialect import Cache
 from actors.core.policy.routing import Policy
 from actors.core.settings.values import RequestSettings
 from actors.core.values.identity import Binding

@@ -32,7 +32,7 @@ from actors.config.fields import (
     variable_name,
 )
 from actors.config.providers import Kind
-from actors.core.dialects.caching import Cache
+from actors.core.dialects.dialect import Cache
 from actors.core.history.compaction import COMPACTION_RANGES, Compaction
 from actors.core.policy.routing import Policy
 from actors.core.schemas.repair import RepairMode

@@ -12,7 +12,7 @@ from actors.adapters.adapter import Adapter, Prepared
 from actors.adapters.outputs import means
 from actors.adapters.request import Request, Settings
 from actors.adapters.settings import can_force
-from actors.core.dialects.caching import lane_key
+from actors.core.dialects.dialect import lane_key
 from actors.core.lanes.lane import Rendered
 from actors.core.log.events import Omission
 from actors.core.settings.asking import Asked

@@ -1,21 +1,94 @@
-"""Pricing: what a binding charges and how much it takes.
+"""Find the prices and the context window of a binding.
 
-The figures of a backend come first, then those given for models, then the list prices of `actors.provider.list_prices`.
+The figures of a backend count first, then the prices of models that the user gave, then the list prices of the package
+`genai-prices`, if it is installed.
 """
 
 from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import cache, lru_cache
+from importlib import import_module
+from importlib.util import find_spec
+from threading import Thread
 from time import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from actors.core.history.compaction import Windows
 from actors.core.policy.routing import Rates
 from actors.core.settings.spending import Price, Prices, price_of
 from actors.core.values.identity import Binding
 from actors.core.values.stream import Usage
-from actors.provider.list_prices import DAY, UNLISTED, Listing, listing, prepare
 
 if TYPE_CHECKING:
     from actors.config import Config
+
+_SNAPSHOT = "genai_prices.data_snapshot"
+
+
+class Listing(Struct, frozen=True):
+    """What the package knows of a model: US dollars for a million tokens, and the tokens of its context window."""
+
+    price: Price | None = None
+    window: int | None = None
+
+
+UNLISTED = Listing()
+"""A model that the package does not know, or any model where the package is not installed."""
+
+
+@cache
+def is_installed() -> bool:
+    """Return True if the package is there, without importing it."""
+    return find_spec("genai_prices") is not None
+
+
+@cache
+def import_list_prices() -> None:
+    """Begin to import the package in a thread, once in a process; the first lookup waits for the end of the import.
+
+    The import takes a quarter of a second of CPU. The package is data: it opens no connection.
+    """
+    if is_installed():
+        Thread(target=import_module, args=(_SNAPSHOT,), name="list-prices", daemon=True).start()
+
+
+@lru_cache(maxsize=1024)
+def listing(provider: str, model: str, day: int) -> Listing:
+    """Return the prices and the context window that the package lists for a model.
+
+    A price that depends on the size of the request counts at its first tier. Tokens that a cache read or wrote cost as
+    much as other input where no price of theirs is listed.
+
+    Args:
+        provider: The provider's id in the package.
+        model: The model's name, as the provider spells it.
+        day: Days since 1970: prices change.
+    """
+    if not is_installed():
+        return UNLISTED
+    try:
+        _, found = import_module(_SNAPSHOT).get_snapshot().find_provider_model(model, None, provider, None)
+    except LookupError:
+        return UNLISTED
+    prices = found.get_prices(datetime.fromtimestamp(day * DAY, UTC))
+    plain, output, read, written = (_dollars(getattr(prices, f"{name}_mtok", None)) for name in _FIGURES)
+    window = found.context_window
+    if plain is None or output is None:
+        return Listing(window=window)
+    read, written = plain if read is None else read, plain if written is None else written
+    return Listing(Price(plain, output, read, written, window), window)
+
+
+DAY = 86_400
+_FIGURES = ("input", "output", "cache_read", "cache_write")
+
+
+def _dollars(listed: Any) -> float | None:  # Any: a decimal, or tiers of them
+    """Return a listed price, or the first of its tiers."""
+    base = getattr(listed, "base", listed)
+    return None if base is None else float(base)
 
 
 class Pricing:
@@ -43,7 +116,7 @@ class Pricing:
         if self._list_of(binding) and (
             self._price_given(binding) is None or self._window_given(binding) is None
         ):
-            prepare()
+            import_list_prices()
 
     def cost(self, binding: Binding, usage: Usage) -> float | None:
         """Return what usage of a binding costs; None where its price is not known."""

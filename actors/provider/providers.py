@@ -10,10 +10,10 @@ from actors.core.values.identity import Binding
 from actors.errors import ConfigError
 from actors.kernel import SHARED, Ref, Restart, System
 from actors.provider.admission import Pace
+from actors.provider.attempts import Retries
 from actors.provider.credentials import Credentials, Headers
 from actors.provider.meters import Meters
 from actors.provider.provider_actor import ProviderActor, ProviderCommand
-from actors.provider.retries import Retries
 from actors.provider.rounds import Endpoint
 from actors.transport import Timeouts, Transport
 

@@ -5,6 +5,7 @@ A session resolves its target when a turn begins. Sessions with the same tools a
 
 from collections.abc import Callable
 from functools import cached_property
+from random import Random
 from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec.structs import asdict
@@ -27,13 +28,36 @@ from actors.kernel import Ref
 from actors.provider.backend import ResolvedBackend
 from actors.provider.budgets import SharedBudget
 from actors.provider.learned import LearnedFacts
-from actors.provider.places import PoolPlaces
 from actors.provider.pricing import Pricing
 from actors.provider.provider_actor import ProviderCommand
 from actors.tools import Toolset
 
 if TYPE_CHECKING:
     from actors.config import Backend, Config
+
+FAR = 1 << 16
+"""Places from which the first of a process is drawn."""
+
+
+class PoolPlaces:
+    """Where sessions begin in pools that spread them: each one place behind the session before it. One for a runtime.
+
+    The first begins at a place drawn by chance, so that processes that host one session each are spread too; with
+    `is_seeded`, at the first.
+    """
+
+    def __init__(self, random: Random, *, is_seeded: bool) -> None:
+        self._random, self._is_seeded = random, is_seeded
+        self._next: dict[str, int] = {}
+
+    def take(self, pool: str) -> int:
+        """Return the place of the next session."""
+        place = self._next.get(pool)
+        if place is None:
+            place = 0 if self._is_seeded else self._random.randrange(FAR)
+        self._next[pool] = place + 1
+        return place
+
 
 Provide: TypeAlias = Callable[[str, Binding], Ref[ProviderCommand]]
 """Returns the provider actor of a pool's member."""

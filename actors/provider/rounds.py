@@ -19,6 +19,7 @@ from actors import telemetry
 from actors.adapters.adapter import Adapter
 from actors.adapters.failure import ACTIONS, BACKEND_KINDS, AnswerFault, Failure, Kind
 from actors.adapters.request import Request
+from actors.adapters.retry_after import used_up
 from actors.core.data.segments import Segments
 from actors.core.settings.asking import Asked
 from actors.core.stats.measures import RequestCounts
@@ -44,11 +45,8 @@ from actors.kernel import Query
 from actors.kernel.host_code import is_failure
 from actors.kernel.parking import Scope, parking
 from actors.provider.admission import Admission, Pace, Ticket
+from actors.provider.attempts import Retries, Silence, merged_headers, timeouts_of, without_secrets
 from actors.provider.credentials import Credentials, Headers, Keys, Outgoing, query_secrets, with_query
-from actors.provider.redaction import without_secrets
-from actors.provider.retries import Retries
-from actors.provider.sending import merged_headers, timeouts_of
-from actors.provider.silence import Silence
 from actors.transport import Response, Timeouts, Transport
 
 if TYPE_CHECKING:
@@ -397,8 +395,6 @@ class Round:
         self._counters["requests"] += 1
         self._counters["retries"] += self._tries > 1
         async with self._transport.send(url, headers, segments, self._timeouts) as response:
-            from actors.adapters.retry_after import used_up  # only when the first answer comes
-
             if (wait := used_up(response.headers, self._endpoint.clock())) > 0:
                 self._admission.hold(wait)
             if response.status != 200:

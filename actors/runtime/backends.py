@@ -25,11 +25,10 @@ from actors.kernel import Ref, System
 from actors.provider.budgets import RuntimeBudgets
 from actors.provider.learned import LearnedFacts
 from actors.provider.meters import Meters
-from actors.provider.places import PoolPlaces
 from actors.provider.pricing import Pricing
 from actors.provider.provider_actor import ProviderCommand
 from actors.provider.providers import Providers
-from actors.provider.resolver import Refuse, Resolver
+from actors.provider.resolver import PoolPlaces, Refuse, Resolver
 from actors.tools import Toolset
 from actors.transport import Transport
 

@@ -12,7 +12,7 @@ from actors.core.check import check
 from actors.core.data.form import replace
 from actors.core.data.jsonio import Json
 from actors.core.data.segments import PAGE, SHARED
-from actors.core.dialects.caching import lane_key
+from actors.core.dialects.dialect import lane_key
 from actors.core.dialects.profiles import PROFILES, dialect
 from actors.core.lanes.lane import Rendered
 from actors.core.values.content import Media

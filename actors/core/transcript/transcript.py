@@ -20,7 +20,7 @@ class TranscriptFacts(NamedTuple):
     """What a transcript shows that the request around it must know.
 
     The tools called in it, by the names that the provider sees (BED-03); how many bytes of the lane the request before
-    it sent; and the lane's name, for hosts that route by it (`actors.core.dialects.caching.lane_key`).
+    it sent; and the lane's name, for hosts that route by it (`actors.core.dialects.dialect.lane_key`).
     """
 
     tools: frozenset[str] = frozenset()

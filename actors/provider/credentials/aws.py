@@ -14,7 +14,7 @@ from pydantic import SecretStr
 
 from actors.config import AwsKeys
 from actors.errors import ConfigError, MissingKey
-from actors.provider.credentials.outgoing import Headers, Outgoing
+from actors.provider.credentials import Headers, Outgoing
 
 
 class AwsSigner:

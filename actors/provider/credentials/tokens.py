@@ -10,7 +10,7 @@ from datetime import datetime
 import anyio
 
 from actors.errors import CredentialFailed
-from actors.provider.credentials.outgoing import Headers, Outgoing
+from actors.provider.credentials import Headers, Outgoing
 
 COMMAND_SECONDS = 60.0
 """How long a token command may run."""

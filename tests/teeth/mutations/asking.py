@@ -52,7 +52,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "asking: the timeouts of an ask are the backend's",
-        "actors/provider/sending.py:timeouts_of",
+        "actors/provider/attempts.py:timeouts_of",
         "replace(usual, first_byte=first_byte, idle=idle)",
         "usual",
         (SETTINGS,),

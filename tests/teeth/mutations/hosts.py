@@ -68,7 +68,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "hosts: a query takes the place of the path's own",
-        "actors/provider/credentials/queries.py:with_query",
+        "actors/provider/credentials/__init__.py:with_query",
         "'&' if '?' in url else '?'",
         "'?'",
         (f"{QUERIES}::test_a_query_goes_with_every_request_beside_one_that_the_path_has",),
@@ -82,7 +82,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "hosts: a query that a server repeats is told",
-        "actors/provider/credentials/queries.py:query_secrets",
+        "actors/provider/credentials/__init__.py:query_secrets",
         "name.lower() not in _VERSIONS",
         "name.lower() in _VERSIONS",
         (f"{QUERIES}::test_no_error_log_or_journal_shows_a_query",),
@@ -131,7 +131,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "prices: what a cache read costs nothing where no price of it is listed",
-        "actors/provider/list_prices.py:listing",
+        "actors/provider/pricing.py:listing",
         "plain if written is None else written",
         "written",
         (f"{PRICES}::test_a_listing_has_the_first_tier_or_nothing",),

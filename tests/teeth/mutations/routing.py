@@ -82,7 +82,7 @@ MUTATIONS = (
     ),
     Mutation(
         "retries: they are not jittered",
-        "actors/provider/retries.py:Retries.wait",
+        "actors/provider/attempts.py:Retries.wait",
         "self._longest(attempt) * random.uniform(*...)",
         "self._longest(attempt)",
         (STORMS,),

@@ -374,7 +374,7 @@ except BaseException:
     ),
     Mutation(
         "headers: what is sent by default is sent beside what was given",
-        "actors/provider/sending.py:merged_headers",
+        "actors/provider/attempts.py:merged_headers",
         """
         if not given:
             return usual

@@ -17,7 +17,7 @@ MUTATIONS = (
     ),
     Mutation(
         "spreading: every session has the same place",
-        "actors/provider/places.py:PoolPlaces.take",
+        "actors/provider/resolver.py:PoolPlaces.take",
         "self._next[pool] = place + 1",
         "self._next[pool] = place",
         SPREAD,
@@ -38,7 +38,7 @@ MUTATIONS = (
     ),
     Mutation(
         "spreading: a process begins with the first member",
-        "actors/provider/places.py:PoolPlaces.take",
+        "actors/provider/resolver.py:PoolPlaces.take",
         "0 if self._is_seeded else self._random.randrange(FAR)",
         "0",
         (

@@ -92,7 +92,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "resets: the wait is not told",
-        "actors/provider/retries.py:Retries.told",
+        "actors/provider/attempts.py:Retries.told",
         "replace(failure, message=...)",
         "failure",
         (f"{RESETS}::test_a_limit_that_resets_hours_ahead_is_not_waited_for",),
@@ -106,7 +106,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "silence: a stream of pings goes on",
-        "actors/provider/silence.py:Silence.hear",
+        "actors/provider/attempts.py:Silence.hear",
         "self._timeout is not None and any(map(_says_something, events))",
         "self._timeout is not None",
         (SILENCE,),
