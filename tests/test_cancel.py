@@ -391,7 +391,8 @@ async def test_a_request_is_rendered_again_when_a_result_came_in_meanwhile() -> 
         await ledger.ask(Record((Scheduled(call, "work"), Returned(call))))
         sent = RequestSent(1, 1, Binding("a", "openai_chat"), 0, 0, ((call, "cancelled"),))
         before = len(log(runtime, session))
-        assert await ledger.ask(SealResults(sent, seen.version)) is None
+        newer = await ledger.ask(SealResults(sent, seen.version))
+        assert newer == await ledger.ask(Snapshot())
         assert len(log(runtime, session)) == before
         assert (await session.ledger()).interactions()[0].sealed is None
 

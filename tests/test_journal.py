@@ -13,7 +13,8 @@ import pytest
 from actors.core.log.events import Closed, Event, SwitchApplied
 from actors.errors import JournalError, JournalUnavailable, SessionElsewhere
 from actors.journal.journal_actor import BATCH, Append, ClaimSession, JournalActor, JournalCommand, ReadLog
-from actors.journal.prelude import Prelude
+from actors.journal.live_events import LiveEvents
+from actors.journal.outbox import Outbox
 from actors.journal.storage import Appended, Claim, Entry
 from actors.journal.storage.memory import MemoryStorage
 from actors.kernel import Query, Ref, System
@@ -228,25 +229,26 @@ async def test_more_than_fits_a_batch_waits_and_is_written_in_order() -> None:
 
 
 @pytest.mark.parametrize("kind", [MemoryStorage, Slow])
-async def test_a_prelude_is_written_ahead_and_each_of_its_events_is_told_by_its_number(
+async def test_held_events_are_written_first_and_each_callback_gets_the_number_of_its_event(
     kind: type[MemoryStorage],
 ) -> None:
     storage = kind()
     if isinstance(storage, Slow):
         storage.freed.set()
-    told: list[tuple[str, int]] = []
-    prelude = Prelude(
-        (to("a"), to("b")),
-        (lambda number: told.append(("a", number)), lambda number: told.append(("b", number))),
-    )
+    numbers: list[tuple[str, int]] = []
+    outbox = Outbox("s", 1, LiveEvents())
+    outbox.hold(to("a"), lambda number: numbers.append(("a", number)))
+    outbox.hold(to("b"))
     with anyio.fail_after(60):
         async with System() as system:
             ref = journal(system, storage)
-            append = Append(
-                "s", 1, (to("c"), Closed()), prelude, then=lambda number: told.append(("then", number))
+            append = outbox.append(
+                to("c"), Closed(), on_durable=lambda number: numbers.append(("last", number))
             )
+            assert outbox.is_empty
             assert await ref.ask(append) == 4
-    assert told == [("a", 1), ("b", 2), ("then", 4)]
+    assert storage.read("s") == [to("a"), to("b"), to("c"), Closed()]
+    assert numbers == [("a", 1), ("last", 4)]
 
 
 async def test_who_cannot_ask_is_told_that_an_event_is_not_written() -> None:
@@ -256,7 +258,7 @@ async def test_who_cannot_ask_is_told_that_an_event_is_not_written() -> None:
     with anyio.fail_after(60), suppress(anyio.EndOfStream):
         async with System() as system:
             ref = journal(system, storage)
-            await ref.tell(Append("bad", 1, (to("a"),), failed=lambda error: failed.append(str(error))))
+            await ref.tell(Append("bad", 1, (to("a"),), on_failure=lambda error: failed.append(str(error))))
             while not failed:
                 await anyio.lowlevel.checkpoint()
     assert failed == ["Session 'bad': SwitchApplied could not be written: OSError: no room"]

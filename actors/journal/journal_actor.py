@@ -33,7 +33,6 @@ from actors.errors import (
 from actors.journal.ends import LogEnds
 from actors.journal.live_events import LiveEvents
 from actors.journal.outage import JournalMeter
-from actors.journal.prelude import Prelude, Told
 from actors.journal.read_queue import ReadQueue
 from actors.journal.readers import Readers
 from actors.journal.storage import PAGE, Appended, Claim, Entry, LogPage, Storage
@@ -52,52 +51,52 @@ READS = 1024
 """Pages and lists that may wait to be read. What a session's actors need to begin or to go on always may."""
 
 
+OnDurable: TypeAlias = Callable[[int], None]
+"""Called with an event's number when it is durable."""
+
+
 class Append(Query[int], frozen=True):
     """Append events to a session's log; the answer is the number of the last one.
 
     Args:
-        session: Whose log.
-        fence: The number with which the writer claimed it.
-        events: What happened, in order.
-        prelude: What is written ahead of them.
-        then: Called with the number once it is durable, for a handler, which cannot ask.
-        failed: Called instead of `then` if it is not written.
+        session: The session's id.
+        fence: The number with which the writer claimed the session.
+        events: The events, in order; at least one.
+        on_durable: The callbacks of events, each with the index of its event.
+        on_failure: Called if the events are not written, for a handler, which cannot ask.
         live: Publishes the events once they are durable.
     """
 
     session: str
     fence: int
     events: tuple[Event, ...]
-    prelude: Prelude | None = None
-    then: Told | None = None
-    failed: Callable[[JournalError], None] | None = None
+    on_durable: tuple[tuple[int, OnDurable], ...] = ()
+    on_failure: Callable[[JournalError], None] | None = None
     live: LiveEvents | None = None
 
     @property
     def entry(self) -> Entry:
-        """What is written."""
-        before = () if self.prelude is None else self.prelude.events
-        return Entry(self.session, self.fence, (*before, *self.events))
+        """The events as the storage takes them."""
+        return Entry(self.session, self.fence, self.events)
 
     def written(self, last: int) -> None:
-        """Tell everybody concerned that it is durable. `last` is the number of the last event."""
+        """Publish the events, then call the callbacks and answer. `last` is the number of the last event."""
         if self.live is not None and self.live.is_watched:
-            self.live.publish(self.entry.events, last)
-        if self.prelude is not None:
-            self.prelude.written(last - len(self.events))
-        if self.then is not None:
-            self.then(last)
+            self.live.publish(self.events, last)
+        first = last - len(self.events) + 1
+        for index, call in self.on_durable:
+            call(first + index)
         self.reply.send(last)
 
     def refused(self, error: Exception) -> None:
-        """Tell the writer that it is not durable."""
+        """Report to the writer that the events are not durable."""
         failure = error if isinstance(error, JournalError) else self._not_written(error)
-        if self.failed is not None:
-            self.failed(failure)
+        if self.on_failure is not None:
+            self.on_failure(failure)
         self.reply.fail(failure)
 
     def _not_written(self, error: Exception) -> JournalError:
-        kinds = ", ".join(type(event).__name__ for event in self.entry.events)
+        kinds = ", ".join(type(event).__name__ for event in self.events)
         why = f"Session {self.session!r}: {kinds} could not be written: {type(error).__name__}: {error}"
         return JournalError(why[:500])
 
@@ -472,7 +471,7 @@ class JournalActor(Actor[JournalCommand]):
     def _refused(self, command: JournalCommand, error: Exception) -> None:
         if isinstance(command, Append):
             self._broken[command.session] = error
-            self._meter.refused += len(command.entry.events)
+            self._meter.refused += len(command.events)
         if isinstance(error, JournalUnavailable):
             self._meter.failed(error)
         if isinstance(error, JournalDamaged):

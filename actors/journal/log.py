@@ -14,10 +14,10 @@ from actors.core.session.closing import repeatable
 from actors.core.session.state import Folding, Lanes, Rules, SessionState
 from actors.core.values.content import ToolCall
 from actors.journal.holding import Holding
-from actors.journal.journal_actor import Append, JournalCommand
+from actors.journal.journal_actor import JournalCommand, OnDurable
 from actors.journal.live_events import LiveEvents
+from actors.journal.outbox import Outbox
 from actors.journal.pages import read_log
-from actors.journal.prelude import Prelude, Told
 from actors.kernel import Context, Ref
 from actors.kernel.turnstile import turnstile
 
@@ -26,14 +26,14 @@ SENT = 16
 
 
 class LogWriter:
-    """Writes a session's own events: the state is folded and the event is on its way in one step.
+    """Writes a session's own events: an event changes the state in the same step in which it is sent or held.
 
-    The ledger writes what is its own, and holds all that is known of calls: there is no ledger in the state here.
+    The ledger writes the events of calls and keeps what is known of them: there is no ledger in the state here.
 
     Args:
         state: What the log says so far.
-        journal: Who writes it.
-        generation: Whose it is: of a session that was claimed with a number.
+        journal: The journal's address.
+        generation: The session's actors until the next crash.
         on_configured: Called when an event is durable that changes the session's target, system prompt or tools.
     """
 
@@ -45,17 +45,14 @@ class LogWriter:
         on_configured: Callable[[SwitchApplied | Configured], None],
     ) -> None:
         self._journal, self._on_configured = journal, on_configured
-        self._fence, self._holding = generation.fence, generation.holding
-        self._live = generation.live
+        self._outbox, self._holding = generation.outbox, generation.holding
         self.resume(state)
-        self._held: list[Event] = []
-        self._told: list[Told | None] = []
         self._sent = 0  # calls of `send` not heard of. None is forgotten: what fails crashes the owner
 
     @property
     def is_settled(self) -> bool:
-        """Whether all that the state has is written."""
-        return not self._held and not self._sent
+        """Whether the whole state is written."""
+        return self._outbox.is_empty and not self._sent
 
     def resume(self, state: SessionState) -> None:
         """Go on from what the log says."""
@@ -66,64 +63,51 @@ class LogWriter:
         self.state = self.state.apply(event)
         self._holding.count("messages", self.state.size)
 
-    def hold(self, event: Event, then: Told | None = None) -> None:
-        """Write an event together with the next ones: nothing waits for it until then."""
+    def hold(self, event: Event, on_durable: OnDurable | None = None) -> None:
+        """Write an event together with the next ones of the session: nothing waits for it until then."""
         self._apply(event)
-        self._held.append(event)
-        self._told.append(then)
+        self._outbox.hold(event, on_durable)
 
-    def prelude(self) -> Prelude | None:
-        """Return what is held and hold it no longer; the caller must write it."""
-        if not self._held:
-            return None
-        prelude = Prelude(tuple(self._held), tuple(self._told))
-        self._held, self._told = [], []
-        return prelude
-
-    def restore(self, prelude: Prelude | None) -> None:
-        """Hold again what nobody wrote."""
-        if prelude is not None:
-            self._held = [*prelude.events, *self._held]
-            self._told = [*prelude.told, *self._told]
-
-    async def write(self, event: Event, then: Told | None = None) -> int:
+    async def write(self, event: Event, on_durable: OnDurable | None = None) -> int:
         """Write an event; return its number when it is durable.
 
-        `then` is told too, even if the caller is cancelled meanwhile.
+        `on_durable` is called too, even if the caller is cancelled meanwhile.
 
         Raises:
             JournalError: It is not written. The state is ahead of the log then, and the caller crashes with it.
         """
         self._apply(event)
         if isinstance(event, SwitchApplied | Configured):
-            then = partial(self._changed, event, then)
-        return await self._journal.ask(
-            Append(self.state.session, self._fence, (event,), self.prelude(), then, live=self._live)
-        )
+            on_durable = partial(self._changed, event, on_durable)
+        return await self._journal.ask(self._outbox.append(event, on_durable=on_durable))
 
-    def send(self, event: Event, then: Told | None, context: Context[Any]) -> None:  # Any: its state's
-        """Write an event from a handler of `context`, which crashes if it is not written; `then` is told if it is."""
+    def send(
+        self,
+        event: Event,
+        on_durable: OnDurable | None,
+        context: Context[Any],  # Any: the owner's commands
+    ) -> None:
+        """Write an event from a handler of `context`, which crashes if it is not written."""
 
         def written(seq: int) -> None:
             self._sent -= 1
             if self._sent == SENT - 1:
                 context.release()
-            self._changed(event, then, seq)
+            self._changed(event, on_durable, seq)
 
         self._sent += 1
         if self._sent == SENT:
             context.hold()
         self._apply(event)
-        prelude, fail = self.prelude(), context.fail
-        append = Append(self.state.session, self._fence, (event,), prelude, written, fail, self._live)
+        append = self._outbox.append(event, on_durable=written, on_failure=context.fail)
         context.tell(self._journal, append)
 
-    def _changed(self, event: Event, then: Told | None, seq: int) -> None:
-        """Note that an event is durable which may change what the session is, and tell that."""
+    def _changed(self, event: Event, on_durable: OnDurable | None, seq: int) -> None:
+        """Note that an event is durable which may change the target or the configuration."""
         if isinstance(event, SwitchApplied | Configured):
             self._on_configured(event)
-        if then is not None:
-            then(seq)
+        if on_durable is not None:
+            on_durable(seq)
 
 
 class Replay(Struct, frozen=True):
@@ -203,6 +187,7 @@ class Generation:
         "holding",
         "live",
         "number",
+        "outbox",
     )
 
     def __init__(
@@ -221,6 +206,7 @@ class Generation:
         self._takers = TAKERS
         self.fence, self.holding, self.number = fence, holding, number
         self.live = LiveEvents()
+        self.outbox = Outbox(session, fence, self.live)
 
     def following(self, replay: Replay | None = None) -> "Generation":
         """Return the next generation, which begins from the log; `replay`: the log as it stands, if it was read."""

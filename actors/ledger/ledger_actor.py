@@ -1,9 +1,9 @@
-"""The ledger actor: the one owner of what is known about a session's tool calls.
+"""The ledger actor: the only writer of a session's ledger.
 
-What may change, and how, is `actors.core.ledger`. This module adds the one thing that file cannot have: an
-order. An asker sees the effect of every command received before the question, and every event is in the log
-in the order in which it was taken. Each change has a number: who decides something on what it was told says on which
-version, and decides again if there is a newer one.
+`actors.core.ledger` defines the legal changes. This module adds an order: a query sees the effect of every command
+received before it, and events enter the log in the order in which they changed the ledger. Each change has a number,
+the version. Every answer contains the ledger with its version, so a sender that decides on an older version is refused
+and has the newer one to decide on again.
 """
 
 from typing import ClassVar, TypeAlias, assert_never
@@ -13,36 +13,46 @@ from msgspec import Struct
 from actors.core.ledger import Ledger
 from actors.core.log.events import CallEvent, RequestSent
 from actors.errors import ActorStopped
-from actors.journal.journal_actor import Append, JournalCommand
+from actors.journal.journal_actor import JournalCommand
 from actors.journal.log import Generation, Replay
-from actors.journal.prelude import Prelude
 from actors.kernel import Actor, Context, Query, Ref
 
 
-class Known(Struct, frozen=True):
-    """The ledger at one moment. Immutable, so keeping it is safe.
+class LedgerSnapshot(Struct, frozen=True):
+    """The ledger at one moment. It is immutable, so callers may keep it.
 
     Args:
-        ledger: The truth about every call.
-        version: Goes up by one with each change.
+        ledger: What is known of every call.
+        version: Goes up by one with each change; 0 for the ledger that a generation of actors starts with.
     """
 
     ledger: Ledger
     version: int = 0
 
 
-class Record(Query[int], frozen=True):
-    """Apply the lifecycle events of a batch; answered when they are durable, with the number of the last one.
+class Recorded(Struct, frozen=True):
+    """The answer to a command whose events are durable.
 
-    Recording twice changes nothing in the ledger. `prelude` is written ahead of them.
+    Args:
+        seq: The number of the last event in the log.
+        snapshot: The ledger right after these events.
+    """
+
+    seq: int
+    snapshot: LedgerSnapshot
+
+
+class Record(Query[Recorded], frozen=True):
+    """Apply the lifecycle events of a batch; answered when they are durable.
+
+    Recording an event twice changes nothing in the ledger.
     """
 
     events: tuple[CallEvent, ...]
-    prelude: Prelude | None = None
 
 
-class Snapshot(Query[Known], frozen=True):
-    """Ask for the ledger as it stands."""
+class Snapshot(Query[LedgerSnapshot], frozen=True):
+    """Query the ledger, with the events that are still being written."""
 
 
 class DurableLedger(Query[Ledger], frozen=True):
@@ -54,34 +64,32 @@ class DurableLedger(Query[Ledger], frozen=True):
     """
 
 
-class SealResults(Query[int | None], frozen=True):
-    """Write that a request is sent, with the synthetic results it carries.
+class SealResults(Query[Recorded | LedgerSnapshot], frozen=True):
+    """Write that a request is sent, with the synthetic results that it carries.
 
     Args:
-        event: What is written.
-        version: Of the ledger that the request was rendered from.
-        prelude: What is written ahead of it.
+        event: The event that is written.
+        version: The version of the ledger that the request was rendered from.
 
-    Answered with its number when it is durable; with None, and nothing is written, if the ledger has changed since
-    that version: a result came in the meantime, and the request must be rendered with it.
+    Answered with `Recorded` when the event is durable. If the ledger has changed since `version`, nothing is written
+    and the answer is the newer snapshot: the request must be rendered again, with the result that came in.
     """
 
     event: RequestSent
     version: int
-    prelude: Prelude | None = None
 
 
-class Shut(Query[None], frozen=True):
-    """Record nothing more: the session's end is written next. Answered when all before it are on their way."""
+class StopRecording(Query[None], frozen=True):
+    """Record nothing more: the session's end is written next. Answered when all earlier events have been sent."""
 
 
-LedgerCommand: TypeAlias = Record | Snapshot | DurableLedger | SealResults | Shut
+LedgerCommand: TypeAlias = Record | Snapshot | DurableLedger | SealResults | StopRecording
 
 
 class LedgerActor(Actor[LedgerCommand]):
-    """Owns one session's ledger. A crash loses nothing: the log rebuilds it.
+    """The owner of one session's ledger. A crash loses nothing: the ledger is rebuilt from the log.
 
-    What could not be written is a crash, for the ledger is ahead of its log then.
+    An event that cannot be written is a crash, because the ledger is then ahead of its log.
     """
 
     level: ClassVar[int] = 4
@@ -90,12 +98,12 @@ class LedgerActor(Actor[LedgerCommand]):
         self, session: str, ledger: Ledger, journal: Ref[JournalCommand], generation: Generation
     ) -> None:
         self._session = session
-        self.known = Known(ledger)
-        """The ledger as it stands. Others read it only when the actor has been passivated."""
+        self.known = LedgerSnapshot(ledger)
+        """The present ledger. Others read it only when the actor has been passivated."""
         self._durable = ledger
         self._journal = journal
         self._generation = generation
-        self._is_shut = False
+        self._is_stopped = False
         self._context: Context[LedgerCommand] | None = None
         self._count()
 
@@ -105,9 +113,9 @@ class LedgerActor(Actor[LedgerCommand]):
         self._generation.begin(context, self._go_on)
 
     def _go_on(self, replay: Replay) -> None:
-        self.known = Known(replay.state.ledger)
+        self.known = LedgerSnapshot(replay.state.ledger)
         self._durable = replay.state.ledger
-        self._is_shut = replay.state.closed
+        self._is_stopped = replay.state.closed
         self._count()
 
     def _count(self) -> None:
@@ -115,7 +123,7 @@ class LedgerActor(Actor[LedgerCommand]):
 
     def receive(self, command: LedgerCommand) -> None:
         match command:
-            case Record() | SealResults() if self._is_shut:
+            case Record() | SealResults() if self._is_stopped:
                 command.reply.fail(ActorStopped(f"Session {self._session!r} has ended; nothing is recorded."))
             case Record(events=events):
                 self._write(command, *events)
@@ -124,34 +132,29 @@ class LedgerActor(Actor[LedgerCommand]):
             case DurableLedger(reply=durable):
                 durable.send(self._durable)
             case SealResults(version=version) if version != self.known.version:
-                command.reply.send(None)
+                command.reply.send(self.known)
             case SealResults(event=event):
                 self._write(command, event)
-            case Shut():
-                self._is_shut = True
+            case StopRecording():
+                self._is_stopped = True
                 command.reply.send(None)
             case _:
                 assert_never(command)
 
     def _write(self, command: Record | SealResults, *events: CallEvent | RequestSent) -> None:
         assert self._context is not None
-        reply = command.reply
-        known = self.known
-        self.known = Known(known.ledger.apply(*events), known.version + 1)
-        ledger = self.known.ledger
+        reply, known = command.reply, self.known
+        snapshot = self.known = LedgerSnapshot(known.ledger.apply(*events), known.version + 1)
         self._count()
 
         def written(seq: int) -> None:
-            self._durable = ledger  # appends become durable in the order in which they were sent
-            reply.send(seq)
+            self._durable = snapshot.ledger  # appends become durable in the order in which they were sent
+            reply.send(Recorded(seq, snapshot))
 
         def failed(error: Exception) -> None:
             reply.fail(error)
             if self._context is not None:
                 self._context.fail(error)
 
-        generation = self._generation
-        append = Append(
-            self._session, generation.fence, events, command.prelude, written, failed, generation.live
-        )
+        append = self._generation.outbox.append(*events, on_durable=written, on_failure=failed)
         self._context.tell(self._journal, append)

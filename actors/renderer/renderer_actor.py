@@ -1,7 +1,8 @@
-"""The renderer actor: owns a session's lanes.
+"""The renderer actor: the owner of a session's lanes.
 
-Rendering is pure (`actors.core.render`, `actors.core.lanes.lane`); what needs an owner is which version of a lane has
-been sent. A render adopts nothing. A lane moves on only when the session says that the request is in the log.
+Rendering is pure (`actors.core.render`, `actors.core.lanes.lane`); what needs an owner is the version of each lane that
+has been sent. A render adopts nothing. When a request is in the log, the session leaves its lane in the `SentLanes` of
+their generation, and the renderer adopts it before its next command.
 """
 
 from collections.abc import Mapping

@@ -42,12 +42,11 @@ from actors.core.turn.guards import HEEDLESS, Heed, again
 from actors.core.values.content import ToolCall
 from actors.core.values.identity import CallId
 from actors.errors import JournalError, KernelError, SessionError
-from actors.journal.prelude import Prelude
-from actors.kernel import Actor, Command, Context, Query, Ref
+from actors.kernel import Actor, Command, Context, Query, Ref, Reply
 from actors.kernel.host_code import call_host
 from actors.kernel.parking import Waiter, parking, wake
 from actors.kernel.variables import with_variables
-from actors.ledger.ledger_actor import LedgerCommand, Record
+from actors.ledger.ledger_actor import LedgerCommand, LedgerSnapshot, Record, Recorded
 from actors.scheduler.calls import GRACE, Running, Site, for_model
 from actors.scheduler.executor import Executor
 from actors.scheduler.views import NO_VIEW, TurnView
@@ -57,31 +56,23 @@ Tools: TypeAlias = Mapping[str, Tool[..., Any]]  # Any: any function
 
 
 class BatchEnded(Struct, frozen=True):
-    """Every call of the batch is closed, but those that wait for the caller, and that is durable.
+    """The end of a batch: every call is closed, but for those that wait for the caller, and that is durable.
 
     Args:
-        ends: How each closed call ended, in call order, as the name of its event: `returned`,
-            `failed`, `refused`, `denied`, `cancelled`.
-        seq: Number of the last event in the log.
-        external: Calls that wait for their results, likewise in call order.
-        approvals: Calls that wait for somebody to approve of them.
-        delegated: What sessions used that the tools of the calls opened.
-        repeated: How many calls came to what they had come to before, so often that it was noticed.
-        repaired: Slips of their arguments that were repaired.
+        refused: The number of calls that were refused for their name or arguments.
+        external: The calls that wait for their results, in call order.
+        approvals: The calls that wait for approval, in call order.
+        delegated: What the sessions used that the tools of the calls opened.
+        repaired: The repaired slips in the arguments of the calls.
+        snapshot: The ledger after the last event of the batch; None if the batch recorded none.
     """
 
-    ends: tuple[tuple[CallId, str], ...]
-    seq: int
+    refused: int = 0
     external: tuple[ToolCall, ...] = ()
     approvals: tuple[ToolCall, ...] = ()
     delegated: tuple[Delegated, ...] = ()
-    repeated: int = 0
     repaired: tuple[Repair, ...] = ()
-
-    @property
-    def refused(self) -> int:
-        """How many calls were refused for their name or arguments."""
-        return [how for _, how in self.ends].count("refused")
+    snapshot: LedgerSnapshot | None = None
 
 
 class RunBatch(Query[BatchEnded], frozen=True):
@@ -90,7 +81,6 @@ class RunBatch(Query[BatchEnded], frozen=True):
     Args:
         calls: In the model's order.
         variables: Context variables of the ask's caller.
-        prelude: What is written ahead of all of them.
         view: What their tools may know of the turn.
         approved: Somebody has approved of them.
         waited: They are calls that waited for that, and are scheduled already.
@@ -102,7 +92,6 @@ class RunBatch(Query[BatchEnded], frozen=True):
 
     calls: tuple[ToolCall, ...]
     variables: Variables = field(default_factory=copy_context)
-    prelude: Prelude | None = None
     view: TurnView = NO_VIEW
     approved: bool = False
     waited: bool = False
@@ -121,22 +110,17 @@ class StopBatch(Command, frozen=True):
     reason: Reason = "cancelled"
 
 
-class CloseCalls(Query[None], frozen=True):
-    """Close calls that will not be run. `prelude` is written ahead of that."""
+class CloseCalls(Query[Recorded], frozen=True):
+    """Close calls that will not be run."""
 
     calls: tuple[CallId, ...]
     reason: Reason
-    prelude: Prelude | None = None
 
 
-class EndCalls(Query[int], frozen=True):
-    """Record how calls ended that were not run here; answered with the number of the last event.
-
-    `prelude` is written ahead of that.
-    """
+class EndCalls(Query[Recorded], frozen=True):
+    """Record how calls ended that were not run here."""
 
     events: tuple[Completion, ...]
-    prelude: Prelude | None = None
 
 
 class CheckCall(Query[tuple[ArgumentError, ...]], frozen=True):
@@ -185,10 +169,11 @@ class SchedulerActor(Actor[SchedulerCommand]):
             case StopBatch(reason=reason):
                 if self._batch is not None:
                     self._batch.stop(reason)
-            case CloseCalls():
-                self._context.start(self._close, command)
-            case EndCalls():
-                self._context.start(self._end, command)
+            case CloseCalls(calls=calls, reason=reason):
+                events = tuple([Cancelled(call_id, reason) for call_id in calls])
+                self._context.start(self._record, command.reply, events)
+            case EndCalls(events=events):
+                self._context.start(self._record, command.reply, events)
             case CheckCall(reply=reply, call=call, variables=variables):
                 reply.send(with_variables(variables, partial(self._checked, call)))
             case _:
@@ -225,13 +210,8 @@ class SchedulerActor(Actor[SchedulerCommand]):
             self._batch = None
         command.reply.send(ended)
 
-    async def _close(self, command: CloseCalls) -> None:
-        events = tuple(Cancelled(call_id, command.reason) for call_id in command.calls)
-        await self._ledger.ask(Record(events, command.prelude))
-        command.reply.send(None)
-
-    async def _end(self, command: EndCalls) -> None:
-        command.reply.send(await self._ledger.ask(Record(command.events, command.prelude)))
+    async def _record(self, reply: Reply[Recorded], events: tuple[CallEvent, ...]) -> None:
+        reply.send(await self._ledger.ask(Record(events)))
 
     def _checked(self, call: ToolCall) -> tuple[ArgumentError, ...]:
         tool = self._tools.get(call.name)
@@ -247,25 +227,22 @@ class _Batch:
     ) -> None:
         self._plan = planned
         self._counts = counts
-        self._heed, self._repeated = heed, 0
+        self._heed = heed
         self._ledger = ledger
         self._executor = executor
         self._open: dict[CallId, Running] = {}
-        self._ends: dict[CallId, str] = {
-            event.call_id: type(event).__name__.lower() for event in planned.answered
-        }
         self._stopping: Reason | None = None
-        self._seq = 0
+        self._snapshot: LedgerSnapshot | None = None
         self._news: list[CallEvent] = []  # that are not recorded yet
         self._waiter: Waiter | None = None
 
     async def run(self, command: RunBatch, tools: Tools, approve: Approve | None) -> BatchEnded:
-        """Run what can run, record every end, and return the ends in call order."""
+        """Run the calls that can run, and record the end of every call."""
         site = Site(self._executor, command.variables, approve, self._begin, self.ended, command.view)
         calls = [Running(planned, tools[planned.call.name], site) for planned in self._plan.run]
         try:
             begin = tuple([each.started for each in calls if each.prepare()])
-            await self._record((*self._plan.scheduled, *self._plan.answered, *begin), command.prelude)
+            await self._record((*self._plan.scheduled, *self._plan.answered, *begin))
             self._start(calls)
             await self._collect(len(calls))
         finally:
@@ -273,12 +250,12 @@ class _Batch:
                 self._abandon(left)
             self._open.clear()  # what still comes, comes late
         waits = await self._waiting()
-        ends = [(call.id, self._ends[call.id]) for call in command.calls if call.id in self._ends]
+        refused = sum(isinstance(event, Refused) for event in self._plan.answered)
         external = tuple([each.call for each in waits if each.is_external])
         approvals = tuple([each.call for each in waits if not each.is_external])
         delegated = tuple([each for call in calls for each in call.delegated])
         repaired = tuple([each for call in self._plan.scheduled for each in call.repaired])
-        return BatchEnded(tuple(ends), self._seq, external, approvals, delegated, self._repeated, repaired)
+        return BatchEnded(refused, external, approvals, delegated, repaired, self._snapshot)
 
     async def _waiting(self) -> tuple[Waits, ...]:
         """Return the calls that wait for the caller; none of a batch that was stopped."""
@@ -300,7 +277,7 @@ class _Batch:
         """Stop calls that no batch waits for; after the grace, those whose tools ignore it enter quarantine."""
         for each in calls:
             each.stop()
-        self._executor.after(GRACE, partial(_close, calls))
+        self._executor.after(GRACE, partial(_close_open, calls))
 
     def ended(self, running: Running, event: CallEvent | None) -> None:
         """Take how a tool ended; None if it was stopped. After its call was closed, what comes is late."""
@@ -309,7 +286,6 @@ class _Batch:
             before = self._heed.known.get(running.call.id)
             if before is not None:
                 ended = again(ended, before, is_told=self._heed.is_told)
-                self._repeated += is_repeated(ended)
             self._news.append(ended)
             wake(self._waiter)
         elif isinstance(event, Returned | Failed) and not running.is_late:
@@ -346,13 +322,11 @@ class _Batch:
             remaining -= len(events)
             await self._record(tuple(events))
 
-    async def _record(self, events: tuple[CallEvent, ...], prelude: Prelude | None = None) -> None:
-        ends = [event for event in events if not isinstance(event, Scheduled | Started)]
-        for event in ends:
-            if not isinstance(event, Refused):
-                self._ends[event.call_id] = type(event).__name__.lower()
-        self._seq = await self._ledger.ask(Record(events, prelude))
-        for event in ends:
+    async def _record(self, events: tuple[CallEvent, ...]) -> None:
+        if not events:  # calls that were scheduled before, and each waits for something before it starts
+            return
+        self._snapshot = (await self._ledger.ask(Record(events))).snapshot
+        for event in events:
             self._counts.tool_calls_invalid_args += isinstance(event, Refused)
             self._counts.tool_calls_repeated += is_repeated(event)
         scheduled = [event for event in events if isinstance(event, Scheduled)]
@@ -362,7 +336,7 @@ class _Batch:
         return self._stopping or "interrupted"
 
 
-def _close(calls: Sequence[Running]) -> None:
+def _close_open(calls: Sequence[Running]) -> None:
     """Close the calls whose tools have not ended."""
     for each in calls:
         if not (each.is_over or each.is_closed):

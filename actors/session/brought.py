@@ -20,13 +20,13 @@ from actors.core.values.content import ToolCall
 from actors.core.values.identity import CallId
 from actors.errors import DecisionRefused, NotAwaited, SessionError
 from actors.journal.live_events import LiveEvents
-from actors.journal.log import LogWriter
+from actors.journal.log import Generation, LogWriter
 from actors.journal.pages import LogPages
-from actors.ledger.ledger_actor import Snapshot
 from actors.scheduler.scheduler_actor import CheckCall, EndCalls
 from actors.session.commands import Taken
 from actors.session.inflight import SessionRefs
 from actors.session.pending import Bring, Decision, HostCall
+from actors.session.session_ledger import SessionLedger
 from actors.tools import Tool
 
 Brought: TypeAlias = tuple[Returned | Failed, ...] | Decision
@@ -92,32 +92,35 @@ def decision(
     return Decision(CallId(call_id), verdict, reason, json, digest)
 
 
-async def record(log: LogWriter, refs: SessionRefs, bring: Bring, generation: int, live: LiveEvents) -> Taken:
+async def record(
+    log: LogWriter, refs: SessionRefs, ledger: SessionLedger, bring: Bring, generation: Generation
+) -> Taken:
     """Record results or a decision, and return the state of the turn for its session, or the refusal."""
     try:
-        seq = await _record(log, refs, bring, live)
+        seq = await _record(log, refs, ledger, bring, generation.live)
     except SessionError as error:
-        return Taken(generation, error=error)
-    ledger = (await refs.ledger.ask(Snapshot())).ledger
-    state = log.state
-    return Taken(generation, pending(state, ledger), approved(state, ledger), seq)
+        return Taken(generation.number, error=error)
+    known, state = await ledger.query(), log.state
+    return Taken(generation.number, pending(state, known), approved(state, known), seq)
 
 
-async def _record(log: LogWriter, refs: SessionRefs, bring: Bring, live: LiveEvents) -> int:
+async def _record(
+    log: LogWriter, refs: SessionRefs, ledger: SessionLedger, bring: Bring, live: LiveEvents
+) -> int:
     """Record what was brought; return the number of its last event.
 
     Raises:
         NotAwaited: A call of it was never handed out, or waits for something else. Nothing is recorded.
         DecisionRefused: It is a decision about other arguments than the call has, or with wrong ones.
     """
-    ledger = (await refs.ledger.ask(Snapshot())).ledger
-    waits = {each.call.id: each for each in pending(log.state, ledger)}
+    known = await ledger.query()
+    waits = {each.call.id: each for each in pending(log.state, known)}
     if log.state.pause is not None and live.is_idle:
-        live.begin(bring.sink, publisher_at(log.state, ledger))
+        live.begin(bring.sink, publisher_at(log.state, known))
     if isinstance(bring.brought, Decision):
         return await _decided(log, refs, bring, bring.brought, waits)
-    await _check_handed_out(log, refs, bring.brought, waits, ledger)
-    return await refs.scheduler.ask(EndCalls(bring.brought))
+    await _check_handed_out(log, refs, bring.brought, waits, known)
+    return (await refs.scheduler.ask(EndCalls(bring.brought))).seq
 
 
 async def _check_handed_out(
@@ -164,7 +167,7 @@ async def _decided(
     if decision.verdict == "allow":
         return await log.write(event)
     log.hold(event)
-    return await refs.scheduler.ask(EndCalls((denied(call, decision.reason),), log.prelude()))
+    return (await refs.scheduler.ask(EndCalls((denied(call, decision.reason),)))).seq
 
 
 async def _check_bound(

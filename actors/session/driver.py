@@ -39,7 +39,7 @@ from actors.core.values.identity import RUNTIME, Binding, mint
 from actors.core.values.packed import Packed, pack, unpack
 from actors.core.values.progress import Attempt, Cause
 from actors.errors import ConfigError
-from actors.ledger.ledger_actor import DurableLedger, Snapshot
+from actors.ledger.ledger_actor import DurableLedger
 from actors.provider.backend import ResolvedBackend
 from actors.provider.choosing import Affinity, MemberChoice
 from actors.provider.resolver import too_full
@@ -101,9 +101,7 @@ class TurnDriver:
         view = TurnView(turn, 1, ask.log.state.history, ledger, put if ask.sink.is_watched else None)
         said = Message("model", (call,), turn)
         ask.log.hold(RoundEnded(turn, 1, pack(said), calls=1))
-        batch = RunBatch(
-            (call,), ask.variables, ask.log.prelude(), view, repair=self.bounds.repair, approved=True
-        )
+        batch = RunBatch((call,), ask.variables, view, repair=self.bounds.repair, approved=True)
         ask.stoppable(lambda context: context.tell(ask.refs.scheduler, StopBatch()))
         try:
             ended = await ask.refs.scheduler.ask(batch)
@@ -111,7 +109,9 @@ class TurnDriver:
             ask.finished()
         for delegated in ended.delegated:
             ask.log.hold(delegated)
-        known = (await ask.refs.ledger.ask(Snapshot())).ledger.get(call.id)
+        assert ended.snapshot is not None
+        ask.ledger.note(ended.snapshot)
+        known = ask.ledger.latest.get(call.id)
         assert known is not None
         made.result = known.completion or ToolResult(call.id, error=known.reason)
         status: TurnStatus = "cancelled" if ask.cancelled else "complete"
@@ -197,7 +197,7 @@ class TurnDriver:
             return
         if ask.resolver.window(binding) is None or ask.cancelled:
             return
-        known = (await ask.refs.ledger.ask(Snapshot())).ledger
+        known = ask.ledger.latest
         if (most := too_full(ask.resolver, state, known, binding, state.asked_at)) is not None:
             tokens = round(most * AFTER)
             await self._shrunk(member, lambda shrinker: shrinker.to_fit(tokens), last=False)
@@ -261,7 +261,7 @@ class TurnDriver:
             tuple([call.id for call in calls]) for calls in (step.external, step.approvals)
         )
         self._timed()
-        ledger = (await self.ask.refs.ledger.ask(Snapshot())).ledger
+        ledger = await self.ask.ledger.query()
         progress = self.ask.tally.progress(tried)
         event = Awaited(log.state.turns, external, approvals, step.so_far, progress, self._seconds())
 
@@ -391,14 +391,15 @@ class TurnDriver:
         except ConfigError as error:  # as above
             if waited.calls:
                 ids = tuple([call.id for call in waited.calls])
-                await self.ask.refs.scheduler.ask(CloseCalls(ids, "cancelled", self.ask.log.prelude()))
+                closed = await self.ask.refs.scheduler.ask(CloseCalls(ids, "cancelled"))
+                self.ask.ledger.note(closed.snapshot)
             status: TurnStatus = "cancelled" if self.ask.cancelled else "failed"
             return Served(binding, CloseStep(status, str(error), elsewhere=True))
         await served.resumed(waited.so_far.rounds)
         conversation = turns.turn(self._bounded(), waited)
         next(conversation)
         stopped = self.ask.cancelled
-        stuck = not (stopped or waited.calls) and await served.is_stuck()
+        stuck = not (stopped or waited.calls) and served.is_stuck()
         outcome = turns.Stopped(awaited=waited.calls) if stopped else turns.Brought(waited.calls, stuck)
         step = await self._turn(served, conversation, conversation.send(outcome))
         return Served(binding, moved(step, binding, served.binding), served.sent)

@@ -10,7 +10,6 @@ from actors.core.log.events import SwitchApplied
 from actors.core.policy.routing import settled
 from actors.core.turn import turn as turns
 from actors.errors import ActorsError
-from actors.ledger.ledger_actor import Snapshot
 from actors.provider.resolver import check_priced
 from actors.renderer.renderer_actor import Outdate
 from actors.session.configuration import Change
@@ -35,7 +34,7 @@ class HandingOver:
         ask, handovers = self._ask, self._ask.resolver.handovers
         if not handovers:
             return None
-        ledger = (await ask.refs.ledger.ask(Snapshot())).ledger
+        ledger = ask.ledger.latest
         for call in ask.log.state.history[-1].calls:
             known, handover = ledger.get(call.id), handovers.get(call.name)
             if handover is not None and known is not None and known.completion and not known.completion.error:

@@ -31,7 +31,7 @@ from actors.journal.journal_actor import JournalCommand
 from actors.journal.log import LogWriter
 from actors.kernel import Context, Ref
 from actors.kernel.variables import with_variables
-from actors.ledger.ledger_actor import LedgerCommand, Snapshot
+from actors.ledger.ledger_actor import LedgerCommand
 from actors.provider.budgets import Demand, Share
 from actors.provider.resolver import Resolver, expected, over_budget
 from actors.provider.rounds import Answer, Generated
@@ -39,6 +39,7 @@ from actors.renderer.renderer_actor import RendererCommand
 from actors.scheduler.scheduler_actor import SchedulerCommand
 from actors.session.configuration import Equipment
 from actors.session.output import Output, of_schema
+from actors.session.session_ledger import SessionLedger
 
 Stop: TypeAlias = Callable[[Context[Any]], None]  # Any: the actor that cancels an ask
 """Stops a step that is under way, from the handler of an actor."""
@@ -187,6 +188,7 @@ class AskInFlight(Struct):
     Args:
         log: Writes the session's own events.
         refs: The session's actors.
+        ledger: The session's view of its ledger.
         equipment: The tools, and what targets mean with them.
         sink: Where events go.
         variables: Context variables that the ask's tools see.
@@ -201,6 +203,7 @@ class AskInFlight(Struct):
 
     log: LogWriter
     refs: SessionRefs
+    ledger: SessionLedger
     equipment: Equipment
     sink: Sink
     variables: Variables
@@ -231,8 +234,7 @@ class AskInFlight(Struct):
         why, share = over_budget(self.resolver, self.log.state), self.share
         if why is not None or share is None or share.is_empty:
             return why
-        known = (await self.refs.ledger.ask(Snapshot())).ledger
-        tokens = expected(self.resolver, self.log.state, known, binding)
+        tokens = expected(self.resolver, self.log.state, self.ledger.latest, binding)
         answer = self.resolver.calibrations[binding].answer
         demand = Demand(tokens + answer, self.resolver.cost(binding, Usage(tokens, answer)) or 0.0)
         self.stoppable(lambda _: share.look_again())

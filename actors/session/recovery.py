@@ -18,11 +18,11 @@ from actors.core.values.content import ToolCall
 from actors.core.values.identity import CallId
 from actors.journal.log import LogWriter
 from actors.kernel import Context
-from actors.ledger.ledger_actor import Snapshot
 from actors.scheduler.scheduler_actor import CloseCalls, RunBatch, StopBatch
 from actors.scheduler.views import TurnView
 from actors.session.configuration import Equipment
 from actors.session.inflight import SessionRefs
+from actors.session.session_ledger import SessionLedger
 
 INTERRUPTED = "the session was restarted during the ask; see its history, and ask again"
 
@@ -33,6 +33,7 @@ class Recovery(Struct):
     Args:
         log: Writes the session's own events.
         refs: The session's actors.
+        ledger: The session's view of its ledger.
         equipment: Its tools.
         seq: Number of the log's last event.
         repeatable: The calls that may be run again.
@@ -40,6 +41,7 @@ class Recovery(Struct):
 
     log: LogWriter
     refs: SessionRefs
+    ledger: SessionLedger
     equipment: Equipment
     seq: int
     repeatable: tuple[ToolCall, ...]
@@ -60,7 +62,7 @@ class Recovery(Struct):
 
     async def _close_calls(self) -> None:
         """Close every call that has no end."""
-        ledger = await self._ledger()
+        ledger = await self.ledger.query()
         pending = {item.call_id: item for item in ledger.interactions() if item.status == "pending"}
         history = self.log.state.history
         calls = history[-1].calls if len(history) else ()
@@ -85,13 +87,10 @@ class Recovery(Struct):
             batch = RunBatch(calls, view=view, approved=True, waited=True, again=True)
             for delegated in (await self.refs.scheduler.ask(batch)).delegated:
                 self.log.hold(delegated)
-        ledger = await self._ledger()
+        ledger = await self.ledger.query()
         left = [item.call_id for item in ledger.interactions() if item.status == "pending"]
         await self._close(left, "outcome_unknown")
 
-    async def _ledger(self) -> Ledger:
-        return (await self.refs.ledger.ask(Snapshot())).ledger
-
     async def _close(self, calls: Sequence[CallId], reason: Reason) -> None:
         if calls:
-            await self.refs.scheduler.ask(CloseCalls(tuple(calls), reason))
+            self.ledger.note((await self.refs.scheduler.ask(CloseCalls(tuple(calls), reason))).snapshot)

@@ -35,7 +35,7 @@ from actors.core.values.content import ToolCall
 from actors.errors import ActorsError, ActorStopped, OverBudget, SessionClosed
 from actors.journal.log import Generation, LogWriter, Replay
 from actors.kernel import Actor, Context, Reply
-from actors.ledger.ledger_actor import Shut
+from actors.ledger.ledger_actor import StopRecording
 from actors.provider.choosing import Affinity
 from actors.provider.resolver import Resolver, check_priced
 from actors.renderer.renderer_actor import Outdate
@@ -59,6 +59,7 @@ from actors.session.pending import Bring, HostCall, HostRewind, NoSink, PendingA
 from actors.session.queue_limits import QueueLimits
 from actors.session.recovery import Recovery
 from actors.session.rewinding import open_turn, rewind
+from actors.session.session_ledger import SessionLedger
 
 
 class SessionActor(Actor[SessionCommand]):
@@ -78,6 +79,7 @@ class SessionActor(Actor[SessionCommand]):
     ) -> None:
         self._log = LogWriter(state, refs.journal, generation, equipment.written)
         self._refs = refs
+        self._ledger = SessionLedger(refs.ledger, state.ledger)
         self._equipment = equipment
         self._bounds = bounds
         self._pending = pending
@@ -127,6 +129,7 @@ class SessionActor(Actor[SessionCommand]):
         """Close what a crash left open, before the next ask."""
         state, pending = replay.state, self._pending
         self._log.resume(state)
+        self._ledger = SessionLedger(self._refs.ledger, state.ledger)
         self._equipment.retarget(state.target)
         self.waits = awaiting.pending(state, state.ledger)
         is_held = state.held is not None or self._equipment.is_changing
@@ -137,7 +140,9 @@ class SessionActor(Actor[SessionCommand]):
             if pending.current is not None:
                 publisher = awaiting.publisher_at(state, state.ledger)
                 self._generation.live.begin(pending.current.sink, publisher)
-            self._recovery = Recovery(self._log, self._refs, self._equipment, replay.seq, replay.repeatable)
+            self._recovery = Recovery(
+                self._log, self._refs, self._ledger, self._equipment, replay.seq, replay.repeatable
+            )
             self._mine.start(self._recover, self._recovery, name="recover")
         elif self._phase == "awaiting":
             self._wait_on(replay)
@@ -267,7 +272,7 @@ class SessionActor(Actor[SessionCommand]):
 
     def _driver(self, sink: Sink, variables: Variables) -> TurnDriver:
         """Return who drives an ask, or goes on with it."""
-        ask = self._ask = AskInFlight(self._log, self._refs, self._equipment, sink, variables)
+        ask = self._ask = AskInFlight(self._log, self._refs, self._ledger, self._equipment, sink, variables)
         return TurnDriver(ask, self._bounds, self.affinity, self._pending.ended)
 
     def _compare(self) -> None:
@@ -303,8 +308,7 @@ class SessionActor(Actor[SessionCommand]):
             self._mine.start(self._record, self._pending.brought[0], name="take")
 
     async def _record(self, bring: Bring) -> None:
-        generation = self._generation
-        command = await record(self._log, self._refs, bring, generation.number, generation.live)
+        command = await record(self._log, self._refs, self._ledger, bring, self._generation)
         await self._mine.ref.tell(command)
 
     def _taken(self, command: Taken) -> None:
@@ -502,7 +506,7 @@ class SessionActor(Actor[SessionCommand]):
 
     async def _close_log(self) -> None:
         """Write the log's last event: a tool that still runs may bring a late result, but not behind that."""
-        await self._refs.ledger.ask(Shut())
+        await self._refs.ledger.ask(StopRecording())
         await self._log.write(Closed())
         await self._mine.ref.tell(EndWritten(self._generation.number))
 

@@ -31,7 +31,7 @@ from actors.core.values.stream import Usage
 from actors.errors import Fault, KernelError
 from actors.kernel import Ref
 from actors.kernel.turnstile import compute
-from actors.ledger.ledger_actor import Known, SealResults, Snapshot
+from actors.ledger.ledger_actor import LedgerSnapshot
 from actors.provider.backend import ResolvedBackend
 from actors.provider.provider_actor import Abort, ProviderCommand
 from actors.provider.resolver import expected
@@ -266,7 +266,7 @@ class Shrinker:
         """Return what asks for the summary, written as sent if it may be."""
         binding, log = self._backend.binding, self._log
         while True:
-            known = await self._refs.ledger.ask(Snapshot())
+            known = self._ask.ledger.snapshot
             history = log.state.history.upto(before).extended((compaction.instruction(),))
             rendered = await self._refs.renderer.ask(Render(binding, history, known.ledger, aside=True))
             if (begins := rendered.begins) is not None:
@@ -275,23 +275,20 @@ class Shrinker:
             if rendered.report.faults or await self._sealed(rendered, known):
                 return rendered
 
-    async def _sealed(self, rendered: Rendered, known: Known) -> bool:
+    async def _sealed(self, rendered: Rendered, known: LedgerSnapshot) -> bool:
         binding, state = self._backend.binding, rendered.lane.state
         sealed = seals(rendered, known.ledger)
         names = self._request(rendered, self._omitted).omitted if self._omitted else ()
         omitted = tuple([omission for omission in self._omitted if omission.name in names])
         place = self._turn, 0, binding, state.epoch, state.cursor
         sent = RequestSent(*place, sealed, aside=True, omitted=omitted)
-        prelude = self._log.prelude()
-        seq = await self._refs.ledger.ask(SealResults(sent, known.version, prelude))
-        if seq is None:
-            self._log.restore(prelude)
+        if not await self._ask.ledger.seal(sent, known):
             return False
         self._ask.tally.sent(self._turn, 0)
         return True
 
     async def _known(self) -> Ledger:
-        return (await self._refs.ledger.ask(Snapshot())).ledger
+        return await self._ask.ledger.query()
 
 
 def _read(generated: Generated) -> _Written:

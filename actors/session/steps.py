@@ -38,7 +38,7 @@ from actors.core.values.progress import Attempt, Cause, RefusedRequest
 from actors.core.values.stream import Usage
 from actors.errors import KernelError
 from actors.kernel import Ref
-from actors.ledger.ledger_actor import DurableLedger, Known, SealResults, Snapshot
+from actors.ledger.ledger_actor import DurableLedger, LedgerSnapshot
 from actors.provider.backend import ResolvedBackend
 from actors.provider.provider_actor import Abort, ProviderCommand
 from actors.provider.rounds import Aborted, Answer, Broken, Generate, Generated
@@ -106,19 +106,19 @@ class TurnSteps:
         while length and history[length - 1].turn == self._number:
             length -= 1
         self._history = history.upto(length)
-        self._known = (await self._refs.ledger.ask(Snapshot())).ledger
+        self._known = await self._ask.ledger.query()
         self._ledger = await self._refs.ledger.ask(DurableLedger())
         self._guard = self._guarding()
 
     def _guarding(self) -> TurnGuard:
         return TurnGuard(self._history.length, self._bounds.max_tool_corrections, self._bounds.on_repeat)
 
-    async def is_stuck(self) -> bool:
+    def is_stuck(self) -> bool:
         """Say whether calls are repeated so often that the turn gets no more tools. All of them have ended."""
         if not self._guard.stops:
             return False
-        history, known = self._log.state.history, (await self._refs.ledger.ask(Snapshot())).ledger
-        self._guard.take(history, known, history.length)
+        history = self._log.state.history
+        self._guard.take(history, self._ask.ledger.latest, history.length)
         return self._guard.is_stuck
 
     def do(self, step: turns.Asking) -> Awaitable[Outcome]:
@@ -149,7 +149,8 @@ class TurnSteps:
     async def _close(self, calls: tuple[ToolCall, ...], reason: Reason) -> None:
         if calls:
             ids = tuple([call.id for call in calls])
-            await self._refs.scheduler.ask(CloseCalls(ids, reason, self._log.prelude()))
+            closed = await self._refs.scheduler.ask(CloseCalls(ids, reason))
+            self._ask.ledger.note(closed.snapshot)
 
     async def _render(self, step: turns.RenderStep) -> Outcome:
         """Render, judge, and write that the request is sent; again whenever a result came in meanwhile."""
@@ -162,7 +163,7 @@ class TurnSteps:
         self._omitted = (*before, *(each for each in step.omitted if each.name not in names))
         self._refusals = len(step.omitted)
         while True:
-            known = await self._refs.ledger.ask(Snapshot())
+            known = self._ask.ledger.snapshot
             self._known = known.ledger
             if step.round == 1:
                 self._ledger = known.ledger
@@ -178,17 +179,14 @@ class TurnSteps:
             if await self._sealed(step.round, rendered, known):
                 return turns.Ready()
 
-    async def _sealed(self, number: int, rendered: Rendered, known: Known) -> bool:
-        """Write that a request is sent, with what was held until now; say no if it was rendered too early."""
+    async def _sealed(self, number: int, rendered: Rendered, known: LedgerSnapshot) -> bool:
+        """Write that a request is sent; return False if it was rendered from an old ledger."""
         binding, state = self._backend.binding, rendered.lane.state
         sealed = seals(rendered, known.ledger)
         omitted = self._omitted and self._asked_of(self._omitted, rendered)
         place = self._number, number, binding, state.epoch, state.cursor
         sent = RequestSent(*place, sealed, self._tools_off, omitted=omitted)
-        prelude = self._log.prelude()
-        seq = await self._refs.ledger.ask(SealResults(sent, known.version, prelude))
-        if seq is None:
-            self._log.restore(prelude)
+        if not await self._ask.ledger.seal(sent, known):
             return False
         await self._refs.renderer.tell(Adopt(binding, rendered.lane))
         self._rendered = rendered
@@ -234,8 +232,7 @@ class TurnSteps:
     async def _epoch(self) -> int:
         if self._rendered is not None:
             return self._rendered.lane.state.epoch
-        known = await self._refs.ledger.ask(Snapshot())
-        render = Render(self._backend.binding, self._log.state.history, known.ledger)
+        render = Render(self._backend.binding, self._log.state.history, self._ask.ledger.latest)
         rendered = await self._refs.renderer.ask(render)
         return rendered.lane.state.epoch
 
@@ -454,13 +451,12 @@ class TurnSteps:
         scheduler = self._refs.scheduler
         self._ask.stoppable(lambda context: context.tell(scheduler, StopBatch()))
         try:
-            history, prelude = self._log.state.history, self._log.prelude()
+            history = self._log.state.history
             self._guard.take(history, self._known, history.length - 1)
             heed = self._guard.heed(step.calls)
             batch = RunBatch(
                 step.calls,
                 self._ask.variables,
-                prelude,
                 self._view(),
                 step.approved,
                 step.approved,
@@ -471,9 +467,11 @@ class TurnSteps:
             ended = await scheduler.ask(batch)
         finally:
             self._ask.finished()
+        if ended.snapshot is not None:
+            self._ask.ledger.note(ended.snapshot)
         self._ask.tally.repaired += ended.repaired
         for delegated in ended.delegated:
             self._log.hold(delegated)
         if not (ended.external or ended.approvals):
-            return turns.Ran(ended.refused, stuck=await self.is_stuck())
+            return turns.Ran(ended.refused, stuck=self.is_stuck())
         return turns.Ran(ended.refused, ended.external, ended.approvals)

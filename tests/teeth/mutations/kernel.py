@@ -172,18 +172,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "ledger: a change has no number",
         "actors/ledger/ledger_actor.py:LedgerActor._write",
-        "Known(*..., known.version + 1)",
-        "Known(*..., known.version)",
+        "LedgerSnapshot(*..., known.version + 1)",
+        "LedgerSnapshot(*..., known.version)",
         ("tests/test_cancel.py::test_a_request_is_rendered_again_when_a_result_came_in_meanwhile",),
-    ),
-    Mutation(
-        "driver: what was to be written with a request is lost when that is rendered again",
-        "actors/session/steps.py:TurnSteps._sealed",
-        "self._log.restore(prelude)",
-        "",
-        (
-            "tests/test_cancel.py::test_a_turn_whose_requests_are_overtaken_by_results_renders_again_and_loses_nothing",
-        ),
     ),
     Mutation(
         "session: the end of an ask that a crash cut off ends the next",

@@ -132,7 +132,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "session: something is written behind its end",
         "actors/session/session_actor.py:SessionActor._close_log",
-        "await self._refs.ledger.ask(Shut())",
+        "await self._refs.ledger.ask(StopRecording())",
         "",
         (
             "tests/test_runtime.py::test_what_a_tool_returns_while_its_session_is_closed_is_not_written_behind_the_end",

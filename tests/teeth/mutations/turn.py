@@ -195,7 +195,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "guards: what the caller brings does not count",
         "actors/session/driver.py:TurnDriver._resumed",
-        "not (stopped or waited.calls) and await served.is_stuck()",
+        "not (stopped or waited.calls) and served.is_stuck()",
         "False",
         (f"{GUARDS}::test_results_that_the_caller_brings_count_as_repetitions",),
     ),

@@ -1,0 +1,45 @@
+"""The session's view of its ledger: the actor's address, and the newest snapshot that the session has received.
+
+Every answer of the ledger contains a snapshot, so a turn renders its requests without asking for one. A result that
+comes in without the session, such as a late one, makes the snapshot old; then the ledger refuses the seal and answers
+with a newer snapshot.
+"""
+
+from actors.core.ledger import Ledger
+from actors.core.log.events import RequestSent
+from actors.kernel import Ref
+from actors.ledger.ledger_actor import LedgerCommand, LedgerSnapshot, Recorded, SealResults, Snapshot
+
+
+class SessionLedger:
+    """The ledger as one session knows it. After a crash, a new view starts with the ledger of the log."""
+
+    __slots__ = ("_ref", "snapshot")
+
+    def __init__(self, ref: Ref[LedgerCommand], ledger: Ledger) -> None:
+        self._ref = ref
+        self.snapshot = LedgerSnapshot(ledger)
+
+    @property
+    def latest(self) -> Ledger:
+        """The newest ledger that the session has received."""
+        return self.snapshot.ledger
+
+    def note(self, snapshot: LedgerSnapshot) -> None:
+        """Keep a snapshot if it is newer."""
+        if snapshot.version > self.snapshot.version:
+            self.snapshot = snapshot
+
+    async def query(self) -> Ledger:
+        """Query the present ledger, with the events that are still being written."""
+        self.note(await self._ref.ask(Snapshot()))
+        return self.latest
+
+    async def seal(self, event: RequestSent, snapshot: LedgerSnapshot) -> bool:
+        """Write that a request is sent; return False if the snapshot that it was rendered from is old."""
+        answer = await self._ref.ask(SealResults(event, snapshot.version))
+        if isinstance(answer, Recorded):
+            self.note(answer.snapshot)
+            return True
+        self.note(answer)
+        return False

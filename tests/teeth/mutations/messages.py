@@ -1,0 +1,53 @@
+"""Mistakes in the messages that the actors of a session exchange."""
+
+from tests.teeth.mutations.mutation import Mutation
+
+COUNTS = ("tests/test_message_counts.py",)
+HELD = (
+    "tests/test_journal.py::test_held_events_are_written_first_and_each_callback_gets_the_number_of_its_event",
+)
+
+MUTATIONS: tuple[Mutation, ...] = (
+    Mutation(
+        "outbox: held events are written after the next ones",
+        "actors/journal/outbox.py:Outbox.append",
+        "(*held, *events)",
+        "(*events, *held)",
+        HELD,
+    ),
+    Mutation(
+        "outbox: the callback of a held event gets the number of another event",
+        "actors/journal/journal_actor.py:Append.written",
+        "call(first + index)",
+        "call(last)",
+        HELD,
+    ),
+    Mutation(
+        "outbox: an append leaves the events that it writes in the outbox",
+        "actors/journal/outbox.py:Outbox.append",
+        "self._events, self._callbacks = [], []",
+        "pass",
+        HELD,
+    ),
+    Mutation(
+        "session: the snapshot in the answer to a seal is ignored",
+        "actors/session/session_ledger.py:SessionLedger.seal",
+        "self.note(answer.snapshot)",
+        "pass",
+        COUNTS,
+    ),
+    Mutation(
+        "session: the snapshot at the end of a batch is ignored",
+        "actors/session/steps.py:TurnSteps._run",
+        "self._ask.ledger.note(ended.snapshot)",
+        "pass",
+        COUNTS,
+    ),
+    Mutation(
+        "session: an older snapshot replaces a newer one",
+        "actors/session/session_ledger.py:SessionLedger.note",
+        "snapshot.version > self.snapshot.version",
+        "True",
+        ("tests/test_message_counts.py::test_the_session_keeps_the_newest_snapshot_of_its_ledger",),
+    ),
+)
