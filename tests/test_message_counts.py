@@ -12,6 +12,7 @@ from actors.core.values.identity import CallId
 from actors.kernel.cell import Cell
 from actors.kernel.message import Command
 from actors.ledger.ledger_actor import Record
+from actors.renderer.renderer_actor import AdoptedLanes
 from actors.runtime.runtime import Runtime
 from actors.session.session_ledger import SessionLedger
 from actors.testing import Call, Say, Turn
@@ -19,23 +20,10 @@ from tests.runtime_support import hosting, openai
 
 pytestmark = pytest.mark.anyio
 
-PLAIN = [
-    "Submit",
-    "Render",
-    "SealResults",
-    "Append",
-    "Adopt",
-    "Generate",
-    "Append",
-    "Finished",
-]
-WITH_A_TOOL = [
-    "Submit",
-    *["Render", "SealResults", "Append", "Adopt", "Generate"],
-    *["RunBatch", "Record", "Append", "Record", "Append"],
-    *["Render", "SealResults", "Append", "Adopt", "Generate"],
-    *["Append", "Finished"],
-]
+REQUEST = ["Render", "SealResults", "Append", "Generate"]
+BATCH = ["RunBatch", "Record", "Append", "Record", "Append"]
+PLAIN = ["Submit", *REQUEST, "Append", "Finished"]
+WITH_A_TOOL = ["Submit", *REQUEST, *BATCH, *REQUEST, "Append", "Finished"]
 
 
 @tool
@@ -74,6 +62,7 @@ async def test_a_plain_ask_takes_seven_messages(monkeypatch: pytest.MonkeyPatch)
             with handled(monkeypatch, runtime) as messages:
                 assert (await session.ask("Go on.")).text == text
             assert messages == PLAIN
+            assert len(messages) == 7
 
 
 async def test_an_ask_with_a_tool_takes_sixteen_messages(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,6 +73,7 @@ async def test_an_ask_with_a_tool_takes_sixteen_messages(monkeypatch: pytest.Mon
             with handled(monkeypatch, runtime) as messages:
                 assert (await session.ask("Look.")).text == text
             assert messages == WITH_A_TOOL
+            assert len(messages) == 16
 
 
 async def test_a_result_that_came_in_between_asks_costs_one_more_render(
@@ -109,3 +99,14 @@ async def test_the_session_keeps_the_newest_snapshot_of_its_ledger() -> None:
         view.note(first)
         assert view.snapshot is second
         assert await view.query() == second.ledger
+
+
+async def test_a_sent_lane_counts_at_once_in_what_the_session_holds() -> None:
+    calls = Turn(Say("Wait."), Call("look", {"name": "a"}))
+    async with hosting(a=openai(calls, Turn(Say("One.")), Turn(Say("Two.")))) as runtime:
+        session = await runtime.open("a", tools=[look])
+        for text in ("One.", "Two."):
+            assert (await session.ask("Look.")).text == text
+            counted = session._lifecycle.holding.lanes
+            lanes = await session._refs.renderer.ask(AdoptedLanes())
+            assert counted == sum(lane.size for lane in lanes.values()) > 0

@@ -8,11 +8,13 @@ import anyio
 from msgspec import Struct
 
 from actors.core.data.form import replace
+from actors.core.lanes.lane import Lane, Rendered
 from actors.core.ledger import NO_CALLS
 from actors.core.log.events import Configured, Event, Opened, SwitchApplied
 from actors.core.session.closing import repeatable
 from actors.core.session.state import Folding, Lanes, Rules, SessionState
 from actors.core.values.content import ToolCall
+from actors.core.values.identity import Binding
 from actors.journal.holding import Holding
 from actors.journal.journal_actor import JournalCommand, OnDurable
 from actors.journal.live_events import LiveEvents
@@ -188,6 +190,7 @@ class Generation:
         "live",
         "number",
         "outbox",
+        "sent_lanes",
     )
 
     def __init__(
@@ -207,11 +210,18 @@ class Generation:
         self.fence, self.holding, self.number = fence, holding, number
         self.live = LiveEvents()
         self.outbox = Outbox(session, fence, self.live)
+        self.sent_lanes: dict[Binding, Lane] = {}
+        """The lanes of requests that are in the log, until the renderer adopts them."""
 
     def following(self, replay: Replay | None = None) -> "Generation":
         """Return the next generation, which begins from the log; `replay`: the log as it stands, if it was read."""
         number = self.number + 1
         return Generation(self._session, self.fence, self._journal, self._rules, self.holding, number, replay)
+
+    def note_sent(self, binding: Binding, rendered: Rendered) -> None:
+        """Leave the lane of a request that is in the log for the renderer to adopt."""
+        self.sent_lanes[binding] = rendered.lane
+        self.holding.count("lanes", self.holding.lanes + rendered.lane.size - rendered.before)
 
     def begin(self, context: Context[Any], then: Callable[[Replay], None]) -> None:  # Any: each of its actors
         """Have an actor go on from the log: it is handed what that says, and handles nothing before. Not at first."""

@@ -1,8 +1,8 @@
 """The renderer actor: the owner of a session's lanes.
 
 Rendering is pure (`actors.core.render`, `actors.core.lanes.lane`); what needs an owner is the version of each lane that
-has been sent. A render adopts nothing. When a request is in the log, the session leaves its lane in the `SentLanes` of
-their generation, and the renderer adopts it before its next command.
+has been sent. A render adopts nothing. When a request is in the log, the session leaves its lane in their `Generation`,
+and the renderer adopts the lane before its next command.
 """
 
 from collections.abc import Mapping
@@ -34,13 +34,6 @@ class Render(Query[Rendered], frozen=True):
     aside: bool = False
 
 
-class Adopt(Command, frozen=True):
-    """Take a rendered lane as what has been sent: its `RequestSent` is durable."""
-
-    binding: Binding
-    lane: Lane
-
-
 class Invalidate(Command, frozen=True):
     """Start a binding's lane over: its `EpochBegan` is durable. `epoch_start` is the history's length then."""
 
@@ -48,7 +41,7 @@ class Invalidate(Command, frozen=True):
     epoch_start: int
 
 
-class Outdate(Command, frozen=True):
+class MarkStale(Command, frozen=True):
     """Note that the system prompt or the tools changed: the log says so."""
 
 
@@ -65,23 +58,30 @@ class Rewind(Command, frozen=True):
 
 
 class AdoptedLanes(Query[Mapping[Binding, Lane]], frozen=True):
-    """Ask for the lanes as they were last adopted, by binding: what each has been sent."""
+    """Query the adopted lanes by binding: the transcript that each binding has been sent."""
 
 
-RendererCommand: TypeAlias = Render | Adopt | Invalidate | Outdate | Shrink | Rewind | AdoptedLanes
+RendererCommand: TypeAlias = Render | Invalidate | MarkStale | Shrink | Rewind | AdoptedLanes
 
 
 class RendererActor(Actor[RendererCommand]):
-    """Owns one session's lanes. A crash loses nothing: the log rebuilds them to the same bytes."""
+    """The owner of one session's lanes. A crash loses nothing: the log rebuilds them to the same bytes."""
 
     level: ClassVar[int] = 3
 
     def __init__(self, lanes: Lanes, generation: Generation) -> None:
-        self.lanes = lanes
-        """The lanes as last adopted. Others read them only when the actor has been passivated."""
+        self._lanes = lanes
         self._generation = generation
         self._context: Context[RendererCommand] | None = None
         self._count()
+
+    @property
+    def lanes(self) -> Lanes:
+        """The lanes, with every request that was sent. Others read them only when the actor has been passivated."""
+        sent = self._generation.sent_lanes
+        while sent:
+            self._lanes.adopt(*sent.popitem())
+        return self._lanes
 
     def _count(self) -> None:
         self._generation.holding.count("lanes", self.lanes.size)
@@ -98,7 +98,7 @@ class RendererActor(Actor[RendererCommand]):
         self._count()
 
     def _go_on(self, replay: Replay) -> None:
-        self.lanes = replay.lanes
+        self._lanes = replay.lanes
         self._count()
 
     def receive(self, command: RendererCommand) -> None:
@@ -108,11 +108,9 @@ class RendererActor(Actor[RendererCommand]):
                 self._context.start(self._render, command, holds=True)
             case Render(binding=binding, history=history, ledger=ledger, aside=aside):
                 command.reply.send(self.lanes.render(binding, history, ledger, aside=aside))
-            case Adopt(binding=binding, lane=lane):
-                self.lanes.adopt(binding, lane)
             case Invalidate(event=event, epoch_start=epoch_start):
                 self.lanes.begin(event, epoch_start)
-            case Outdate():
+            case MarkStale():
                 self.lanes.outdate()
             case Shrink(event=event):
                 self.lanes.shrink(event)

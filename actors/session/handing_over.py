@@ -11,7 +11,7 @@ from actors.core.policy.routing import settled
 from actors.core.turn import turn as turns
 from actors.errors import ActorsError
 from actors.provider.resolver import check_priced
-from actors.renderer.renderer_actor import Outdate
+from actors.renderer.renderer_actor import MarkStale
 from actors.session.configuration import Change
 from actors.session.inflight import AskInFlight
 from actors.tools.handover import Handover
@@ -83,7 +83,7 @@ class HandingOver:
         self._change = None
         equipment.take_up(or_drop=True)
         if equipment.resolver.preamble != ask.log.state.preamble:
-            await ask.refs.renderer.tell(Outdate())
+            await ask.refs.renderer.tell(MarkStale())
         await ask.log.write(equipment.configured)
 
     def __enter__(self) -> None:

@@ -28,7 +28,7 @@ from actors.core.values.packed import pack
 from actors.core.values.progress import AskProgress, Attempt, Cause, RefusedRequest
 from actors.core.values.stream import Cut, Usage
 from actors.journal.journal_actor import JournalCommand
-from actors.journal.log import LogWriter
+from actors.journal.log import Generation, LogWriter
 from actors.kernel import Context, Ref
 from actors.kernel.variables import with_variables
 from actors.ledger.ledger_actor import LedgerCommand
@@ -189,6 +189,7 @@ class AskInFlight(Struct):
         log: Writes the session's own events.
         refs: The session's actors.
         ledger: The session's view of its ledger.
+        generation: What the session's actors share until a crash.
         equipment: The tools, and what targets mean with them.
         sink: Where events go.
         variables: Context variables that the ask's tools see.
@@ -204,6 +205,7 @@ class AskInFlight(Struct):
     log: LogWriter
     refs: SessionRefs
     ledger: SessionLedger
+    generation: Generation
     equipment: Equipment
     sink: Sink
     variables: Variables

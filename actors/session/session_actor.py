@@ -38,7 +38,7 @@ from actors.kernel import Actor, Context, Reply
 from actors.ledger.ledger_actor import StopRecording
 from actors.provider.choosing import Affinity
 from actors.provider.resolver import Resolver, check_priced
-from actors.renderer.renderer_actor import Outdate
+from actors.renderer.renderer_actor import MarkStale
 from actors.session.brought import record
 from actors.session.commands import (
     Cancel,
@@ -272,7 +272,9 @@ class SessionActor(Actor[SessionCommand]):
 
     def _driver(self, sink: Sink, variables: Variables) -> TurnDriver:
         """Return who drives an ask, or goes on with it."""
-        ask = self._ask = AskInFlight(self._log, self._refs, self._ledger, self._equipment, sink, variables)
+        ask = self._ask = AskInFlight(
+            self._log, self._refs, self._ledger, self._generation, self._equipment, sink, variables
+        )
         return TurnDriver(ask, self._bounds, self.affinity, self._pending.ended)
 
     def _compare(self) -> None:
@@ -404,7 +406,7 @@ class SessionActor(Actor[SessionCommand]):
         """Return what the log is to say of what is live now. Lanes that are bound to what was before begin anew."""
         event = self._equipment.configured
         if event.preamble != self._log.state.preamble:
-            self._mine.tell(self._refs.renderer, Outdate())
+            self._mine.tell(self._refs.renderer, MarkStale())
         return event
 
     def _cancelled(self, reply: Reply[bool]) -> None:

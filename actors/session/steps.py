@@ -42,7 +42,7 @@ from actors.ledger.ledger_actor import DurableLedger, LedgerSnapshot
 from actors.provider.backend import ResolvedBackend
 from actors.provider.provider_actor import Abort, ProviderCommand
 from actors.provider.rounds import Aborted, Answer, Broken, Generate, Generated
-from actors.renderer.renderer_actor import Adopt, Invalidate, Render
+from actors.renderer.renderer_actor import Invalidate, Render
 from actors.scheduler.scheduler_actor import CloseCalls, RunBatch, StopBatch
 from actors.scheduler.views import NO_VIEW, TurnView
 from actors.session.inflight import AskInFlight
@@ -188,7 +188,7 @@ class TurnSteps:
         sent = RequestSent(*place, sealed, self._tools_off, omitted=omitted)
         if not await self._ask.ledger.seal(sent, known):
             return False
-        await self._refs.renderer.tell(Adopt(binding, rendered.lane))
+        self._ask.generation.note_sent(binding, rendered)
         self._rendered = rendered
         self._round = number
         self._ask.tally.sent(self._number, number)

@@ -14,7 +14,7 @@ from actors.core.settings.values import Choose
 from actors.core.stream_events.events import ToolChangeDeferredEvent
 from actors.core.values.content import Thinking
 from actors.provider.backend import ResolvedBackend
-from actors.renderer.renderer_actor import Outdate
+from actors.renderer.renderer_actor import MarkStale
 from actors.session.configuration import Equipment
 from actors.session.inflight import AskInFlight
 from actors.session.steps import TurnSteps
@@ -93,7 +93,7 @@ class ToolChanges:
         event = ask.equipment.configured
         if event.preamble == ask.log.state.preamble:
             return
-        await ask.refs.renderer.tell(Outdate())
+        await ask.refs.renderer.tell(MarkStale())
         ask.log.hold(event)
 
     def _report(self, why: str, number: int) -> None:

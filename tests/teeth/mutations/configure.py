@@ -45,7 +45,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "configure: the renderer is not told",
         f"{SESSION}:SessionActor._outdating",
-        "self._mine.tell(self._refs.renderer, Outdate())",
+        "self._mine.tell(self._refs.renderer, MarkStale())",
         "pass",
         (f"{CONFIGURE}::test_other_tools_begin_an_epoch_where_reasoning_is_bound_to_them",),
     ),

@@ -50,4 +50,18 @@ MUTATIONS: tuple[Mutation, ...] = (
         "True",
         ("tests/test_message_counts.py::test_the_session_keeps_the_newest_snapshot_of_its_ledger",),
     ),
+    Mutation(
+        "renderer: a lane is read without the requests that were sent since its last command",
+        "actors/renderer/renderer_actor.py:RendererActor.lanes",
+        "self._lanes.adopt(*sent.popitem())",
+        "sent.popitem()",
+        ("tests/test_rebuild.py",),
+    ),
+    Mutation(
+        "session: the bytes of a lane count only from the next command of the renderer on",
+        "actors/journal/log.py:Generation.note_sent",
+        'self.holding.count("lanes", ...)',
+        "pass",
+        ("tests/test_message_counts.py::test_a_sent_lane_counts_at_once_in_what_the_session_holds",),
+    ),
 )

@@ -96,7 +96,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "simulation: a lane is not adopted when its request is written",
         "actors/session/steps.py:TurnSteps._sealed",
-        "await self._refs.renderer.tell(Adopt(binding, rendered.lane))",
+        "self._ask.generation.note_sent(binding, rendered)",
         "pass",
         SEEDS,
     ),
