@@ -4,19 +4,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import anyio
+import anyio.lowlevel
 import pytest
 
-from actors import tool
-from actors.core.log.events import Returned
+from actors import Deferred, tool
+from actors.core.log.events import Configured, Returned, SwitchApplied, SwitchHeld
 from actors.core.values.identity import CallId
+from actors.kernel import Context
 from actors.kernel.cell import Cell
 from actors.kernel.message import Command
 from actors.ledger.ledger_actor import Record
 from actors.renderer.renderer_actor import AdoptedLanes
 from actors.runtime.runtime import Runtime
+from actors.session.held_changes import HeldChanges
 from actors.session.session_ledger import SessionLedger
 from actors.testing import Call, Say, Turn
-from tests.runtime_support import hosting, openai
+from tests.runtime_support import Gate, hosting, log, openai
 
 pytestmark = pytest.mark.anyio
 
@@ -110,3 +114,58 @@ async def test_a_sent_lane_counts_at_once_in_what_the_session_holds() -> None:
             counted = session._lifecycle.holding.lanes
             lanes = await session._refs.renderer.ask(AdoptedLanes())
             assert counted == sum(lane.size for lane in lanes.values()) > 0
+
+
+async def test_an_ask_with_held_changes_is_settled_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    gate = Gate()
+    working = Turn(Call("work", {"name": "a"}))
+    async with hosting(a=openai(working, Turn(Say("One."))), b=openai()) as runtime:
+        session = await runtime.open("a", tools=[gate.tool])
+        with handled(monkeypatch, runtime) as messages:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(session.ask, "Work.")
+                await gate.started("a")
+                assert await session.switch("b") == Deferred("b", 1)
+                assert await session.configure(system="Be brief.") == Deferred("a", 1)
+                gate.open("a")
+        assert (session.target, (await session.history()).system) == ("b", "Be brief.")
+        settled = log(runtime, session)[-2:]
+    assert [type(event) for event in settled] == [Configured, SwitchApplied]
+    changes = ["Switch", "Append", "Configure"]
+    batch = ["RunBatch", "Record", "Append", *changes, "Record", "Append"]
+    end = ["Append", "MarkStale", "Append", "Append", "Finished"]
+    assert messages == ["Submit", *REQUEST, *batch, *REQUEST, *end]
+
+
+async def test_a_switch_that_arrives_just_before_the_end_of_an_ask_is_applied(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    settle, contexts = HeldChanges.settle, list[Context[Any]]()  # Any: as above
+    has_settled = anyio.Event()
+
+    async def hold_after_settling(changes: HeldChanges, context: Context[Any]) -> None:  # Any: as above
+        monkeypatch.setattr(HeldChanges, "settle", settle)
+        await settle(changes, context)
+        context.hold()
+        contexts.append(context)
+        has_settled.set()
+        await until_queued(context, 1)
+
+    monkeypatch.setattr(HeldChanges, "settle", hold_after_settling)
+    async with hosting(a=openai(Turn(Say("One."))), b=openai()) as runtime:
+        session = await runtime.open("a")
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(session.ask, "Go on.")
+            await has_settled.wait()
+            tasks.start_soon(session.switch, "b")
+            await until_queued(contexts[0], 2)  # the switch, and then `Finished`
+            contexts[0].release()
+        assert session.target == "b"
+        held = [type(event) for event in log(runtime, session)[-2:]]
+    assert held == [SwitchHeld, SwitchApplied]
+
+
+async def until_queued(context: Context[Any], count: int) -> None:  # Any: actors of every protocol
+    """Wait until so many messages are in the mailbox of an actor."""
+    while context.ref.waiting < count:
+        await anyio.lowlevel.checkpoint()

@@ -84,7 +84,7 @@ class RendererActor(Actor[RendererCommand]):
         return self._lanes
 
     def _count(self) -> None:
-        self._generation.holding.count("lanes", self.lanes.size)
+        self._generation.holding.count("lanes", self._lanes.size)
 
     def started(self, context: Context[RendererCommand]) -> None:
         """After a crash, go on from the log."""
@@ -102,22 +102,23 @@ class RendererActor(Actor[RendererCommand]):
         self._count()
 
     def receive(self, command: RendererCommand) -> None:
+        lanes = self.lanes
         match command:
-            case Render(binding=binding, history=history) if self.lanes.unwritten(binding, history) > LONG:
+            case Render(binding=binding, history=history) if lanes.unwritten(binding, history) > LONG:
                 assert self._context is not None
                 self._context.start(self._render, command, holds=True)
             case Render(binding=binding, history=history, ledger=ledger, aside=aside):
-                command.reply.send(self.lanes.render(binding, history, ledger, aside=aside))
+                command.reply.send(lanes.render(binding, history, ledger, aside=aside))
             case Invalidate(event=event, epoch_start=epoch_start):
-                self.lanes.begin(event, epoch_start)
+                lanes.begin(event, epoch_start)
             case MarkStale():
-                self.lanes.outdate()
+                lanes.outdate()
             case Shrink(event=event):
-                self.lanes.shrink(event)
+                lanes.shrink(event)
             case Rewind(length=length):
-                self.lanes.rewind(length)
+                lanes.rewind(length)
             case AdoptedLanes():
-                command.reply.send({binding: self.lanes.of(binding) for binding in self.lanes.bindings()})
+                command.reply.send({binding: lanes.of(binding) for binding in lanes.bindings()})
             case _:
                 assert_never(command)
         self._count()

@@ -20,7 +20,6 @@ from msgspec.structs import replace
 
 from actors import telemetry
 from actors.core.data.jsonio import JsonValue
-from actors.core.ledger import is_repeated
 from actors.core.log.events import (
     CallEvent,
     Cancelled,
@@ -327,10 +326,15 @@ class _Batch:
             return
         self._snapshot = (await self._ledger.ask(Record(events))).snapshot
         for event in events:
-            self._counts.tool_calls_invalid_args += isinstance(event, Refused)
-            self._counts.tool_calls_repeated += is_repeated(event)
-        scheduled = [event for event in events if isinstance(event, Scheduled)]
-        self._counts.tool_calls_repaired += sum(bool(event.repaired) for event in scheduled)
+            match event:
+                case Refused():
+                    self._counts.tool_calls_invalid_args += 1
+                case Returned(repeated=True) | Failed(repeated=True):
+                    self._counts.tool_calls_repeated += 1
+                case Scheduled() if event.repaired:
+                    self._counts.tool_calls_repaired += 1
+                case _:
+                    pass
 
     def _why(self) -> Reason:
         return self._stopping or "interrupted"

@@ -29,7 +29,6 @@ from actors.core.policy.routing import Pool, settled
 from actors.core.session.awaiting import digest, pending, so_far
 from actors.core.settings.asking import Asked, forced_instruction
 from actors.core.settings.values import ToolChoice
-from actors.core.stream_events.results import TurnResult
 from actors.core.turn import turn as turns
 from actors.core.turn.bounds import Bounds
 from actors.core.turn.output import instruction
@@ -47,7 +46,7 @@ from actors.scheduler.scheduler_actor import CloseCalls, RunBatch, StopBatch
 from actors.scheduler.views import TurnView
 from actors.session.handing_over import HandingOver
 from actors.session.inflight import AskInFlight, Tally, stopped
-from actors.session.pending import HostCall, HostCompaction
+from actors.session.pending import HostCall, HostCompaction, PendingAsks
 from actors.session.served import Served, moved
 from actors.session.shrinking import NOTHING_LEFT, Shrinker
 from actors.session.steps import TurnSteps
@@ -62,13 +61,13 @@ class TurnDriver:
         ask: What its turns share.
         bounds: How long a turn may go on.
         affinity: What binds the session to members of pools; shared by its asks.
-        ended: Called with how the ask came out, and the number of its last event, when that is durable.
+        pending: Keeps the result of the ask, as soon as its last event is durable.
     """
 
     ask: AskInFlight
     bounds: Bounds
     affinity: Affinity
-    ended: Callable[[TurnResult, int], None]
+    pending: PendingAsks
     _began: float = 0.0
     _was_helped: bool = False
     _handing: HandingOver = field(init=False)
@@ -78,7 +77,7 @@ class TurnDriver:
         self._handing, self._changes = HandingOver(self.ask), ToolChanges(self.ask)
 
     async def run(self, message: Packed, asked: Asked | None) -> None:
-        """Drive the ask to its end, or until its turn waits. How it came out, or stands, is told by `ended`."""
+        """Drive the ask to its end, or until its turn waits."""
         log = self.ask.log
         number = log.state.asks + 1
         pool = self._pool(log.state.target)
@@ -267,7 +266,7 @@ class TurnDriver:
 
         def told(seq: int) -> None:
             self.ask.waits = pending(log.state, ledger)
-            self.ended(so_far(log.state, self.ask.waits), seq)
+            self.pending.settle(so_far(log.state, self.ask.waits), seq)
 
         await log.write(event, told)
 
@@ -314,7 +313,7 @@ class TurnDriver:
 
         def told(seq: int) -> None:
             if last:
-                self.ended(tally.result(binding, ended, self.ask.log.state), seq)
+                self.pending.settle(tally.result(binding, ended, self.ask.log.state), seq)
 
         await self.ask.log.write(event, told)
 

@@ -13,7 +13,7 @@ from actors.core.history.compaction import CompactionResult
 from actors.core.log.events import Failed, Returned, Verdict
 from actors.core.session.publishing import terminal
 from actors.core.settings.asking import Asked
-from actors.core.stream_events.events import SessionEvent
+from actors.core.stream_events.events import SessionEvent, TerminalEvent
 from actors.core.stream_events.results import TurnResult
 from actors.core.stream_events.sink import Sink
 from actors.core.values.content import ToolResult
@@ -152,7 +152,7 @@ class PendingAsks(Struct):
         most_waiting: How many may wait behind the one in flight; and how many that bring something for it.
         current: The one in flight, or what it was last gone on with.
         brought: What callers bring for a turn that waits, not yet recorded.
-        outcome: How it came out, and the number of its last event, as soon as that is in the log.
+        terminal: The event that ends the stream of the ask in flight, as soon as its last event is in the log.
         form: What the answer of the last ask was to be.
         rested: Called when an ask has ended, or its turn begins to wait.
         record: What is counted and logged of them.
@@ -162,7 +162,7 @@ class PendingAsks(Struct):
     waiting: list[Submit] = field(default_factory=list)
     current: Submit | Bring | None = None
     brought: list[Bring] = field(default_factory=list)
-    outcome: tuple[TurnResult, int] | None = None
+    terminal: TerminalEvent | None = None
     form: Output[Any] | None = None  # Any: its values
     rested: Callable[[], None] = lambda: None
     record: AskRecord = field(default_factory=AskRecord)
@@ -191,22 +191,25 @@ class PendingAsks(Struct):
         """Return why nothing more is taken for the turn that waits."""
         return Busy(f"Session {session!r} has {len(self.brought)} results waiting; bring this later.")
 
-    def ended(self, result: TurnResult, seq: int) -> None:
-        """Note how the ask in flight came out."""
-        self.outcome = (result, seq)
+    def settle(self, result: TurnResult, seq: int) -> None:
+        """Keep the result of the ask in flight: its last event is in the log, with the number `seq`.
 
-    def conclude(self) -> None:
-        """End the stream of the ask in flight, if it has come out."""
-        self._end_current()
-        self.current = self.outcome = None
+        The result survives a crash of the session from here on. `conclude` delivers it.
+        """
+        self.terminal = terminal(result, seq)
+
+    def conclude(self) -> TurnResult | None:
+        """Deliver the result of the ask in flight and end its stream; return the result, if there is one."""
+        self._deliver()
+        event, self.current, self.terminal = self.terminal, None, None
         self.rested()
+        return None if event is None else event.result
 
-    def _end_current(self) -> None:
-        """Show how the ask in flight came out, if it has, to its reader and to those who count."""
-        if self.current is not None and self.outcome is not None:
-            if is_ask(self.current):  # whoever logs it may have bound something to the caller's variables
-                self.current.variables.copy().run(self.record.end, self.outcome[0])
-            self.current.sink.put(terminal(*self.outcome))
+    def _deliver(self) -> None:
+        if self.current is not None and self.terminal is not None:
+            if is_ask(self.current):  # a logging host may have bound something to the caller's variables
+                self.current.variables.copy().run(self.record.end, self.terminal.result)
+            self.current.sink.put(self.terminal)
 
     def drop_rewinds(self, why: SessionError) -> None:
         """End the waits of those who want the history rewound."""
@@ -239,11 +242,11 @@ class PendingAsks(Struct):
         for bring in brought:
             bring.sink.close(again(why))
         if self.current is not None:
-            if self.outcome is None:
+            if self.terminal is None:
                 self.record.drop(is_ask(self.current))
-            self._end_current()
+            self._deliver()
             self.current.sink.close(again(why))
-        self.current = self.outcome = None
+        self.current = self.terminal = None
 
 
 class NoSink:

@@ -5,8 +5,6 @@ are is `actors.core.history.turn_ends`. The log and the ledger keep what leaves 
 again.
 """
 
-from collections.abc import Callable
-
 from actors.core.history.turn_ends import end_of, refusal
 from actors.core.log.events import Rewound
 from actors.core.session.publishing import NOBODY
@@ -16,26 +14,26 @@ from actors.core.values.stream import Usage
 from actors.errors import SessionError
 from actors.renderer.renderer_actor import Rewind
 from actors.session.inflight import AskInFlight
-from actors.session.pending import HostRewind
+from actors.session.pending import HostRewind, PendingAsks
 
 
-async def rewind(ask: AskInFlight, made: HostRewind, ended: Callable[[TurnResult, int], None]) -> None:
+async def rewind(ask: AskInFlight, made: HostRewind, pending: PendingAsks) -> None:
     """Have it written that the history ends at an earlier place, unless it ends there already, or cannot."""
     state, to = ask.log.state, made.to
     result = TurnResult("", "complete", NOBODY, (), 0, Usage(), turn=to)
     if (end := end_of(state.ends, to)) is None:
         why = refusal(state.ends, to, state.turns)
         made.refusal = f"Session {state.session!r} cannot be rewound to turn {to}: {why}"
-        ended(result, 0)
+        pending.settle(result, 0)
     elif end.length == state.history.length:
         made.removed = 0
-        ended(result, 0)
+        pending.settle(result, 0)
     else:
         removed = state.history.length - end.length
 
         def told(seq: int) -> None:
             made.removed = removed
-            ended(result, seq)
+            pending.settle(result, seq)
 
         await ask.refs.renderer.tell(Rewind(end.length))
         await ask.log.write(Rewound(to), told)

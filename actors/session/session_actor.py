@@ -9,36 +9,24 @@ The asks that were accepted are `PendingAsks`, which outlive a crash: the ask in
 if that end was written, else with an `error` event; those that wait are taken up after it.
 """
 
-from contextlib import suppress
 from contextvars import Context as Variables
 from contextvars import copy_context
 from typing import ClassVar, assert_never
 
-from actors.core.log.events import (
-    Closed,
-    Configured,
-    SwitchApplied,
-    SwitchFailed,
-    SwitchHeld,
-    SwitchSuperseded,
-)
-from actors.core.policy.routing import settled
+from actors.core.log.events import Closed
 from actors.core.session import awaiting, phases
 from actors.core.session.phases import Action, Happening, Phase
-from actors.core.session.publishing import Publisher
+from actors.core.session.publishing import Publisher, terminal
 from actors.core.session.state import SessionState
-from actors.core.stream_events.events import CompleteEvent
-from actors.core.stream_events.results import Applied, Deferred, PendingCall, SwitchOutcome
+from actors.core.stream_events.results import PendingCall
 from actors.core.stream_events.sink import Sink
 from actors.core.turn.bounds import Bounds
 from actors.core.values.content import ToolCall
-from actors.errors import ActorsError, ActorStopped, OverBudget, SessionClosed
+from actors.errors import ActorsError, OverBudget, SessionClosed
 from actors.journal.log import Generation, LogWriter, Replay
 from actors.kernel import Actor, Context, Reply
 from actors.ledger.ledger_actor import StopRecording
 from actors.provider.choosing import Affinity
-from actors.provider.resolver import Resolver, check_priced
-from actors.renderer.renderer_actor import MarkStale
 from actors.session.brought import record
 from actors.session.commands import (
     Cancel,
@@ -54,6 +42,7 @@ from actors.session.commands import (
 from actors.session.configuration import Equipment
 from actors.session.deadline import Deadline
 from actors.session.driver import TurnDriver
+from actors.session.held_changes import HeldChanges
 from actors.session.inflight import AskInFlight, SessionRefs
 from actors.session.pending import Bring, HostCall, HostRewind, NoSink, PendingAsks, Submit
 from actors.session.queue_limits import QueueLimits
@@ -81,6 +70,7 @@ class SessionActor(Actor[SessionCommand]):
         self._refs = refs
         self._ledger = SessionLedger(refs.ledger, state.ledger)
         self._equipment = equipment
+        self._held = HeldChanges(self._log, refs.renderer, equipment)
         self._bounds = bounds
         self._pending = pending
         self._generation = generation
@@ -132,8 +122,7 @@ class SessionActor(Actor[SessionCommand]):
         self._ledger = SessionLedger(self._refs.ledger, state.ledger)
         self._equipment.retarget(state.target)
         self.waits = awaiting.pending(state, state.ledger)
-        is_held = state.held is not None or self._equipment.is_changing
-        is_open = is_held or state.bound is not None or pending.current is not None
+        is_open = not self._held.is_empty or state.bound is not None or pending.current is not None
         is_awaiting = state.pause is not None
         self._enter(phases.first(is_closed=state.closed, is_open=is_open, is_awaiting=is_awaiting))
         if self._phase == "recovering":
@@ -162,7 +151,8 @@ class SessionActor(Actor[SessionCommand]):
             self._generation.live.begin(sink, awaiting.publisher_at(state, state.ledger))
             self._go_on_with("complete", sink, variables)
         elif current is not None:
-            pending.outcome = pending.outcome or (awaiting.so_far(state, self.waits), replay.seq)
+            if pending.terminal is None:
+                pending.settle(awaiting.so_far(state, self.waits), replay.seq)
             self._conclude()
         if self._phase == "awaiting":
             self._let_wait()
@@ -176,10 +166,8 @@ class SessionActor(Actor[SessionCommand]):
         match command:
             case Submit():
                 self._submitted(command)
-            case Switch():
-                self._switched(command)
-            case Configure():
-                self._configured(command)
+            case Switch() | Configure():
+                self._changed(command)
             case Cancel():
                 self._cancelled(command.reply)
             case Look():
@@ -201,10 +189,6 @@ class SessionActor(Actor[SessionCommand]):
                 self._answer_ends()
             case _:
                 assert_never(command)
-
-    @property
-    def _resolver(self) -> Resolver:
-        return self._equipment.resolver
 
     @property
     def _mine(self) -> Context[SessionCommand]:
@@ -264,7 +248,7 @@ class SessionActor(Actor[SessionCommand]):
             submit.call, HostRewind
         ):  # it may write nothing, and would leave unwritten what is held
             self._equipment.refresh()
-            self._compare()
+            self._held.compare(self._mine)
         driver = self._driver(submit.sink, submit.variables)
         driver.ask.output = self._pending.form = submit.output
         self._mine.start(self._drive, driver, submit, name="ask")
@@ -275,12 +259,7 @@ class SessionActor(Actor[SessionCommand]):
         ask = self._ask = AskInFlight(
             self._log, self._refs, self._ledger, self._generation, self._equipment, sink, variables
         )
-        return TurnDriver(ask, self._bounds, self.affinity, self._pending.ended)
-
-    def _compare(self) -> None:
-        """Have it written if the system prompt or the tools are others than the log says."""
-        if self._equipment.resolver.preamble != self._log.state.preamble:
-            self._log.hold(self._outdating())
+        return TurnDriver(ask, self._bounds, self.affinity, self._pending)
 
     async def _drive(self, driver: TurnDriver, submit: Submit) -> None:
         if submit.call is None:
@@ -288,9 +267,14 @@ class SessionActor(Actor[SessionCommand]):
         elif isinstance(submit.call, HostCall):
             await driver.run_call(submit.message, submit.call)
         elif isinstance(submit.call, HostRewind):
-            await rewind(driver.ask, submit.call, self._pending.ended)
+            await rewind(driver.ask, submit.call, self._pending)
         else:
             await driver.run_compaction(submit.call)
+        await self._settle()
+
+    async def _settle(self) -> None:
+        """Apply the changes that waited for the end of the ask, then report that end."""
+        await self._held.settle(self._mine)
         await self._mine.ref.tell(Finished(self._generation.number))
 
     def _brought(self, command: Bring) -> None:
@@ -328,11 +312,11 @@ class SessionActor(Actor[SessionCommand]):
 
     def _accepted(self, bring: Bring, command: Taken) -> None:
         if self._phase != "awaiting":
-            bring.sink.put(CompleteEvent(command.seq, awaiting.late(self._log.state)))
+            bring.sink.put(terminal(awaiting.late(self._log.state), command.seq))
             return
         self.waits, self._runs = command.waits, command.runs
         if self.waits:
-            bring.sink.put(CompleteEvent(command.seq, awaiting.so_far(self._log.state, self.waits)))
+            bring.sink.put(terminal(awaiting.so_far(self._log.state, self.waits), command.seq))
         else:
             self._pending.current = bring
             self._go_on_with("complete", bring.sink, bring.variables)
@@ -344,7 +328,7 @@ class SessionActor(Actor[SessionCommand]):
         waits = (*(each.call for each in self.waits), *self._runs)
         self.waits, self._runs = (), ()
         self._generation.live.redirect(sink)
-        self._compare()
+        self._held.compare(self._mine)
         driver, asked = self._driver(sink, variables), self._log.state.asked
         driver.ask.cancelled = closes
         driver.ask.take_up(self._pending.form, asked)
@@ -353,61 +337,17 @@ class SessionActor(Actor[SessionCommand]):
 
     async def _resume(self, driver: TurnDriver, waits: tuple[ToolCall, ...]) -> None:
         await driver.go_on(waits)
-        await self._mine.ref.tell(Finished(self._generation.number))
+        await self._settle()
 
-    def _switched(self, command: Switch) -> None:
-        target, reply = command.target, command.reply
+    def _changed(self, command: Switch | Configure) -> None:
+        """Take a switch or a configuration change, at once or for the end of the ask in flight."""
         action = self._step("switch")
-        if action == "refuse":
-            reply.fail(self._ending())
-            return
-        try:
-            check_priced(self._resolver, target, self._log.state.tenant, self._log.state.budget)
-        except ActorsError as error:
-            reply.fail(error)
-            return
-        if (held := self._log.state.held) is not None:
-            self._log.send(SwitchSuperseded(held, target), None, self._mine)
-        if action == "apply":
-            self._log.send(SwitchApplied(target), lambda _: reply.send(Applied(target)), self._mine)
-            return
-        self._hold(target, reply)
-
-    def _hold(self, target: str, reply: Reply[SwitchOutcome]) -> None:
-        """Keep a switch for the end of the ask in flight."""
-        turn = self._turn
-        self._log.send(SwitchHeld(turn, target), lambda _: reply.send(Deferred(target, turn)), self._mine)
-
-    @property
-    def _turn(self) -> int:
-        """The turn in flight, or the next."""
-        state = self._log.state
-        return state.turns if state.bound is not None else state.turns + 1
-
-    def _configured(self, command: Configure) -> None:
-        """Take up other tools or another system prompt, now or at the end of the ask in flight."""
-        reply, target = command.reply, self._log.state.target
-        action = self._step("switch")
-        if action == "refuse" or command.change.fate == "dropped":
-            reply.fail(self._ending())
-            return
-        self._equipment.hold(command.change)
-        if action == "apply":
-            self._log.send(self._changed(or_drop=True), lambda _: reply.send(Applied(target)), self._mine)
+        if action == "refuse" or (isinstance(command, Configure) and command.change.fate == "dropped"):
+            command.reply.fail(self._ending())
+        elif isinstance(command, Switch):
+            self._held.switch(command, self._mine, at_once=action == "apply")
         else:
-            reply.send(Deferred(target, self._turn))
-
-    def _changed(self, *, or_drop: bool = False) -> Configured:
-        """Let the change that waits be live; return what the log is to say."""
-        self._equipment.take_up(or_drop=or_drop)
-        return self._outdating()
-
-    def _outdating(self) -> Configured:
-        """Return what the log is to say of what is live now. Lanes that are bound to what was before begin anew."""
-        event = self._equipment.configured
-        if event.preamble != self._log.state.preamble:
-            self._mine.tell(self._refs.renderer, MarkStale())
-        return event
+            self._held.configure(command, self._mine, at_once=action == "apply")
 
     def _cancelled(self, reply: Reply[bool]) -> None:
         if self._phase == "awaiting":
@@ -444,11 +384,12 @@ class SessionActor(Actor[SessionCommand]):
         self._go_on_with("paused" if is_ending else "cancel", sink, copy_context())
 
     def _finished(self) -> None:
-        """Settle what was held, then end the ask's stream, answer those who cancelled it, and take up the next."""
+        """End the ask's stream, answer the callers who cancelled it, and take up the next ask."""
         if self._log.state.pause is not None:
             self._paused()
             return
-        if self._settles():
+        if not self._held.is_empty:  # a change came in while `Finished` was queued
+            self._mine.start(self._settle, name="settle")
             return
         action = self._step("finished")
         self._conclude()
@@ -456,28 +397,9 @@ class SessionActor(Actor[SessionCommand]):
             self._write_end()
         self._take_up()
 
-    def _settles(self) -> bool:
-        """Let what waited for the ask's end take effect, one after the other; say whether something did."""
-        state = self._log.state
-        event: Configured | SwitchApplied | SwitchFailed
-        if self._equipment.is_changing:
-            event = self._changed()
-        elif state.held is not None:
-            event = settled(state.held, self._resolver.pool)
-        else:
-            return False
-
-        def told(_: int) -> None:
-            with suppress(ActorStopped):  # it is ending, and its streams with it
-                self._mine.start(self._mine.ref.tell, Finished(self._generation.number), name="finish")
-
-        self._log.send(event, told, self._mine)
-        return True
-
     def _conclude(self) -> None:
-        pending, cancels, result = self._pending, self._cancels, self._pending.outcome
-        is_cancelled = self._ask is None or (result is not None and result[0].status == "cancelled")
-        pending.conclude()
+        cancels, result = self._cancels, self._pending.conclude()
+        is_cancelled = self._ask is None or (result is not None and result.status == "cancelled")
         self._generation.live.end()
         self._ask, self._cancels = None, []
         self._deadline.end()
@@ -515,6 +437,6 @@ class SessionActor(Actor[SessionCommand]):
     async def _recover(self, recovery: Recovery) -> None:
         """Close the turn that was in flight when this session's actors ended."""
         result, seq = await recovery.run()
-        if self._pending.outcome is None:
-            self._pending.ended(result, seq)
-        await self._mine.ref.tell(Finished(self._generation.number))
+        if self._pending.terminal is None:
+            self._pending.settle(result, seq)
+        await self._settle()

@@ -178,8 +178,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "spending: a switch leads where no price is known",
-        "actors/session/session_actor.py:SessionActor._switched",
-        "check_priced(*..., self._log.state.tenant, self._log.state.budget)",
+        "actors/session/held_changes.py:HeldChanges.switch",
+        "check_priced(*..., log.state.tenant, log.state.budget)",
         'check_priced(*..., "", None)',
         (SPENDING,),
     ),

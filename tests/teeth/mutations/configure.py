@@ -7,7 +7,7 @@ LANES = "tests/core/test_outdated.py"
 WALKS = "tests/test_walks.py"
 CONFIGURE = "tests/test_configure.py"
 LIVE = "actors/session/configuration.py"
-SESSION = "actors/session/session_actor.py"
+HELD = "actors/session/held_changes.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
@@ -44,23 +44,23 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "configure: the renderer is not told",
-        f"{SESSION}:SessionActor._outdating",
-        "self._mine.tell(self._refs.renderer, MarkStale())",
+        f"{HELD}:HeldChanges._configured",
+        "context.tell(self._renderer, MarkStale())",
         "pass",
         (f"{CONFIGURE}::test_other_tools_begin_an_epoch_where_reasoning_is_bound_to_them",),
     ),
     Mutation(
         "configure: what is offered anew is not written",
-        f"{SESSION}:SessionActor._compare",
+        f"{HELD}:HeldChanges.compare",
         "self._equipment.resolver.preamble != self._log.state.preamble",
         "self._log.state.closed",
         (f"{CONFIGURE}::test_what_a_toolset_offers_anew_is_written_before_the_first_request_with_it",),
     ),
     Mutation(
         "configure: a change in the midst of an ask is taken up at once",
-        f"{SESSION}:SessionActor._configured",
-        'action == "apply"',
-        "action",
+        f"{HELD}:HeldChanges.configure",
+        "at_once",
+        "True",
         (
             f"{CONFIGURE}::test_what_is_configured_during_an_ask_waits_for_its_end_and_the_latest_of_each_counts",
             f"{CONFIGURE}::test_a_turn_that_waits_for_its_caller_ends_with_the_tools_it_began_with",

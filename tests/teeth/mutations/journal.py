@@ -208,9 +208,9 @@ self._apply(event)
     ),
     Mutation(
         "a change that was refused does not wait",
-        "actors/session/session_actor.py:SessionActor._configured",
-        "self._changed(or_drop=True)",
-        "self._changed(or_drop=False)",
+        "actors/session/held_changes.py:HeldChanges.configure",
+        "self._take_up(context, or_drop=True)",
+        "self._take_up(context, or_drop=False)",
         (_IDLE,),
     ),
     Mutation(

@@ -64,4 +64,20 @@ MUTATIONS: tuple[Mutation, ...] = (
         "pass",
         ("tests/test_message_counts.py::test_a_sent_lane_counts_at_once_in_what_the_session_holds",),
     ),
+    Mutation(
+        "session: a change that came in while the end of the ask was queued waits for the next ask",
+        "actors/session/session_actor.py:SessionActor._finished",
+        "not self._held.is_empty",
+        "False",
+        (
+            "tests/test_message_counts.py::test_a_switch_that_arrives_just_before_the_end_of_an_ask_is_applied",
+        ),
+    ),
+    Mutation(
+        "session: the end of an ask is reported twice when a switch was held",
+        "actors/session/held_changes.py:HeldChanges.settle",
+        "await self._log.write(event)",
+        "await self._log.write(event); return",
+        ("tests/test_message_counts.py::test_an_ask_with_held_changes_is_settled_once",),
+    ),
 )

@@ -66,16 +66,16 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "switch: one asked for during a turn is applied at once",
-        "actors/session/session_actor.py:SessionActor._switched",
-        'action == "apply"',
+        "actors/session/held_changes.py:HeldChanges.switch",
+        "at_once",
         "True",
         ("tests/test_switching.py",),
     ),
     Mutation(
-        "switch: one that was held is forgotten at the boundary",
-        "actors/session/session_actor.py:SessionActor._settles",
-        "state.held is not None",
-        "state.closed",
+        "switch: a held switch is not applied when the ask has ended",
+        "actors/session/held_changes.py:HeldChanges._next",
+        "settled(held, self._equipment.resolver.pool)",
+        'SwitchFailed(held, "")',
         ("tests/test_switching.py",),
     ),
     Mutation(

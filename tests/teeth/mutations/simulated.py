@@ -22,9 +22,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "simulated: what is configured takes effect in the midst of an ask",
-        "actors/session/session_actor.py:SessionActor._configured",
-        'action == "apply"',
-        "action",
+        "actors/session/held_changes.py:HeldChanges.configure",
+        "at_once",
+        "True",
         SEEDS,
     ),
     Mutation(
@@ -186,9 +186,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "simulated: a switch right after a crash leaves the held one unsettled",
-        "actors/session/session_actor.py:SessionActor._switched",
-        "(held := self._log.state.held) is not None",
-        'action == "hold" and (held := self._log.state.held) is not None',
+        "actors/session/held_changes.py:HeldChanges.switch",
+        "(held := log.state.held) is not None",
+        "not at_once and (held := log.state.held) is not None",
         ("tests/test_switching.py::test_a_switch_right_after_a_crash_supersedes_the_one_that_was_held",),
     ),
     Mutation(

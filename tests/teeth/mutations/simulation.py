@@ -58,16 +58,16 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "simulation: a switch moves the turn in flight",
-        "actors/session/session_actor.py:SessionActor._switched",
-        'action == "apply"',
+        "actors/session/held_changes.py:HeldChanges.switch",
+        "at_once",
         "True",
         SEEDS,
     ),
     Mutation(
-        "simulation: a held switch is forgotten at the boundary",
-        "actors/session/session_actor.py:SessionActor._settles",
-        "state.held is not None",
-        "state.closed",
+        "simulation: a held switch is not applied when the ask has ended",
+        "actors/session/held_changes.py:HeldChanges._next",
+        "settled(held, self._equipment.resolver.pool)",
+        'SwitchFailed(held, "")',
         SEEDS,
     ),
     Mutation(

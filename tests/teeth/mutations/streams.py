@@ -140,8 +140,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "stats: a repetition that is noticed is in no counter",
         "actors/scheduler/scheduler_actor.py:_Batch._record",
-        "self._counts.tool_calls_repeated += is_repeated(event)",
-        "",
+        "self._counts.tool_calls_repeated += 1",
+        "pass",
         (REPEATED,),
     ),
     Mutation(

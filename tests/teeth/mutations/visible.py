@@ -83,9 +83,9 @@ MUTATIONS = (
     ),
     Mutation(
         "logging: what the caller of a failed ask has bound is lost",
-        "actors/session/pending.py:PendingAsks._end_current",
-        "self.current.variables.copy().run(self.record.end, self.outcome[0])",
-        "self.record.end(self.outcome[0])",
+        "actors/session/pending.py:PendingAsks._deliver",
+        "self.current.variables.copy().run(self.record.end, self.terminal.result)",
+        "self.record.end(self.terminal.result)",
         (f"{LOGS}::test_a_failed_ask_is_logged_with_what_its_caller_has_bound",),
     ),
     Mutation(

@@ -1,0 +1,104 @@
+"""Apply switches and configuration changes between asks, and hold the latest of each during one.
+
+A change during an ask is answered `Deferred` at once. When the ask has ended, `settle` applies it before the caller
+gets the result, so the caller finds the new target in force. A turn that waits for its caller has not ended.
+"""
+
+from typing import Any
+
+from actors.core.log.events import (
+    Configured,
+    SwitchApplied,
+    SwitchFailed,
+    SwitchHeld,
+    SwitchSuperseded,
+)
+from actors.core.policy.routing import settled
+from actors.core.stream_events.results import Applied, Deferred
+from actors.errors import ActorsError
+from actors.journal.log import LogWriter
+from actors.kernel import Context, Ref
+from actors.provider.resolver import check_priced
+from actors.renderer.renderer_actor import MarkStale, RendererCommand
+from actors.session.commands import Configure, Switch
+from actors.session.configuration import Equipment
+
+
+class HeldChanges:
+    """The changes of one session that wait for the end of its ask.
+
+    Args:
+        log: Writes the session's own events.
+        renderer: The session's renderer.
+        equipment: The tools, and the resolver that is made with them.
+    """
+
+    def __init__(self, log: LogWriter, renderer: Ref[RendererCommand], equipment: Equipment) -> None:
+        self._log, self._renderer, self._equipment = log, renderer, equipment
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no change waits."""
+        return self._log.state.held is None and not self._equipment.is_changing
+
+    @property
+    def _turn(self) -> int:
+        """The turn in flight, or the next."""
+        state = self._log.state
+        return state.turns if state.bound is not None else state.turns + 1
+
+    def switch(self, command: Switch, context: Context[Any], *, at_once: bool) -> None:  # Any: the session's
+        """Write a switch, from a handler of `context`. The latest held switch counts."""
+        target, reply, log = command.target, command.reply, self._log
+        try:
+            check_priced(self._equipment.resolver, target, log.state.tenant, log.state.budget)
+        except ActorsError as error:
+            reply.fail(error)
+            return
+        if (held := log.state.held) is not None:
+            log.send(SwitchSuperseded(held, target), None, context)
+        if at_once:
+            log.send(SwitchApplied(target), lambda _: reply.send(Applied(target)), context)
+            return
+        turn = self._turn
+        log.send(SwitchHeld(turn, target), lambda _: reply.send(Deferred(target, turn)), context)
+
+    def configure(self, command: Configure, context: Context[Any], *, at_once: bool) -> None:  # Any: as above
+        """Take up other tools or another system prompt, from a handler of `context`."""
+        reply, target = command.reply, self._log.state.target
+        self._equipment.hold(command.change)
+        if at_once:
+            event = self._take_up(context, or_drop=True)
+            self._log.send(event, lambda _: reply.send(Applied(target)), context)
+        else:
+            reply.send(Deferred(target, self._turn))
+
+    def compare(self, context: Context[Any]) -> None:  # Any: as above
+        """Log a configuration change if the system prompt or the tools differ from the log."""
+        if self._equipment.resolver.preamble != self._log.state.preamble:
+            self._log.hold(self._configured(context))
+
+    async def settle(self, context: Context[Any]) -> None:  # Any: as above
+        """Apply the changes that wait, from a child of `context`; none while the turn waits for its caller."""
+        while self._log.state.pause is None and (event := self._next(context)) is not None:
+            await self._log.write(event)
+
+    def _next(
+        self, context: Context[Any]
+    ) -> Configured | SwitchApplied | SwitchFailed | None:  # Any: as above
+        if self._equipment.is_changing:
+            return self._take_up(context)
+        held = self._log.state.held
+        return None if held is None else settled(held, self._equipment.resolver.pool)
+
+    def _take_up(self, context: Context[Any], *, or_drop: bool = False) -> Configured:  # Any: as above
+        """Put the configuration change that waits in force; return the event that logs it."""
+        self._equipment.take_up(or_drop=or_drop)
+        return self._configured(context)
+
+    def _configured(self, context: Context[Any]) -> Configured:  # Any: as above
+        """Return the event that logs the present configuration. Lanes that are bound to the last one begin anew."""
+        event = self._equipment.configured
+        if event.preamble != self._log.state.preamble:
+            context.tell(self._renderer, MarkStale())
+        return event
