@@ -20,7 +20,7 @@ from actors.core.session.state import Lanes
 from actors.core.values.content import Message, Text
 from actors.errors import CompactionFailed
 from actors.renderer.renderer_actor import LONG
-from actors.session import imported, shrinking
+from actors.session import compactor, imported
 from actors.testing import SERVER_ERROR, Say, Turn
 from tests.at_scale import extent
 from tests.polls import counting_polls
@@ -138,7 +138,7 @@ async def test_many_messages_and_long_files_that_are_imported_are_read_in_a_thre
     assert [thread is here for thread in filed] == [True, False]
 
 
-@pytest.mark.parametrize("many", [shrinking.LONG, shrinking.LONG + 2])
+@pytest.mark.parametrize("many", [compactor.LONG, compactor.LONG + 2])
 async def test_what_a_compaction_of_many_messages_shortens_is_looked_for_in_a_thread(
     many: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -150,5 +150,5 @@ async def test_what_a_compaction_of_many_messages_shortens_is_looked_for_in_a_th
         with pytest.raises(CompactionFailed):
             await session.compact()
     assert threads
-    is_long = many > shrinking.LONG
+    is_long = many > compactor.LONG
     assert {thread is threading.current_thread() for thread in threads} == {not is_long}

@@ -44,11 +44,12 @@ from actors.provider.choosing import Affinity, MemberChoice
 from actors.provider.resolver import too_full
 from actors.scheduler.scheduler_actor import CloseCalls, RunBatch, StopBatch
 from actors.scheduler.views import TurnView
+from actors.session.compactor import NOTHING_LEFT, Compactor
 from actors.session.handing_over import HandingOver
 from actors.session.inflight import AskInFlight, Tally, stopped
 from actors.session.pending import HostCall, HostCompaction, PendingAsks
+from actors.session.requests import TurnRequests
 from actors.session.served import Served, moved
-from actors.session.shrinking import NOTHING_LEFT, Shrinker
 from actors.session.steps import TurnSteps
 from actors.session.tool_changes import ToolChanges
 
@@ -153,7 +154,7 @@ class TurnDriver:
             if following is None:
                 return
             if is_again:
-                await self._shrunk(following, Shrinker.for_another, last=False)
+                await self._compact(following, Compactor.make_room_elsewhere, last=False)
             else:
                 self._note_failover(served, following)
                 tried.append(following)
@@ -199,16 +200,16 @@ class TurnDriver:
         known = ask.ledger.latest
         if (most := too_full(ask.resolver, state, known, binding, state.asked_at)) is not None:
             tokens = round(most * AFTER)
-            await self._shrunk(member, lambda shrinker: shrinker.to_fit(tokens), last=False)
+            await self._compact(member, lambda compactor: compactor.make_room(tokens), last=False)
 
     async def run_compaction(self, made: HostCompaction) -> None:
         """Make the history shorter because the program wants it, in a turn of its own."""
         choice = self._choice(self.ask.log.state.asks)
         member = await choice.first(self._pool(self.ask.log.state.target))
-        made.result = await self._shrunk(member, Shrinker.by_hand, last=True)
+        made.result = await self._compact(member, Compactor.compact, last=True)
 
-    async def _shrunk(
-        self, member: str, how: Callable[[Shrinker], Awaitable[CompactionResult]], *, last: bool
+    async def _compact(
+        self, member: str, how: Callable[[Compactor], Awaitable[CompactionResult]], *, last: bool
     ) -> CompactionResult:
         """Drive a turn that makes the history shorter, on whoever is to write the summary; return what it did."""
         ask, state = self.ask, self.ask.log.state
@@ -224,10 +225,10 @@ class TurnDriver:
             await self._end(Binding(member, ""), CloseStep("failed", str(error)), last=last)
             return CompactionResult(why=str(error))
         self._bind(Bound(number, state.asks, backend.binding))
-        shrinker = Shrinker(ask, backend, provider, number)
+        compactor = Compactor(TurnRequests(ask, backend, provider, number))
         with self.ask.sharing():
-            result = await how(shrinker)
-        why, cause = result.why, shrinker.cause
+            result = await how(compactor)
+        why, cause = result.why, compactor.cause
         done = result.messages or result.results or why == NOTHING_LEFT
         status: TurnStatus = "cancelled" if ask.cancelled else "complete" if done else "failed"
         malformed = ask.tally.malformed  # no answer was looked at here
@@ -407,7 +408,7 @@ class TurnDriver:
         """Return who does the steps of a turn. Raises `ConfigError` if the member cannot be used."""
         backend = self.ask.resolver.backend(member, dialect)
         provider = self.ask.resolver.provider(member, backend.binding)
-        return TurnSteps(self.ask, backend, provider, number, self._bounded())
+        return TurnSteps(TurnRequests(self.ask, backend, provider, number), self._bounded())
 
     def _bind(self, bound: Bound) -> None:
         """Hold a turn's first event."""

@@ -9,20 +9,15 @@ seals before its first byte, the model's message before its calls run.
 """
 
 from collections.abc import Awaitable, Set
-from contextlib import suppress
-from functools import partial
 from typing import Literal, assert_never
 
 from msgspec.structs import replace
 
-from actors import telemetry
 from actors.adapters.failure import ACTIONS, Failure
-from actors.adapters.request import Request
-from actors.core.lanes.lane import Rendered, blamed, seals
-from actors.core.log.events import EpochBegan, EpochReason, Omission, Reason, RequestSent, RoundEnded
+from actors.core.lanes.lane import Rendered, blamed
+from actors.core.log.events import EpochBegan, EpochReason, Reason, RoundEnded
 from actors.core.settings.asking import forced_instruction
 from actors.core.settings.values import ToolChoice
-from actors.core.stream_events.events import RequestRenderedEvent
 from actors.core.transcript.diagnostics import Refusal, Report
 from actors.core.turn import turn as turns
 from actors.core.turn.bounds import Bounds
@@ -37,45 +32,38 @@ from actors.core.values.packed import pack
 from actors.core.values.progress import Attempt, Cause, RefusedRequest
 from actors.core.values.stream import Usage
 from actors.errors import KernelError
-from actors.kernel import Ref
-from actors.ledger.ledger_actor import DurableLedger, LedgerSnapshot
+from actors.ledger.ledger_actor import DurableLedger
 from actors.provider.backend import ResolvedBackend
-from actors.provider.provider_actor import Abort, ProviderCommand
-from actors.provider.rounds import Aborted, Answer, Broken, Generate, Generated
+from actors.provider.rounds import Aborted, Answer, Broken, Generated
 from actors.renderer.renderer_actor import Invalidate, Render
 from actors.scheduler.scheduler_actor import CloseCalls, RunBatch, StopBatch
 from actors.scheduler.views import NO_VIEW, TurnView
-from actors.session.inflight import AskInFlight
-from actors.session.refusals import learn, refused_media, refused_parameters
-from actors.session.shrinking import Shrinker
+from actors.session.compactor import Compactor
+from actors.session.requests import RequestPlan, TurnRequests
 
 NO_USAGE = Usage()
 
 
 class TurnSteps:
-    """The steps of one turn, done by the actors that can."""
+    """The steps of one turn, done by the actors that can.
 
-    def __init__(
-        self,
-        ask: AskInFlight,
-        backend: ResolvedBackend,
-        provider: Ref[ProviderCommand],
-        number: int,
-        bounds: Bounds,
-    ) -> None:
-        self._ask = ask
-        self._refs = ask.refs
-        self._log = ask.log
-        self._sink = ask.sink
-        self._backend = backend
-        self._provider = provider
-        self._number = number
+    Args:
+        requests: Renders and sends the requests of the turn.
+        bounds: How long the turn may go on.
+    """
+
+    def __init__(self, requests: TurnRequests, bounds: Bounds) -> None:
+        ask = requests.ask
+        self._ask, self._refs, self._log, self._sink = ask, ask.refs, ask.log, ask.sink
+        self._requests, self._number = requests, requests.turn
+        self.backend = requests.backend
+        """The backend that the turn's requests are made for."""
+        self._plan = RequestPlan(0)  # of this round's request
         self._rendered: Rendered | None = None
         self._declined: tuple[bytes, str] | None = None  # what was refused last, and why
-        self._tools_off = False
         self._round = 0
         self._was_limited = self._has_answered = False
-        self._omitted, self._refusals = tuple[Omission, ...](), 0  # of this round's request
+        self._refusals = 0  # of this round's request
         self._history, self._ledger = ask.log.state.history, NO_VIEW.ledger  # as the turn begins
         self._bounds, self._known = bounds, NO_VIEW.ledger
         self._guard = self._guarding()
@@ -86,18 +74,13 @@ class TurnSteps:
         return 0 if self._rendered is None else self._rendered.lane.size
 
     @property
-    def backend(self) -> ResolvedBackend:
-        """What the turn's requests are made with."""
-        return self._backend
-
-    @property
     def binding(self) -> Binding:
         """What the turn is bound to."""
-        return self._backend.binding
+        return self.backend.binding
 
     def equip(self, backend: ResolvedBackend) -> None:
         """Make the turn's next requests with this: the same binding, with other tools."""
-        self._backend = backend
+        self.backend = self._requests.backend = backend
 
     async def resumed(self, number: int) -> None:
         """Take note of where a turn goes on that waited: in which round, and on what history it had begun."""
@@ -153,65 +136,41 @@ class TurnSteps:
             self._ask.ledger.note(closed.snapshot)
 
     async def _render(self, step: turns.RenderStep) -> Outcome:
-        """Render, judge, and write that the request is sent; again whenever a result came in meanwhile."""
-        binding, tally = self._backend.binding, self._ask.tally
-        self._round, self._tools_off = step.round, step.tools_off
+        """Render, judge, and write that the request is sent."""
+        binding, tally, asked = self.backend.binding, self._ask.tally, self._log.state.asked
+        self._round = step.round
         if step.again:
             tally.retried.append(Attempt(binding, "retried", step.again, Cause("model_fault"), tally.wait))
-        before = self._backend.omissions(self._choice, self._log.state.asked)
+        choice = self._choice(tools_off=step.tools_off)
+        before = self.backend.omissions(choice, asked)
         names = {omission.name for omission in before}
-        self._omitted = (*before, *(each for each in step.omitted if each.name not in names))
+        omitted = (*before, *(each for each in step.omitted if each.name not in names))
+        self._plan = RequestPlan(step.round, choice, asked, omitted, step.tools_off)
         self._refusals = len(step.omitted)
-        while True:
-            known = self._ask.ledger.snapshot
-            self._known = known.ledger
-            if step.round == 1:
-                self._ledger = known.ledger
-            rendered = await self._refs.renderer.ask(Render(binding, self._log.state.history, known.ledger))
-            if rendered.begins is not None:
-                await self._outdated(rendered.begins)
-            if rendered.report.faults:
-                self._rendered = rendered
-                fault = rendered.report.faults[0]
-                return self._unfit("judge", str(fault), rendered.report, fault.rule)
-            if self._declined is not None and b"".join(rendered.segments) == self._declined[0]:
-                return turns.Unfit(self._declined[1])  # the same again would be refused again
-            if await self._sealed(step.round, rendered, known):
-                return turns.Ready()
-
-    async def _sealed(self, number: int, rendered: Rendered, known: LedgerSnapshot) -> bool:
-        """Write that a request is sent; return False if it was rendered from an old ledger."""
-        binding, state = self._backend.binding, rendered.lane.state
-        sealed = seals(rendered, known.ledger)
-        omitted = self._omitted and self._asked_of(self._omitted, rendered)
-        place = self._number, number, binding, state.epoch, state.cursor
-        sent = RequestSent(*place, sealed, self._tools_off, omitted=omitted)
-        if not await self._ask.ledger.seal(sent, known):
-            return False
-        self._ask.generation.note_sent(binding, rendered)
+        rendered = await self._requests.prepare(
+            self._plan, lambda: self._log.state.history, self._is_declined
+        )
+        self._known = self._requests.known
+        if step.round == 1:
+            self._ledger = self._known
+        if rendered.report.faults:
+            self._rendered = rendered
+            fault = rendered.report.faults[0]
+            return self._unfit("judge", str(fault), rendered.report, fault.rule)
+        if self._declined is not None and self._is_declined(rendered):
+            return turns.Unfit(self._declined[1])  # the same again would be refused again
         self._rendered = rendered
-        self._round = number
-        self._ask.tally.sent(self._number, number)
-        if self._tools_off and not self._was_limited:
+        if step.tools_off and not self._was_limited:
             self._was_limited = True
-            self._backend.counts.tool_loop_max_iterations += 1
-        self._show_request(sent, rendered)
-        return True
+            self.backend.counts.tool_loop_max_iterations += 1
+        return turns.Ready()
 
-    def _asked_of(self, omitted: tuple[Omission, ...], rendered: Rendered) -> tuple[Omission, ...]:
-        """Return the omissions without which the request would have had something else to say."""
-        names = self._request(rendered, omitted).omitted
-        return tuple([omission for omission in omitted if omission.name in names])
-
-    def _show_request(self, event: RequestSent, rendered: Rendered) -> None:
-        if self._sink.is_watched:
-            place, lane = (event.turn, event.round, event.binding), rendered.lane
-            sizes = rendered.before, lane.size
-            self._sink.put(RequestRenderedEvent(*place, lane.state.epoch, *sizes, rendered.report))
+    def _is_declined(self, rendered: Rendered) -> bool:
+        return self._declined is not None and b"".join(rendered.segments) == self._declined[0]
 
     async def _rewrite(self, step: turns.RewriteStep) -> Outcome:
         """Begin an epoch: with notes for attachments, without the reasoning of the old one, or conservatively."""
-        binding = self._backend.binding
+        binding = self.backend.binding
         epoch = 1 + await self._epoch()
         reason: EpochReason = "refusal" if step.plain else "thinking"
         event = EpochBegan(binding, epoch, reason, step.plain, step.why)
@@ -224,61 +183,30 @@ class TurnSteps:
         await self._refs.renderer.tell(Invalidate(event, epoch_start))
         return turns.Ready()
 
-    async def _outdated(self, event: EpochBegan) -> None:
-        """Have it written with the request that it begins an epoch: what the old one was bound to has changed."""
-        self._log.hold(event)
-        await self._refs.renderer.tell(Invalidate(event, len(self._log.state.history)))
-
     async def _epoch(self) -> int:
         if self._rendered is not None:
             return self._rendered.lane.state.epoch
-        render = Render(self._backend.binding, self._log.state.history, self._ask.ledger.latest)
+        render = Render(self.backend.binding, self._log.state.history, self._ask.ledger.latest)
         rendered = await self._refs.renderer.ask(render)
         return rendered.lane.state.epoch
 
-    @property
-    def _choice(self) -> ToolChoice | None:
-        """The tool choice of this round's request; after a call the model is free to answer in words."""
-        if self._tools_off:
+    def _choice(self, *, tools_off: bool) -> ToolChoice | None:
+        """Return the tool choice of a request; after a call the model is free to answer in words."""
+        if tools_off:
             return "none"
         asked = self._log.state.asked
         return asked.tool_choice if asked is not None and not self._has_answered else None
 
-    def _request(self, rendered: Rendered, omitted: tuple[Omission, ...]) -> Request:
-        state = self._log.state
-        return self._backend.request(rendered, state.session, self._choice, state.asked, omitted)
-
     async def _generate(self, number: int) -> Outcome:
         """Send the request, and write what came of it."""
         assert self._rendered is not None
-        backend, provider = self._backend, self._provider
-        request = self._request(self._rendered, self._omitted)
+        backend = self.backend
+        request = self._requests.build(self._plan, self._rendered)
         self._ask.tally.requested(self._rendered.report, request)
-        key = f"{self._log.state.session}/{self._number}/{number}"
-        generate = Generate(
-            key,
-            request,
-            backend.binding,
-            self._log.state.calls + 1,
-            self._number,
-            number,
-            self._sink,
-            self._log.state.session,
-            self._log.state.tenant,
-            asked=self._log.state.asked,
-        )
-        self._ask.stoppable(lambda context: context.tell(provider, Abort(key)))
         try:
-            generated = await provider.ask(generate)
+            generated = await self._requests.send(self._plan, request, self._sink)
         except KernelError as error:
             return turns.Broke(f"The provider's actor did not answer: {error}")
-        except BaseException:  # this ask is being ended: nobody will read the round
-            with suppress(KernelError):
-                provider.tell_nowait(Abort(key))
-            raise
-        finally:
-            self._ask.finished()
-        self._ask.tally.heard(generated, backend.binding)
         match generated:
             case Answer(message=message):
                 message = self._read(message)
@@ -302,7 +230,7 @@ class TurnSteps:
         if self._ask.output is not None:
             message = as_text(message)
         if self._ask.tally.cut is None:
-            self._ask.tally.cut = content_cut(message, has_tools=bool(self._backend.settings.tools))
+            self._ask.tally.cut = content_cut(message, has_tools=bool(self.backend.settings.tools))
         is_empty = self._ask.tally.cut == "empty"
         self._has_answered |= self._ask.tally.cut not in ("empty", "unparsed")
         return Message(message.speaker, (), message.turn, message.origin) if is_empty else message
@@ -310,15 +238,14 @@ class TurnSteps:
     async def _shrink(self, again: bool) -> Outcome:
         """Make the history shorter: the request was too long."""
         before = self._log.state.history.length
-        shrinker = Shrinker(self._ask, self._backend, self._provider, self._number)
-        made = await shrinker.after_overflow(again=again)
+        made = await Compactor(self._requests).after_overflow(again=again)
         self._guard.shifted(before - self._log.state.history.length)
         return turns.Shrunk(bool(made.messages or made.results), made.why, made.usage)
 
     async def _check(self, message: Message) -> Outcome:
         """Read an answer as the value that was asked for."""
         checked = self._ask.read_answer(message.text, self._bounds.repair)
-        self._backend.counts.answers_repaired += bool(self._ask.tally.answer_repairs)
+        self.backend.counts.answers_repaired += bool(self._ask.tally.answer_repairs)
         return checked
 
     async def _instruct(self, words: str) -> Outcome:
@@ -330,13 +257,13 @@ class TurnSteps:
         failure = self._located(broken.failure)
         broken = replace(broken, failure=failure)
         cause = Cause(failure.kind, failure.status)
-        if (left_out := self._left_out(broken, cause)) is not None:
+        if (left_out := self._left_out(broken)) is not None:
             return left_out
         if failure.action == "leave_out" and not broken.visible:  # the request has nothing of it
             kind = failure.parameter.otherwise if failure.parameter else "transcript"
             failure, cause = replace(failure, kind=kind, action=ACTIONS[kind]), Cause(kind, failure.status)
         if failure.action == "our_bug":
-            self._backend.counts.tool_api_400_total += 1
+            self.backend.counts.tool_api_400_total += 1
             assert self._rendered is not None
             report = blamed(self._rendered, failure.message, failure.rule)
             return self._unfit("provider", failure.message, report, failure.rule, cause)
@@ -358,11 +285,11 @@ class TurnSteps:
         from actors.adapters.refused_parts import refused_tool  # few requests are refused
 
         assert self._rendered is not None
-        request = self._request(self._rendered, self._omitted)
+        request = self._requests.build(self._plan, self._rendered)
         return replace(failure, message=refused_tool(failure.message, request))
 
-    def _left_out(self, broken: Broken, cause: Cause) -> turns.ParameterRefused | turns.MediaRefused | None:
-        """Return what the next request goes without, of what was refused; None if it can go without nothing of it."""
+    def _left_out(self, broken: Broken) -> turns.ParameterRefused | turns.MediaRefused | None:
+        """Return what the next request leaves out of what was refused; None if it cannot go without that."""
         failure, state, rendered = broken.failure, self._log.state, self._rendered
         assert rendered is not None
         if failure.action != "leave_out" or broken.visible:
@@ -370,22 +297,13 @@ class TurnSteps:
         if failure.kind == "parameter":
             return self._without_parameters(failure, rendered)
         start = state.asked_at if self._round == 1 else state.history.length - 1
-        body = self._request(rendered, self._omitted).body
-        media = refused_media(failure, cause, body, state.history, self._known, start)
-        if media is not None:
-            telemetry.media_refused(state.session, self.binding, cause)
-            refusal = RefusedRequest(self.binding, "media", failure.message, ("media",))
-            self._ask.tally.refusals.append(refusal)
-        return media
+        return self._requests.without_media(self._plan, rendered, failure, start)
 
     def _without_parameters(self, failure: Failure, rendered: Rendered) -> turns.ParameterRefused | None:
-        omitted = refused_parameters(failure, self._omitted, self._refusals, partial(self._request, rendered))
+        omitted = self._requests.without_parameters(self._plan, rendered, failure, self._refusals)
         if not omitted:
             return None
-        settings = self._backend.asked_settings(self._choice, self._log.state.asked)
-        self._ask.tally.refusals.append(learn(self._backend, settings, omitted, failure.message))
-        forced = self._in_words({omission.name for omission in omitted})
-        return turns.ParameterRefused(omitted, forced)
+        return turns.ParameterRefused(omitted, self._in_words({omission.name for omission in omitted}))
 
     def _in_words(self, omitted: Set[str]) -> ToolChoice | None:
         """Tell the model in words what a refused parameter would have said; return a forced tool choice."""
@@ -395,7 +313,8 @@ class TurnSteps:
         if "output" in omitted and asked.output is not None and not ask.is_instructed:
             ask.is_instructed = True
             ask.instruct(instruction(asked.output))
-        forced = self._choice if "tool_choice" in omitted and self._choice not in ("auto", "none") else None
+        choice = self._plan.choice
+        forced = choice if "tool_choice" in omitted and choice not in ("auto", "none") else None
         if forced is not None and not ask.is_forced:
             ask.is_forced = True
             ask.instruct(forced_instruction(forced))
@@ -414,8 +333,8 @@ class TurnSteps:
 
         assert self._rendered is not None
         self._declined = b"".join(self._rendered.segments), why
-        request = self._request(self._rendered, self._omitted)
-        session, binding = self._log.state.session, self._backend.binding
+        request = self._requests.build(self._plan, self._rendered)
+        session, binding = self._log.state.session, self.backend.binding
         self._ask.resolver.refused(Refusal(session, binding, by, why, request.body, report))
         self._ask.tally.refusals.append(RefusedRequest(binding, "transcript", why))
         return turns.Unfit(why, rule in REASONING, cause)
@@ -425,7 +344,7 @@ class TurnSteps:
         kept = broken.message
         if kept is None and not (broken.calls or broken.left_out or broken.usage != NO_USAGE):
             return None
-        nothing = Message("model", (), self._number, self._backend.binding)
+        nothing = Message("model", (), self._number, self.backend.binding)
         message = nothing if kept is None else interrupted_message(kept)
         await self._ended(number, message, broken, why)
         return message if kept is not None else None
@@ -436,7 +355,7 @@ class TurnSteps:
         """Have the round's message written, and shown, with what follows: its batch of calls, or the turn's end."""
         finish, cut = self._ask.tally.finish, self._ask.tally.cut
         packed, left_out = pack(message) if message.blocks else None, generated.left_out
-        self._backend.counts.said(message)
+        self.backend.counts.said(message)
         event = RoundEnded(
             self._number, number, packed, generated.usage, finish, fault, generated.calls, left_out, cut
         )
@@ -462,7 +381,7 @@ class TurnSteps:
                 step.approved,
                 heed,
                 self._bounds.repair,
-                counts=self._backend.counts,
+                counts=self.backend.counts,
             )
             ended = await scheduler.ask(batch)
         finally:

@@ -91,14 +91,14 @@ MUTATIONS = (
     ),
     Mutation(
         "budgets: a summary counts in none",
-        "actors/session/shrinking.py:Shrinker._written",
-        "self._ask.settle(binding, generated.usage, is_round=True)",
+        "actors/session/compactor.py:Compactor._request_summary",
+        "self._ask.settle(binding, usage, is_round=True)",
         "",
         (f"{TESTS}::test_subagents_and_summaries_count_in_it",),
     ),
     Mutation(
         "budgets: a summary is asked for whatever is used up",
-        "actors/session/shrinking.py:Shrinker._written",
+        "actors/session/compactor.py:Compactor._request_summary",
         "await self._ask.admitted(binding)",
         "None",
         (f"{TESTS}::test_no_summary_is_asked_for_when_the_ask_before_it_has_used_up_the_budget",),

@@ -38,8 +38,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "caches: the tool choice changes from one request of a turn to the next",
         "actors/session/steps.py:TurnSteps._render",
-        "(step.round, step.tools_off)",
-        "(step.round, step.tools_off or step.round % 2 == 0)",
+        "self._choice(tools_off=step.tools_off)",
+        "self._choice(tools_off=step.tools_off or step.round % 2 == 0)",
         (f"{SESSION}[asyncio-anthropic]",),
     ),
     Mutation(

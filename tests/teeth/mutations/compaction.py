@@ -2,9 +2,9 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-RULES, SHRINKING, DRIVER = (
+RULES, COMPACTOR, DRIVER = (
     "actors/core/history/compaction.py",
-    "actors/session/shrinking.py",
+    "actors/session/compactor.py",
     "actors/session/driver.py",
 )
 STATE, TURN = "actors/core/session/state.py", "actors/core/turn/turn.py"
@@ -24,9 +24,9 @@ MUTATIONS = (
     ),
     Mutation(
         "compaction: in one long turn nothing is made shorter",
-        f"{SHRINKING}:Shrinker.after_overflow",
-        "replace(dear, results=(await self._shorten(short)).results) if short else dear",
-        "dear",
+        f"{COMPACTOR}:Compactor.after_overflow",
+        "replace(summarised, results=(await self._shorten(short)).results) if short else summarised",
+        "summarised",
         (f"{SESSIONS}::test_one_long_turn_makes_room_of_the_results_that_its_model_has_had",),
     ),
     Mutation(
@@ -107,29 +107,29 @@ MUTATIONS = (
     ),
     Mutation(
         "compaction: the renderer is not told",
-        f"{SHRINKING}:Shrinker._hold",
-        "await self._refs.renderer.tell(Shrink(event))",
+        f"{COMPACTOR}:Compactor._hold",
+        "await self._ask.refs.renderer.tell(Shrink(event))",
         "",
         (f"{SESSIONS}::test_marks_alone_are_enough_where_they_save_as_much_as_is_needed",),
     ),
     Mutation(
         "compaction: a request for a summary forbids tools where that misses the cache",
-        f"{SHRINKING}:Shrinker._choice",
+        f"{COMPACTOR}:Compactor._choice",
         'None if is_marked else "none"',
         '"none"',
         (f"{SESSIONS}::test_a_history_is_made_shorter_by_hand_and_the_next_request_is_accepted",),
     ),
     Mutation(
         "compaction: without a summary nothing is done",
-        f"{SHRINKING}:Shrinker._summarised",
-        "self._cheap(known, old=bool(made.why), before=before)",
+        f"{COMPACTOR}:Compactor._summarise",
+        "self._shortenable(known, old=bool(made.why), before=before)",
         "{}",
         (f"{SESSIONS}::test_without_a_summary_marks_are_all_and_nothing_is_lost",),
     ),
     Mutation(
         "compaction: a summary is asked for although marks are enough",
-        f"{SHRINKING}:Shrinker.to_fit",
-        "short and self._left(known, short) <= tokens",
+        f"{COMPACTOR}:Compactor.make_room",
+        "short and self._tokens_left(known, short) <= tokens",
         "not known",
         (f"{SESSIONS}::test_marks_alone_are_enough_where_they_save_as_much_as_is_needed",),
     ),
@@ -149,9 +149,9 @@ MUTATIONS = (
     ),
     Mutation(
         "compaction: the turns that are kept stay although a request is still too long",
-        f"{SHRINKING}:Shrinker.after_overflow",
-        "self._in_parts(0 if again else self._settings.keep_turns)",
-        "self._in_parts(self._settings.keep_turns)",
+        f"{COMPACTOR}:Compactor.after_overflow",
+        "self._summarise_in_parts(0 if again else self._settings.keep_turns)",
+        "self._summarise_in_parts(self._settings.keep_turns)",
         (f"{SESSIONS}::test_what_is_still_too_long_is_made_shorter_again",),
     ),
     Mutation(
@@ -198,14 +198,14 @@ MUTATIONS = (
     ),
     Mutation(
         "compaction: words ahead of a call pass for a summary",
-        f"{SHRINKING}:_read",
+        f"{COMPACTOR}:_read",
         "message.calls",
         "message.calls and (not message.text)",
         (f"{SESSIONS}::test_what_is_no_summary_stands_for_nothing",),
     ),
     Mutation(
         "compaction: a summary that was filtered passes for a whole one",
-        f"{SHRINKING}:_read",
+        f"{COMPACTOR}:_read",
         "(*...,)",
         '(*..., "filter")',
         (
@@ -274,7 +274,7 @@ MUTATIONS = (
     ),
     Mutation(
         "compaction: a cancel while the request for a summary is written stops nothing",
-        "actors/session/shrinking.py:Shrinker._exchanged",
+        "actors/session/compactor.py:Compactor._exchange",
         "self._ask.cancelled",
         "False",
         ("tests/test_compaction.py::test_a_compaction_is_cancelled_at_any_moment_of_it",),

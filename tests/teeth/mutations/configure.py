@@ -105,8 +105,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "configure: an epoch is begun and not written",
-        "actors/session/steps.py:TurnSteps._outdated",
-        "self._log.hold(event)",
+        "actors/session/requests.py:TurnRequests.begin_epoch",
+        "self.ask.log.hold(event)",
         "",
         (f"{CONFIGURE}::test_other_tools_begin_an_epoch_where_reasoning_is_bound_to_them",),
     ),

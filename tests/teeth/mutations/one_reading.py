@@ -195,7 +195,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "loop lag: what a compaction of many messages shortens is looked for in the loop's thread",
-        "actors/session/shrinking.py:Shrinker._cheap",
+        "actors/session/compactor.py:Compactor._shortenable",
         "history.length > LONG",
         "False",
         (f"{COLD}::test_what_a_compaction_of_many_messages_shortens_is_looked_for_in_a_thread",),

@@ -31,9 +31,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "refusals: a request is not logged with what it leaves out",
-        "actors/session/steps.py:TurnSteps._sealed",
-        "omitted = self._omitted and self._asked_of(self._omitted, rendered)",
-        "omitted = ()",
+        "actors/session/requests.py:TurnRequests._seal",
+        "self._effective(plan, rendered)",
+        "()",
         (PARAMETERS,),
     ),
     Mutation(

@@ -259,8 +259,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "tools: the caller's context variables do not reach them",
         "actors/session/steps.py:TurnSteps._run",
-        "RunBatch(step.calls, self._ask.variables, *..., counts=self._backend.counts)",
-        "RunBatch(step.calls, type(self._ask.variables)(), *..., counts=self._backend.counts)",
+        "RunBatch(step.calls, self._ask.variables, *..., counts=self.backend.counts)",
+        "RunBatch(step.calls, type(self._ask.variables)(), *..., counts=self.backend.counts)",
         (f"{EDGE}::test_tools_see_the_context_variables_of_the_asks_caller",),
     ),
     Mutation(

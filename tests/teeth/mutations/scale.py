@@ -84,7 +84,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "scale: what was recorded of a batch that a crash ended is not counted",
         "actors/session/steps.py:TurnSteps._run",
-        "RunBatch(*..., counts=self._backend.counts)",
+        "RunBatch(*..., counts=self.backend.counts)",
         "RunBatch(*...)",
         (f"{STATS}::test_a_recount_of_the_logs_and_one_of_the_events_give_the_counters", CRASHED),
     ),

@@ -99,9 +99,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "simulated: an ask's settings are in none of its requests",
-        "actors/session/steps.py:TurnSteps._request",
-        "self._backend.request(*..., state.asked, omitted)",
-        "self._backend.request(*..., None, omitted)",
+        "actors/session/requests.py:TurnRequests._build",
+        "self.backend.request(*..., plan.asked, omitted)",
+        "self.backend.request(*..., None, omitted)",
         SEEDS,
     ),
     Mutation(
@@ -179,7 +179,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "simulated: a summary that an ask needed is not in its usage",
-        "actors/session/driver.py:TurnDriver._shrunk",
+        "actors/session/driver.py:TurnDriver._compact",
         "ask.tally.closed(step, ask.resolver.cost(backend.binding, step.usage))",
         "",
         SEEDS,
@@ -247,7 +247,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "simulated: a turn that makes room forgets the corrections of the answer",
-        "actors/session/driver.py:TurnDriver._shrunk",
+        "actors/session/driver.py:TurnDriver._compact",
         "ask.tally.malformed",
         "0",
         (

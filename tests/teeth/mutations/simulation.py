@@ -44,8 +44,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "simulation: synthetic results are sent before they are sealed",
-        "actors/session/steps.py:TurnSteps._sealed",
-        "seals(rendered, known.ledger)",
+        "actors/session/requests.py:TurnRequests._seal",
+        "seals(rendered, snapshot.ledger)",
         "()",
         SEEDS,
     ),
@@ -95,8 +95,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "simulation: a lane is not adopted when its request is written",
-        "actors/session/steps.py:TurnSteps._sealed",
-        "self._ask.generation.note_sent(binding, rendered)",
+        "actors/session/requests.py:TurnRequests._seal",
+        "ask.generation.note_sent(binding, rendered)",
         "pass",
         SEEDS,
     ),

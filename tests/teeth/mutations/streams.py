@@ -105,8 +105,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "stats: refused requests are counted in the wrong branch",
         "actors/session/steps.py:TurnSteps._broke",
-        "self._backend.counts.tool_api_400_total",
-        "self._backend.counts.tool_calls_repaired",
+        "self.backend.counts.tool_api_400_total",
+        "self.backend.counts.tool_calls_repaired",
         (COUNTED,),
     ),
     Mutation(
@@ -191,8 +191,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "streams: an answer that nobody read from its start is not shown to who comes",
         "actors/session/steps.py:TurnSteps._generate",
-        "Generate(*..., self._sink, *..., asked=self._log.state.asked)",
-        "Generate(*..., self._sink if self._sink.is_watched else None, *..., asked=self._log.state.asked)",
+        "self._requests.send(self._plan, request, self._sink)",
+        "self._requests.send(self._plan, request, self._sink if self._sink.is_watched else None)",
         (WITHIN,),
     ),
     Mutation(

@@ -1,0 +1,188 @@
+"""Render the requests of a turn, write that they are sent, and send them.
+
+The rounds of a turn and the request for a summary (`actors.session.compactor`) go through here, so there is one way
+from a history to an answer. A request is rendered from the newest snapshot of the ledger that the session has. If the
+ledger has changed by the time of the seal, the request is rendered again.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+
+from msgspec import Struct
+
+from actors import telemetry
+from actors.adapters.failure import Failure
+from actors.adapters.request import Request
+from actors.core.history.history import History
+from actors.core.lanes.lane import Rendered, seals
+from actors.core.log.events import EpochBegan, Omission, RequestSent
+from actors.core.settings.asking import Asked
+from actors.core.settings.values import ToolChoice
+from actors.core.stream_events.events import RequestRenderedEvent
+from actors.core.stream_events.sink import Sink
+from actors.core.turn.turn import MediaRefused
+from actors.core.values.progress import Cause, RefusedRequest
+from actors.errors import KernelError
+from actors.kernel import Ref
+from actors.ledger.ledger_actor import LedgerSnapshot
+from actors.provider.backend import ResolvedBackend
+from actors.provider.provider_actor import Abort, ProviderCommand
+from actors.provider.rounds import Generate, Generated
+from actors.renderer.renderer_actor import Invalidate, Render
+from actors.session.inflight import AskInFlight
+from actors.session.refusals import learn, refused_media, refused_parameters
+
+
+class RequestPlan(Struct, frozen=True):
+    """The parts of a request that do not come from the history.
+
+    Args:
+        round: The round; 0 for the request for a summary.
+        choice: The tool choice.
+        asked: The settings of the ask.
+        omitted: The parameters that the request leaves out.
+        tools_off: Whether the round limit has turned the tools off.
+        aside: Whether no later request continues this one, so that the lane stays as it was.
+    """
+
+    round: int
+    choice: ToolChoice | None = None
+    asked: Asked | None = None
+    omitted: tuple[Omission, ...] = ()
+    tools_off: bool = False
+    aside: bool = False
+
+
+class TurnRequests:
+    """The requests of one turn.
+
+    Args:
+        ask: What the turns of the ask share.
+        backend: The backend that the requests are made for. It may change within a turn, with the tools.
+        provider: The provider actor of that backend.
+        turn: The number of the turn.
+    """
+
+    def __init__(
+        self, ask: AskInFlight, backend: ResolvedBackend, provider: Ref[ProviderCommand], turn: int
+    ) -> None:
+        self.ask, self.backend, self.turn = ask, backend, turn
+        self._provider = provider
+        self.known = ask.ledger.latest
+        """The ledger that the last request was rendered from."""
+
+    def build(self, plan: RequestPlan, rendered: Rendered) -> Request:
+        """Return a rendered request as its provider receives it."""
+        return self._build(plan, rendered, plan.omitted)
+
+    def _build(self, plan: RequestPlan, rendered: Rendered, omitted: tuple[Omission, ...]) -> Request:
+        session = self.ask.log.state.session
+        return self.backend.request(rendered, session, plan.choice, plan.asked, omitted)
+
+    async def prepare(
+        self, plan: RequestPlan, history: Callable[[], History], is_declined: Callable[[Rendered], bool]
+    ) -> Rendered:
+        """Render a request and write that it is sent, again whenever a result came in meanwhile.
+
+        A request with faults, or one that `is_declined`, is returned and not written.
+        """
+        ask, binding = self.ask, self.backend.binding
+        while True:
+            snapshot = ask.ledger.snapshot
+            self.known = snapshot.ledger
+            render = Render(binding, history(), snapshot.ledger, aside=plan.aside)
+            rendered = await ask.refs.renderer.ask(render)
+            if rendered.begins is not None:
+                await self.begin_epoch(rendered.begins)
+            if rendered.report.faults or is_declined(rendered):
+                return rendered
+            if await self._seal(plan, rendered, snapshot):
+                return rendered
+
+    async def begin_epoch(self, event: EpochBegan) -> None:
+        """Write with the request that it begins an epoch."""
+        self.ask.log.hold(event)
+        await self.ask.refs.renderer.tell(Invalidate(event, self.ask.log.state.history.length))
+
+    async def _seal(self, plan: RequestPlan, rendered: Rendered, snapshot: LedgerSnapshot) -> bool:
+        """Write that a request is sent; return False if it was rendered from an old snapshot."""
+        ask, binding, state = self.ask, self.backend.binding, rendered.lane.state
+        place = self.turn, plan.round, binding, state.epoch, state.cursor
+        sealed = seals(rendered, snapshot.ledger)
+        omitted = self._effective(plan, rendered) if plan.omitted else ()
+        sent = RequestSent(*place, sealed, plan.tools_off, plan.aside, omitted)
+        if not await ask.ledger.seal(sent, snapshot):
+            return False
+        ask.tally.sent(self.turn, plan.round)
+        if not plan.aside:
+            ask.generation.note_sent(binding, rendered)
+            if ask.sink.is_watched:
+                self._show(sent, rendered)
+        return True
+
+    def _effective(self, plan: RequestPlan, rendered: Rendered) -> tuple[Omission, ...]:
+        """Return the omissions that change the request."""
+        names = self.build(plan, rendered).omitted
+        return tuple([omission for omission in plan.omitted if omission.name in names])
+
+    def _show(self, event: RequestSent, rendered: Rendered) -> None:
+        place, lane = (event.turn, event.round, event.binding), rendered.lane
+        sizes = rendered.before, lane.size
+        self.ask.sink.put(RequestRenderedEvent(*place, lane.state.epoch, *sizes, rendered.report))
+
+    async def send(self, plan: RequestPlan, request: Request, sink: Sink | None = None) -> Generated:
+        """Send a request and return what came of it.
+
+        Raises:
+            KernelError: The provider's actor did not answer.
+        """
+        ask, provider, state = self.ask, self._provider, self.ask.log.state
+        key, binding = f"{state.session}/{self.turn}/{plan.round}", self.backend.binding
+        place = state.calls + 1, self.turn, plan.round
+        generate = Generate(
+            key, request, binding, *place, sink, state.session, state.tenant, asked=plan.asked
+        )
+        ask.stoppable(lambda context: context.tell(provider, Abort(key)))
+        try:
+            generated = await provider.ask(generate)
+        except KernelError:
+            raise
+        except BaseException:  # this ask is being ended, so its answer will not be read
+            with suppress(KernelError):
+                provider.tell_nowait(Abort(key))
+            raise
+        finally:
+            ask.finished()
+        ask.tally.heard(generated, binding)
+        return generated
+
+    def without_parameters(
+        self, plan: RequestPlan, rendered: Rendered, failure: Failure, refusals: int
+    ) -> tuple[Omission, ...]:
+        """Return the refused parameters that the next request leaves out; none if it cannot go without them.
+
+        `refusals`: the number of earlier refusals of this request.
+        """
+        omitted = refused_parameters(failure, plan.omitted, refusals, partial(self._build, plan, rendered))
+        if omitted:
+            settings = self.backend.asked_settings(plan.choice, plan.asked)
+            refusal = learn(self.backend, settings, omitted, failure.message)
+            self.ask.tally.refusals.append(refusal)
+        return omitted
+
+    def without_media(
+        self, plan: RequestPlan, rendered: Rendered, failure: Failure, start: int
+    ) -> MediaRefused | None:
+        """Return the refused attachments that the next request leaves out; None if it cannot go without them.
+
+        `start`: the index of the first message that may hold them.
+        """
+        state, binding = self.ask.log.state, self.backend.binding
+        cause, body = Cause(failure.kind, failure.status), self.build(plan, rendered).body
+        media = refused_media(failure, cause, body, state.history, self.known, start)
+        if media is not None:
+            telemetry.media_refused(state.session, binding, cause)
+            refusal = RefusedRequest(binding, "media", failure.message, ("media",))
+            self.ask.tally.refusals.append(refusal)
+        return media
