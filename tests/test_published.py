@@ -16,7 +16,7 @@ from actors.core.session.ask_start import AskStart
 from actors.core.session.publishing import Publisher
 from actors.core.stream_events.event_json import event_json, sse_frame
 from actors.core.stream_events.event_schema import SCHEMA
-from actors.core.stream_events.events import DurableEvent, SessionEvent, ToolResultsEvent
+from actors.core.stream_events.events import DurableEvent, SessionEvent, ToolCallEvent, ToolResultsEvent
 from actors.runtime.runtime import Runtime
 from actors.strict.server import LoopbackServer
 from actors.testing import SERVER_ERROR, Call, Disconnect, Say, Stall, Status, Think, Turn
@@ -103,17 +103,21 @@ async def test_the_log_tells_the_same_events_as_the_stream_did(scene: str) -> No
         assert asked(retold(runtime, session)) == told
 
 
-async def test_calls_that_were_never_started_are_in_no_results_event() -> None:
+async def test_calls_that_were_never_started_are_reported_when_their_turn_ends() -> None:
     limits = RuntimeLimits(max_rounds=4)
     async with hosting(a=SCENES["too many rounds"](), limits=limits) as runtime:
         session = await runtime.open("a", tools=[look])
         events = await gathered(session, "Do it.")
         closed = [event for event in log(runtime, session) if isinstance(event, Cancelled)]
     assert {event.reason for event in closed} == {"never_started"}
-    results = [
-        end.call_id for event in events if isinstance(event, ToolResultsEvent) for end in event.results
-    ]
-    assert not {event.call_id for event in closed} & {*results}
+    ends = {
+        end.call_id: end.outcome
+        for event in events
+        if isinstance(event, ToolResultsEvent)
+        for end in event.results
+    }
+    assert {ends[event.call_id] for event in closed} == {"never_started"}
+    assert ends.keys() == {event.call_id for event in events if isinstance(event, ToolCallEvent)}
 
 
 @pytest.mark.requirement("U-03")

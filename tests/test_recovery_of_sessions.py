@@ -31,7 +31,8 @@ from actors.core.log.events import (
     SwitchHeld,
     TurnEnded,
 )
-from actors.core.stream_events.events import CompleteEvent, ErrorEvent, SessionEvent
+from actors.core.session.publishing import Publisher
+from actors.core.stream_events.events import CompleteEvent, ErrorEvent, SessionEvent, ToolResultsEvent
 from actors.core.stream_events.results import Deferred
 from actors.core.values.identity import CallId
 from actors.errors import JournalError, SessionError
@@ -45,7 +46,7 @@ from actors.kernel.system import SHARED
 from actors.runtime.handle import Session
 from actors.session.commands import EndWritten, Finished
 from actors.testing import Call, Say, Turn
-from tests.runtime_support import Gate, anthropic, hosting, log, openai
+from tests.runtime_support import Gate, anthropic, hosting, log, openai, recorded
 from tests.test_rebuild import Nonsense, crash
 
 pytestmark = pytest.mark.anyio
@@ -217,6 +218,27 @@ async def test_what_a_dead_sessions_ask_says_does_not_end_the_next() -> None:
             result = [event async for event in events][-1]
         assert isinstance(result, CompleteEvent)
         assert result.result.text == "Done."
+
+
+async def test_the_reader_of_an_ask_that_crashed_gets_the_end_of_every_call() -> None:
+    gate = Gate()
+    async with hosting(a=openai(WORK)) as runtime:
+        session = await runtime.open("a", tools=[gate.tool])
+        async with session.stream("Do it.") as stream:
+            await gate.started("a", "b")
+            gate.open("a")
+            await recorded(session, "hist_tool_1")
+            await crash(session, "scheduler")
+            events = [event async for event in stream]
+        replayed = Publisher()
+        told = [each for event in log(runtime, session) for each in replayed.published(event)]
+    ends = [event for event in events if isinstance(event, ToolResultsEvent)]
+    assert ends == [event for event in told if isinstance(event, ToolResultsEvent)]
+    assert [(end.call_id, end.outcome) for end in ends[0].results] == [
+        ("hist_tool_1", "returned"),
+        ("hist_tool_2", "outcome_unknown"),
+    ]
+    assert isinstance(events[-1], ErrorEvent)
 
 
 async def test_a_batch_whose_turn_ended_in_a_crash_is_not_run() -> None:

@@ -11,7 +11,7 @@ from actors.core.data.form import replace
 from actors.core.lanes.lane import Lane, Rendered
 from actors.core.ledger import NO_CALLS
 from actors.core.log.events import Configured, Event, Opened, SwitchApplied
-from actors.core.session.closing import repeatable
+from actors.core.session.closing import last_round, repeatable
 from actors.core.session.state import Folding, Lanes, Rules, SessionState
 from actors.core.values.content import ToolCall
 from actors.core.values.identity import Binding
@@ -121,6 +121,7 @@ class Replay(Struct, frozen=True):
         seq: The number of the last event; 0 if nobody needs it.
         repeatable: The calls that may run again, if the log breaks off.
         opened: The log's first event, if it is that of a session.
+        round: The round of the last request of the last turn; 0 if that has sent none.
     """
 
     state: SessionState
@@ -128,6 +129,7 @@ class Replay(Struct, frozen=True):
     seq: int = 0
     repeatable: tuple[ToolCall, ...] = ()
     opened: Opened | None = None
+    round: int = 0
 
 
 SLICE = 256
@@ -148,7 +150,7 @@ def replay_of(events: Sequence[Event], state: SessionState, lanes: Lanes) -> Rep
     """Return the replay of a log that folds to this state and these lanes."""
     first = events[0] if events else None
     opened = first if isinstance(first, Opened) else None
-    return Replay(state, lanes, len(events), repeatable(state, events), opened)
+    return Replay(state, lanes, len(events), repeatable(state, events), opened, last_round(events))
 
 
 async def read_replay(journal: Ref[JournalCommand], session: str, rules: Rules) -> Replay:

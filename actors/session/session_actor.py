@@ -127,7 +127,7 @@ class SessionActor(Actor[SessionCommand]):
         self._enter(phases.first(is_closed=state.closed, is_open=is_open, is_awaiting=is_awaiting))
         if self._phase == "recovering":
             if pending.current is not None:
-                publisher = awaiting.publisher_at(state, state.ledger)
+                publisher = awaiting.publisher_at(state, state.ledger, replay.round)
                 self._generation.live.begin(pending.current.sink, publisher)
             self._recovery = Recovery(
                 self._log, self._refs, self._ledger, self._equipment, replay.seq, replay.repeatable

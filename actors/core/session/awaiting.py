@@ -80,16 +80,19 @@ def so_far(state: SessionState, calls: tuple[PendingCall, ...]) -> TurnResult:
     )
 
 
-def publisher_at(state: SessionState, ledger: Ledger) -> Publisher:
-    """Return a publisher that continues in the open turn at the log's end, as one that has read the whole log would."""
-    progress, number = AskProgress(), 0
+def publisher_at(state: SessionState, ledger: Ledger, number: int = 0) -> Publisher:
+    """Return a publisher that continues in the open turn at the log's end, as one that has read the whole log would.
+
+    `number`: the last round of the turn, unless the turn waits for its caller: then the state has it.
+    """
+    progress = AskProgress()
     if (pause := state.pause) is not None:
         progress, number = pause.awaited.ask_so_far, pause.awaited.turn_so_far.rounds
     calls = _scheduled(state, ledger) if state.history.length else ()
     batch, known = OpenBatch.of(calls), [ledger.get(call.id) for call in calls]
     for item in known:
         if item is not None and item.status != "pending":
-            batch.ends[item.call_id] = "cancelled" if item.end is None else outcome_of(item.end)
+            batch.ends[item.call_id] = outcome_of(item.end, item.cancelled)
             batch.repeated += is_repeated(item.end)
     ask = AskFold(state.bound or Binding("none", ""), list(progress.attempts), progress.rounds)
     return Publisher(0, state.turns, number, ask, batch)

@@ -11,7 +11,17 @@ from collections import Counter
 from collections.abc import Sequence
 
 from actors.core.data.form import replace
-from actors.core.log.events import ApprovalDecided, Cancelled, Closed, Event, Opened, Started, TurnEnded
+from actors.core.log.events import (
+    ApprovalDecided,
+    Bound,
+    Cancelled,
+    Closed,
+    Event,
+    Opened,
+    RequestSent,
+    Started,
+    TurnEnded,
+)
 from actors.core.session.awaiting import edited, pending
 from actors.core.session.state import SessionState
 from actors.core.values.content import ToolCall
@@ -43,6 +53,16 @@ def repeatable(state: SessionState, events: Sequence[Event]) -> tuple[ToolCall, 
             if 0 < begun[call.id] < STARTS and _may_run_again(state, call.id)
         ]
     )
+
+
+def last_round(events: Sequence[Event]) -> int:
+    """Return the round of the last request in a log; 0 if the last turn has sent none."""
+    for event in reversed(events):
+        if isinstance(event, RequestSent):
+            return event.round
+        if isinstance(event, Bound):
+            break
+    return 0
 
 
 def forked(events: Sequence[Event], session: str, key: str) -> tuple[Event, ...]:

@@ -16,7 +16,7 @@ from msgspec import Struct, field
 
 from actors.core.ledger import is_repeated
 from actors.core.log import events
-from actors.core.log.events import Awaited, Cancelled, Completion, Event, RoundEnded, TurnEnded
+from actors.core.log.events import Awaited, Cancelled, Completion, Event, Reason, RoundEnded, TurnEnded
 from actors.core.stream_events.events import (
     ApprovalDecidedEvent,
     ApprovalRequestedEvent,
@@ -60,22 +60,25 @@ from actors.core.values.progress import Attempt
 from actors.core.values.stream import Cut, Usage
 
 NOBODY = Binding("none", "")
-NOT_RUN = ("never_started", "outcome_unknown")
-"""Reasons of calls that no batch ran to its end; such a batch has no `ToolResultsEvent`."""
-
 _NOTHING: tuple[SessionEvent, ...] = ()
 _OUTCOMES: dict[type, CallOutcome] = {
     events.Returned: "returned",
     events.Failed: "failed",
     events.Denied: "denied",
     events.Refused: "refused",
-    Cancelled: "cancelled",
 }
+_CANCELLED: dict[Reason, CallOutcome] = {
+    "never_started": "never_started",
+    "outcome_unknown": "outcome_unknown",
+}
+"""The outcome of a call that was closed for this reason; for the other reasons it is `cancelled`."""
 
 
-def outcome_of(end: events.End) -> CallOutcome:
-    """Return how a call with this end is reported."""
-    return _OUTCOMES.get(type(end), "returned")
+def outcome_of(end: events.End | None, reason: Reason | None = None) -> CallOutcome:
+    """Return how a call is reported that has this end, or that was closed without one for a reason."""
+    if end is not None:
+        return _OUTCOMES.get(type(end), "returned")
+    return "cancelled" if reason is None else _CANCELLED.get(reason, "cancelled")
 
 
 def terminal(result: TurnResult, seq: int) -> TerminalEvent:
@@ -162,7 +165,7 @@ class OpenBatch(Struct):
 
     Args:
         calls: The calls by id, with the arguments that they run with.
-        ends: How each call ended; None while it has not. Empty once nothing is reported of the batch any more.
+        ends: How each call ended; None while it has not.
         repeated: How many calls were noticed to repeat an earlier call.
     """
 
@@ -184,11 +187,10 @@ class OpenBatch(Struct):
 
     def close(self, event: Completion | Cancelled) -> tuple[CallEnd, ...]:
         """Record the end of a call; return all ends if this was the last. A late result changes nothing."""
-        if isinstance(event, Cancelled) and event.reason in NOT_RUN:
-            self.ends.clear()
         if self.ends.get(event.call_id, "gone") is not None:
             return ()
-        self.ends[event.call_id] = _OUTCOMES[type(event)]
+        end, reason = (None, event.reason) if isinstance(event, Cancelled) else (event, None)
+        self.ends[event.call_id] = outcome_of(end, reason)
         self.repeated += is_repeated(event)
         ended = [CallEnd(call_id, outcome) for call_id, outcome in self.ends.items() if outcome is not None]
         return tuple(ended) if len(ended) == len(self.ends) else ()

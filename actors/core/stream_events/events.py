@@ -23,8 +23,14 @@ from actors.core.values.identity import Binding, CallId
 from actors.core.values.progress import Cause
 from actors.core.values.stream import Cut, Usage
 
-CallOutcome: TypeAlias = Literal["returned", "failed", "denied", "refused", "cancelled"]
-"""How a tool call ended. `refused`: the call was invalid, so its tool did not run."""
+CallOutcome: TypeAlias = Literal[
+    "returned", "failed", "denied", "refused", "cancelled", "never_started", "outcome_unknown"
+]
+"""How a tool call ended.
+
+`refused`: the call was invalid, so its tool did not run. `never_started`: the turn ended before the tool started.
+`outcome_unknown`: the session crashed while the tool ran, so nobody knows whether the call took effect.
+"""
 
 
 def _tag(name: str) -> str:

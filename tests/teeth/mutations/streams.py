@@ -54,11 +54,11 @@ MUTATIONS: tuple[Mutation, ...] = (
         (DELTA,),
     ),
     Mutation(
-        "streams: calls that were never started are reported as results",
-        "actors/core/session/publishing.py:NOT_RUN",
-        '("never_started", *...)',
-        "(*...,)",
-        ("tests/test_published.py::test_calls_that_were_never_started_are_in_no_results_event",),
+        "streams: calls that were never started are reported as cancelled",
+        "actors/core/session/publishing.py:outcome_of",
+        '_CANCELLED.get(reason, "cancelled")',
+        '"cancelled"',
+        ("tests/test_published.py::test_calls_that_were_never_started_are_reported_when_their_turn_ends",),
     ),
     Mutation(
         "streams: a rewritten request counts as one more round",
