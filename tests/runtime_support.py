@@ -22,7 +22,9 @@ from actors.core.dialects.profiles import dialect
 from actors.core.history.compaction import Compaction
 from actors.core.log.codec import decode_event, encode_event
 from actors.core.log.events import Closed, Event, Interaction
-from actors.core.session.state import Lanes, SessionState, rebuilt
+from actors.core.session.lanes import Lanes
+from actors.core.session.rebuild import rebuilt
+from actors.core.session.state import SessionState
 from actors.core.stream_events.events import SessionEvent
 from actors.core.values.content import Message
 from actors.core.values.identity import CallId

@@ -16,7 +16,7 @@ from actors.core.history.history import History
 from actors.core.lanes.lane import Rendered
 from actors.core.render import STRIDE
 from actors.core.session import exported
-from actors.core.session.state import Lanes
+from actors.core.session.lanes import Lanes
 from actors.core.values.content import Message, Text
 from actors.errors import CompactionFailed
 from actors.renderer.renderer_actor import LONG

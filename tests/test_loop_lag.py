@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from actors import Runtime, Session
 from actors.core.log.events import Event
-from actors.core.session.state import Folding, rebuilt
+from actors.core.session.rebuild import Folding, rebuilt
 from actors.core.stats.stats import LoopLag
 from actors.journal.log import SLICE, folded
 from actors.kernel.turnstile import WIDTH

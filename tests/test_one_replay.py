@@ -7,7 +7,7 @@ import pytest
 
 from actors.core.data.chunked import item_count, up_to
 from actors.core.log.events import Started
-from actors.core.session.state import Folding
+from actors.core.session.rebuild import Folding
 from actors.errors import JournalBehind
 from actors.journal.storage import PAGE, LogPage
 from actors.journal.storage.memory import MemoryStorage
@@ -60,7 +60,7 @@ def counts(monkeypatch: pytest.MonkeyPatch) -> Counts:
         made(*args)
 
     monkeypatch.setattr("actors.journal.log.Folding", CountedFolding)
-    monkeypatch.setattr("actors.core.session.state.Folding", CountedFolding)
+    monkeypatch.setattr("actors.core.session.rebuild.Folding", CountedFolding)
     monkeypatch.setattr(Resolver, "__init__", make)
     return counted
 

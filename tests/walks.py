@@ -48,7 +48,9 @@ from actors.core.log.events import (
     TurnEnded,
 )
 from actors.core.render import RenderTarget
-from actors.core.session.state import Lanes, opening, rebuilt
+from actors.core.session.lanes import Lanes
+from actors.core.session.rebuild import rebuilt
+from actors.core.session.state import opening
 from actors.core.transcript.transcript import Encoder
 from actors.core.turn.broken_answer import interrupted_message
 from actors.core.values.content import Media, Message, Text, ToolCall

@@ -12,7 +12,9 @@ from actors.core.lanes.lane import Lane, Rendered
 from actors.core.ledger import NO_CALLS
 from actors.core.log.events import Configured, Event, Opened, SwitchApplied
 from actors.core.session.closing import last_round, repeatable
-from actors.core.session.state import Folding, Lanes, Rules, SessionState
+from actors.core.session.lanes import Lanes, Rules
+from actors.core.session.rebuild import Folding
+from actors.core.session.state import SessionState
 from actors.core.values.content import ToolCall
 from actors.core.values.identity import Binding
 from actors.journal.holding import Holding

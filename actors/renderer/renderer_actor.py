@@ -12,7 +12,7 @@ from actors.core.history.history import History
 from actors.core.lanes.lane import Lane, Rendered
 from actors.core.ledger import Ledger
 from actors.core.log.events import Compacted, EpochBegan, Shortened
-from actors.core.session.state import Lanes
+from actors.core.session.lanes import Lanes
 from actors.core.values.identity import Binding
 from actors.journal.log import Generation, Replay
 from actors.kernel import Actor, Command, Context, Query

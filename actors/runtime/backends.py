@@ -15,7 +15,7 @@ from actors.core.dialects.dialect import Dialect
 from actors.core.history.compaction import COMPACTION_RANGES, Compaction
 from actors.core.history.estimate import Calibrations
 from actors.core.render import RenderTarget
-from actors.core.session.state import Rules
+from actors.core.session.lanes import Rules
 from actors.core.settings.ranges import checked
 from actors.core.settings.spending import Budget, Prices, all_prices, shared_budgets
 from actors.core.stats.stats import BackendStats

@@ -22,7 +22,7 @@ from actors.core.data.form import replace
 from actors.core.history.history import History
 from actors.core.log.events import Event, Opened
 from actors.core.session.closing import forked
-from actors.core.session.state import rebuilt
+from actors.core.session.rebuild import rebuilt
 from actors.core.settings.labels import Metadata, Scalar, checked_metadata, checked_title, frozen
 from actors.core.settings.spending import Budget, checked_budget, checked_tenant
 from actors.core.turn.batch import Approve

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Self
 from actors import telemetry
 from actors.core.data.form import replace
 from actors.core.history.compaction import Compaction
-from actors.core.session.state import Rules
+from actors.core.session.lanes import Rules
 from actors.core.settings.labels import Scalar
 from actors.core.settings.spending import Budget, Prices
 from actors.core.stats.stats import RuntimeStats, Stalls

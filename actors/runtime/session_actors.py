@@ -13,7 +13,8 @@ from msgspec import Struct
 
 from actors.core.data.form import replace
 from actors.core.session.closing import breaks_off
-from actors.core.session.state import UNREAD, Lanes, SessionState
+from actors.core.session.lanes import Lanes
+from actors.core.session.state import UNREAD, SessionState
 from actors.core.settings.labels import Scalar
 from actors.core.settings.spending import Used
 from actors.core.turn.batch import Approve

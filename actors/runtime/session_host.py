@@ -11,7 +11,8 @@ from msgspec import Struct, field
 
 from actors import telemetry
 from actors.core.log.events import Event
-from actors.core.session.state import Rules, rebuilt
+from actors.core.session.lanes import Rules
+from actors.core.session.rebuild import rebuilt
 from actors.core.stats.measures import AskCounts, ToolMeasures
 from actors.core.stats.stats import LoopLag
 from actors.core.stream_events.results import TurnResult

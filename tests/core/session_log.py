@@ -40,7 +40,8 @@ from actors.core.log.events import (
     Submitted,
 )
 from actors.core.render import RenderTarget, ThinkingPolicy
-from actors.core.session.state import Lanes, SessionState
+from actors.core.session.lanes import Lanes
+from actors.core.session.state import SessionState
 from actors.core.transcript.transcript import Encoder
 from actors.core.values.content import Media, Message, ToolResult
 from actors.core.values.identity import Binding, CallId

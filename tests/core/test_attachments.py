@@ -16,7 +16,8 @@ from actors.core.lanes.lane import Rendered, advanced, empty
 from actors.core.ledger import Ledger
 from actors.core.log.events import Submitted
 from actors.core.render import RenderTarget
-from actors.core.session.state import opening, rebuilt
+from actors.core.session.rebuild import rebuilt
+from actors.core.session.state import opening
 from actors.core.transcript.transcript import Encoder
 from actors.core.values.content import Block, Media, Message, Text, ToolCall, ToolResult
 from actors.core.values.packed import pack

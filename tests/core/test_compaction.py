@@ -34,7 +34,7 @@ from actors.core.log.events import (
     Shortened,
     Submitted,
 )
-from actors.core.session.state import rebuilt
+from actors.core.session.rebuild import rebuilt
 from actors.core.settings.ranges import checked
 from actors.core.values.content import Media, Message, Seal, Text, Thinking, ToolCall
 from actors.core.values.identity import Binding, CallId, mint

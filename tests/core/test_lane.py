@@ -28,7 +28,9 @@ from actors.core.log.events import (
     Submitted,
 )
 from actors.core.render import STRIDE
-from actors.core.session.state import Lanes, SessionState, opening, rebuilt
+from actors.core.session.lanes import Lanes
+from actors.core.session.rebuild import rebuilt
+from actors.core.session.state import SessionState, opening
 from actors.core.values.content import Block, Message, Seal, Text, Thinking, ToolCall, ToolResult
 from actors.core.values.identity import Binding, CallId
 from actors.core.values.packed import pack

@@ -4,7 +4,7 @@ import pytest
 
 from actors.core.data.jsonio import quote
 from actors.core.log.events import Configured, Opened, RoundEnded, Submitted
-from actors.core.session.state import rebuilt
+from actors.core.session.rebuild import rebuilt
 from actors.core.values.content import Message, Seal, Text, Thinking
 from actors.core.values.identity import Binding
 from actors.core.values.packed import pack

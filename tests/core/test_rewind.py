@@ -22,7 +22,8 @@ from actors.core.log.events import (
     TurnEnded,
 )
 from actors.core.session.order import disorder
-from actors.core.session.state import SessionState, opening, rebuilt
+from actors.core.session.rebuild import rebuilt
+from actors.core.session.state import SessionState, opening
 from actors.core.values.content import Message, Seal, Text, Thinking, ToolCall
 from actors.core.values.identity import mint
 from actors.core.values.packed import pack

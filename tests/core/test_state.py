@@ -32,7 +32,9 @@ from actors.core.log.events import (
     TurnEnded,
 )
 from actors.core.render import RenderTarget
-from actors.core.session.state import Lanes, SessionState, opening, rebuilt
+from actors.core.session.lanes import Lanes
+from actors.core.session.rebuild import rebuilt
+from actors.core.session.state import SessionState, opening
 from actors.core.transcript.transcript import Encoder
 from actors.core.values.content import Message, Seal, Text, Thinking, ToolCall, ToolResult
 from actors.core.values.identity import Binding, CallId

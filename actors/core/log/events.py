@@ -492,10 +492,23 @@ class Opened(Happening, frozen=True):
 CallEvent: TypeAlias = Scheduled | Started | Completion | Cancelled
 """What happens to one tool call. Only a session's scheduler reports these."""
 
-_Switch: TypeAlias = SwitchHeld | SwitchApplied | SwitchSuperseded | SwitchFailed
-_Turn: TypeAlias = (
-    Submitted | Instructed | Bound | RequestSent | RoundEnded | Delegated | EpochBegan | TurnEnded
+SwitchEvent: TypeAlias = SwitchHeld | SwitchApplied | SwitchSuperseded | SwitchFailed
+AskEvent: TypeAlias = (
+    Submitted
+    | Instructed
+    | Bound
+    | RequestSent
+    | RoundEnded
+    | Delegated
+    | EpochBegan
+    | TurnEnded
+    | ApprovalAsked
+    | Awaited
+    | ApprovalDecided
+    | Resumed
 )
-_Shrunk: TypeAlias = Shortened | Compacted | Rewound
-_Pause: TypeAlias = ApprovalAsked | Awaited | ApprovalDecided | Resumed
-Event: TypeAlias = Opened | _Turn | _Pause | CallEvent | _Switch | Configured | _Shrunk | EventsLost | Closed
+HistoryEvent: TypeAlias = Shortened | Compacted | Rewound
+"""What makes the history shorter."""
+Event: TypeAlias = (
+    Opened | AskEvent | CallEvent | SwitchEvent | Configured | HistoryEvent | EventsLost | Closed
+)

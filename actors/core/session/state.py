@@ -1,47 +1,29 @@
-"""A session as the fold of its events, lanes included.
+"""The state of a session: a fold of the events of its log.
 
-`SessionState` is everything a session knows; `apply` is the only way it changes, live and after a restart alike, so
-a session that was rebuilt from its log is the session that wrote it. Lanes are folded by `Lanes`, which also needs the
-adapters' encoders: at each `RequestSent` a lane takes up what was new then, at each `EpochBegan` it starts over. What
-was `Configured` makes the next request begin an epoch, where reasoning is bound to the system prompt and the tools; so
-does, in every lane, what makes the history shorter or rewinds it.
+`SessionState.apply` is the only way in which the state changes, live and after a restart alike, so a session that is
+rebuilt from its log equals the session that wrote it. `actors.core.session.lanes` folds the lanes, and
+`actors.core.session.rebuild` folds a whole log.
 
 Call events change only the ledger, and the session's own events only the rest, so their order among each other does
-not matter. They meet in `RequestSent`, which the ledger itself writes.
+not matter. They meet in `RequestSent`, which seals synthetic results.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Sequence
 from math import inf
-from typing import TypeAlias
-
-from msgspec import Struct, field
 
 from actors.core.data.chunked import from_index
 from actors.core.data.form import Form, replace
-from actors.core.data.slices import Slices, finished
-from actors.core.dialects.dialect import Dialect
 from actors.core.history import turn_ends
 from actors.core.history.estimate import ReportedRequest
 from actors.core.history.history import NO_MESSAGES, History
 from actors.core.history.turn_ends import NO_TURN_ENDS, TurnEnd, TurnEnds
-from actors.core.lanes.lane import Lane, Rendered, advancing, begun, empty, replaying
 from actors.core.ledger import NO_CALLS, Ledger, closed
 from actors.core.log import events
-from actors.core.log.events import EpochBegan, EpochReason, Event, RequestSent, Scheduled
-from actors.core.render import RenderTarget
+from actors.core.log.events import EpochBegan, Event, RequestSent, Scheduled
 from actors.core.settings.asking import Asked
 from actors.core.settings.spending import Budget, Used
-from actors.core.transcript.transcript import Encoder
 from actors.core.values.identity import RUNTIME, Binding, number_of
 from actors.core.values.packed import Packed, size_of
-
-WHY: Mapping[EpochReason, str] = {
-    "configured": "the system prompt or the tools changed",
-    "compaction": "the history was made shorter",
-    "rewind": "the history was rewound",
-}
-"""Why the next request begins an epoch, in words for people."""
 
 
 class Pause(Form, frozen=True):
@@ -92,21 +74,44 @@ class SessionState(Form, frozen=True):
         """The last turn before the last ask that the history can be rewound to."""
         return turn_ends.last_turn_within(self.ends, self.asked_at)
 
-    def apply(self, event: Event) -> "SessionState":  # noqa: C901  a case for each event
+    def apply(self, event: Event) -> "SessionState":
+        """Return the state after the next event of the log."""
         match event:
-            case events.CallHappening() | RequestSent():
+            case events.CallHappening():
                 return replace(self, ledger=self.ledger.apply(event))
-            case events.RoundEnded(message=message, calls=calls):
-                said, used = () if message is None else (message,), self.used
-                if used is not None and self.bound not in (None, RUNTIME):
-                    used = used.plus(self.bound, event.usage)
-                calls, measured = self.calls + calls, self._reported(event)
-                return replace(self._saying(*said), calls=calls, used=used, measured=measured)
+            case events.Opened():
+                return _opened(event)
+            case (
+                events.SwitchHeld()
+                | events.SwitchApplied()
+                | events.SwitchSuperseded()
+                | events.SwitchFailed()
+            ):
+                return self._switch(event)
+            case events.Shortened() | events.Compacted() | events.Rewound():
+                return self._shrink(event)
+            case events.Configured(system=system, preamble=preamble):
+                return replace(self, history=replace(self.history, system=system), preamble=preamble)
+            case events.EventsLost(first=first, last=last):
+                # each call that ran had an event there: its id is used
+                return replace(self, calls=self.calls + last - first + 1)
+            case events.Closed():
+                return replace(self, closed=True)
+            case _:
+                return self._go_on(event)
+
+    def _go_on(self, event: events.AskEvent) -> "SessionState":
+        """Return the state after an event of the ask in flight."""
+        match event:
+            case RequestSent():
+                return replace(self, ledger=self.ledger.apply(event))
             case events.Submitted(ask=ask, message=message, asked=asked):
                 at = self.history.length
                 return replace(self._saying(message), asks=ask, asked=asked, asked_at=at)
             case events.Bound(turn=turn, binding=binding):
                 return replace(self, turns=turn, bound=binding)
+            case events.RoundEnded():
+                return self._end_round(event)
             case events.TurnEnded(turn=turn, seconds=seconds):
                 ends, used = self._ends_with(turn), _after(self.used, seconds)
                 return replace(self, bound=None, pause=None, used=used, ends=ends)
@@ -114,48 +119,42 @@ class SessionState(Form, frozen=True):
                 return self._saying(message)
             case events.Delegated(used=below):
                 return replace(self, used=None if self.used is None else self.used.joined(below))
-            case events.Compacted(start=start, stop=stop, summary=summary):
-                at = max(0, self.asked_at - (stop - start) + 1)
-                ends = turn_ends.ends_around(self.ends, start, stop)
-                return self._with_history(self.history.replaced(start, stop, summary), at, ends)
-            case events.Rewound(turn=turn):
-                return self._rewind(turn)
-            case events.Shortened(results=results):
-                history = self.history.shortened(results)
-                return replace(self, history=history, measured=_anew(self.measured))
-            case EpochBegan() | events.ApprovalAsked():
-                return self
             case events.Awaited(seconds=seconds):
                 return replace(self, pause=Pause(event), used=_after(self.used, seconds))
-            case events.ApprovalDecided() if self.pause is not None:
-                return replace(self, pause=self.pause.decided(event))
             case events.ApprovalDecided():
-                return self
+                return self if self.pause is None else replace(self, pause=self.pause.decided(event))
             case events.Resumed():
                 return replace(self, pause=None)
-            case events.Opened(session=session, target=target, messages=messages, known=known):
-                history = replace(NO_MESSAGES, report=event.report, system=event.system)
-                state = SessionState(session, target, None, history, Ledger(known), event.calls)
-                state = state._saying(*messages)
-                state = replace(state, ends=state._ends_with(0))
-                used = None if event.budget is None else Used()
-                return replace(
-                    state, tenant=event.tenant, budget=event.budget, used=used, preamble=event.preamble
-                )
-            case events.Configured(system=system, preamble=preamble):
-                return replace(self, history=replace(self.history, system=system), preamble=preamble)
+            case EpochBegan() | events.ApprovalAsked():
+                return self
+
+    def _end_round(self, event: events.RoundEnded) -> "SessionState":
+        said, used = () if event.message is None else (event.message,), self.used
+        if used is not None and self.bound not in (None, RUNTIME):
+            used = used.plus(self.bound, event.usage)
+        calls, measured = self.calls + event.calls, self._reported(event)
+        return replace(self._saying(*said), calls=calls, used=used, measured=measured)
+
+    def _switch(self, event: events.SwitchEvent) -> "SessionState":
+        match event:
             case events.SwitchHeld(target=target):
                 return replace(self, held=target)
             case events.SwitchApplied(target=target):
                 return replace(self, target=target, held=None)
             case events.SwitchSuperseded() | events.SwitchFailed():
                 return replace(self, held=None)
-            case events.EventsLost(
-                first=first, last=last
-            ):  # each call that ran had an event there: its id is used
-                return replace(self, calls=self.calls + last - first + 1)
-            case events.Closed():
-                return replace(self, closed=True)
+
+    def _shrink(self, event: events.HistoryEvent) -> "SessionState":
+        match event:
+            case events.Shortened(results=results):
+                history = self.history.shortened(results)
+                return replace(self, history=history, measured=_anew(self.measured))
+            case events.Compacted(start=start, stop=stop, summary=summary):
+                at = max(0, self.asked_at - (stop - start) + 1)
+                ends = turn_ends.ends_around(self.ends, start, stop)
+                return self._with_history(self.history.replaced(start, stop, summary), at, ends)
+            case events.Rewound(turn=turn):
+                return self._rewind(turn)
 
     def _saying(self, *messages: Packed) -> "SessionState":
         size = self.size + sum(map(size_of, messages))
@@ -195,6 +194,21 @@ class SessionState(Form, frozen=True):
         return ledger.apply(*coming)
 
 
+def _opened(event: events.Opened) -> SessionState:
+    history = replace(NO_MESSAGES, report=event.report, system=event.system)
+    state = SessionState(event.session, event.target, None, history, Ledger(event.known), event.calls)
+    state = state._saying(*event.messages)
+    used = None if event.budget is None else Used()
+    return replace(
+        state,
+        ends=state._ends_with(0),
+        tenant=event.tenant,
+        budget=event.budget,
+        used=used,
+        preamble=event.preamble,
+    )
+
+
 def _anew(measured: ReportedRequest | None) -> ReportedRequest | None:
     """Return what still holds when the history was made shorter: who answered."""
     return None if measured is None else ReportedRequest(measured.binding)
@@ -228,263 +242,5 @@ def opening(session: str, target: str, history: History) -> events.Opened:
     return events.Opened(session, target, history.system, messages, known, used, history.report)
 
 
-Rules: TypeAlias = Callable[[Binding], tuple[Dialect, Encoder, RenderTarget]]
-"""What a binding is rendered with. Resolved from configuration, and the same whenever it is asked."""
-
-
-class Requests(Struct):
-    """Requests of one lane, one behind the other, of which one render makes what they made.
-
-    `lengths`: of the history, at each. `ledger`: what was known at the last; `seals`: that one sealed something.
-    """
-
-    lengths: list[int]
-    history: History
-    ledger: Ledger
-    seals: bool
-
-    def take(self, other: "Requests") -> bool:
-        """Take the next ones too, unless who knows what they know would render these otherwise; say whether it did.
-
-        Each call of a request that seals nothing has its result, or was sealed before: what a later ledger knows beside
-        that came late.
-        """
-        if self.seals or len(self.ledger.late) != len(other.ledger.late):
-            return False
-        self.lengths += other.lengths
-        self.history, self.ledger, self.seals = other.history, other.ledger, other.seals
-        return True
-
-
-Step: TypeAlias = Requests | Callable[[Lane], Lane]
-
-
-class Unfolded(Struct):
-    """A lane as it was last folded, None before the first event of it, and what a log says of it since."""
-
-    lane: Lane | None
-    imported: int
-    steps: list[Step] = field(default_factory=list)
-
-    def take(self, step: Step) -> None:
-        """Take what the log says next."""
-        last = self.steps[-1] if self.steps else None
-        if not (isinstance(last, Requests) and isinstance(step, Requests) and last.take(step)):
-            self.steps.append(step)
-
-
-class Lanes:
-    """One session's lanes, by binding. Mutable: it belongs to one renderer, or to one rebuild.
-
-    What a log says of a lane is folded when that lane is first asked for: who only reads a session need not wait for
-    that, and who goes on with it waits for the lane of its target alone.
-    """
-
-    def __init__(self, rules: Rules) -> None:
-        self._rules = rules
-        self._lanes: dict[Binding, Lane | Unfolded] = {}
-        self._imported = 0  # messages the session was opened with; fewer once some of them are compacted
-
-    def of(self, binding: Binding) -> Lane:
-        """Return the lane as it was last adopted; an empty one for a binding never used."""
-        return finished(self._of(binding))
-
-    def _of(self, binding: Binding) -> Slices[Lane]:
-        lane = self._lanes.get(binding)
-        if isinstance(lane, Unfolded):
-            lane = self._lanes[binding] = yield from self._folding(binding, lane)
-        return lane or empty(self._rules(binding)[0], self._imported)
-
-    def unwritten(self, binding: Binding, history: History) -> int:
-        """Return how many messages a render for a binding has to write, about."""
-        lane, replayed = self._lanes.get(binding), 0
-        if isinstance(lane, Unfolded):
-            replayed = max((step.lengths[-1] for step in lane.steps if isinstance(step, Requests)), default=0)
-            lane = lane.lane
-        is_new = lane is None or lane.state.outdated is not None
-        unsent = history.length if is_new or lane is None else history.length - lane.state.cursor
-        return max(unsent, replayed)  # a history that was shortened is shorter than what is replayed
-
-    @property
-    def size(self) -> int:
-        """Bytes of all lanes, of those that were folded already."""
-        return sum(lane.size for lane in self._lanes.values() if isinstance(lane, Lane))
-
-    def render(self, binding: Binding, history: History, ledger: Ledger, *, aside: bool = False) -> Rendered:
-        """Return what would be sent now, and the epoch it begins if it does. Adopts nothing.
-
-        `aside`: the last message is not the session's, so a lane that has as many begins anew.
-        """
-        return finished(self.rendering(binding, history, ledger, aside=aside))
-
-    def rendering(
-        self, binding: Binding, history: History, ledger: Ledger, *, aside: bool = False
-    ) -> Slices[Rendered]:
-        """Do what `render` does, slice by slice. Nothing else may happen to the lanes meanwhile."""
-        lane = yield from self._of(binding)
-        return (yield from self._rendering(binding, lane, history, ledger, aside=aside))
-
-    def _rendering(
-        self, binding: Binding, lane: Lane, history: History, ledger: Ledger, *, aside: bool = False
-    ) -> Slices[Rendered]:
-        dialect, encoder, target = self._rules(binding)
-        why = lane.state.outdated or ("compaction" if lane.state.cursor > history.length - aside else None)
-        if why is None:
-            return (yield from advancing(lane, history, ledger, dialect, encoder, target))
-        begins = EpochBegan(binding, lane.state.epoch + 1, why, lane.state.plain, WHY[why])
-        lane = begun(lane, begins, dialect, history.length)
-        rendered = yield from advancing(lane, history, ledger, dialect, encoder, target)
-        return replace(rendered, begins=begins)
-
-    def adopt(self, binding: Binding, lane: Lane) -> None:
-        """Take a rendered lane as what has been sent."""
-        self._lanes[binding] = lane
-
-    def begin(self, event: EpochBegan, epoch_start: int) -> None:
-        """Start a binding's lane over; `epoch_start` is the history's length now."""
-
-        def over(lane: Lane) -> Lane:
-            return begun(lane, event, self._rules(event.binding)[0], epoch_start)
-
-        self._later(event.binding, over)
-
-    def outdate(self) -> None:
-        """Note that the system prompt or the tools changed: what is bound to them is left behind with its epoch."""
-        for binding in self._lanes:
-            self._later(binding, partial(self._configured, binding))
-
-    def _configured(self, binding: Binding, lane: Lane) -> Lane:
-        is_bound = self._rules(binding)[0].reasoning.binding == "prefix"
-        return _outdated(lane, "configured") if is_bound else lane
-
-    def bindings(self) -> tuple[Binding, ...]:
-        """Return the bindings that have a lane, oldest first."""
-        return tuple(self._lanes)
-
-    def apply(self, event: Event, before: SessionState, after: SessionState) -> None:
-        """Take one event of the log, given the state before it and the one after it."""
-        match event:
-            case RequestSent(aside=False):
-                sent = Requests([event.cursor], before.history, before.ledger, bool(event.seals))
-                self._later(event.binding, sent)
-            case EpochBegan():
-                self.begin(event, before.history.length)
-            case events.Opened():
-                self._imported = after.history.length
-            case events.Shortened() | events.Compacted():
-                self.shrink(event)
-            case events.Rewound():
-                self.rewind(after.history.length)
-            case events.Configured() if before.preamble != after.preamble:
-                self.outdate()
-            case _:
-                pass
-
-    def shrink(self, event: events.Shortened | events.Compacted) -> None:
-        """Let each lane begin an epoch with its next request; count anew what is older than one.
-
-        Provider state in messages of those counts is not replayed. A summary stands for those it took in.
-        """
-        if isinstance(event, events.Compacted):
-            self._imported = _left(self._imported, event)
-        for binding in self._lanes:
-            self._later(binding, partial(_shrunk, event))
-
-    def rewind(self, length: int) -> None:
-        """Let each lane begin an epoch with its next request, in a history that has so many messages now."""
-        self._imported = min(self._imported, length)
-        for binding in self._lanes:
-            self._later(binding, partial(_rewind, length))
-
-    def _later(self, binding: Binding, step: Step) -> None:
-        """Have something done to a lane when it is next asked for, or now if it costs nothing."""
-        lane = self._lanes.get(binding)
-        if isinstance(lane, Lane) and not isinstance(step, Requests):
-            self._lanes[binding] = step(lane)
-            return
-        if not isinstance(lane, Unfolded):
-            lane = self._lanes[binding] = Unfolded(lane, self._imported)
-        lane.take(step)
-
-    def _folding(self, binding: Binding, unfolded: Unfolded) -> Slices[Lane]:
-        lane = unfolded.lane or empty(self._rules(binding)[0], unfolded.imported)
-        for step in unfolded.steps:
-            lane = (
-                (yield from self._sending(binding, lane, step)) if isinstance(step, Requests) else step(lane)
-            )
-        return lane
-
-    def _sending(self, binding: Binding, lane: Lane, sent: Requests) -> Slices[Lane]:
-        """Return a lane behind some requests. One that may change more than it appends is rendered by itself."""
-        dialect, encoder, target = self._rules(binding)
-        history, ledger = sent.history.upto(sent.lengths[-1]), sent.ledger
-        for at, length in enumerate(sent.lengths):
-            state = lane.state
-            is_pinned = dialect.reasoning.binding != "upstream" or state.upstream is not None
-            if is_pinned and state.outdated is None and state.told == len(ledger.late):
-                lengths = sent.lengths[at:]
-                return (yield from replaying(lane, history, ledger, dialect, encoder, target, lengths))
-            lane = (yield from self._rendering(binding, lane, history.upto(length), ledger)).lane
-            yield
-        return lane
-
-
-def _shrunk(event: events.Shortened | events.Compacted, lane: Lane) -> Lane:
-    if isinstance(event, events.Compacted):
-        epoch_start = _left(lane.state.epoch_start, event)
-        lane = replace(lane, state=lane.state._replace(epoch_start=epoch_start))
-    return _outdated(lane, "compaction")
-
-
-def _rewind(length: int, lane: Lane) -> Lane:
-    epoch_start = min(lane.state.epoch_start, length)
-    return _outdated(replace(lane, state=lane.state._replace(epoch_start=epoch_start)), "rewind")
-
-
-def _outdated(lane: Lane, why: EpochReason) -> Lane:
-    return replace(lane, state=lane.state._replace(outdated=lane.state.outdated or why))
-
-
-def _left(count: int, event: events.Compacted) -> int:
-    """Return how many of the first `count` messages there are when some of the history became a summary."""
-    return count if count <= event.start else event.start + 1 + count - min(event.stop, count)
-
-
 UNREAD = SessionState()
 """What is known of a session of whose log nothing has been read."""
-
-
-class Folding:
-    """A log that is folded piece by piece: what it says so far of the session that wrote it.
-
-    What happened to calls is told to the ledger at once, ahead of the next request: nothing else asks it.
-    """
-
-    def __init__(self, rules: Rules) -> None:
-        self._state, self._lanes = UNREAD, Lanes(rules)
-        self._happened: list[events.CallEvent] = []
-
-    def take(self, log: Iterable[Event]) -> None:
-        """Take what the log says next."""
-        state, lanes, happened = self._state, self._lanes, self._happened
-        for event in log:
-            if isinstance(event, events.CallHappening):
-                happened.append(event)
-                continue
-            if isinstance(event, RequestSent):
-                state = state.told(happened)
-                happened = []
-            before, state = state, state.apply(event)
-            lanes.apply(event, before, state)
-        self._state, self._happened = state, happened
-
-    def end(self) -> tuple[SessionState, Lanes]:
-        """Return the session: its state and its lanes, byte for byte."""
-        return self._state.told(self._happened), self._lanes
-
-
-def rebuilt(log: Iterable[Event], rules: Rules) -> tuple[SessionState, Lanes]:
-    """Return the session that wrote `log`: its state and its lanes, byte for byte."""
-    folding = Folding(rules)
-    folding.take(log)
-    return folding.end()

@@ -8,6 +8,7 @@ RULES, COMPACTOR, DRIVER = (
     "actors/session/driver.py",
 )
 STATE, TURN = "actors/core/session/state.py", "actors/core/turn/turn.py"
+LANES = "actors/core/session/lanes.py"
 CORE, SESSIONS = "tests/core/test_compaction.py", "tests/test_compaction.py"
 ELSEWHERE = "tests/test_compaction_elsewhere.py"
 
@@ -80,14 +81,14 @@ MUTATIONS = (
     ),
     Mutation(
         "compaction: lanes go on as if the history were the same",
-        f"{STATE}:_shrunk",
+        f"{LANES}:_shrunk",
         '_outdated(lane, "compaction")',
         "lane",
         (f"{CORE}::test_a_result_that_was_shortened_is_a_mark_on_the_wire_and_whole_in_the_ledger",),
     ),
     Mutation(
         "compaction: a request for a summary is taken into its lane",
-        f"{STATE}:Lanes.apply",
+        f"{LANES}:Lanes.apply",
         """
         case RequestSent(aside=False):
             ...
@@ -177,14 +178,14 @@ MUTATIONS = (
     ),
     Mutation(
         "compaction: an ask is thought to begin with its turn",
-        f"{STATE}:SessionState.apply",
+        f"{STATE}:SessionState._go_on",
         "replace(self, turns=turn, bound=binding)",
         "replace(self, turns=turn, bound=binding, asked_at=self.history.length)",
         ("tests/core/test_state.py",),
     ),
     Mutation(
         "compaction: where an ask begins stays when what is before it is replaced",
-        f"{STATE}:SessionState.apply",
+        f"{STATE}:SessionState._shrink",
         "max(0, self.asked_at - (stop - start) + 1)",
         "self.asked_at",
         ("tests/core/test_state.py",),
@@ -267,7 +268,7 @@ MUTATIONS = (
     ),
     Mutation(
         "compaction: the request that was too long is sent again as that for its summary",
-        f"{STATE}:Lanes._rendering",
+        f"{LANES}:Lanes._rendering",
         "lane.state.cursor > history.length - aside",
         "lane.state.cursor > history.length",
         (f"{SESSIONS}::test_words_that_were_too_long_at_once_are_sent_behind_a_summary_of_those_before",),

@@ -2,7 +2,6 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-STATE = "actors/core/session/state.py"
 LANES = "tests/core/test_outdated.py"
 WALKS = "tests/test_walks.py"
 CONFIGURE = "tests/test_configure.py"
@@ -12,7 +11,7 @@ HELD = "actors/session/held_changes.py"
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "configure: reasoning goes back behind other tools",
-        f"{STATE}:Lanes.apply",
+        "actors/core/session/lanes.py:Lanes.apply",
         "before.preamble != after.preamble",
         "before.preamble == after.preamble",
         (
@@ -21,7 +20,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "configure: every lane is rewritten",
-        f"{STATE}:Lanes._configured",
+        "actors/core/session/lanes.py:Lanes._configured",
         '... == "prefix"',
         '... != ""',
         (
@@ -30,14 +29,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "configure: what had to be said plainly is said as before",
-        f"{STATE}:Lanes._rendering",
+        "actors/core/session/lanes.py:Lanes._rendering",
         "EpochBegan(*..., lane.state.plain, WHY[why])",
         "EpochBegan(*..., False, WHY[why])",
         (f"{LANES}::test_a_lane_that_had_to_be_plain_stays_plain",),
     ),
     Mutation(
         "configure: a walk over bound hosts is refused",
-        f"{STATE}:Lanes._configured",
+        "actors/core/session/lanes.py:Lanes._configured",
         '_outdated(lane, "configured") if is_bound else lane',
         "lane",
         (f"{WALKS}::test_no_request_of_a_random_walk_is_refused_or_changes_what_was_sent",),

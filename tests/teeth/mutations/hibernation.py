@@ -18,7 +18,7 @@ MUTATIONS = (
     ),
     Mutation(
         "waking: lanes are rendered although nobody asks for one",
-        "actors/core/session/state.py:Lanes.apply",
+        "actors/core/session/lanes.py:Lanes.apply",
         "self._later(event.binding, sent)",
         """
         self._later(event.binding, sent)
@@ -28,35 +28,35 @@ MUTATIONS = (
     ),
     Mutation(
         "waking: each request is rendered by itself",
-        "actors/core/session/state.py:Requests.take",
+        "actors/core/session/lanes.py:Requests.take",
         "self.seals or ...",
         "self or ...",
         (STATE,),
     ),
     Mutation(
         "waking: a call whose synthetic result was sent is shown what came later",
-        "actors/core/session/state.py:Requests.take",
+        "actors/core/session/lanes.py:Requests.take",
         "self.seals or len(self.ledger.late) != len(other.ledger.late)",
         "len(self.lengths) > 99",
         (STATE, "tests/core/test_lane.py"),
     ),
     Mutation(
         "waking: what came late is told in another request",
-        "actors/core/session/state.py:Lanes._sending",
+        "actors/core/session/lanes.py:Lanes._sending",
         "is_pinned and state.outdated is None and (state.told == len(ledger.late))",
         "is_pinned and state.outdated is None",
         (STATE, "tests/core/test_lane.py"),
     ),
     Mutation(
         "waking: whom a gateway asked is known before it was",
-        "actors/core/session/state.py:Lanes._sending",
+        "actors/core/session/lanes.py:Lanes._sending",
         'dialect.reasoning.binding != "upstream" or state.upstream is not None',
         'dialect.family != ""',
         (STATE, "tests/core/test_lane.py"),
     ),
     Mutation(
         "waking: an epoch begins where the last of several requests was",
-        "actors/core/session/state.py:Lanes._sending",
+        "actors/core/session/lanes.py:Lanes._sending",
         "is_pinned and state.outdated is None and ...",
         "is_pinned and ...",
         (STATE, "tests/core/test_lane.py", "tests/core/test_compaction.py", "tests/core/test_outdated.py"),
@@ -74,7 +74,7 @@ MUTATIONS = (
     ),
     Mutation(
         "waking: what happened to calls is told to the ledger behind the request that seals them",
-        "actors/core/session/state.py:Folding.take",
+        "actors/core/session/rebuild.py:Folding.take",
         """
         state = state.told(happened)
         happened = []

@@ -30,7 +30,7 @@ MUTATIONS = (
     ),
     Mutation(
         "rewinding: lanes go on as they were",
-        f"{STATE}:Lanes.rewind",
+        "actors/core/session/lanes.py:Lanes.rewind",
         "self._later(binding, partial(_rewind, length))",
         "pass",
         (f"{CORE}::test_every_lane_begins_an_epoch_and_its_request_is_accepted",),

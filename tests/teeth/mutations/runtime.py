@@ -59,9 +59,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "log: a message is decoded to be kept",
-        "actors/core/session/state.py:SessionState.apply",
-        "message is None",
-        "message is None or not unpack(message).blocks",
+        "actors/core/session/state.py:SessionState._end_round",
+        "event.message is None",
+        "event.message is None or not unpack(event.message).blocks",
         ("tests/test_one_form.py",),
     ),
     Mutation(

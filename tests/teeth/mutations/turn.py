@@ -236,7 +236,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "run_tool: its call counts as a request of a model nobody has a price for",
-        "actors/core/session/state.py:SessionState.apply",
+        "actors/core/session/state.py:SessionState._end_round",
         "self.bound not in (None, RUNTIME)",
         "self.bound is not None",
         ("tests/test_run_tool.py::test_a_call_of_the_programs_uses_nothing_of_a_budget_of_requests",),
