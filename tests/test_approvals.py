@@ -1,10 +1,14 @@
 """Approvals without a callback: a call waits for somebody's word, from any task, and is bound to what was looked at."""
 
 import json
+import threading
 
 import anyio
+import anyio.lowlevel
+import anyio.to_thread
 import pytest
 
+from actors.config import RuntimeLimits
 from actors.core.data.jsonio import JsonValue
 from actors.core.log.events import (
     ApprovalAsked,
@@ -19,14 +23,16 @@ from actors.core.stream_events.events import ApprovalRequestedEvent, CompleteEve
 from actors.core.stream_events.results import TurnResult
 from actors.core.values.identity import CallId
 from actors.errors import DecisionRefused, NotAwaited
+from actors.scheduler.threads import THREADS
 from actors.testing import Call, Say, Turn
 from actors.tools import Tool, tool
-from tests.runtime_support import bodies, hosting, log, openai, results
+from tests.runtime_support import bodies, hosting, log, openai, restarted, results
 from tests.test_external_calls import PUT_AWAY, leave
 from tests.test_rebuild import crash
 
 pytestmark = pytest.mark.anyio
 
+DONE = Turn(Say("Done."))
 ONE, OTHER = CallId("hist_tool_1"), CallId("hist_tool_2")
 
 
@@ -200,3 +206,37 @@ async def test_a_rule_over_the_arguments_says_who_is_asked() -> None:
         assert moved == ["tmp"]
         await session.decide(asked.awaiting[0].id, "allow")
         assert moved == ["tmp", "home"]
+
+
+async def test_an_approved_call_that_waits_for_a_thread_runs_when_one_is_free() -> None:
+    entered, release, sent = threading.Event(), threading.Event(), list[str]()
+
+    @tool
+    def block() -> str:
+        """Block a thread."""
+        entered.set()
+        release.wait(60)
+        return "released"
+
+    @tool(approval="ask")
+    def send(to: str) -> str:
+        """Send something."""
+        sent.append(to)
+        return f"sent to {to}"
+
+    blocking, sending = openai(Turn(Call("block", {})), DONE), openai(Turn(Call("send", {"to": "Ann"})), DONE)
+    limits = RuntimeLimits(tool_threads=1 + THREADS.taken)
+    async with hosting(a=blocking, b=sending, limits=limits) as runtime, anyio.create_task_group() as tasks:
+        session = await runtime.open("b", tools=[send])
+        assert (await session.ask("Send it.")).status == "awaiting"
+        tasks.start_soon((await runtime.open("a", tools=[block])).ask, "Block.")
+        await anyio.to_thread.run_sync(entered.wait, 60)
+        tasks.start_soon(session.decide, ONE, "allow")
+        while not any(isinstance(event, Resumed) for event in log(runtime, session)):
+            await anyio.lowlevel.checkpoint()
+        await anyio.lowlevel.checkpoint()
+        assert sent == []
+        release.set()
+        while not sent:
+            await anyio.lowlevel.checkpoint()
+        assert restarted(runtime) == []

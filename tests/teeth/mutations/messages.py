@@ -80,4 +80,11 @@ MUTATIONS: tuple[Mutation, ...] = (
         "await self._log.write(event); return",
         ("tests/test_message_counts.py::test_an_ask_with_held_changes_is_settled_once",),
     ),
+    Mutation(
+        "scheduler: a batch whose calls all wait for something sends an empty record",
+        "actors/scheduler/scheduler_actor.py:_Batch._record",
+        "not events",
+        "False",
+        ("tests/test_approvals.py::test_an_approved_call_that_waits_for_a_thread_runs_when_one_is_free",),
+    ),
 )
