@@ -19,13 +19,13 @@ from actors.kernel import Actor, Command, Context, Query
 from actors.kernel.turnstile import in_turns
 
 LONG = 256
-"""Messages of a render for which the event loop does not wait: those of a few milliseconds."""
+"""The longest render, in messages, that runs in one piece: a few milliseconds."""
 
 
 class Render(Query[Rendered], frozen=True):
-    """Render what a binding has not seen yet of a history, with a snapshot of the ledger.
+    """Render the messages of a history that a binding has not seen, with a snapshot of the ledger.
 
-    `aside`: the last message is in no history, and nothing of the session's follows it.
+    `aside`: the last message is not part of the session's history, and no later request continues this one.
     """
 
     binding: Binding
@@ -92,7 +92,7 @@ class RendererActor(Actor[RendererCommand]):
         self._generation.begin(context, self._go_on)
 
     async def _render(self, command: Render) -> None:
-        """Render a long history, slice by slice. The actor handles nothing else meanwhile, and nobody else waits."""
+        """Render a long history in slices. The actor handles nothing else meanwhile, but other sessions go on."""
         slices = self.lanes.rendering(command.binding, command.history, command.ledger, aside=command.aside)
         command.reply.send(await in_turns(slices))
         self._count()

@@ -1,4 +1,4 @@
-"""The scheduler actor: runs the tool calls of one model message at the same time, and says how each ended.
+"""The scheduler actor: runs the tool calls of one model message concurrently, and reports how each ended.
 
 What may run, and what is refused, is `actors.core.turn.batch`; how one call runs is `actors.scheduler.calls`. This
 actor alone reports to the ledger, a batch at a time: `Scheduled` is durable before any tool starts, and `Started`
@@ -101,7 +101,7 @@ class RunBatch(Query[BatchEnded], frozen=True):
 
 
 class StopBatch(Command, frozen=True):
-    """Stop the running batch, if there is one. Its `RunBatch` is answered as ever, soon.
+    """Stop the running batch, if there is one. Its `RunBatch` is answered soon after.
 
     It travels as mail, so that it cannot overtake the `RunBatch` it stops.
     """
@@ -123,7 +123,7 @@ class EndCalls(Query[Recorded], frozen=True):
 
 
 class CheckCall(Query[tuple[ArgumentError, ...]], frozen=True):
-    """Ask what is missing or wrong in a call's arguments. A tool that is not there finds nothing wrong.
+    """Query the errors in a call's arguments. An unknown tool reports none.
 
     `variables` are the caller's context variables.
     """
@@ -136,7 +136,7 @@ SchedulerCommand: TypeAlias = RunBatch | StopBatch | CloseCalls | EndCalls | Che
 
 
 class SchedulerActor(Actor[SchedulerCommand]):
-    """Runs one session's batches. A crash stops the tools; the log says which calls are open then."""
+    """The owner of a session's running batch. A crash stops the tools, and recovery closes the open calls."""
 
     level: ClassVar[int] = 2
 
@@ -219,7 +219,7 @@ class SchedulerActor(Actor[SchedulerCommand]):
 
 
 class _Batch:
-    """One batch while it runs."""
+    """A running batch."""
 
     def __init__(
         self, planned: Plan, ledger: Ref[LedgerCommand], executor: Executor, heed: Heed, counts: ToolCounts
@@ -265,7 +265,7 @@ class _Batch:
         return waits
 
     def stop(self, reason: Reason) -> None:
-        """Tell every tool that is still running to end. Stopping again changes nothing."""
+        """Stop every tool that still runs. Stopping again changes nothing."""
         if self._stopping is None:
             self._stopping = reason
             for each in tuple(self._open.values()):
@@ -279,7 +279,7 @@ class _Batch:
         self._executor.after(GRACE, partial(_close_open, calls))
 
     def ended(self, running: Running, event: CallEvent | None) -> None:
-        """Take how a tool ended; None if it was stopped. After its call was closed, what comes is late."""
+        """Take the end of a call; None if its tool was stopped. After the call was closed, a result is late."""
         if self._open.pop(running.call.id, None) is not None:
             ended = event or Cancelled(running.call.id, self._why())
             before = self._heed.known.get(running.call.id)
@@ -300,7 +300,7 @@ class _Batch:
                 each.close(None)
 
     def _give_up(self) -> None:
-        """Close what is open: the grace is over."""
+        """Close the open calls: the grace period is over."""
         for each in tuple(self._open.values()):
             each.close(None)
 
@@ -348,7 +348,7 @@ def _close_open(calls: Sequence[Running]) -> None:
 
 
 class _Guarded:
-    """A tool whose rules and types may raise anything: arguments whose types do that are wrong ones."""
+    """A tool whose rules and types may raise any exception, which counts as invalid arguments."""
 
     def __init__(self, tool: Tool[..., Any]) -> None:  # Any: any function
         self.tool = tool

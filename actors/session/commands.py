@@ -1,6 +1,6 @@
-"""What a session is asked to do, and what its own children tell it.
+"""The commands of a session, from callers and from its own children.
 
-What callers submit and bring waits in the session, and is in `actors.session.pending`.
+The asks, results and decisions of callers wait in the session; `actors.session.pending` has those commands.
 """
 
 from typing import ClassVar, TypeAlias
@@ -22,7 +22,7 @@ class Switch(Query[SwitchOutcome], frozen=True):
 
 
 class Configure(Query[SwitchOutcome], frozen=True):
-    """Have another system prompt or other tools: now if no ask is in flight, else when it has ended."""
+    """Change the system prompt or the tools: at once if no ask is in flight, else when it has ended."""
 
     control: ClassVar[bool] = True
     change: Change
@@ -35,15 +35,16 @@ class Cancel(Query[bool], frozen=True):
 
 
 class Look(Query[SessionState], frozen=True):
-    """Ask for the present state. It has no ledger: ask the ledger for that."""
+    """Query the present state. It has no ledger: query the ledger actor for that."""
 
     control: ClassVar[bool] = True
 
 
 class Finished(Command, frozen=True):
-    """The ask in flight has ended, and the pending asks say how.
+    """The ask in flight has ended, and `PendingAsks` has its result.
 
-    `generation` is whose ask: mail outlives a crash, and what is told of an ask that it ended means nothing any more.
+    `generation` is the generation of actors that drove the ask. A message outlives a crash, and the session ignores
+    one from before it.
     """
 
     control: ClassVar[bool] = True
@@ -51,7 +52,7 @@ class Finished(Command, frozen=True):
 
 
 class Taken(Command, frozen=True):
-    """What was brought first is recorded, or refused. `generation` as in `Finished`.
+    """The oldest queued results or decision are recorded, or refused. `generation` as in `Finished`.
 
     Args:
         waits: The calls that the turn waits for still.

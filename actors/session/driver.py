@@ -1,4 +1,4 @@
-"""Driving an ask: the child of a session that drives `actors.core.turn.turn` with the real actors.
+"""The turn driver: the child of a session that drives `actors.core.turn.turn` with the real actors.
 
 An ask is one turn, or several after failover. A turn is asked what it needs (render, generate, run this
 batch, close) and told what came of it; `actors.session.steps` does each of those. The view of a turn (binding,
@@ -91,7 +91,7 @@ class TurnDriver:
             await self._until_last(pool, choice, [member], await self._served(member))
 
     async def run_call(self, message: Packed, made: HostCall) -> None:
-        """Run one call in a turn of its own, without a model. Its message is one that no provider made."""
+        """Run one call of the host in a turn of its own, without a model."""
         ask, state = self.ask, self.ask.log.state
         number, turn = state.asks + 1, state.turns + 1
         call = ToolCall(mint(state.calls + 1), made.name, json=made.arguments)
@@ -144,7 +144,7 @@ class TurnDriver:
         return MemberChoice(self.ask.resolver, self.affinity, ask)
 
     async def _until_last(self, pool: Pool, choice: MemberChoice, tried: list[str], served: Served) -> None:
-        """Drive the ask's turns, of which the first was driven, until one is the last or waits."""
+        """Drive the turns after the first, until one is the last or waits."""
         self._sent(choice, pool, tried[-1], served)
         while isinstance(served.step, CloseStep):
             pool, following = await self._next(pool, choice, tried, served.step)
@@ -164,18 +164,18 @@ class TurnDriver:
         await self._wait(served.step, tried)
 
     def _note_failover(self, served: Served, following: str) -> None:
-        """Log that a member of the pool goes on, since the turn before failed."""
+        """Log that another member of the pool continues after a failed turn."""
         if isinstance(served.step, CloseStep) and served.step.handover is None:
             telemetry.ask_failed_over(
                 self.ask.log.state.session, served.binding, served.step.cause, following
             )
 
     def _sent(self, choice: MemberChoice, pool: Pool, member: str, served: Served) -> None:
-        """Take note of who was sent how much."""
+        """Record the prompt size per backend for cache affinity."""
         choice.sent(pool, member, served.sent)
 
     def _may_make_room(self, ended: CloseStep, member: str) -> bool:
-        """Say whether somebody else may summarise what is too long for a backend that could not. Asked once an ask."""
+        """Return True if another backend may summarise a history that is too long for this one, once per ask."""
         cause = ended.cause
         if (
             cause is None
@@ -189,7 +189,7 @@ class TurnDriver:
         return self._was_helped
 
     async def _make_room(self, member: str) -> None:
-        """Have the history made shorter, in a turn of its own, before one that would nearly fill its window."""
+        """Compact the history in a separate turn when the next request would nearly fill the context window."""
         ask, state = self.ask, self.ask.log.state
         try:
             binding = ask.resolver.backend(member).binding
@@ -203,7 +203,7 @@ class TurnDriver:
             await self._compact(member, lambda compactor: compactor.make_room(tokens), last=False)
 
     async def run_compaction(self, made: HostCompaction) -> None:
-        """Make the history shorter because the program wants it, in a turn of its own."""
+        """Compact the history at the request of the host, in a turn of its own."""
         choice = self._choice(self.ask.log.state.asks)
         member = await choice.first(self._pool(self.ask.log.state.target))
         made.result = await self._compact(member, Compactor.compact, last=True)
@@ -211,7 +211,7 @@ class TurnDriver:
     async def _compact(
         self, member: str, how: Callable[[Compactor], Awaitable[CompactionResult]], *, last: bool
     ) -> CompactionResult:
-        """Drive a turn that makes the history shorter, on whoever is to write the summary; return what it did."""
+        """Drive a turn that compacts the history, on the backend that writes the summary."""
         ask, state = self.ask, self.ask.log.state
         number, result = state.turns + 1, CompactionResult()
         ask.tally.wait = 0.0
@@ -238,9 +238,9 @@ class TurnDriver:
         return result
 
     def _writer(self, member: str) -> str:
-        """Return who writes summaries: who is to, else who answered last, whose cache holds the history.
+        """Return the backend that writes summaries.
 
-        If nobody did who is still there, who is asked.
+        It is the configured one, else the last that answered, because its cache holds the history, else `member`.
         """
         resolver, measured = self.ask.resolver, self.ask.log.state.measured
         if resolver.compaction.summarizer is not None or measured is None:
@@ -253,7 +253,7 @@ class TurnDriver:
         return last
 
     async def _wait(self, step: AwaitStep, tried: list[str]) -> None:
-        """Write that the turn waits, and for what."""
+        """Write that the turn waits for its caller."""
         log = self.ask.log
         for call in step.approvals:
             log.hold(ApprovalAsked(call.id, call.name, digest(call)))
@@ -272,7 +272,7 @@ class TurnDriver:
         await log.write(event, told)
 
     def _with_form(self, member: str, message: Packed, asked: Asked | None) -> Packed:
-        """Return the user's message with what tells the model the form of its answer, where words have to."""
+        """Return the user's message, with an instruction if the backend takes the form of the answer only in words."""
         if asked is None or asked.output is None:
             return message
         try:
@@ -287,7 +287,7 @@ class TurnDriver:
         )
 
     def _instruct(self, backend: ResolvedBackend) -> None:
-        """Tell a backend that serves after another the form of the answer, if words have to and nobody did."""
+        """Add that instruction for a backend that serves after another, unless the model has it."""
         asked = self.ask.log.state.asked
         if asked is None or asked.output is None or self.ask.is_instructed or not backend.needs_words(asked):
             return
@@ -303,7 +303,7 @@ class TurnDriver:
         return choice
 
     async def _end(self, binding: Binding, ended: CloseStep, *, last: bool) -> None:
-        """Write that a turn ended, the ask's last or one before it."""
+        """Write the end of a turn; `last`: the ask ends with it."""
         status: TurnStatus = ended.status if last else "handed_over"
         self._timed()
         tally = self.ask.tally
@@ -319,12 +319,12 @@ class TurnDriver:
         await self.ask.log.write(event, told)
 
     def _seconds(self) -> float:
-        """Return how long the turn took since it began or went on, where a budget counts that."""
+        """Return the seconds since the turn began or resumed, if a budget counts them."""
         budget = self.ask.log.state.budget
         return 0.0 if budget is None or budget.seconds is None else self._took
 
     def _timed(self) -> None:
-        """Count what the turn took as time of the ask, where that may take only so long."""
+        """Add the turn to the time of the ask, if the ask has a timeout."""
         asked = self.ask.log.state.asked
         if asked is not None and asked.timeout is not None:
             self.ask.tally.seconds += self._took
@@ -336,7 +336,7 @@ class TurnDriver:
     async def _next(
         self, pool: Pool, choice: MemberChoice, tried: list[str], ended: CloseStep
     ) -> tuple[Pool, str | None]:
-        """Return who continues the ask: whom the model handed it to; after a failure a held switch, else the pool."""
+        """Return the backend that continues the ask: by a handoff, or after a failure by a held switch or the pool."""
         choice.resolver = self.ask.resolver
         if ended.handover is not None:
             tried.clear()
@@ -358,7 +358,7 @@ class TurnDriver:
         return pool, await choice.following(pool, tried, visible=ended.visible)
 
     def _pool(self, target: str) -> Pool:
-        """Return a target's pool; of a target that cannot be used any more, one that fails when it is served."""
+        """Return the pool of a target. If the target cannot be used any more, its turn fails."""
         try:
             pool = self.ask.resolver.pool(target, fits=False)
         except ConfigError:
@@ -366,7 +366,7 @@ class TurnDriver:
         return self.ask.tally.note_skipped(pool)
 
     async def _served(self, member: str) -> Served:
-        """Drive one turn on a pool's member. Its end is not yet written."""
+        """Drive one turn on a member of a pool. Its end is not written yet."""
         number, ask = self.ask.log.state.turns + 1, self.ask.log.state.asks
         self.ask.tally.wait = 0.0
         self.ask.tally.lost = ()
@@ -405,7 +405,7 @@ class TurnDriver:
         return Served(binding, moved(step, binding, served.binding), served.sent)
 
     def _steps(self, member: str, number: int, dialect: str | None = None) -> TurnSteps:
-        """Return who does the steps of a turn. Raises `ConfigError` if the member cannot be used."""
+        """Return the steps of a turn. Raises `ConfigError` if the member cannot be used."""
         backend = self.ask.resolver.backend(member, dialect)
         provider = self.ask.resolver.provider(member, backend.binding)
         return TurnSteps(TurnRequests(self.ask, backend, provider, number), self._bounded())
@@ -444,7 +444,7 @@ class TurnDriver:
         return step
 
     async def _between(self, served: TurnSteps, step: Step) -> turns.HandedOver | turns.Stopped | None:
-        """Do what a batch of calls led to before the next request; return what takes the place of that, if anything."""
+        """Apply the handoff or the tool changes of a batch; return an outcome if it replaces the next request."""
         if not (isinstance(step, turns.RenderStep) and step.follows_batch):
             return None
         handed = await self._handing.wanted()
@@ -453,7 +453,7 @@ class TurnDriver:
         return handed or (turns.Stopped() if self.ask.cancelled else None)
 
     async def _is_over(self, binding: Binding) -> bool:
-        """Say whether the turn ends before a request: a budget is used up, or it was cancelled while it waited."""
+        """Return True if the turn ends before a request: a limit is reached, or the ask was cancelled."""
         state, used = self.ask.log.state, self.ask.tally.tokens
         most = None if state.asked is None else state.asked.token_limit
         why = await self.ask.admitted(binding)

@@ -1,4 +1,4 @@
-"""The ask in flight: what its turns share while it is driven, and what they have brought so far."""
+"""The ask in flight: the values that its turns share, and the totals so far."""
 
 from collections.abc import Callable, Iterator
 from contextvars import Context as Variables
@@ -42,7 +42,7 @@ from actors.session.output import Output, of_schema
 from actors.session.session_ledger import SessionLedger
 
 Stop: TypeAlias = Callable[[Context[Any]], None]  # Any: the actor that cancels an ask
-"""Stops a step that is under way, from the handler of an actor."""
+"""Stops the running step, from the handler of an actor."""
 
 
 class SessionRefs(Struct, frozen=True):
@@ -55,7 +55,7 @@ class SessionRefs(Struct, frozen=True):
 
 
 class Tally(Struct):
-    """What the turns of an ask have brought so far."""
+    """The totals of an ask over its turns."""
 
     attempts: list[Attempt] = field(default_factory=list)
     usage: Usage = field(default_factory=Usage)
@@ -82,7 +82,7 @@ class Tally(Struct):
     _last: tuple[int, int] = (0, 0)
 
     def note_skipped(self, pool: Pool) -> Pool:
-        """Note which members of a pool are not asked; return the pool."""
+        """Record the members of a pool that are skipped; return the pool."""
         self.skipped += tuple(each for each in pool.skipped if each not in self.skipped)
         return pool
 
@@ -93,14 +93,14 @@ class Tally(Struct):
             yield MemberSkippedEvent(turn, each.member, each.why)
 
     def sent(self, turn: int, number: int) -> None:
-        """Take note of a request: how the answers before it ended says nothing any more."""
+        """Record a request. The end of earlier answers does not count any more."""
         self.finish, self.cut = None, None
         if self._last != (turn, number):  # else it is the same round, written anew
             self._last = turn, number
             self.rounds += 1
 
     def requested(self, report: Report, request: Request) -> None:
-        """Take note of what a request does not show or ask for. What was refused once stays in the ask's report."""
+        """Record the losses of a request. A parameter that was refused once stays in the report of the ask."""
         self.omitted |= dict.fromkeys(request.omitted)
         self.lost = tuple(dict.fromkeys((*self.lost, *request.losses)))
         known = dict(report.losses)
@@ -108,7 +108,7 @@ class Tally(Struct):
         self.report = replace(report, losses=(*report.losses, *refused)) if refused else report
 
     def heard(self, generated: Generated, binding: Binding) -> None:
-        """Take note of what a round brought: the last one says how the ask's answer ended."""
+        """Record the end of a round. The last round decides how the answer of the ask ended."""
         self.tokens += generated.usage.input_tokens + generated.usage.output_tokens
         self.wait = generated.wait
         for tried in generated.tried:
@@ -121,7 +121,7 @@ class Tally(Struct):
             self.left_out[kind] = self.left_out.get(kind, 0) + count
 
     def closed(self, step: CloseStep, cost: float | None) -> None:
-        """Take note of what a turn brought. `cost`: of its usage."""
+        """Record the end of a turn. `cost` is the cost of its usage."""
         self.usage += step.usage
         self.malformed = step.malformed
         if step.usage != Usage():
@@ -129,7 +129,7 @@ class Tally(Struct):
         self.text = step.message.text if step.message is not None else self.text
 
     def progress(self, tried: list[str]) -> AskProgress:
-        """Return what a turn that waits goes on from."""
+        """Return the progress that a waiting turn resumes from."""
         left_out = tuple(self.left_out.items())
         attempts, refusals = (*self.attempts, *self.retried), tuple(self.refusals)
         return AskProgress(
@@ -138,7 +138,7 @@ class Tally(Struct):
 
     @staticmethod
     def resumed(waited: Awaited, text: str) -> "Tally":
-        """Return what an ask had brought when its turn began to wait; `text` is that turn's last word."""
+        """Return the totals of an ask when its turn began to wait; `text` is the last text of that turn."""
         progress = waited.ask_so_far
         attempts, left_out = list(progress.attempts), dict(progress.left_out)
         used = progress.usage + waited.turn_so_far.usage
@@ -155,7 +155,7 @@ class Tally(Struct):
         )
 
     def result(self, served_by: Binding, ended: CloseStep, state: SessionState) -> TurnResult:
-        """Return how the ask came out, when its last turn ended so, in this state."""
+        """Return the result of the ask whose last turn ended so."""
         status = ended.status
         assert status in ("complete", "cancelled", "failed")
         left_out = tuple(self.left_out.items())
@@ -183,7 +183,7 @@ class Tally(Struct):
 
 
 class AskInFlight(Struct):
-    """What the turns of one ask share.
+    """The values that the turns of one ask share.
 
     Args:
         log: Writes the session's own events.
@@ -222,17 +222,17 @@ class AskInFlight(Struct):
 
     @property
     def resolver(self) -> Resolver:
-        """What targets mean."""
+        """Resolves targets to backends."""
         return self.equipment.resolver
 
     def sharing(self) -> Share:
-        """Have the requests of the turn that begins count in the budgets that others use too. Leave it as a context."""
+        """Count the requests of the next turn in the shared budgets. Returns a context manager for the turn."""
         state = self.log.state
         self.share = Share(*self.equipment.budgets(state.tenant, state.target))
         return self.share
 
     async def admitted(self, binding: Binding) -> str | None:
-        """Have a request counted at its estimate before it is sent; return why there will be no room for it."""
+        """Reserve the estimate of a request before it is sent; return the reason if no budget has room for it."""
         why, share = over_budget(self.resolver, self.log.state), self.share
         if why is not None or share is None or share.is_empty:
             return why
@@ -246,29 +246,29 @@ class AskInFlight(Struct):
             self.finished()
 
     def settle(self, binding: Binding, usage: Usage, *, is_round: bool) -> None:
-        """Count what a request has used, as the log will."""
+        """Count the usage of a request, as the log will."""
         if self.share is not None:
             self.share.settle(binding, usage, is_round=is_round)
 
     def cancel(self, context: Context[Any]) -> None:  # Any: the actor that cancels it
-        """Stop what is under way, from a handler of `context`. The ask ends by itself, soon, with every call closed."""
+        """Stop the running step, from a handler of `context`. The ask then ends with every call closed."""
         self.cancelled = True
         if self._stop is not None:
             self._stop(context)
 
     def halt(self, context: Context[Any], why: str) -> None:  # Any: as above
-        """Stop what is under way as `cancel` does; the ask fails, and `why` says for what."""
+        """Stop the running step as `cancel` does; the ask fails with the reason `why`."""
         if not self.cancelled:
             self.halted, self.bound = why, Cause("time")
             self.cancel(context)
 
     def take_up(self, form: Output[Any] | None, asked: Asked | None) -> None:  # Any: its values
-        """Go on after a wait with the form of the answer; after a restart the log alone says it."""
+        """Restore the form of the answer after a wait; after a restart, from the log."""
         if asked is not None and asked.output is not None:
             self.output, self.is_instructed = form or of_schema(asked.output), True
 
     def read_answer(self, text: str, repair: RepairMode) -> Checked:
-        """Keep the value of an answer that has the form asked for, and the slips in it; else return what it lacks."""
+        """Keep the value of an answer in the requested form, with its repaired slips; else return its errors."""
         assert self.output is not None
         made = with_variables(self.variables, partial(self.output.read, text, repair))
         if isinstance(made, str):
@@ -279,26 +279,26 @@ class AskInFlight(Struct):
         return Checked()
 
     def instruct(self, words: str) -> None:
-        """Have it written that the model is told something, with the next request."""
+        """Add an instruction for the model; it is written with the next request."""
         state = self.log.state
         self.log.hold(Instructed(state.asks, pack(Message("human", (Text(words),), state.turns))))
 
     def ended(self, step: CloseStep) -> CloseStep:
-        """Return how a turn ended: one that was stopped, and not cancelled, has failed."""
+        """Return the end of a turn: one that was stopped but not cancelled has failed."""
         stopped = self.halted and step.status == "cancelled"
         return replace(step, status="failed", why=self.halted, cause=self.bound) if stopped else step
 
     def stoppable(self, stop: Stop) -> None:
-        """Let a cancel call `stop` from now on."""
+        """Call `stop` if the ask is cancelled from now on."""
         self._stop = stop
 
     def finished(self) -> None:
-        """Let a cancel wait for the step's end again."""
+        """Call nothing if the ask is cancelled: a cancel waits for the end of the step again."""
         self._stop = None
 
 
 def stopped(outcome: Outcome) -> turns.Stopped:
-    """Return what a step came to in a turn that was cancelled meanwhile: what it brought is kept, not run."""
+    """Return the outcome of a step in a cancelled turn: its message is kept, and its calls do not run."""
     if isinstance(outcome, turns.Answered | turns.Broke | turns.Shrunk):
         return turns.Stopped(outcome.message, outcome.usage)
     if isinstance(outcome, turns.Stopped):

@@ -1,4 +1,4 @@
-"""The asks a session has accepted and not ended: the one in flight, and those that wait for it."""
+"""The asks that a session has accepted and not ended: the ask in flight and the queue."""
 
 from collections.abc import Callable
 from contextvars import Context as Variables
@@ -146,7 +146,7 @@ def again(error: E | None) -> E | None:
 
 
 class PendingAsks(Struct):
-    """The asks a session has accepted and not ended. One for a session's life, whatever crashes meanwhile.
+    """The accepted asks of a session, and the owner of the result of the ask in flight. It outlives crashes.
 
     Args:
         most_waiting: How many may wait behind the one in flight; and how many that bring something for it.
@@ -168,27 +168,27 @@ class PendingAsks(Struct):
     record: AskRecord = field(default_factory=AskRecord)
 
     def push(self, submit: Submit) -> None:
-        """Let an ask wait that was accepted."""
+        """Queue an accepted ask."""
         self.waiting.append(submit)
         self.record.queue(1)
 
     def take(self) -> Submit:
-        """Return the ask that waits longest, as the one in flight."""
+        """Make the oldest queued ask the ask in flight, and return it."""
         submit = self.current = self.waiting.pop(0)
         self.record.queue(-1)
         return submit
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing of a caller's waits."""
+        """Whether no command of a caller is queued."""
         return not (self.waiting or self.brought)
 
     def too_many(self, session: str) -> Busy:
-        """Return why no more asks are taken."""
+        """Return the error for an ask that finds the queue full."""
         return Busy(f"Session {session!r} has {len(self.waiting)} asks waiting; wait for one, or cancel.")
 
     def too_much(self, session: str) -> Busy:
-        """Return why nothing more is taken for the turn that waits."""
+        """Return the error for results that find the queue full."""
         return Busy(f"Session {session!r} has {len(self.brought)} results waiting; bring this later.")
 
     def settle(self, result: TurnResult, seq: int) -> None:
@@ -212,23 +212,23 @@ class PendingAsks(Struct):
             self.current.sink.put(self.terminal)
 
     def drop_rewinds(self, why: SessionError) -> None:
-        """End the waits of those who want the history rewound."""
+        """Remove queued rewinds and end their streams."""
         for submit in [each for each in self.waiting if isinstance(each.call, HostRewind)]:
             self.remove(submit)
             submit.sink.close(copy(why))
 
     def remove(self, submit: Submit) -> None:
-        """Let one wait no more that does; its stream is for the caller to end."""
+        """Remove a queued ask. The caller ends its stream."""
         self.waiting = [each for each in self.waiting if each is not submit]
         self.record.queue(-1)
 
     def refuse(self, submit: Submit, error: Busy) -> None:
-        """Let one wait no more that has waited too long, and count it; its stream is for the caller to end."""
+        """Remove and count an ask that has waited too long. The caller ends its stream."""
         self.remove(submit)
         submit.variables.copy().run(self.record.refuse, error)
 
     def drop_waiting(self, why: JournalError | None = None) -> None:
-        """End the streams of the asks that wait."""
+        """Remove the queued asks and end their streams."""
         waiting, self.waiting = self.waiting, []
         self.record.queue(-len(waiting))
         self.record.drop(sum(map(is_ask, waiting)))
@@ -236,7 +236,7 @@ class PendingAsks(Struct):
             submit.sink.close(again(why))
 
     def clear(self, why: JournalError | None = None) -> None:
-        """End every stream: the session is gone, or is put away for that reason."""
+        """End every stream: the session has ended, or the error `why` has ended its actors."""
         self.drop_waiting(why)
         brought, self.brought = self.brought, []
         for bring in brought:
@@ -250,7 +250,7 @@ class PendingAsks(Struct):
 
 
 class NoSink:
-    """Where the events of a turn go that nobody listens to: one that waited, and is closed."""
+    """A sink that drops the events of a turn without a reader."""
 
     is_watched = False
 

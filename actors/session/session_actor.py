@@ -1,12 +1,11 @@
-"""The session actor: one session's own part of its log, and the ask in flight.
+"""The session actor: the owner of a session's own events and of the ask in flight.
 
-No handler waits for a model or a tool. An ask is driven by a child (`actors.session.driver`), so the session answers a
-switch, a cancel or a question while a turn runs. What may happen is a table (`actors.core.session.phases`). A second
-ask waits in a bounded queue. A switch asked for meanwhile waits in one slot, latest wins; it is answered `Deferred`
-at once and applied on the way to idle. So are other tools and another system prompt (`actors.session.configuration`).
+`actors.core.session.phases` is the table of a session's life. No handler waits for a model or a tool: a child drives
+the ask (`actors.session.driver`), so the session answers a switch, a cancel or a query while a turn runs. Further asks
+wait in a bounded queue, and changes wait for the end of the ask (`actors.session.held_changes`).
 
-The asks that were accepted are `PendingAsks`, which outlive a crash: the ask in flight then ends as its last turn did
-if that end was written, else with an `error` event; those that wait are taken up after it.
+`PendingAsks` holds the accepted asks and outlives a crash. If the end of the last turn was written, the ask in flight
+then ends with its result, otherwise with an `error` event. The session continues with the queued asks.
 """
 
 from contextvars import Context as Variables
@@ -52,7 +51,7 @@ from actors.session.session_ledger import SessionLedger
 
 
 class SessionActor(Actor[SessionCommand]):
-    """Owns one session's own events. After a crash the log rebuilds it; a turn in flight is `interrupted`."""
+    """The owner of one session's own events. After a crash, it is rebuilt from the log and interrupts its turn."""
 
     level: ClassVar[int] = 1
 
@@ -87,12 +86,12 @@ class SessionActor(Actor[SessionCommand]):
         self._cancels: list[Reply[bool]] = []
         self._ends: list[Reply[None]] = []
         self.affinity = affinity
-        """What binds the session to members of pools."""
+        """The members of pools that the session prefers."""
         self._context: Context[SessionCommand] | None = None
 
     @property
     def state(self) -> SessionState:
-        """The state as it stands, without the ledger."""
+        """The present state, without the ledger."""
         return self._log.state
 
     @property
@@ -106,7 +105,7 @@ class SessionActor(Actor[SessionCommand]):
 
     @property
     def idle(self) -> bool:
-        """Whether no ask is in flight, or its turn waits, and all that was sent is written."""
+        """Whether no ask is in flight, or its turn waits, and every event is written."""
         rests = self._phase in ("idle", "ended") or (self._phase == "awaiting" and self._pending.is_empty)
         return rests and self._log.is_settled
 
@@ -116,7 +115,7 @@ class SessionActor(Actor[SessionCommand]):
         self._generation.begin(context, self._go_on)
 
     def _go_on(self, replay: Replay) -> None:
-        """Close what a crash left open, before the next ask."""
+        """Close the turn that a crash left open, before the next ask."""
         state, pending = replay.state, self._pending
         self._log.resume(state)
         self._ledger = SessionLedger(self._refs.ledger, state.ledger)
@@ -140,7 +139,7 @@ class SessionActor(Actor[SessionCommand]):
         self._take()
 
     def _wait_on(self, replay: Replay) -> None:
-        """Go on with a turn that waits: what was in flight had just begun to wait, or is begun again."""
+        """Continue a turn that waits, if nothing is missing any more; otherwise let it wait on."""
         state, pending = replay.state, self._pending
         self._runs = awaiting.approved(state, state.ledger)
         if not self.waits and pending.current is None and pending.brought:
@@ -158,7 +157,7 @@ class SessionActor(Actor[SessionCommand]):
             self._let_wait()
 
     def _let_wait(self) -> None:
-        """Let asks wait behind a turn that waits for its caller, for a bounded time; refuse rewinds."""
+        """Bound the time of queued asks while the turn waits for its caller; refuse rewinds."""
         self._pending.drop_rewinds(open_turn(self._log.state))
         self._queue_limits.begin(self._mine, self._pending.waiting)
 
@@ -196,7 +195,7 @@ class SessionActor(Actor[SessionCommand]):
         return self._context
 
     def _step(self, happening: Happening) -> Action:
-        """Note that something happened, and return what is to be done about it."""
+        """Take one step in the table; return the action."""
         action, phase = phases.step(self._phase, happening)
         self._enter(phase)
         return action
@@ -235,13 +234,13 @@ class SessionActor(Actor[SessionCommand]):
         command.sink.close(error)
 
     def _take_up(self) -> None:
-        """Take up an ask that waits, if one does and none is in flight."""
+        """Begin the next queued ask, if no ask is in flight."""
         if self._pending.waiting and self._phase == "idle":
             self._step("submit")
             self._begin()
 
     def _begin(self) -> None:
-        """Have a child drive the ask that waits longest."""
+        """Start a child that drives the oldest queued ask."""
         submit = self._pending.take()
         self._generation.live.begin(submit.sink, Publisher(turn=self._log.state.turns))
         if not isinstance(
@@ -255,7 +254,7 @@ class SessionActor(Actor[SessionCommand]):
         self._deadline.begin(self._mine, driver.ask, self._log.state, submit.asked)
 
     def _driver(self, sink: Sink, variables: Variables) -> TurnDriver:
-        """Return who drives an ask, or goes on with it."""
+        """Return the driver of an ask that begins or continues."""
         ask = self._ask = AskInFlight(
             self._log, self._refs, self._ledger, self._generation, self._equipment, sink, variables
         )
@@ -278,7 +277,7 @@ class SessionActor(Actor[SessionCommand]):
         await self._mine.ref.tell(Finished(self._generation.number))
 
     def _brought(self, command: Bring) -> None:
-        """Let what is brought for a turn that waits be recorded, one after the other."""
+        """Queue results or a decision for the turn that waits; they are recorded one after the other."""
         brought = self._pending.brought
         if len(brought) >= self._pending.most_waiting:
             self._refuse(command, self._pending.too_much(self._log.state.session))
@@ -298,7 +297,7 @@ class SessionActor(Actor[SessionCommand]):
         await self._mine.ref.tell(command)
 
     def _taken(self, command: Taken) -> None:
-        """Answer who brought something; go on with the turn if it waits for nothing more."""
+        """Answer the caller whose results are recorded; continue the turn if nothing is missing any more."""
         bring = self._pending.brought.pop(0)
         self._is_taking = False
         if command.error is not None:
@@ -322,7 +321,7 @@ class SessionActor(Actor[SessionCommand]):
             self._go_on_with("complete", bring.sink, bring.variables)
 
     def _go_on_with(self, happening: Happening, sink: Sink, variables: Variables) -> None:
-        """Have a child go on with the turn that waits, or close it."""
+        """Start a child that continues or closes the turn that waits."""
         self._queue_limits.end()
         closes = self._step(happening) == "close"
         waits = (*(each.call for each in self.waits), *self._runs)
@@ -363,13 +362,13 @@ class SessionActor(Actor[SessionCommand]):
             self._stop()
 
     def _stop(self) -> None:
-        """Cancel what is in flight, an ask or calls that are run again; it ends soon."""
+        """Cancel the ask in flight, or the calls that run again after a crash."""
         in_flight = self._ask or self._recovery
         assert in_flight is not None
         in_flight.cancel(self._mine)
 
     def _paused(self) -> None:
-        """End the ask's stream for now: its turn waits. If it was cancelled meanwhile, close it."""
+        """End the stream of an ask whose turn waits; close the turn if the ask was cancelled meanwhile."""
         current = self._pending.current
         assert self._ask is not None
         self.waits = self._ask.waits
@@ -429,13 +428,13 @@ class SessionActor(Actor[SessionCommand]):
         self._mine.start(self._close_log, name="end")
 
     async def _close_log(self) -> None:
-        """Write the log's last event: a tool that still runs may bring a late result, but not behind that."""
+        """Write the last event of the log. The ledger stops first, so no late result follows it."""
         await self._refs.ledger.ask(StopRecording())
         await self._log.write(Closed())
         await self._mine.ref.tell(EndWritten(self._generation.number))
 
     async def _recover(self, recovery: Recovery) -> None:
-        """Close the turn that was in flight when this session's actors ended."""
+        """Close the turn that was in flight when the actors of the session crashed."""
         result, seq = await recovery.run()
         if self._pending.terminal is None:
             self._pending.settle(result, seq)

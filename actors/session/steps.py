@@ -1,11 +1,10 @@
-"""The steps of a turn, done by the actors that can do them.
+"""The steps of a turn, carried out by the actors.
 
-`actors.session.driver` asks `actors.core.turn.turn` what a turn needs next; here each of those needs becomes a
-question to the renderer, the provider, the scheduler or the ledger. What the steps of one ask share, those of a turn
-after failover included, is an `AskInFlight`.
+`actors.core.turn.turn` yields the next step, and `actors.session.driver` passes it to `TurnSteps.do`, which asks the
+renderer, the provider, the scheduler or the ledger. An `AskInFlight` holds the values that the turns of an ask share.
 
-Whatever happens is written before it is shown: the user's message before the request, the request and its
-seals before its first byte, the model's message before its calls run.
+An event is written before it is shown: the user's message before the request, the request and its seals before its
+first byte, the model's message before its calls run.
 """
 
 from collections.abc import Awaitable, Set
@@ -45,7 +44,7 @@ NO_USAGE = Usage()
 
 
 class TurnSteps:
-    """The steps of one turn, done by the actors that can.
+    """The steps of one turn.
 
     Args:
         requests: Renders and sends the requests of the turn.
@@ -70,20 +69,20 @@ class TurnSteps:
 
     @property
     def sent(self) -> int:
-        """Bytes of the transcript that was rendered last."""
+        """The size of the last rendered transcript, in bytes."""
         return 0 if self._rendered is None else self._rendered.lane.size
 
     @property
     def binding(self) -> Binding:
-        """What the turn is bound to."""
+        """The binding of the turn."""
         return self.backend.binding
 
     def equip(self, backend: ResolvedBackend) -> None:
-        """Make the turn's next requests with this: the same binding, with other tools."""
+        """Make the next requests for this backend: the same binding, with other tools."""
         self.backend = self._requests.backend = backend
 
     async def resumed(self, number: int) -> None:
-        """Take note of where a turn goes on that waited: in which round, and on what history it had begun."""
+        """Restore the round and the history of a turn that waited."""
         history, self._round, self._has_answered = self._history, number, True
         length = history.length
         while length and history[length - 1].turn == self._number:
@@ -97,7 +96,7 @@ class TurnSteps:
         return TurnGuard(self._history.length, self._bounds.max_tool_corrections, self._bounds.on_repeat)
 
     def is_stuck(self) -> bool:
-        """Say whether calls are repeated so often that the turn gets no more tools. All of them have ended."""
+        """Return True if calls are repeated so often that the turn gets no more tools. All of them have ended."""
         if not self._guard.stops:
             return False
         history = self._log.state.history
@@ -105,7 +104,7 @@ class TurnSteps:
         return self._guard.is_stuck
 
     def do(self, step: turns.Asking) -> Awaitable[Outcome]:
-        """Do one step and say what came of it."""
+        """Carry out one step and return its outcome."""
         match step:
             case turns.RenderStep():
                 return self._render(step)
@@ -125,7 +124,7 @@ class TurnSteps:
                 assert_never(step)
 
     async def close(self, step: CloseStep) -> None:
-        """Close the calls that will not be run, and those that are no longer waited for."""
+        """Close the calls that will not run, and the calls that the turn no longer waits for."""
         await self._close(step.unrun, "never_started")
         await self._close(step.awaited, "cancelled")
 
@@ -198,7 +197,7 @@ class TurnSteps:
         return asked.tool_choice if asked is not None and not self._has_answered else None
 
     async def _generate(self, number: int) -> Outcome:
-        """Send the request, and write what came of it."""
+        """Send the request, and write the answer."""
         assert self._rendered is not None
         backend = self.backend
         request = self._requests.build(self._plan, self._rendered)
@@ -226,7 +225,7 @@ class TurnSteps:
                 assert_never(generated)
 
     def _read(self, message: Message) -> Message:
-        """Return an answer as the history takes it, which is without blocks if it has no content."""
+        """Return an answer as the history takes it: without blocks if it has no content."""
         if self._ask.output is not None:
             message = as_text(message)
         if self._ask.tally.cut is None:
@@ -236,20 +235,20 @@ class TurnSteps:
         return Message(message.speaker, (), message.turn, message.origin) if is_empty else message
 
     async def _shrink(self, again: bool) -> Outcome:
-        """Make the history shorter: the request was too long."""
+        """Compact the history: the request was too long."""
         before = self._log.state.history.length
         made = await Compactor(self._requests).after_overflow(again=again)
         self._guard.shifted(before - self._log.state.history.length)
         return turns.Shrunk(bool(made.messages or made.results), made.why, made.usage)
 
     async def _check(self, message: Message) -> Outcome:
-        """Read an answer as the value that was asked for."""
+        """Read an answer as the requested value."""
         checked = self._ask.read_answer(message.text, self._bounds.repair)
         self.backend.counts.answers_repaired += bool(self._ask.tally.answer_repairs)
         return checked
 
     async def _instruct(self, words: str) -> Outcome:
-        """Have it written that the model is told what is wrong with its answer."""
+        """Add an instruction that tells the model the error in its answer."""
         self._ask.instruct(words)
         return turns.Ready()
 
@@ -279,7 +278,7 @@ class TurnSteps:
         )
 
     def _located(self, failure: Failure) -> Failure:
-        """Return a failure whose words name the tool and the key, if they are about the schema of a tool."""
+        """Return a failure whose message names the tool and the key, if the provider refused a tool's schema."""
         if failure.status not in (400, 422) or failure.kind not in ("transcript", "parameter", "config"):
             return failure
         from actors.adapters.refused_parts import refused_tool  # few requests are refused
@@ -306,7 +305,7 @@ class TurnSteps:
         return turns.ParameterRefused(omitted, self._in_words({omission.name for omission in omitted}))
 
     def _in_words(self, omitted: Set[str]) -> ToolChoice | None:
-        """Tell the model in words what a refused parameter would have said; return a forced tool choice."""
+        """Add an instruction in place of a refused parameter; return a forced tool choice."""
         asked, ask = self._log.state.asked, self._ask
         if asked is None:
             return None
@@ -328,7 +327,7 @@ class TurnSteps:
         rule: str | None,
         cause: Cause | None = None,
     ) -> turns.Unfit:
-        """Keep the evidence of a refusal; return what the turn is told of it."""
+        """Keep the evidence of a refusal; return the outcome for the turn."""
         from actors.core.rulebook import REASONING  # few requests are refused
 
         assert self._rendered is not None
@@ -340,7 +339,7 @@ class TurnSteps:
         return turns.Unfit(why, rule in REASONING, cause)
 
     async def _interrupted(self, number: int, broken: Broken | Aborted, why: str) -> Message | None:
-        """Write what could be kept of an answer, marked; return it, or None if there is nothing."""
+        """Write the part of an answer that arrived, marked as interrupted; return it, or None if there is none."""
         kept = broken.message
         if kept is None and not (broken.calls or broken.left_out or broken.usage != NO_USAGE):
             return None
@@ -352,7 +351,7 @@ class TurnSteps:
     async def _ended(
         self, number: int, message: Message, generated: Generated, fault: str | None = None
     ) -> None:
-        """Have the round's message written, and shown, with what follows: its batch of calls, or the turn's end."""
+        """Hold the round's message. It is written with its batch of calls, or with the end of the turn."""
         finish, cut = self._ask.tally.finish, self._ask.tally.cut
         packed, left_out = pack(message) if message.blocks else None, generated.left_out
         self.backend.counts.said(message)
@@ -366,7 +365,7 @@ class TurnSteps:
         return TurnView(self._number, self._round, self._history, self._ledger, put)
 
     async def _run(self, step: turns.BatchStep) -> Outcome:
-        """Run a batch, and show how its calls ended."""
+        """Run a batch of calls."""
         scheduler = self._refs.scheduler
         self._ask.stoppable(lambda context: context.tell(scheduler, StopBatch()))
         try:
