@@ -7,7 +7,7 @@ is signalled once it has printed so many lines, and some milliseconds later. Wha
 
 - it ends with the signal's code, 130 or 143, or with 0 if it was done before; after a second signal at once;
 - after one signal all that its turn called is closed, and that it was cancelled is in the log;
-- `actors fsck` finds nothing, and every session goes on where its log ends.
+- `actors sessions fsck` finds nothing, and every session goes on where its log ends.
 """
 
 import argparse

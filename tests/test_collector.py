@@ -150,5 +150,5 @@ def test_actors_simulate_tunes_it(monkeypatch: pytest.MonkeyPatch) -> None:
     options = argparse.Namespace(
         dialect="openai_chat", script=None, fault=[], mode="strict", backend="asyncio"
     )
-    seen: object = simulate.main(options)
+    seen: object = simulate.run(options)
     assert (seen, gc.get_threshold()) == (TUNED, DEFAULT)

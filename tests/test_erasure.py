@@ -158,7 +158,7 @@ def test_the_command_names_the_process_that_keeps_deleted_data_and_fails(
         assert main(["sessions", "delete", "gone", "--journal", str(path)]) == 1
         out, complaints = capsys.readouterr()
         assert out == "gone\n"
-        assert f"data of deleted sessions is left in {path} (" in complaints
+        assert f"data of deleted sessions remains in {path} (" in complaints
         assert re.search(rf"(process {process.pid}|another program) reads the file as it was", complaints)
         assert main(["sessions", "vacuum", "--journal", str(path)]) == 1
         assert copies(path) >= 4_000

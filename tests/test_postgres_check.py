@@ -1,4 +1,4 @@
-"""`actors fsck` of a Postgres journal: everything is looked at, what is damaged is named, and nothing is written."""
+"""`actors sessions fsck` of a Postgres journal checks everything, names damage, and writes nothing."""
 
 import json
 
@@ -38,11 +38,11 @@ def tables(postgres: Server, schema: str) -> list[object]:
 
 def test_a_journal_that_is_whole_is_said_to_be(postgres: Server, schema: str) -> None:
     before = tables(postgres, schema)
-    done = actors_now("fsck", postgres.url(schema), "--json")
+    done = actors_now("sessions", "fsck", postgres.url(schema), "--json")
     assert (done.code, done.err) == (0, "")
-    assert json.loads(done.out) == {"damage": [], "whole": {"sessions": 1, "records": 3, "blobs": 1}}
-    told = actors_now("fsck", postgres.url(schema))
-    assert told.out.endswith("whole are 1 sessions, 3 records, 1 blobs\n")
+    assert json.loads(done.out) == {"damage": [], "intact": {"sessions": 1, "records": 3, "blobs": 1}}
+    told = actors_now("sessions", "fsck", postgres.url(schema))
+    assert told.out.endswith("intact: 1 sessions, 3 records, 1 blobs\n")
     assert tables(postgres, schema) == before
 
 
@@ -66,7 +66,7 @@ def test_what_is_damaged_is_named_and_no_password_is(
 ) -> None:
     with postgres.connect(schema) as connection:
         connection.execute(damage)
-    done = actors_now("fsck", postgres.url(schema), "--json")
+    done = actors_now("sessions", "fsck", postgres.url(schema), "--json")
     found = {(each["session"], each["number"]): each["what"] for each in json.loads(done.out)["damage"]}
     assert done.code == 1
     assert what in found[place]
@@ -74,11 +74,11 @@ def test_what_is_damaged_is_named_and_no_password_is(
 
 
 def test_what_is_no_journal_or_cannot_be_reached_is_refused(postgres: Server) -> None:
-    none = actors_now("fsck", postgres.url(postgres.schema()))
+    none = actors_now("sessions", "fsck", postgres.url(postgres.schema()))
     assert (none.code, "not a journal" in none.complaint) == (9, True)
-    nobody = actors_now("fsck", postgres.url(host="/nowhere"))
+    nobody = actors_now("sessions", "fsck", postgres.url(host="/nowhere"))
     assert (nobody.code, "nobody listens there" in nobody.complaint) == (9, True)
-    salvage = actors_now("fsck", postgres.url(), "--salvage", "new.db")
+    salvage = actors_now("sessions", "fsck", postgres.url(), "--salvage", "new.db")
     assert (salvage.code, "--salvage takes a file" in salvage.complaint) == (3, True)
     for done in (none, nobody, salvage):
         assert PASSWORD not in done.out + done.err

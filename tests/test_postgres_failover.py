@@ -245,7 +245,7 @@ async def test_of_events_that_a_failover_lost_a_caller_a_reader_the_log_and_fsck
     assert log[last] == EventsLost(last + 1, lost)
     assert [b"Second" in event.message for event in log if isinstance(event, Submitted)] == [False, False]
     assert losses == [("one", last + 1, lost)]
-    done = actors_now("fsck", url)
+    done = actors_now("sessions", "fsck", url)
     assert done.code == 1
     assert f"session 'one', record {last + 1}: events {last + 1} to {lost} were acknowledged" in done.out
 

@@ -18,9 +18,8 @@ import actors
 import actors.events
 from actors.adapters.failure import ACTIONS
 from actors.adapters.failure import Kind as FailureKind
+from actors.cli.demo.script import STOPS
 from actors.cli.exits import BY_KIND
-from actors.cli.options import DIALECTS as OFFERED
-from actors.cli.world import STOPS
 from actors.config.providers import PROVIDERS
 from actors.core import check
 from actors.core.dialects.dialect import Dialect
@@ -129,8 +128,7 @@ TABLES: dict[str, tuple[Names, Callable[[], Names]]] = {
         VENDORS,
         lambda: {provider.dialect for provider in PROVIDERS.values()} | MODELS_OLD,
     ),
-    "actors/cli/options.py:DIALECTS": (VENDORS, lambda: {name.partition(" (")[0] for name in OFFERED}),
-    "actors/cli/world.py:STOPS": (VENDORS, lambda: {stop.dialect for stop in STOPS} | FIRST_STOPS),
+    "actors/cli/demo/script.py:STOPS": (VENDORS, lambda: {stop.dialect for stop in STOPS} | FIRST_STOPS),
     "tests/teeth/mutations/profiles.py:IDS": (VENDORS, teeth.IDS.keys),
     "tests/teeth/mutations/profiles.py:PLACES": (VENDORS, teeth.PLACES.keys),
     "tests/scenarios/providers.py:IDS": (VENDORS, lambda: scenarios.IDS.keys() | UNKNOWN_HOST),

@@ -1,13 +1,12 @@
-"""The command line: `actors demo`, `run`, `chat`, `models`, `doctor`, `explain`, `lint` and the others.
+"""The command line: `actors demo`, `run`, `chat`, `models`, `doctor`, `explain`, `lint` and others.
 
-Standard output is the answer, standard error everything else. An error is one line with the way out; `--debug`
-shows the traceback. What a command needs is imported when it is run, so that `--help` answers at once; and hardly
-anything is imported before `main` can catch an interrupt.
+Standard output carries the answer, standard error everything else. An error is one line that names the fix; `--debug`
+shows its traceback. Imports are deferred: until `main` runs, nothing would catch an interrupt, and `--help` must answer
+at once.
 """
 
 import os
 import sys
-from importlib import import_module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,24 +16,24 @@ __all__ = ["main"]
 
 
 def main(argv: "Sequence[str] | None" = None) -> int:
-    """Run a command line, that of the process by default, and return the exit code.
+    """Run a command line, by default the one of the process, and return the exit code.
 
     Raises:
         SystemExit: The command line is wrong (2), or asks for help (0).
     """
     try:
         _open_streams()
-        return _ran(sys.argv[1:] if argv is None else argv)
+        return _run(sys.argv[1:] if argv is None else argv)
     except KeyboardInterrupt as interrupt:
-        return _failed(interrupt)
+        return _report(interrupt)
     finally:
-        _abandon_what_cannot_be_written()
+        _discard_unwritable_output()
         if argv is None:
             _end_at_the_next_interrupt()
 
 
 def _end_at_the_next_interrupt() -> None:
-    """Let a further interrupt end the process without a word: there is nothing left to do but to leave."""
+    """Let the next interrupt end the process silently: nothing is left to be done."""
     import signal
     import threading
 
@@ -43,65 +42,72 @@ def _end_at_the_next_interrupt() -> None:
 
 
 def _open_streams() -> None:
-    """Make the standard streams usable, whatever the process was started with."""
+    """Replace closed standard streams with the null device, and let the others escape invalid characters."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         stream = getattr(sys, name)
-        if stream is None:  # its descriptor was closed: nothing comes in, and nobody reads what goes out
+        if stream is None:  # the process was started with a closed descriptor
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115  lives as long as the process
         elif name != "stdin" and (reconfigure := getattr(stream, "reconfigure", None)):
             reconfigure(errors="backslashreplace")
 
 
-def _ran(argv: "Sequence[str]") -> int:
+def _run(argv: "Sequence[str]") -> int:
     from importlib.util import find_spec
 
-    from actors.cli.options import parser
+    from actors.cli.parser import parse, parser_for
     from actors.cli.screen import complain
 
-    options = parser().read(argv or ["--help"])
+    if "_ARGCOMPLETE" in os.environ:  # set by the shell function of `register-python-argcomplete`
+        import argcomplete
+
+        argcomplete.autocomplete(parser_for(os.environ["COMP_LINE"].split()[1:]))
+    options = parse(argv or ["--help"])
     if getattr(options, "backend", "") == "trio" and find_spec("trio") is None:
-        complain("trio is not installed; pip install 'llm-actors[trio]', or leave --backend out")
+        complain("trio is not installed; pip install 'llm-actors[trio]', or omit --backend")
         return 3
+    from actors.cli.logs import logging_to_stderr
+
     code = 0
     try:
-        code = import_module(f"actors.cli.{options.module}").main(options)
+        with logging_to_stderr(debug=options.debug):
+            code = options.run(options)
         sys.stdout.flush()
     except BaseException as error:
-        if _is_read_no_more(error):
+        if _is_broken_pipe(error):
             return 0
-        if code:  # how it ended is known, whoever can be shown the rest of it
+        if code:  # the command has ended, and only its last output could not be written
             return int(code)
         if options.debug or isinstance(error, SystemExit | GeneratorExit):
             raise
-        return _failed(error)
+        return _report(error)
     return int(code)
 
 
-def _is_read_no_more(error: BaseException) -> bool:
-    """Say whether all that is wrong is that the reader of our output has seen enough."""
+def _is_broken_pipe(error: BaseException) -> bool:
+    """Return True if the only problem is that the reader of the output has gone."""
     if isinstance(error, BaseExceptionGroup):
-        return all(map(_is_read_no_more, error.exceptions))
+        return all(map(_is_broken_pipe, error.exceptions))
     return isinstance(error, BrokenPipeError)
 
 
-def _abandon_what_cannot_be_written() -> None:
-    """Let it go nowhere: the interpreter would fail at exit, with a code of its own (120)."""
+def _discard_unwritable_output() -> None:
+    """Discard output that cannot be written: the interpreter would fail at exit, with code 120."""
     for name in ("stdout", "stderr"):
         try:
             getattr(sys, name).flush()
         except (OSError, ValueError):
-            _abandon(name)
+            _discard(name)
 
 
-def _abandon(name: str) -> None:
+def _discard(name: str) -> None:
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), getattr(sys, name).fileno())
-    except (OSError, ValueError):  # it has no descriptor, so the interpreter has none to flush
-        setattr(sys, name, None)  # as the interpreter itself has it for a closed one
+    except (OSError, ValueError):  # without a descriptor, the interpreter has nothing to flush
+        setattr(sys, name, None)  # as the interpreter does for a closed stream
 
 
-def _failed(error: BaseException) -> int:
-    """Say in one line what ended the command, and return its exit code."""
+def _report(error: BaseException) -> int:
+    """Print one line about the error that ended the command, and return the exit code."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     if isinstance(error, KeyboardInterrupt):
@@ -115,13 +121,13 @@ def _failed(error: BaseException) -> int:
         return Exit.INTERRUPTED
 
     if not isinstance(error, ActorsError | OSError):
-        complain(f"unexpected {type(error).__name__}: {error}; --debug shows where")
+        complain(f"unexpected {type(error).__name__}: {error}; --debug shows the traceback")
     else:
-        complain(_words(error))
+        complain(_message(error))
     return of_error(error)
 
 
-def _words(error: BaseException) -> str:
+def _message(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror:
         return f"Cannot use {error.filename}: {error.strerror.lower()}" if error.filename else error.strerror
     return str(error)

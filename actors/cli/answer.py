@@ -1,35 +1,65 @@
-"""What a person is told of an answer beside its text: why there is none, what it waits for, what is not in it."""
+"""Messages about an answer in addition to its text: why it is missing or incomplete, and what happened on the way."""
 
 from collections.abc import Iterable, Iterator
 
-from actors.cli.approvals import question
+from actors.cli.approvals import call_text
 from actors.config import Config
+from actors.core.stream_events.events import (
+    FailoverEvent,
+    LaneRewrittenEvent,
+    ResyncEvent,
+    SessionEvent,
+    SwitchAppliedEvent,
+    SwitchFailedEvent,
+    SwitchSupersededEvent,
+)
 from actors.core.stream_events.results import TurnResult
 from actors.core.turn.no_content import NO_CONTENT
 from actors.core.values.content import ToolCall
 from actors.provider import advice
 
 
-def no_answer(result: TurnResult, config: Config) -> str:
-    """Return one line on why an ask failed, and what to try."""
-    return what_is_awaited(result.awaiting) if result.awaiting else advice.no_answer(result, config)
+def failure_reason(result: TurnResult, config: Config) -> str:
+    """Return one line about why an ask failed, and what to try."""
+    return pending_calls(result.awaiting) if result.awaiting else advice.no_answer(result, config)
 
 
-def what_is_awaited(calls: Iterable[ToolCall]) -> str:
-    """Return one line on what a turn waits for, and who asks for it."""
-    words = ", ".join(map(question, calls))
-    return f"the turn waits for what comes from outside: {words}; actors chat --continue asks for it"
+def pending_calls(calls: Iterable[ToolCall]) -> str:
+    """Return one line about the calls that a turn waits for."""
+    return (
+        f"the turn waits for external input: {', '.join(map(call_text, calls))}; "
+        "give it with `actors chat --continue`"
+    )
 
 
-def what_is_missing(result: TurnResult) -> Iterator[str]:
-    """Give what is to be said of an answer that is not whole, and what it held beside its words."""
+def incomplete_parts(result: TurnResult) -> Iterator[str]:
+    """Yield a line for each part of the answer that is missing or was dropped."""
     if result.cut in NO_CONTENT:
-        if result.status == "complete":  # else the reason of the failure says it
-            yield f"no whole answer from {result.served_by}: {NO_CONTENT[result.cut]}"
+        if result.status == "complete":  # otherwise the reason of the failure contains it
+            yield f"no complete answer from {result.served_by}: {NO_CONTENT[result.cut]}"
     elif result.cut is not None:
         yield f"the answer was cut ({result.cut}): {result.served_by} stopped with {result.finish!r}"
     if result.left_out:
         kinds = ", ".join(f"{count} x {kind}" for kind, count in result.left_out)
-        yield f"left out of the answer: {kinds}"
+        yield f"dropped from the answer: {kinds}"
     if result.status == "complete" and result.why:
-        yield f"{result.why}: the model's last calls were not run"
+        yield f"{result.why}: the last calls of the model were not run"
+
+
+def note(event: SessionEvent) -> str:
+    """Return a line about an event that a person should know of, and an empty string for the others."""
+    match event:
+        case FailoverEvent(backend=backend):
+            return f"failing over to {backend}"
+        case LaneRewrittenEvent(reason=reason, detail=detail) if reason != "media":
+            return f"the request is rendered again: {detail}"
+        case SwitchAppliedEvent(target=target):
+            return f"switched to {target}"
+        case SwitchSupersededEvent(target=target):
+            return f"the switch to {target} was replaced by a later one"
+        case SwitchFailedEvent(error=error):
+            return f"the switch failed: {error}"
+        case ResyncEvent(missed=missed):
+            return f"{missed} events were missed"
+        case _:
+            return ""

@@ -1,4 +1,4 @@
-"""Who approves of a tool's calls: what the command line says, or else the person at the terminal."""
+"""Decide whether a tool call may run: by the options, or by asking the person at the terminal."""
 
 import argparse
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -14,95 +14,98 @@ from actors.core.values.identity import CallId
 from actors.errors import ConfigError
 from actors.tools import Tool
 
-Word: TypeAlias = Literal["yes", "no", "always"]
-AskPerson: TypeAlias = Callable[[str], Awaitable[Word]]
-"""Puts a question to the person and waits for the answer."""
+Answer: TypeAlias = Literal["yes", "no", "always"]
+AskPerson: TypeAlias = Callable[[str], Awaitable[Answer]]
+"""Shows a call to the person and returns the answer."""
 
 QUESTION = "[y]es, [n]o, [a]lways?"
 _WIDTH = 300
 
 
-def rules(options: argparse.Namespace) -> dict[str, Literal["allow", "deny"]]:
-    """Return what `--allow-tool` and `--deny-tool` say, by tool.
+def verdicts(options: argparse.Namespace) -> dict[str, Literal["allow", "deny"]]:
+    """Return the verdicts of `--allow-tool` and `--deny-tool`, by tool.
 
     Raises:
-        ConfigError: Both name the same.
+        ConfigError: Both name the same tool.
     """
-    rules: dict[str, Literal["allow", "deny"]] = dict.fromkeys(options.allow_tool, "allow")
+    found: dict[str, Literal["allow", "deny"]] = dict.fromkeys(options.allow_tool, "allow")
     for name in options.deny_tool:
-        if name in rules:
+        if name in found:
             raise ConfigError(f"--allow-tool and --deny-tool both name {name!r}; give one of them")
-        rules[name] = "deny"
-    return rules
+        found[name] = "deny"
+    return found
 
 
-def ruled(
+def with_verdicts(
     tools: Sequence[Tool[..., Any]],  # Any: any function
-    rules: Mapping[str, Literal["allow", "deny"]],
+    verdicts: Mapping[str, Literal["allow", "deny"]],
     *,
     are_all: bool,
-) -> list[Tool[..., Any]]:  # Any: as above
-    """Return the tools as these rules say. `are_all`: there are no others, so that a rule names one of them.
+) -> list[Tool[..., Any]]:  # Any: any function
+    """Return the tools with the verdicts as their approval.
+
+    Args:
+        are_all: Whether the session has no other tools, so that each verdict must name one of these.
 
     Raises:
-        ConfigError: One names no tool.
+        ConfigError: A verdict names no tool.
     """
     names = [tool.name for tool in tools]
-    for name in rules if are_all else ():
+    for name in verdicts if are_all else ():
         if name not in names:
-            raise ConfigError(f"No tool {name!r} to {rules[name]}; --tools has {', '.join(names) or 'none'}")
-    return [replace(tool, approval=rules.get(tool.name, tool.approval)) for tool in tools]
+            raise ConfigError(
+                f"No tool {name!r} to {verdicts[name]}; --tools has {', '.join(names) or 'none'}"
+            )
+    return [replace(tool, approval=verdicts.get(tool.name, tool.approval)) for tool in tools]
 
 
-def read_word(line: str) -> Word:
-    """Return what a person answered. Whatever is no clear yes is no."""
+def read_answer(line: str) -> Answer:
+    """Return a person's answer. Anything but a clear yes is a no."""
     word = line.strip().lower()
     if word in ("a", "always"):
         return "always"
     return "yes" if word in ("y", "yes") else "no"
 
 
-def question(call: ToolCall) -> str:
+def call_text(call: ToolCall) -> str:
     """Return a call and its arguments as one line that is safe to show."""
-    given = ", ".join(f"{name}={value!r}" for name, value in call.arguments.items())
-    return one_line(f"{call.name}({given})", _WIDTH)
+    arguments = ", ".join(f"{name}={value!r}" for name, value in call.arguments.items())
+    return one_line(f"{call.name}({arguments})", _WIDTH)
 
 
 class Approvals:
-    """Decides on calls, one at a time in the order in which they ask.
+    """Decides on calls, one at a time, in the order in which they arrive.
 
     Args:
-        policy: `allow` or `deny` decide on every call; `ask` puts it to the person.
-        ask: None where nobody can be asked: such calls are denied and counted.
+        policy: `allow` or `deny` decides on every call; `ask` asks the person.
+        ask: None if nobody can be asked: such calls are denied and counted.
     """
 
     def __init__(self, policy: Literal["ask", "allow", "deny"], ask: AskPerson | None) -> None:
         self._policy = policy
         self._ask = ask
         self._always: set[str] = set()
-        self._turn = anyio.Lock()
-        self.while_asked: Callable[[CallId], AbstractContextManager[None]] = lambda _call_id: nullcontext()
+        self._lock = anyio.Lock()
+        self.while_asking: Callable[[CallId], AbstractContextManager[None]] = lambda _call_id: nullcontext()
         """Entered while a call waits for the person."""
-        self.unasked: list[str] = []
-        """Tools that did not run because there was nobody to ask."""
+        self.denied: list[str] = []
+        """Tools that did not run because nobody could be asked."""
 
     async def __call__(self, call: ToolCall) -> bool:
-        """Say whether a call may run."""
+        """Return True if the call may run."""
         if self._policy != "ask":
             return self._policy == "allow"
         if self._ask is None:
-            self.unasked.append(call.name)
+            self.denied.append(call.name)
             return False
-        with self.while_asked(call.id):
-            word = await self._answer(call)
-        return word != "no"
+        with self.while_asking(call.id):
+            return await self._answer(call, self._ask) != "no"
 
-    async def _answer(self, call: ToolCall) -> Word:
-        assert self._ask is not None
-        async with self._turn:
+    async def _answer(self, call: ToolCall, ask: AskPerson) -> Answer:
+        async with self._lock:
             if call.name in self._always:
                 return "always"
-            word = await self._ask(question(call))
-        if word == "always":
+            answer = await ask(call_text(call))
+        if answer == "always":
             self._always.add(call.name)
-        return word
+        return answer

@@ -1,4 +1,4 @@
-"""From the command line to an open session: the one way of `actors run` and `actors chat`."""
+"""Open the session that the options of `actors run` and `actors chat` describe."""
 
 import argparse
 from collections.abc import AsyncIterator, Sequence
@@ -7,10 +7,11 @@ from datetime import datetime
 from secrets import token_hex
 from typing import Any
 
-from actors.cli.approvals import Approvals, ruled, rules
-from actors.cli.journal import journal
+from actors.cli.approvals import Approvals, with_verdicts
+from actors.cli.approvals import verdicts as verdicts_of
+from actors.cli.journal import conversation_storage
 from actors.cli.servers import with_servers
-from actors.cli.targets import configured, target, tools
+from actors.cli.targets import serving, tools
 from actors.config import Config
 from actors.core.settings.asking import AskSettings
 from actors.core.settings.spending import Budget
@@ -25,80 +26,75 @@ from actors.tools.toolsets import Item
 async def conversation(
     options: argparse.Namespace, approve: Approvals
 ) -> AsyncIterator[tuple[Session, Config]]:
-    """Give a session as the options say, and its configuration, for the time of the block.
+    """Open the session and yield it with its configuration.
 
     Raises:
         ConfigError: An option, a file or a target cannot be used.
     """
-    verdicts = rules(options)
-    _check_named(options)
-    async with _configured(options) as (found, name):
+    verdicts = verdicts_of(options)
+    continues = _continues(options)
+    async with serving(options, needs_target=not continues) as (found, name):
         config, servers = with_servers(found, options.mcp, verdicts)
-        offered: list[Item] = [*ruled(_offered(options), verdicts, are_all=not servers), *servers]
-        is_kept = goes_on(options)
-        kept = journal(options, config, makes=not is_kept)
-        async with Runtime(config, journal=kept, gc="tuned") as runtime:
-            if is_kept:
-                yield await _resumed(runtime, name, offered, options, approve), config
+        offered: list[Item] = [
+            *with_verdicts(_tools(options), verdicts, are_all=not servers),
+            *servers,
+        ]
+        storage = conversation_storage(options, config, create=not continues)
+        async with Runtime(config, journal=storage, gc="tuned") as runtime:
+            if continues:
+                yield await _resume(runtime, name, offered, options, approve), config
             else:
                 assert name is not None
-                yield await _opened(runtime, name, offered, options, approve), config
+                yield await _open(runtime, name, offered, options, approve), config
 
 
-def settings(options: argparse.Namespace) -> AskSettings:
-    """Return what bounds each ask."""
-    bounds = AskSettings()
+def ask_settings(options: argparse.Namespace) -> AskSettings:
+    """Return the settings of each ask."""
+    settings = AskSettings()
     if options.max_rounds is not None:
-        bounds["max_rounds"] = options.max_rounds
+        settings["max_rounds"] = options.max_rounds
     if options.timeout is not None:
-        bounds["timeout"] = options.timeout
-    return bounds
+        settings["timeout"] = options.timeout
+    return settings
 
 
-def goes_on(options: argparse.Namespace) -> bool:
-    """Say whether the options name a conversation that is kept."""
-    return bool(options.goes_on) or options.resume is not None or options.fork is not None
-
-
-def _check_named(options: argparse.Namespace) -> None:
-    """Refuse options that name several conversations, or would have to change one that is kept.
+def _continues(options: argparse.Namespace) -> bool:
+    """Return True if the options name a stored conversation.
 
     Raises:
-        ConfigError: One cannot be heeded.
+        ConfigError: They name several, or set a property that a stored conversation has already.
     """
-    named = [bool(options.goes_on), options.resume is not None, bool(options.fork)]
-    if sum(named) > 1:
+    if sum((options.continues, options.resume is not None, bool(options.fork))) > 1:
         raise ConfigError(
             "--continue, --resume ID and --fork ID each name a conversation; give one, and --fork alone for a copy"
         )
-    if not goes_on(options):
-        return
+    if not options.continues and options.resume is None and options.fork is None:
+        return False
     if options.max_cost is not None:
-        raise ConfigError(
-            "--max-cost is set when a conversation begins, and this one keeps what it began with; leave it out"
-        )
+        raise ConfigError("--max-cost is set when a conversation starts and cannot be changed; omit it")
     if options.id is not None and options.fork is None:
         raise ConfigError(
-            "--id names a new conversation, or the copy of --fork; one that is gone on with keeps its id; leave it out"
+            "--id names a new conversation or the copy of --fork; a continued one keeps its id; omit it"
         )
+    return True
 
 
-async def _resumed(
+async def _resume(
     runtime: Runtime,
     name: str | None,
     offered: Sequence[Item],
     options: argparse.Namespace,
     approve: Approvals,
 ) -> Session:
-    kept = options.fork or options.resume or await _last(runtime)
+    session = options.fork or options.resume or await _last(runtime)
     if options.fork is not None:
-        kept = await runtime.journal.fork(kept, id=options.id or _made_up())
+        session = await runtime.journal.fork(session, id=options.id or _new_id())
     system = ... if options.system is None else options.system
-    return await runtime.resume(kept, tools=offered, system=system, target=name, approve=approve)
+    return await runtime.resume(session, tools=offered, system=system, target=name, approve=approve)
 
 
 async def _last(runtime: Runtime) -> str:
-    """Return the session that was used last and can be gone on with.
+    """Return the most recently used session that is not closed.
 
     Raises:
         ConfigError: There is none.
@@ -106,15 +102,15 @@ async def _last(runtime: Runtime) -> str:
     for each in await runtime.journal.list():
         if each.state != "closed":
             return each.id
-    raise ConfigError("No conversation is kept here; begin one without --continue, or name a --journal")
+    raise ConfigError("No conversation is stored; start one without --continue, or name a --journal")
 
 
-def _made_up() -> str:
-    """Return an id that tells people when it began."""
+def _new_id() -> str:
+    """Return an id that tells people when the session was created."""
     return f"{datetime.now().astimezone():%Y%m%d-%H%M%S}-{token_hex(2)}"
 
 
-async def _opened(
+async def _open(
     runtime: Runtime,
     name: str,
     offered: Sequence[Item],
@@ -122,36 +118,18 @@ async def _opened(
     approve: Approvals,
 ) -> Session:
     budget = None if options.max_cost is None else Budget(money=options.max_cost)
+    session_id = options.id or _new_id()
     try:
         return await runtime.open(
-            name,
-            tools=offered,
-            system=options.system,
-            id=options.id or _made_up(),
-            approve=approve,
-            budget=budget,
+            name, tools=offered, system=options.system, id=session_id, approve=approve, budget=budget
         )
     except MissingKey as error:
-        raise MissingKey(f"{error}; --offline asks a stand-in that needs none") from None
+        raise MissingKey(f"{error}; --offline uses a stand-in that needs none") from None
 
 
-def _offered(options: argparse.Namespace) -> list[Tool[..., Any]]:  # Any: any function
+def _tools(options: argparse.Namespace) -> list[Tool[..., Any]]:  # Any: any function
     if options.offline and options.tools is None:
         from actors.cli.offline import roll
 
         return [roll]
     return tools(options.tools)
-
-
-@asynccontextmanager
-async def _configured(options: argparse.Namespace) -> AsyncIterator[tuple[Config, str | None]]:
-    if not options.offline:
-        yield configured(options) if goes_on(options) else target(options)
-        return
-    from actors.cli.offline import stand_ins
-
-    for option in ("config", "base_url", "dialect", "auth"):
-        if getattr(options, option) is not None:
-            raise ConfigError(f"--offline asks a stand-in; leave --{option.replace('_', '-')} out")
-    async with stand_ins(options.model) as made:
-        yield made

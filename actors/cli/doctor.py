@@ -1,11 +1,10 @@
-"""`actors doctor`: what is here, what is missing, and the way out: one line each.
+"""`actors doctor`: check the environment and suggest fixes, one line each.
 
-A key is only ever said to be there or not. Nothing leaves the machine without `--network`.
+Keys are reported as set or not, never shown. Nothing leaves the machine without `--network`.
 
-What refusals have taught a runtime ends with its process (`runtime.stats().learned`). Another process can know it from
-a journal alone: requests are logged with the parameters that they leave out because these are not supported. So the
-sessions used last are read, and each binding of them is listed with the `[models]` table that would save the next
-process the refusal.
+A runtime learns from refusals which parameters a model does not support, and forgets it with its process
+(`runtime.stats().learned`). The log records the parameters that each request omitted for that reason, so `doctor` reads
+the most recent sessions and prints the `[models]` tables that spare the next process the refusals.
 """
 
 import argparse
@@ -22,9 +21,11 @@ from typing import Literal, TypeAlias
 
 import anyio
 
+from actors.cli.arguments import add_config, add_journal
 from actors.cli.exits import Exit, of_error
-from actors.cli.journal import default, kept, named
-from actors.cli.screen import Wish, safe, screen
+from actors.cli.journal import default_path, named, stored_sessions
+from actors.cli.parser import Parser
+from actors.cli.screen import ColorOption, safe, screen
 from actors.config import Backend, Config, load
 from actors.config.providers import PROVIDERS
 from actors.core.data.segments import Segments
@@ -37,117 +38,133 @@ from actors.transport import HttpTransport, Timeouts
 Sign: TypeAlias = Literal["ok", "--", "FAIL"]
 
 EXTRAS = {
-    "trio": ("trio",),
     "chat": ("prompt_toolkit", "rich"),
     "bedrock": ("botocore",),
+    "completion": ("argcomplete",),
     "mcp": ("mcp",),
     "otel": ("opentelemetry-api",),
     "postgres": ("psycopg",),
     "prices": ("genai-prices",),
     "prometheus": ("prometheus-client",),
+    "trio": ("trio",),
 }
 """The distributions of each extra."""
 SESSIONS = 50
-"""Sessions, those used last, in which the journal is read for what providers refused."""
+"""Recent sessions that are read for refused parameters."""
 _TIMEOUTS = Timeouts(connect=5.0, first_byte=10.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Symptom:
-    """One line: `--` is worth knowing and no fault, a fault has the exit code it stands for."""
+class CheckResult:
+    """A line of the report: `--` is information, `FAIL` a fault with its exit code."""
 
     sign: Sign
     text: str
     code: Exit = Exit.OK
 
 
-def main(options: argparse.Namespace) -> Exit:
-    """Print what was found and return the exit code of the first fault, 0 without one."""
-    findings = [*_here(), *_terminal(options.color)]
+EXAMPLES = (("actors doctor --config actors.toml --network", "checks keys and reaches the servers"),)
+
+
+def add_arguments(parser: Parser) -> None:
+    add_config(parser)
+    parser.add_argument(
+        "--network", action="store_true", help="check whether the servers of the backends answer"
+    )
+    add_journal(parser)
+
+
+def run(options: argparse.Namespace) -> Exit:
+    """Print the results and return the exit code of the first fault, or 0."""
+    results = [*_installation(), *_terminal(options.color)]
     try:
         config: Config | None = load(options.config, os.environ)
     except ActorsError as error:
         config = None
-        findings.append(Symptom("FAIL", str(error), of_error(error)))
+        results.append(CheckResult("FAIL", str(error), of_error(error)))
     if config is not None:
-        findings += anyio.run(_asked, config, options.network)
-        findings += _learned(options, config)
-    for finding in findings:
-        print(safe(f"{finding.sign:<4}  {finding.text}"))
-    return next((finding.code for finding in findings if finding.sign == "FAIL"), Exit.OK)
+        results += anyio.run(_all_backends, config, options.network)
+        results += _learned(options, config)
+    for result in results:
+        print(safe(f"{result.sign:<4}  {result.text}"))
+    return next((result.code for result in results if result.sign == "FAIL"), Exit.OK)
 
 
-def _here() -> Iterator[Symptom]:
-    yield Symptom("ok", f"actors {version('llm-actors')}, Python {platform.python_version()}, {sys.platform}")
-    path = default(os.environ)
-    where = "kept nowhere" if path is None else f"kept in {path}, if nothing else is named"
-    yield Symptom("ok", f"SQLite {sqlite_version}; conversations are {where}")
+def _installation() -> Iterator[CheckResult]:
+    yield CheckResult(
+        "ok", f"actors {version('llm-actors')}, Python {platform.python_version()}, {sys.platform}"
+    )
+    path = default_path(os.environ)
+    where = "not stored" if path is None else f"stored in {path} by default"
+    yield CheckResult("ok", f"SQLite {sqlite_version}; conversations are {where}")
     for extra, names in EXTRAS.items():
         try:
-            yield Symptom("ok", ", ".join(f"{name} {version(name)}" for name in names))
+            yield CheckResult("ok", ", ".join(f"{name} {version(name)}" for name in names))
         except PackageNotFoundError as missing:
-            yield Symptom("--", f"{missing.name} is not installed; pip install 'llm-actors[{extra}]'")
+            yield CheckResult("--", f"{missing.name} is not installed; pip install 'llm-actors[{extra}]'")
 
 
-def _terminal(color: Wish) -> Iterator[Symptom]:
+def _terminal(color: ColorOption) -> Iterator[CheckResult]:
     if not sys.stdout.isatty():
-        yield Symptom("--", "standard output is no terminal; actors chat is plain here")
+        yield CheckResult("--", "standard output is not a terminal")
         return
     look, term = screen(color=color), os.environ.get("TERM", "")
     kind = "in colour" if look.color else "without colour"
-    yield Symptom("ok", f"terminal {term or 'unnamed'}, {look.width} columns, {kind}, {sys.stdout.encoding}")
+    yield CheckResult(
+        "ok", f"terminal {term or 'unnamed'}, {look.width} columns, {kind}, {sys.stdout.encoding}"
+    )
 
 
-async def _asked(config: Config, network: bool) -> list[Symptom]:
-    return [finding async for finding in _backends(config, network)]
+async def _all_backends(config: Config, network: bool) -> list[CheckResult]:
+    return [result async for result in _backends(config, network)]
 
 
-async def _backends(config: Config, network: bool) -> AsyncIterator[Symptom]:
+async def _backends(config: Config, network: bool) -> AsyncIterator[CheckResult]:
     if config.source is None:
-        for finding in _environment(config):
-            yield finding
+        for result in _environment(config):
+            yield result
     else:
-        yield Symptom("ok", f"{config.source}: {len(config.targets)} targets")
+        yield CheckResult("ok", f"{config.source}: {len(config.targets)} targets")
     for name in config.settings.backends:
         try:
             backend = config.backend(name)
         except ActorsError as error:
-            yield Symptom("FAIL", str(error), of_error(error))
+            yield CheckResult("FAIL", str(error), of_error(error))
             continue
-        held = "its credentials are set" if backend.credential else "it asks for no key"
-        yield Symptom("ok", f"backend {name}: {backend.model} at {backend.endpoint}; {held}")
+        held = "its credentials are set" if backend.credential else "it needs no key"
+        yield CheckResult("ok", f"backend {name}: {backend.model} at {backend.endpoint}; {held}")
         if network:
-            yield await _reached(backend)
+            yield await _reach(backend)
 
 
-def _learned(options: argparse.Namespace, config: Config) -> Iterator[Symptom]:
-    """List what the sessions used last left out of requests because providers do not support it."""
+def _learned(options: argparse.Namespace, config: Config) -> Iterator[CheckResult]:
+    """Yield the parameters that recent requests omitted because the model does not support them."""
     if not _has_journal(options, config):
         return
     try:
-        with closing(kept(options, config)) as storage:
+        with closing(stored_sessions(options, config)) as storage:
             storage.open()
             stored = storage.sessions(limit=SESSIONS)
             unsupported = _unsupported(event for each in stored for event in storage.read(each.id))
     except ActorsError as error:
-        yield Symptom("--", f"the journal cannot be read for what providers refused: {error}")
+        yield CheckResult("--", f"cannot read the journal for refused parameters: {error}")
         return
     for binding, names in unsupported.items():
-        yield Symptom("--", f"{binding} refused {', '.join(names)}; in actors.toml this saves the refusal:")
-        yield from (Symptom("--", f"    {line}") for line in models_entry(binding, names).splitlines())
+        yield CheckResult("--", f"{binding} refused {', '.join(names)}; to omit them, add to actors.toml:")
+        yield from (CheckResult("--", f"    {line}") for line in models_entry(binding, names).splitlines())
 
 
 def _has_journal(options: argparse.Namespace, config: Config) -> bool:
-    """Return True if there is a journal to read: to look for one must not make it."""
+    """Return True if there is a journal to read: opening one would create it."""
     settings = config.settings.journal
     if named(options) is not None or settings.url is not None:
         return True
-    path = default(os.environ) if settings.path is None else Path(settings.path)
+    path = default_path(os.environ) if settings.path is None else Path(settings.path)
     return path is not None and path.exists()
 
 
 def _unsupported(events: Iterable[Event]) -> dict[Binding, list[str]]:
-    """Return the parameters that requests left out because they are not supported, by binding."""
+    """Return the unsupported parameters that requests omitted, by binding."""
     found: dict[Binding, list[str]] = {}
     for event in events:
         if isinstance(event, RequestSent):
@@ -157,24 +174,26 @@ def _unsupported(events: Iterable[Event]) -> dict[Binding, list[str]]:
     return found
 
 
-def _environment(config: Config) -> Iterator[Symptom]:
-    """Say which providers' keys the environment has. Which one is wanted nobody knows."""
-    yield Symptom("--", "no actors.toml was named; --config FILE names one")
+def _environment(config: Config) -> Iterator[CheckResult]:
+    """Yield which keys of providers are set. None is a fault: any one may be enough."""
+    yield CheckResult("--", "no configuration file; --config FILE names one")
     variables = [provider.key_variable for provider in PROVIDERS.values() if provider.key_variable]
     there = [name for name in dict.fromkeys(variables) if config.environ.get(name)]
     if there:
-        yield Symptom("ok", f"set: {', '.join(there)}")
+        yield CheckResult("ok", f"set: {', '.join(there)}")
     else:
-        yield Symptom("--", "no provider's key is set; actors run --offline needs none")
+        yield CheckResult("--", "no key of a provider is set; actors run --offline needs none")
 
 
-async def _reached(backend: Backend) -> Symptom:
-    """Say whether the backend's server answers at all. What it is sent is empty and without a key."""
+async def _reach(backend: Backend) -> CheckResult:
+    """Check whether the server of a backend answers an empty request without a key."""
     transport = HttpTransport()
     try:
         async with transport.send(backend.endpoint, (), Segments(), _TIMEOUTS) as response:
-            return Symptom("ok", f"backend {backend.name}: {backend.endpoint} answers ({response.status})")
+            return CheckResult(
+                "ok", f"backend {backend.name}: {backend.endpoint} answers ({response.status})"
+            )
     except ActorsError as error:
-        return Symptom("FAIL", f"backend {backend.name}: {error}", of_error(error))
+        return CheckResult("FAIL", f"backend {backend.name}: {error}", of_error(error))
     finally:
         await transport.close()

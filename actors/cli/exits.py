@@ -1,4 +1,4 @@
-"""Exit codes: what a script can tell from how `actors` ended. One table, also in docs/reference/cli.md."""
+"""Exit codes. The table is also in docs/reference/cli.md."""
 
 import signal
 from enum import IntEnum
@@ -44,23 +44,23 @@ class Exit(IntEnum):
 
 
 MEANING: dict[Exit, str] = {
-    Exit.OK: "done; for `lint`, nothing is wrong",
-    Exit.FAILED: "the turn failed; for `lint`, the file breaks a rule; for `demo`, a count is wrong; for `simulate`, "
-    "a request was refused; for `stress`, an ask failed, a request was refused, or something leaked; for `fsck`, "
-    "something is damaged; for `replay`, a request breaks a rule; for `sessions`, "
-    "there is no such session, its id is taken, another process has it, or deleted data is left",
+    Exit.OK: "success; for `lint`, no violations",
+    Exit.FAILED: "the turn failed; for `lint`, a rule is broken; for `demo`, a count is wrong; for `simulate`, a "
+    "request was refused; for `stress`, an ask failed, a request was refused or something leaked; for `replay`, a rule "
+    "is broken or an ask failed; for `sessions`, an unknown session, an id in use, a session of another process, "
+    "damage, or remaining data of deleted sessions",
     Exit.USAGE: "the command line is wrong, or the input cannot be read",
-    Exit.CONFIG: "the configuration cannot be used: a file, a target, a tool, a port, a model the provider lacks",
-    Exit.AUTH: "a key is missing, or the provider does not accept it",
+    Exit.CONFIG: "the configuration cannot be used: a file, a target, a tool, a port, or a model that does not exist",
+    Exit.AUTH: "a key is missing, or the provider rejects it",
     Exit.OVERLOADED: "the provider is overloaded, out of quota or failing, after retries",
     Exit.UNREACHABLE: "the provider cannot be reached, or the connection broke",
-    Exit.LIMIT: "a limit of rounds (--max-rounds) or a budget (--max-cost) ended the turn, its calls closed",
-    Exit.NOT_APPROVED: "a call wanted an approval, or a result from outside, and nobody was there to give it",
-    Exit.JOURNAL: "the journal cannot be read or written, is damaged, or is none",
-    Exit.TIMEOUT: "the time given by --timeout is over; the turn was stopped, its calls closed",
-    Exit.HANGUP: "the terminal is gone (SIGHUP); a turn was cancelled",
-    Exit.INTERRUPTED: "interrupted from the keyboard (SIGINT); a turn was cancelled",
-    Exit.TERMINATED: "told to end (SIGTERM); a turn was cancelled",
+    Exit.LIMIT: "a limit of rounds (--max-rounds) or a budget (--max-cost) ended the turn; its calls are closed",
+    Exit.NOT_APPROVED: "a call needed an approval or an external result, and nobody could be asked",
+    Exit.JOURNAL: "the journal cannot be read or written, is damaged, or is not a journal",
+    Exit.TIMEOUT: "the turn exceeded --timeout and was stopped; its calls are closed",
+    Exit.HANGUP: "the terminal was closed (SIGHUP); the turn was cancelled",
+    Exit.INTERRUPTED: "interrupted (SIGINT); the turn was cancelled",
+    Exit.TERMINATED: "terminated (SIGTERM); the turn was cancelled",
 }
 
 OF_SIGNAL = {
@@ -68,14 +68,14 @@ OF_SIGNAL = {
     for name, code in (("SIGINT", Exit.INTERRUPTED), ("SIGTERM", Exit.TERMINATED), ("SIGHUP", Exit.HANGUP))
     if hasattr(signal, name)
 }
-"""The signals that end a command once its turn is cancelled, as far as the system has them."""
+"""The signals that cancel a turn and then end the command, as far as the platform has them."""
 
-WORD_OF = {
+MESSAGES = {
     Exit.INTERRUPTED: "interrupted",
     Exit.TERMINATED: "terminated",
-    Exit.HANGUP: "the terminal is gone",
+    Exit.HANGUP: "the terminal was closed",
 }
-"""How such an end is told."""
+"""The message for each."""
 
 _OF_ERROR: tuple[tuple[type[BaseException], Exit], ...] = (
     (MissingKey, Exit.AUTH),
@@ -95,17 +95,17 @@ _OF_ERROR: tuple[tuple[type[BaseException], Exit], ...] = (
 def of_error(error: BaseException) -> Exit:
     """Return the exit code for an error that ended a command."""
     if isinstance(error, OSError) and error.errno == EIO and error.filename is None:
-        return Exit.HANGUP  # what a terminal answers that is gone
+        return Exit.HANGUP  # the terminal was closed
     if isinstance(error, AskFailed) and hasattr(error, "result"):
         return of_result(error.result)
     return next((code for kind, code in _OF_ERROR if isinstance(error, kind)), Exit.FAILED)
 
 
 def of_result(result: "TurnResult") -> Exit:
-    """Return the exit code for how an ask came out."""
+    """Return the exit code for the result of an ask."""
     if result.status == "failed":
         return _of_cause(result.attempts[-1].cause if result.attempts else None)
-    if result.status == "complete" and result.why:  # its last calls were not run
+    if result.status == "complete" and result.why:  # the last calls were not run
         return Exit.LIMIT
     return _OF_STATUS.get(result.status, Exit.INTERRUPTED)
 
@@ -123,14 +123,14 @@ def _of_cause(cause: "Cause | None") -> Exit:
         return Exit.FAILED
     if cause.status in (401, 403):
         return Exit.AUTH
-    if cause.kind in _BY_BOUND:
-        return _BY_BOUND[cause.kind]
+    if cause.kind in _BY_LIMIT:
+        return _BY_LIMIT[cause.kind]
     code = BY_KIND.get(cause.kind, Exit.FAILED)
     return Exit.UNREACHABLE if code is Exit.OVERLOADED and cause.status is None else code
 
 
-_BY_BOUND = {"limit": Exit.LIMIT, "time": Exit.TIMEOUT}
-"""The exit code of each bound that ends a turn here."""
+_BY_LIMIT = {"limit": Exit.LIMIT, "time": Exit.TIMEOUT}
+"""The exit code of each limit of the command line."""
 
 BY_KIND = {
     **dict.fromkeys(("transient", "rate_limit", "quota", "overloaded", "circuit_open"), Exit.OVERLOADED),
@@ -140,4 +140,4 @@ BY_KIND = {
     ),
     **dict.fromkeys(("too_long", "refusal"), Exit.FAILED),
 }
-"""The exit code of each kind of failure (`actors.adapters.failure`, which is not imported to leave)."""
+"""The exit code of each kind of failure (`actors.adapters.failure`, which takes long to import)."""

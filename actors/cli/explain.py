@@ -1,7 +1,6 @@
-"""`actors explain`: what an id, a code, an error, a status or a refused body means, and what to do.
+"""`actors explain`: explain a rule, a code, an error, a status or a provider's refusal, and what to do.
 
-Rules come from the rulebook, codes and errors from the page of errors (docs/reference/errors.md), which is part of the
-package: nothing is written down twice.
+Rules come from the rulebook; codes and errors come from docs/reference/errors.md, which the package contains.
 """
 
 import argparse
@@ -12,8 +11,9 @@ from pathlib import Path
 
 from actors.adapters.classify import classify
 from actors.adapters.failure import Failure, RefusedParameter
+from actors.cli.arguments import add_dialect
 from actors.cli.exits import MEANING, Exit
-from actors.cli.options import meant
+from actors.cli.parser import Parser, suggestion
 from actors.cli.screen import complain, safe
 from actors.core.dialects.profiles import dialect
 from actors.core.rulebook import RULES
@@ -21,36 +21,48 @@ from actors.core.rulebook.rule import Rule
 from actors.errors import TranscriptError
 
 _MOST = 1_000_000
-"""Bytes of a refused body that are read."""
+"""Bytes read of a refusal."""
 _PAGES = (
     Path(__file__).parent / "errors.md",
     Path(__file__).resolve().parents[2] / "docs" / "reference" / "errors.md",
 )
-"""Where the page is: in an installed package, and in a checkout."""
+"""The page in an installed package, and in a checkout."""
 _ROW = re.compile(r"^\| `(\w+)` \| (.+?) \|$", re.MULTILINE)
 
 
-def main(options: argparse.Namespace) -> Exit:
-    """Print what the word or the file means, a line for each thing it can be; 2 if it is nothing known.
+EXAMPLES = (
+    ("actors explain ANT-12", "a rule of a provider"),
+    ("actors explain refusal.json --dialect anthropic", "the body of a provider's refusal"),
+)
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.add_argument(
+        "word",
+        help="such as ANT-12, overflow, SessionClosed or 429; or a file with a refusal, `-` for standard input",
+    )
+    add_dialect(parser, "--dialect", default="openai", help="dialect of the refusal; openai by default")
+
+
+def run(options: argparse.Namespace) -> Exit:
+    """Print a line for each meaning of the word or the file.
 
     Raises:
         TranscriptError: The file cannot be read.
-        UnknownTarget: There is no such dialect.
+        UnknownTarget: The dialect does not exist.
     """
     lines = [*explained(options.word, options.dialect)]
     for line in lines:
         print(safe(line))
     if not lines:
         known = [*RULES, *_codes(), *(str(int(code)) for code in MEANING)]
-        near = meant(options.word.upper() if "-" in options.word else options.word, known)
-        complain(
-            f"nothing is known of {options.word[:80]!r}{near or '; give a rule, a code, a status or a file'}"
-        )
+        near = suggestion(options.word.upper() if "-" in options.word else options.word, known)
+        complain(f"unknown word {options.word[:80]!r}{near or '; give a rule, a code, a status or a file'}")
     return Exit.OK if lines else Exit.USAGE
 
 
 def explained(word: str, name: str) -> Iterator[str]:
-    """Give what a word means; the words of a provider are read as a dialect has them."""
+    """Yield the meanings of a word. A refusal is read in the dialect called `name`."""
     if (rule := RULES.get(word.upper())) is not None:
         yield from _rule(rule)
     elif word.isdigit():
@@ -63,10 +75,10 @@ def explained(word: str, name: str) -> Iterator[str]:
 
 def _rule(rule: Rule) -> Iterator[str]:
     yield f"{rule.id}: {rule.demand}"
-    yield f"class {rule.fault_class}; {rule.evidence}"
-    yield "judged by check and lint" if rule.judged else f"not judged: {rule.unseen}"
+    yield f"fault class {rule.fault_class}; {rule.evidence}"
+    yield "checked by `actors lint`" if rule.judged else f"not checked: {rule.unseen}"
     if rule.told:
-        yield f"refused as: {re.sub('[«»⟦⟧]', '', rule.told)}"
+        yield f"the provider answers: {re.sub('[«»⟦⟧]', '', rule.told)}"
 
 
 def _number(number: int, name: str) -> Iterator[str]:
@@ -86,12 +98,12 @@ def _failure(failure: Failure) -> Iterator[str]:
 
 
 def _parameter(refused: RefusedParameter) -> str:
-    what = "its value is refused, another may do" if refused.is_value else "it is not supported at all"
-    return f"refused parameter: {' and '.join(refused.settings)}; {what}"
+    scope = "this value is refused" if refused.is_value else "it is not supported at all"
+    return f"refused parameter: {' and '.join(refused.settings)}; {scope}"
 
 
 def _body(word: str, name: str) -> Iterator[str]:
-    """Explain what a provider answered to a request that it refused."""
+    """Explain the body of a refusal."""
     try:
         text = sys.stdin.buffer.read(_MOST) if word == "-" else Path(word).read_bytes()[:_MOST]
     except OSError as error:
@@ -100,12 +112,12 @@ def _body(word: str, name: str) -> Iterator[str]:
 
 
 def _codes() -> dict[str, list[str]]:
-    """Return what the page of errors says of each code, with the heading it stands under."""
+    """Return the descriptions of each code on the page of errors, with their headings."""
     page = next(path for path in _PAGES if path.exists()).read_text(encoding="utf-8")
     found: dict[str, list[str]] = {}
     for section in page.split("\n## ")[1:]:
         title, _, text = section.partition("\n")
         for code, row in _ROW.findall(text):
-            said = "; ".join(cell.strip() for cell in row.split(" | ") if cell.strip())
-            found.setdefault(code, []).append(f"{code} ({title.lower()}): {said.replace('`', '')}")
+            description = "; ".join(cell.strip() for cell in row.split(" | ") if cell.strip())
+            found.setdefault(code, []).append(f"{code} ({title.lower()}): {description.replace('`', '')}")
     return found

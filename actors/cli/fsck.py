@@ -1,4 +1,4 @@
-"""`actors fsck`: what is whole in a journal, and what is not; and what is whole in a file, saved to a new one."""
+"""`actors sessions fsck`: report damage in a journal, and copy intact logs to a new file."""
 
 import argparse
 import json
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from actors.cli.exits import Exit
+from actors.cli.parser import Parser
 from actors.cli.screen import complain, safe
 from actors.errors import ConfigError, JournalError
 from actors.journal.storage.damage import Damage, damage_of
@@ -19,50 +20,62 @@ if TYPE_CHECKING:
     from actors.journal.storage.postgres.check import JournalTables
 
 
-def main(options: argparse.Namespace) -> Exit:
-    """Print what is damaged, one line each, and what is whole.
+def add_arguments(parser: Parser) -> None:
+    parser.add_argument("journal", metavar="FILE|URL", help="the journal, which is not changed")
+    parser.add_argument(
+        "--salvage", metavar="NEW", help="copy every log to a new file, up to its first damaged record"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def run(options: argparse.Namespace) -> Exit:
+    """Print a line for each damaged part, then the number of intact ones.
 
     Raises:
-        ConfigError: An address cannot be used, or is to be saved to a file.
-        JournalError: It is no journal, or cannot be read at all.
+        ConfigError: An address cannot be used, or `--salvage` was given for a database.
+        JournalError: The journal cannot be read at all, or is not a journal.
     """
-    if "://" not in options.file:
-        return _looked_at_file(Path(options.file), options)
-    if options.salvage:  # the address, which may hold a password, is not repeated
-        raise ConfigError("--salvage takes a file; of a Postgres journal, restore a backup")
-    tables = tables_at(options.file)
-    return _looked(tables, tables.where, options)
+    if "://" not in options.journal:
+        return _check_file(Path(options.journal), options)
+    if options.salvage:  # the address may contain a password and is not repeated
+        raise ConfigError("--salvage takes a file; for a Postgres journal, restore a backup")
+    tables = tables_at(options.journal)
+    return _check(tables, tables.where, options)
 
 
-def _looked_at_file(path: Path, options: argparse.Namespace) -> Exit:
-    """Look at a file; save what its pages hold even where SQLite cannot open it."""
+def _check_file(path: Path, options: argparse.Namespace) -> Exit:
+    """Check a file. Salvage its pages even if SQLite cannot open it."""
     try:
         file = JournalFile(path)
     except JournalError as error:
         if not options.salvage:
             raise
-        _save(path, Path(options.salvage))
+        _salvage(path, Path(options.salvage))
         complain(damage_of(error).what)
         return Exit.FAILED
-    return _looked(file, options.file, options)
+    return _check(file, options.journal, options)
 
 
-def _looked(journal: "JournalFile | JournalTables", where: str, options: argparse.Namespace) -> Exit:
+def _check(journal: "JournalFile | JournalTables", where: str, options: argparse.Namespace) -> Exit:
     with closing(journal):
         damage = list(journal.damage())
-        whole = {"sessions": journal.sessions, "records": journal.records, "blobs": journal.blobs}
+        intact = {"sessions": journal.sessions, "records": journal.records, "blobs": journal.blobs}
     if options.json:
-        print(json.dumps({"damage": [_fields(each) for each in damage], "whole": whole}))
+        print(json.dumps({"damage": [_fields(each) for each in damage], "intact": intact}))
     else:
         for each in damage:
             print(safe(each.what))
-        print(safe(f"{where}: whole are " + ", ".join(f"{count:,} {name}" for name, count in whole.items())))
+        print(safe(f"{where}: intact: " + ", ".join(f"{count:,} {name}" for name, count in intact.items())))
     if options.salvage:
-        _save(Path(options.file), Path(options.salvage))
+        _salvage(Path(options.journal), Path(options.salvage))
     elif damage:
         is_file = isinstance(journal, JournalFile)
-        remedy = "a copy, or save what is whole: actors fsck FILE --salvage NEW" if is_file else "a backup"
-        complain(f"{where} is damaged; restore {remedy}")
+        fix = (
+            "a copy, or salvage intact logs: actors sessions fsck FILE --salvage NEW"
+            if is_file
+            else "a backup"
+        )
+        complain(f"{where} is damaged; restore {fix}")
     return Exit.FAILED if damage else Exit.OK
 
 
@@ -70,14 +83,14 @@ def _fields(damage: Damage) -> dict[str, object]:
     return {"session": damage.session, "number": damage.number, "what": damage.what}
 
 
-def _save(path: Path, to: Path) -> None:
-    """Copy what can be read; say of each session how much that is.
+def _salvage(path: Path, to: Path) -> None:
+    """Copy every readable event, and print the number of events per session.
 
     Raises:
-        JournalError: The new file is there already.
+        JournalError: The new file exists.
     """
     if to.exists():
-        raise JournalError(f"{to}: is there already; name a file that is not")
+        raise JournalError(f"{to}: the file exists; name a new one")
     with closing(SqliteStorage(to)) as storage:
         for session, count in salvage(path, storage):
             complain(f"{to}: session {session}: {count} events")

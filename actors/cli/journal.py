@@ -1,7 +1,7 @@
-"""Where a command keeps conversations: a file of the user's, unless something else is named.
+"""Select the journal that a command uses: by default a file of the user.
 
-In this order: `--journal`, `ACTORS_JOURNAL`, the `[journal]` of `--config`, and a file under the user's data directory.
-`--no-journal` keeps nothing, and neither does a stand-in (`--offline`), unless a journal is named.
+In this order: `--journal`, `ACTORS_JOURNAL`, the `[journal]` of `--config`, and a file in the user's data directory.
+`--no-journal` stores nothing, and neither does `--offline` unless a journal is named.
 """
 
 import argparse
@@ -18,47 +18,40 @@ from actors.journal.storage import Storage
 from actors.journal.storage.memory import MemoryStorage
 from actors.journal.storage.named import storage_at, storage_for
 
-ELSEWHERE = "--journal FILE names another place"
-"""What can be done where the user's own file cannot be used."""
+_FIX = "name another with --journal FILE"
 
 
-def journal(options: argparse.Namespace, config: Config, *, makes: bool = True) -> Storage:
-    """Return the journal of a conversation. If the user's own file cannot be used, they are told, and nothing is kept.
+def conversation_storage(options: argparse.Namespace, config: Config, *, create: bool) -> Storage:
+    """Return the storage for a conversation. If the user's file cannot be used, warn and store nothing.
 
-    `makes`: see `kept`.
+    Args:
+        create: Whether a file that is named and does not exist is created. Otherwise its name is probably mistyped.
 
     Raises:
-        ConfigError: What is named cannot be used.
-        JournalError: There is no such file.
+        ConfigError: The named journal cannot be used.
+        JournalError: The named file does not exist.
     """
     if options.no_journal:
         return MemoryStorage()
-    if (found := named(options)) is not None:
-        return _at(found, makes=makes)
-    settings = config.settings.journal
-    if settings.path is not None or settings.url is not None:
-        return storage_for(None, settings)
-    path = default(os.environ)
-    if path is None or getattr(options, "offline", False):
-        return MemoryStorage()
-    return _own(path)
+    if (storage := _configured(options, config, create=create)) is not None:
+        return storage
+    path = default_path(os.environ)
+    return MemoryStorage() if path is None or options.offline else _default(path)
 
 
-def kept(options: argparse.Namespace, config: Config, *, makes: bool = False) -> Storage:
-    """Return the journal that a command works on which is about what is kept there.
+def stored_sessions(options: argparse.Namespace, config: Config, *, create: bool = False) -> Storage:
+    """Return the storage for a command that works on stored sessions.
 
-    `makes`: a file that is named and not there is made. Else its name is most likely mistyped.
+    Args:
+        create: As for `conversation_storage`.
 
     Raises:
-        ConfigError: What is named cannot be used.
-        JournalError: There is no such file, or it cannot be used.
+        ConfigError: The named journal cannot be used.
+        JournalError: The named file does not exist, or the journal cannot be used.
     """
-    if (found := named(options)) is not None:
-        return _at(found, makes=makes)
-    settings = config.settings.journal
-    if settings.path is not None or settings.url is not None:
-        return storage_for(None, settings)
-    path = default(os.environ)
+    if (storage := _configured(options, config, create=create)) is not None:
+        return storage
+    path = default_path(os.environ)
     if path is None:
         return MemoryStorage()
     _make_folder(path)
@@ -66,37 +59,39 @@ def kept(options: argparse.Namespace, config: Config, *, makes: bool = False) ->
 
 
 def named(options: argparse.Namespace) -> str | None:
-    """Return what the user named."""
-    found: str | None = options.journal or os.environ.get("ACTORS_JOURNAL")
-    return found or None
+    """Return the journal that the options or the environment name."""
+    return options.journal or os.environ.get("ACTORS_JOURNAL") or None
 
 
-def default(environ: Mapping[str, str]) -> Path | None:
-    """Return the user's own file; None where there is no place for it, or files cannot be locked."""
+def default_path(environ: Mapping[str, str]) -> Path | None:
+    """Return the user's file, or None if there is no place for it or files cannot be locked."""
     if find_spec("fcntl") is None:
         return None
     if data := environ.get("XDG_DATA_HOME"):
         return Path(data, "actors", "sessions.db")
     if not (home := environ.get("HOME")):
         return None
-    place = ("Library", "Application Support") if sys.platform == "darwin" else (".local", "share")
-    return Path(home, *place, "actors", "sessions.db")
+    folder = ("Library", "Application Support") if sys.platform == "darwin" else (".local", "share")
+    return Path(home, *folder, "actors", "sessions.db")
 
 
-def _at(found: str, *, makes: bool) -> Storage:
-    if not (makes or "://" in found or Path(found).exists()):
-        raise JournalError(f"{found}: there is no such file; name a journal")
-    return storage_at(found)
+def _configured(options: argparse.Namespace, config: Config, *, create: bool) -> Storage | None:
+    if (name := named(options)) is not None:
+        if not (create or "://" in name or Path(name).exists()):
+            raise JournalError(f"{name}: no such file; name an existing journal")
+        return storage_at(name)
+    settings = config.settings.journal
+    return None if settings.path is None and settings.url is None else storage_for(None, settings)
 
 
-def _own(path: Path) -> Storage:
+def _default(path: Path) -> Storage:
     storage = storage_at(path)
     try:
         _make_folder(path)
         storage.open()
     except JournalError as error:
-        other = "" if ELSEWHERE in str(error) else f"; {ELSEWHERE}"
-        complain(f"nothing of this conversation is kept: {error}{other}")
+        fix = "" if _FIX in str(error) else f"; {_FIX}"
+        complain(f"the conversation is not stored: {error}{fix}")
         return MemoryStorage()
     return storage
 
@@ -105,5 +100,5 @@ def _make_folder(path: Path) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
-        why = (error.strerror or str(error)).lower()
-        raise JournalError(f"{path}: its folder cannot be made, {why}; {ELSEWHERE}") from error
+        reason = (error.strerror or str(error)).lower()
+        raise JournalError(f"{path}: cannot create its folder: {reason}; {_FIX}") from error

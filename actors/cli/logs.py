@@ -1,22 +1,32 @@
-"""What the runtime says about itself, on standard error where it is asked for."""
+"""The runtime's log on standard error."""
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from actors.cli.screen import safe
 
 
-def show_logs(*, debug: bool) -> None:
-    """Have what tools raise, and what the runtime says about itself, shown on standard error; or nowhere."""
+@contextmanager
+def logging_to_stderr(*, debug: bool) -> Iterator[None]:
+    """Show log records of the runtime and tracebacks of tools on standard error if `debug` is set, else nowhere."""
     handler: logging.Handler = logging.StreamHandler() if debug else logging.NullHandler()
     handler.setFormatter(_Safe())
     logger = logging.getLogger("actors")
+    before = logger.level, logger.propagate
     logger.addHandler(handler)
-    logger.propagate = False
     logger.setLevel(logging.DEBUG)
+    logger.propagate = False
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        level, logger.propagate = before
+        logger.setLevel(level)
 
 
 class _Safe(logging.Formatter):
-    """What may reach a terminal of a traceback."""
+    """A formatter that escapes control characters."""
 
     def format(self, record: logging.LogRecord) -> str:
         return safe(super().format(record))

@@ -1,11 +1,13 @@
-"""`actors models`: whom one can ask: the targets of a file, or the providers that need none. Nothing is sent."""
+"""`actors models`: list the targets of a configuration, or the providers that need none. Nothing is sent."""
 
 import argparse
 import os
 from collections.abc import Iterator
 
+from actors.cli.arguments import add_config
 from actors.cli.exits import Exit
-from actors.cli.screen import safe
+from actors.cli.parser import Parser
+from actors.cli.screen import columns, safe
 from actors.config import Config, load
 from actors.config.providers import PROVIDERS
 from actors.core.settings.spending import all_prices
@@ -13,19 +15,25 @@ from actors.core.values.identity import Binding
 from actors.errors import ActorsError
 from actors.provider.pricing import Pricing
 
+EXAMPLES = (
+    ("actors models", "the providers, and whether their keys are set"),
+    ("actors models --config actors.toml", "your backends and pools, with context windows and prices"),
+)
 
-def main(options: argparse.Namespace) -> Exit:
+
+def add_arguments(parser: Parser) -> None:
+    add_config(parser)
+
+
+def run(options: argparse.Namespace) -> Exit:
     """Print a line for each target or provider.
 
     Raises:
-        ConfigError: The file cannot be used.
+        ConfigError: The configuration cannot be used.
     """
     config = load(options.config, os.environ)
-    rows = [*(_targets(config) if config.targets else _providers(config))]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        columns = [f"{text:<{width}}" for text, width in zip(row, widths, strict=True)]
-        print(safe("  ".join(columns).rstrip()))
+    for line in columns([*(_targets(config) if config.targets else _providers(config))]):
+        print(safe(line))
     return Exit.OK
 
 
@@ -43,7 +51,7 @@ def _targets(config: Config) -> Iterator[tuple[str, ...]]:
 
 
 def _figures(pricing: Pricing, binding: Binding) -> str:
-    """Return the window and the prices of a backend, as far as they are known."""
+    """Return the context window and the prices of a backend, as far as they are known."""
     window, rates = pricing.known_window(binding), pricing.rates(binding)
     size = [] if window is None else [f"{window:,} tokens"]
     price = [] if rates is None else [f"{rates.input:g} in, {rates.output:g} out per million"]

@@ -1,7 +1,7 @@
-"""The stand-ins behind `--offline`: two strict servers on this machine whose model says back what it was told.
+"""The stand-ins of `--offline`: two strict servers on this machine whose model repeats the user's message.
 
-`gpt` speaks OpenAI Chat Completions and `claude` Anthropic Messages, so that a switch crosses families. A text with
-the name of a tool in it gets a call of it. Without `--tools` there is one, `roll`.
+`gpt` speaks OpenAI Chat Completions and `claude` Anthropic Messages, so a switch crosses families. A message that
+contains the name of a tool gets a call of that tool. Without `--tools`, the only tool is `roll`.
 """
 
 import json
@@ -25,7 +25,7 @@ Request = dict[str, Any]  # Any: a request body that the rules of its dialect ha
 
 MODELS = {"gpt": "stand-in-gpt", "claude": "stand-in-claude"}
 _REPEATED = 2000
-"""Characters that are said back."""
+"""Characters of a message that are repeated."""
 
 
 @tool
@@ -36,15 +36,15 @@ def roll(sides: int = 6) -> int:
 
 @asynccontextmanager
 async def stand_ins(target: str | None) -> AsyncIterator[tuple[Config, str]]:
-    """Give a configuration of stand-ins that listen for the time of the block, and the target in it.
+    """Run the stand-ins, and yield a configuration for them and the target in it.
 
     Raises:
-        UnknownTarget: There is no stand-in of that name.
+        UnknownTarget: No stand-in has that name.
     """
     name = target or "gpt"
     if name not in MODELS:
         raise UnknownTarget(f"No stand-in {name[:80]!r}; --offline has {' and '.join(MODELS)}")
-    servers = {"gpt": OpenAIServer(says), "claude": AnthropicServer(says)}
+    servers = {"gpt": OpenAIServer(answer), "claude": AnthropicServer(answer)}
     async with serve(*servers.values()):
         backends = {name: _backend(name, server) for name, server in servers.items()}
         prices = {model: Price(input=0.0, output=0.0) for model in MODELS.values()}
@@ -56,8 +56,8 @@ def _backend(name: str, server: LoopbackServer) -> BackendSettings:
     return BackendSettings(kind=kind, dialect=server.dialect, model=MODELS[name], base_url=server.endpoint)
 
 
-def says(request: Request) -> Turn:
-    """Return what the stand-in says to a request."""
+def answer(request: Request) -> Turn:
+    """Return the answer to a request."""
     kind, words = _last(request)
     if kind == "result":
         return Turn(Say(f"The result is: {words}"))
@@ -73,7 +73,7 @@ def _thinks(request: Request) -> bool:
 
 
 def _last(request: Request) -> tuple[str, str]:
-    """Return whether a text or a result came last, and its words."""
+    """Return whether the last message is a text or a result, and its text."""
     message = request["messages"][-1]
     content = message["content"]
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
@@ -84,7 +84,7 @@ def _last(request: Request) -> tuple[str, str]:
 
 
 def _text(blocks: list[Request]) -> str:
-    """Return the words of blocks, those inside results too."""
+    """Return the text of blocks and of the results in them."""
     words = []
     for block in blocks:
         inner = block.get("content") if block["type"] == "tool_result" else block.get("text", "")

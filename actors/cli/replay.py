@@ -1,48 +1,74 @@
-"""`actors replay`: the requests of a conversation that is kept, as another provider would have been sent them.
+"""`actors replay`: render or repeat a stored conversation for another provider.
 
-With `--to` nothing is asked: each request of the log is rendered for the dialect, with what was known when it was sent,
-and judged by that dialect's rules. With `--send` another target is asked (`replaying.py`).
+`--to DIALECT` sends nothing: each request of the log is rendered for the dialect, from the history and ledger at that
+time, and judged by its rules. `--send` asks another target what the user asked. No tool runs: a call is answered with
+the recorded result of the same tool and arguments, in recorded order; any other call fails, which the model sees and
+the report lists. The log records the names of tools but not their schemas, so the model sees only names. The new
+conversation is not stored.
 """
 
 import argparse
 import json
 import os
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import aclosing, asynccontextmanager, closing
+from collections import defaultdict, deque
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import aclosing, closing
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import anyio
 from msgspec import Struct, to_builtins
 
+from actors.cli.arguments import add_dialect, add_journal, add_model
 from actors.cli.exits import Exit
-from actors.cli.journal import kept
-from actors.cli.logs import show_logs
-from actors.cli.screen import complain, safe
-from actors.cli.targets import target
+from actors.cli.journal import stored_sessions
+from actors.cli.parser import Parser
+from actors.cli.screen import safe
+from actors.cli.targets import serving
 from actors.config import Config, load
 from actors.core.check import check
+from actors.core.data.jsonio import JsonValue, parse
 from actors.core.dialects.profiles import dialect
-from actors.core.log.events import Compacted, EpochBegan, Event, RequestSent, Rewound, Shortened
+from actors.core.log.events import (
+    Compacted,
+    EpochBegan,
+    Event,
+    Failed,
+    Opened,
+    RequestSent,
+    Returned,
+    Rewound,
+    RoundEnded,
+    Shortened,
+    Submitted,
+)
 from actors.core.session.exported import imported
 from actors.core.session.state import SessionState
+from actors.core.values.content import Message, ToolCall
+from actors.core.values.identity import CallId
+from actors.core.values.packed import unpack
 from actors.errors import SessionUnknown
+from actors.journal.storage.memory import MemoryStorage
+from actors.runtime.runtime import Runtime
+from actors.tools import Tool
 from actors.transcripts import encode, render
 
-if TYPE_CHECKING:
-    from actors.cli.replaying import AskedAnew
+EXAMPLES = (
+    ("actors replay trip --to mistral", "the requests that Mistral would have received, judged by its rules"),
+    ("actors replay trip.jsonl --to anthropic --json", "the same for an exported file, as JSON"),
+)
 
 
-class Replayed(Struct, frozen=True):
-    """One request as it would have been.
+class RenderedRequest(Struct, frozen=True):
+    """A request of the log, rendered for another dialect.
 
     Args:
-        seq: Its number in the log.
-        turn, round: Which it was.
-        bytes: How long its body is.
-        faults: What the dialect's rules say against it.
-        losses: What it would not have shown, by kind.
-        omitted: Parameters that it left out when it was sent, because its provider had refused them.
+        seq: Sequence number in the log.
+        turn, round: Its place in the conversation.
+        bytes: Size of the body.
+        faults: Rules of the dialect that it breaks.
+        losses: Number of blocks that the dialect cannot show, by kind.
+        omitted: Parameters that the original request omitted because its provider had refused them.
     """
 
     seq: int
@@ -54,95 +80,178 @@ class Replayed(Struct, frozen=True):
     omitted: list[str] = []
 
 
-def main(options: argparse.Namespace) -> Exit:
-    """Print a line for each request; 1 if a rule is broken. Or have each ask made anew; 1 if one does not complete.
+class RepeatedAsk(Struct, frozen=True):
+    """The result of an ask that was sent again.
+
+    Args:
+        ask: Number of the ask, from 1.
+        status, why: Status of the result, and the reason if it is not complete.
+        text: The model's last text.
+        calls: Number of calls with a recorded result.
+        missing: Calls without one, as the model made them.
+    """
+
+    ask: int
+    status: str
+    why: str
+    text: str
+    calls: int
+    missing: list[str]
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.add_argument("id", metavar="ID|FILE", help="a stored session, or an exported file")
+    mode = parser.add_mutually_exclusive_group(required=True)
+    add_dialect(parser, "--to", group=mode, help="render each request for this dialect; sends nothing")
+    mode.add_argument("--send", action="store_true", help="ask -m again; recorded results answer its calls")
+    parser.add_argument("--json", action="store_true", help="print one JSON object per line")
+    add_model(parser)
+    add_journal(parser)
+
+
+def run(options: argparse.Namespace) -> Exit:
+    """Print a line per request or ask; fail if a rule is broken or an ask does not complete.
 
     Raises:
-        SessionUnknown: There is no such session.
-        UnknownTarget: There is no such dialect.
-        ConfigError: There is no such target.
+        SessionUnknown: The session does not exist.
+        UnknownTarget: The dialect does not exist.
+        ConfigError: The target does not exist.
     """
-    if options.send == (options.to is not None):
-        complain("`actors replay` takes --to DIALECT, or --send and -m TARGET")
-        return Exit.USAGE
     if options.send:
-        return anyio.run(_sent, options)
-    is_right = True
-    for request in replayed(_events(options), options.to):
-        is_right &= not request.faults
-        print(safe(_line(request, options)))
-    return Exit.OK if is_right else Exit.FAILED
+        return anyio.run(_send, options)
+    is_valid = True
+    for request in rendered_requests(_events(options), options.to):
+        is_valid &= not request.faults
+        print(json.dumps(to_builtins(request)) if options.json else safe(_request_line(request, options.to)))
+    return Exit.OK if is_valid else Exit.FAILED
 
 
-async def _sent(options: argparse.Namespace) -> Exit:
-    from actors.cli.replaying import sent
-
-    show_logs(debug=options.debug)
+async def _send(options: argparse.Namespace) -> Exit:
     events, is_complete = _events(options), True
-    async with _asked(options) as (config, name), aclosing(sent(events, config, name)) as answers:
-        async for answer in answers:
-            is_complete &= answer.status == "complete"
-            print(json.dumps(to_builtins(answer)) if options.json else safe(_told(answer)))
+    async with serving(options, needs_target=True) as (config, name):
+        assert name is not None
+        async with aclosing(repeated_asks(events, config, name)) as asks:
+            async for ask in asks:
+                is_complete &= ask.status == "complete"
+                print(json.dumps(to_builtins(ask)) if options.json else safe(_ask_line(ask)))
     return Exit.OK if is_complete else Exit.FAILED
 
 
-@asynccontextmanager
-async def _asked(options: argparse.Namespace) -> AsyncIterator[tuple[Config, str]]:
-    """Give whom the options name."""
-    if not options.offline:
-        yield target(options)
-        return
-    from actors.cli.offline import stand_ins
-
-    async with stand_ins(options.model) as made:
-        yield made
-
-
-def _told(answer: "AskedAnew") -> str:
-    missing = "".join(f"\n  not on record: {call}" for call in answer.missing)
-    why = f" ({answer.why})" if answer.why else ""
-    return f"[ask {answer.ask}] {answer.status}{why}, {answer.calls} calls from the record: {answer.text}{missing}"
+def _events(options: argparse.Namespace) -> list[Event]:
+    if Path(options.id).is_file():
+        return imported(Path(options.id).read_bytes())[0]
+    with closing(stored_sessions(options, load(options.config, os.environ))) as storage:
+        storage.open()
+        if not (events := storage.read(options.id)):
+            raise SessionUnknown(
+                f"No session {options.id[:80]!r} is stored; `actors sessions list` shows the ids"
+            )
+        return events
 
 
-def replayed(events: Sequence[Event], to: str) -> Iterator[Replayed]:
-    """Give each request of a log as this dialect would have been sent it."""
+def _request_line(request: RenderedRequest, to: str) -> str:
+    lost = ", ".join(f"{count} {kind}" for kind, count in request.losses.items())
+    verdict = "; ".join(request.faults) or "accepted"
+    place = f"[{request.seq}] turn {request.turn}, round {request.round}"
+    omitted = ", ".join(request.omitted)
+    return (
+        f"{place}: {request.bytes:,} bytes for {to}: {verdict}"
+        + (f"; dropped: {lost}" if lost else "")
+        + (f"; sent without {omitted}, which the provider had refused" if omitted else "")
+    )
+
+
+def _ask_line(ask: RepeatedAsk) -> str:
+    missing = "".join(f"\n  not recorded: {call}" for call in ask.missing)
+    why = f" ({ask.why})" if ask.why else ""
+    return f"[ask {ask.ask}] {ask.status}{why}, {ask.calls} calls with a recorded result: {ask.text}{missing}"
+
+
+def rendered_requests(events: Sequence[Event], to: str) -> Iterator[RenderedRequest]:
+    """Yield each request of a log, rendered for a dialect and judged by its rules."""
     state, lane, target = SessionState(), None, dialect(to)
     for seq, event in enumerate(events, 1):
         if isinstance(event, RequestSent) and not event.aside:
             history = state.history.upto(event.cursor)
             rendered = render(history, state.ledger, target, lane)
             body = encode(rendered, model="model", system=history.system)
-            found = [str(each) for each in check(body, target)]
+            faults = [str(each) for each in check(body, target)]
             losses = dict(rendered.report.losses)
             omitted = [omission.name for omission in event.omitted]
-            yield Replayed(seq, event.turn, event.round, len(body), found, losses, omitted)
+            yield RenderedRequest(seq, event.turn, event.round, len(body), faults, losses, omitted)
             lane = rendered.lane
         elif isinstance(event, Compacted | Shortened | Rewound | EpochBegan):
             lane = None
         state = state.apply(event)
 
 
-def _events(options: argparse.Namespace) -> list[Event]:
-    if Path(options.id).is_file():
-        return imported(Path(options.id).read_bytes())[0]
-    with closing(kept(options, load(options.config, os.environ))) as storage:
-        storage.open()
-        if not (events := storage.read(options.id)):
-            raise SessionUnknown(
-                f"No session {options.id[:80]!r} is kept here; `actors sessions list` says which are"
+async def repeated_asks(events: Sequence[Event], config: Config, target: str) -> AsyncGenerator[RepeatedAsk]:
+    """Ask a target what the user of a log asked, and yield each result."""
+    recorded, first = _RecordedCalls(events), events[0]
+    assert isinstance(first, Opened)
+    async with Runtime(config, journal=MemoryStorage()) as runtime:
+        session = await runtime.open(target, tools=list(recorded.tools()), system=first.system)
+        for number, message in enumerate(_user_messages(events), 1):
+            recorded.answered, recorded.missing = 0, []
+            result = await session.ask(Message("human", message.blocks), check=False)
+            yield RepeatedAsk(
+                number, result.status, result.why, result.text, recorded.answered, recorded.missing
             )
-        return events
 
 
-def _line(request: Replayed, options: argparse.Namespace) -> str:
-    if options.json:
-        return json.dumps({name: getattr(request, name) for name in Replayed.__struct_fields__})
-    lost = ", ".join(f"{count} {kind}" for kind, count in request.losses.items())
-    how = "; ".join(request.faults) or "accepted"
-    place = f"[{request.seq}] turn {request.turn}, round {request.round}"
-    refused = ", ".join(request.omitted)
-    return (
-        f"{place}: {request.bytes:,} bytes for {options.to}: {how}"
-        + (f"; left out: {lost}" if lost else "")
-        + (f"; was sent without {refused}, which was refused" if refused else "")
-    )
+def _user_messages(events: Sequence[Event]) -> list[Message]:
+    found = [unpack(event.message) for event in events if isinstance(event, Submitted)]
+    return [message for message in found if message.speaker == "human" and message.blocks]
+
+
+class RecordedFailure(Exception):
+    """The recorded error of a call."""
+
+
+class NotRecorded(Exception):
+    """A call that the log does not contain."""
+
+
+class _RecordedCalls:
+    """The recorded results of a log's calls.
+
+    `answered` counts the calls of the current ask that had a result, `missing` lists the others.
+    """
+
+    def __init__(self, events: Sequence[Event]) -> None:
+        self._results: defaultdict[tuple[str, str], deque[Returned | Failed]] = defaultdict(deque)
+        self.answered, self.missing = 0, list[str]()
+        made = dict[CallId, ToolCall]()
+        for event in events:
+            if isinstance(event, RoundEnded) and event.message is not None:
+                made.update({call.id: call for call in unpack(event.message).calls})
+            elif isinstance(event, Returned | Failed) and event.call_id in made:
+                call = made[event.call_id]
+                self._results[_key(call.name, call.arguments)].append(event)
+        self._names = sorted({call.name for call in made.values()})
+
+    def tools(self) -> Iterator[Tool[..., Any]]:  # Any: recorded results
+        """Yield the tools of the log, which accept any arguments."""
+        for name in self._names:
+            yield Tool.from_schema(name, f"{name}, as recorded.", {"type": "object"}, self._tool(name))
+
+    def _tool(self, name: str) -> Callable[..., Awaitable[object]]:
+        async def answer(**arguments: JsonValue) -> object:
+            return self._answer(name, arguments)
+
+        return answer
+
+    def _answer(self, name: str, arguments: Mapping[str, JsonValue]) -> object:
+        results = self._results.get(_key(name, arguments))
+        if not results:
+            self.missing.append(f"{name} {json.dumps(arguments, sort_keys=True)}")
+            raise NotRecorded("no such call with these arguments is recorded; nothing ran")
+        result = results.popleft()
+        self.answered += 1
+        if isinstance(result, Failed):
+            raise RecordedFailure(str(parse(result.error)))
+        return parse(result.content)
+
+
+def _key(name: str, arguments: Mapping[str, Any]) -> tuple[str, str]:
+    return name, json.dumps(arguments, sort_keys=True)

@@ -1,7 +1,7 @@
-"""`actors run`: one ask. The answer on standard output as it arrives, everything else on standard error.
+"""`actors run`: ask once, with the answer on standard output as it arrives and everything else on standard error.
 
-The first SIGINT cancels the turn, so every call of it is closed before the process ends; a second one ends the process
-at once. What a tool raises is for the model; `--debug` shows its traceback too.
+The first SIGINT cancels the turn, which closes its calls before the process ends; a second one ends the process at
+once. A tool's exception is reported to the model; `--debug` also shows its traceback.
 """
 
 import argparse
@@ -15,12 +15,13 @@ from typing import Protocol
 import anyio
 from anyio.abc import TaskGroup
 
-from actors.cli.answer import no_answer, what_is_awaited, what_is_missing
-from actors.cli.approvals import QUESTION, Approvals, Word, read_word
-from actors.cli.conversation import conversation, settings
-from actors.cli.exits import OF_SIGNAL, WORD_OF, Exit, of_result
+from actors.cli.answer import failure_reason, incomplete_parts, note, pending_calls
+from actors.cli.approvals import QUESTION, Answer, Approvals, read_answer
+from actors.cli.arguments import add_conversation
+from actors.cli.conversation import ask_settings, conversation
+from actors.cli.exits import MESSAGES, OF_SIGNAL, Exit, of_result
 from actors.cli.keyboard import Keyboard
-from actors.cli.logs import show_logs
+from actors.cli.parser import Parser
 from actors.cli.screen import complain, safe
 from actors.config import Config
 from actors.core.settings.asking import AskSettings
@@ -28,8 +29,6 @@ from actors.core.stream_events.event_json import event_json
 from actors.core.stream_events.events import (
     CompleteEvent,
     ErrorEvent,
-    FailoverEvent,
-    LaneRewrittenEvent,
     MessageEvent,
     RequestSentEvent,
     SessionEvent,
@@ -40,27 +39,44 @@ from actors.core.stream_events.results import TurnResult
 from actors.core.stream_events.round_text import RoundText
 from actors.runtime.handle import Session
 
-SILENCE = 3.0
-"""Seconds that a pipe may say nothing, where nobody asked for what it says."""
+EXAMPLES = (
+    ("actors run --offline hello", "needs neither a key nor a network"),
+    ("actors run -m openai:gpt-5.2 'explain this:' < main.py", "a prompt and standard input"),
+    ("actors run -m anthropic:claude-sonnet-5 --tools tools.py --max-rounds 5 'book a room'", "with tools"),
+    (
+        "actors run -m openai:gpt-5.2 --mcp files='npx -y @modelcontextprotocol/server-filesystem .' 'which?'",
+        "with the tools of an MCP server",
+    ),
+    ("actors run --offline --json 'please roll' | tail -1", "events; the last one has the exit code"),
+)
+PIPE_TIMEOUT = 3.0
+"""Seconds to wait for a pipe on standard input if the command line has a prompt."""
 
 
-def main(options: argparse.Namespace) -> Exit:
-    """Ask once and return the exit code."""
+def add_arguments(parser: Parser) -> None:
+    parser.add_argument(
+        "prompt", nargs="*", help="the message; a pipe or file on standard input is appended, as is `-`"
+    )
+    add_conversation(parser)
+    parser.add_argument("--json", action="store_true", help="print each event as a line of JSON")
+
+
+def run(options: argparse.Namespace) -> Exit:
+    """Ask once."""
     prompt = _prompt(options.prompt)
     if not prompt.strip():
-        taken = f"; --fork took {options.fork!r} for an id: put it behind the prompt" if options.fork else ""
-        complain(f"there is nothing to ask; give a prompt, or standard input{taken}")
+        hint = f"; --fork read {options.fork!r} as an id: put --fork after the prompt" if options.fork else ""
+        complain(f"the prompt is empty; give one as arguments or on standard input{hint}")
         return Exit.USAGE
-    printer: Printer = EventLines() if options.json else AnswerText()
-    show_logs(debug=options.debug)
+    printer: Printer = JsonPrinter() if options.json else TextPrinter()
     return anyio.run(_run, options, prompt, printer, backend=options.backend)
 
 
 def _prompt(words: list[str]) -> str:
-    """Return the prompt, with standard input behind the words.
+    """Return the prompt: the words, then standard input.
 
-    It is waited for where `-` stands for it or nothing else is said. Else a pipe or a file is read, and a pipe that
-    says nothing is not waited for: whoever started the process may have left it open.
+    Without words, or with `-` among them, wait for standard input. Otherwise read it if it is a file or a pipe, but
+    do not wait for a silent pipe, which the parent process may have left open.
     """
     before = " ".join(word for word in words if word != "-")
     if before and "-" not in words:
@@ -68,66 +84,65 @@ def _prompt(words: list[str]) -> str:
             return before
     elif sys.stdin.isatty() and not words:
         return ""
-    told = sys.stdin.read().removeprefix("\ufeff")
-    return f"{before}\n\n{told}" if before and told.strip() else before or told
+    text = sys.stdin.read().removeprefix("\ufeff")
+    return f"{before}\n\n{text}" if before and text.strip() else before or text
 
 
-def _has_input(descriptor: int, seconds: float = SILENCE) -> bool:
-    """Say whether a file, or a pipe that has begun to speak, stands behind a descriptor."""
+def _has_input(descriptor: int, seconds: float = PIPE_TIMEOUT) -> bool:
+    """Return True if the descriptor is a file, or a pipe that has data."""
     kind = os.fstat(descriptor).st_mode
     if not (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)):
         return stat.S_ISREG(kind)
     try:
-        spoke = bool(select.select([descriptor], [], [], seconds)[0])
-    except OSError:  # a platform that waits for no pipe
+        has_data = bool(select.select([descriptor], [], [], seconds)[0])
+    except OSError:  # a platform that cannot wait for pipes
         return False
-    if not spoke:
-        complain("standard input is a pipe that says nothing, and is left alone; `-` waits for it")
-    return spoke
+    if not has_data:
+        complain("standard input is a silent pipe and is ignored; `-` waits for it")
+    return has_data
 
 
 async def _run(options: argparse.Namespace, prompt: str, printer: "Printer") -> Exit:
     approve = Approvals(options.approve, _ask_person if sys.stdin.isatty() else None)
     async with conversation(options, approve) as (session, config):
-        if waiting := session.pending:  # an ask would wait behind it
-            complain(what_is_awaited(each.call for each in waiting))
+        if pending := session.pending:  # a new ask would queue behind them
+            complain(pending_calls(each.call for each in pending))
             return Exit.NOT_APPROVED
-        code = await _Ask(session, config, printer, settings(options)).answer(prompt)
-    for name in approve.unasked:
-        complain(f"{name} wants an approval and was not run; --approve allow gives it")
-    return Exit.NOT_APPROVED if code is Exit.OK and approve.unasked else code
+        code = await _Ask(session, config, printer, ask_settings(options)).answer(prompt)
+    for name in approve.denied:
+        complain(f"{name} needs approval and was not run; --approve allow gives it")
+    return Exit.NOT_APPROVED if code is Exit.OK and approve.denied else code
 
 
-async def _ask_person(words: str) -> Word:
-    sys.stderr.write(f"Run {words}? {QUESTION} ")
+async def _ask_person(call: str) -> Answer:
+    sys.stderr.write(f"Run {call}? {QUESTION} ")
     sys.stderr.flush()
-    return read_word(await Keyboard().line() or "no")
+    return read_answer(await Keyboard().line() or "no")
 
 
 class _Ask:
-    """One ask, and what may stop it."""
+    """One ask, and the signals that cancel it."""
 
-    def __init__(self, session: Session, config: Config, printer: "Printer", bounds: AskSettings) -> None:
+    def __init__(self, session: Session, config: Config, printer: "Printer", settings: AskSettings) -> None:
         self._session = session
         self._config = config
         self._printer = printer
-        self._bounds = bounds
+        self._settings = settings
         self._round = 0
-        self._stopped = Exit.INTERRUPTED
-        """What a cancelled turn was cancelled for."""
+        self._cancelled_by = Exit.INTERRUPTED
 
     async def answer(self, prompt: str) -> Exit:
-        """Ask, show the events, and return the exit code."""
-        async with anyio.create_task_group() as watchers:
-            watchers.start_soon(self._interrupts, watchers)
+        """Ask, print the events, and return the exit code."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._watch_signals, tasks)
             code = await self._print_answer(prompt)
-            watchers.cancel_scope.cancel()
+            tasks.cancel_scope.cancel()
             return code
-        return self._stopped
+        return self._cancelled_by
 
     async def _print_answer(self, prompt: str) -> Exit:
         code = Exit.FAILED
-        async with self._session.stream(prompt, **self._bounds) as events:
+        async with self._session.stream(prompt, **self._settings) as events:
             async for event in events:
                 if isinstance(event, RequestSentEvent):
                     self._round = event.round
@@ -135,45 +150,45 @@ class _Ask:
                     code = self._code(event.result)
                 self._printer.event(event, code)
                 if isinstance(event, CompleteEvent | ErrorEvent):
-                    for text in what_is_missing(event.result):
-                        complain(text)
+                    for line in incomplete_parts(event.result):
+                        complain(line)
         return code
 
     def _code(self, result: TurnResult) -> Exit:
         code = of_result(result)
         if code is Exit.INTERRUPTED:
-            complain(f"{WORD_OF[self._stopped]}; the turn was cancelled")
-            return self._stopped
-        if code is Exit.OK and 1 < self._round == self._bounds.get("max_rounds"):
-            complain(f"the limit of {self._round} rounds was reached; the last was asked for without tools")
+            complain(f"{MESSAGES[self._cancelled_by]}; the turn was cancelled")
+            return self._cancelled_by
+        if code is Exit.OK and 1 < self._round == self._settings.get("max_rounds"):
+            complain(f"the limit of {self._round} rounds was reached; the last one had no tools")
             return Exit.LIMIT
         if result.status != "complete":
-            complain(no_answer(result, self._config))
+            complain(failure_reason(result, self._config))
         return code
 
-    async def _interrupts(self, watchers: TaskGroup) -> None:
+    async def _watch_signals(self, tasks: TaskGroup) -> None:
         with anyio.open_signal_receiver(*OF_SIGNAL) as signals:
-            self._stopped = OF_SIGNAL[await anext(signals)]
-            watchers.start_soon(self._cancel, watchers.cancel_scope)
+            self._cancelled_by = OF_SIGNAL[await anext(signals)]
+            tasks.start_soon(self._cancel, tasks.cancel_scope)
             again = OF_SIGNAL[await anext(signals)]
-            complain(WORD_OF[again])
-            os._exit(again)  # whatever still runs: that is what the second one asks for
+            complain(MESSAGES[again])
+            os._exit(again)  # without waiting for tools: a second signal asks for that
 
     async def _cancel(self, scope: anyio.CancelScope) -> None:
         if not await self._session.cancel():
-            complain(WORD_OF[self._stopped])
+            complain(MESSAGES[self._cancelled_by])
             scope.cancel()
 
 
 class Printer(Protocol):
-    """Shows the events of an ask."""
+    """Prints the events of an ask."""
 
     def event(self, event: SessionEvent, code: Exit) -> None:
-        """Show one event. `code` is the exit code, once the event is the last."""
+        """Print one event. With the last one, `code` is the exit code."""
 
 
-class EventLines:
-    """Each event as one line of JSON, flushed, the last with the exit code."""
+class JsonPrinter:
+    """Prints each event as a line of JSON, and flushes it. The last line has the exit code."""
 
     def event(self, event: SessionEvent, code: Exit) -> None:
         fields = event_json(event)
@@ -182,13 +197,13 @@ class EventLines:
         print(json.dumps(fields), flush=True)
 
 
-class AnswerText:
-    """The answer's text as it arrives; notes on standard error."""
+class TextPrinter:
+    """Prints the text of the answer as it arrives, and notes on standard error."""
 
     def __init__(self) -> None:
         self._answer = RoundText()
-        self._any = False
-        self._begun = False
+        self._has_text = False
+        self._is_in_round = False
 
     def event(self, event: SessionEvent, code: Exit) -> None:
         match event:
@@ -196,21 +211,19 @@ class AnswerText:
                 self._write(self._answer.delta(event))
             case MessageEvent(message=message):
                 self._write(self._answer.rest(message.text, broken=bool(event.error)))
-                self._begun = False
-            case FailoverEvent(backend=name):
-                complain(f"going on with {name}")
-            case LaneRewrittenEvent(reason=reason, detail=why) if reason != "media":
-                complain(f"the request is written anew: {why}")
-            case CompleteEvent() | ErrorEvent() if self._any:
+                self._is_in_round = False
+            case CompleteEvent() | ErrorEvent() if self._has_text:
                 self._put("\n")
+            case _ if line := note(event):
+                complain(line)
             case _:
                 pass
 
     def _write(self, text: str) -> None:
-        """Write what a round says; a further round begins on a line of its own."""
+        """Write a piece of the answer. The text of each round starts on a new line."""
         if text:
-            self._put(text if self._begun or not self._any else f"\n{text}")
-            self._any = self._begun = True
+            self._put(text if self._is_in_round or not self._has_text else f"\n{text}")
+            self._has_text = self._is_in_round = True
 
     def _put(self, text: str) -> None:
         sys.stdout.write(safe(text))

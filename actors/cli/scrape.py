@@ -1,8 +1,8 @@
-"""A scrape of Prometheus as `actors stats` prints it: every figure of a runtime, one a line.
+"""Read Prometheus metrics for `actors stats`.
 
-In:  the text that `generate_latest` makes of a `PrometheusCollector`, as `curl` gets it.
-Out: the figures whose names begin with `actors_`. A histogram is how often, the mean, and the seconds within which half
-     and 95 % of the times were over, as far as its buckets tell.
+In:  the text that `PrometheusCollector` exposes.
+Out: the figures whose names start with `actors_`. A histogram becomes a count, a mean, and the 50th and 95th percentile
+     as far as its buckets allow.
 """
 
 import json
@@ -24,14 +24,14 @@ Labels = tuple[tuple[str, str], ...]
 
 
 class _Histogram(Struct):
-    """One of the scrape, as its samples come: how many took no longer than each bound."""
+    """A histogram: cumulative counts by upper bound, and the sum of seconds."""
 
     buckets: dict[float, float] = field(default_factory=dict)
     seconds: float = 0.0
 
     @property
     def figures(self) -> dict[str, float]:
-        """What is printed of it."""
+        """The count, mean and percentiles."""
         before, counts = 0.0, dict[float, int]()
         for bound, up_to in self.buckets.items():
             counts[bound], before = round(up_to - before), up_to
@@ -42,22 +42,22 @@ class _Histogram(Struct):
 
 
 class Scrape(Struct):
-    """The figures of a scrape, by name and labels."""
+    """The figures by name and labels."""
 
     values: dict[str, dict[Labels, float]] = field(default_factory=dict)
     histograms: dict[str, dict[Labels, _Histogram]] = field(default_factory=dict)
     _types: dict[str, str] = field(default_factory=dict)
 
-    def take(self, line: str) -> None:
-        """Take in a line. What is no sample of a runtime is passed over."""
+    def add_line(self, line: str) -> None:
+        """Read a line. Samples of other programs are skipped."""
         if line.startswith("# TYPE "):
             _, _, name, kind = line.split(maxsplit=3)
             self._types[name] = kind.strip()
         elif line.startswith(PREFIX) and (found := _SAMPLE.match(line.rstrip())):
             labels = {name: _unescaped(text) for name, text in _LABEL.findall(found[2] or "")}
-            self._note(found[1], labels, float(found[3]))
+            self._add_sample(found[1], labels, float(found[3]))
 
-    def _note(self, name: str, labels: dict[str, str], value: float) -> None:
+    def _add_sample(self, name: str, labels: dict[str, str], value: float) -> None:
         base, _, part = name.rpartition("_")
         if self._types.get(base) != "histogram":
             if not name.endswith("_created"):
@@ -85,10 +85,10 @@ def _unescaped(text: str) -> str:
 
 
 def read(lines: Iterable[str]) -> Scrape:
-    """Return what a scrape holds."""
+    """Return the figures of the metrics."""
     scrape = Scrape()
     for line in lines:
-        scrape.take(line)
+        scrape.add_line(line)
     return scrape
 
 
@@ -102,12 +102,12 @@ def as_json(scrape: Scrape) -> str:
 
 
 def as_lines(scrape: Scrape) -> Iterator[str]:
-    """Yield the figures for people."""
+    """Yield the figures as aligned lines."""
     rows = [(safe(name), safe(_pairs(labels)), _words(figures)) for name, labels, figures in scrape.rows]
-    wide = [max((len(row[at]) for row in rows), default=0) for at in (0, 1)]
+    widths = [max((len(row[at]) for row in rows), default=0) for at in (0, 1)]
     style = screen().styled
     for name, labels, words in rows:
-        yield f"{style(name.ljust(wide[0]), 'bold')}  {labels.ljust(wide[1])}  {words}"
+        yield f"{style(name.ljust(widths[0]), 'bold')}  {labels.ljust(widths[1])}  {words}"
 
 
 def _pairs(labels: Labels) -> str:

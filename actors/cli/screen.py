@@ -1,14 +1,13 @@
-"""What may reach a terminal: no control characters from other people's text, colour only where it is wanted.
+"""Write to the terminal safely: no control characters from foreign text, and colour only on request.
 
-A model or a tool may say anything, escape sequences that rename a window or write to the clipboard included. So
-every text that was not written here goes through `safe`. Colour is for terminals; NO_COLOR and `--color` turn it off,
-and `--color always` on.
+Text from a model or a tool may contain escape sequences that rename a window or write to the clipboard, so it goes
+through `safe`. Colour is for terminals; NO_COLOR and `--color never` turn it off, `--color always` turns it on.
 """
 
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from shutil import get_terminal_size
@@ -16,7 +15,7 @@ from textwrap import TextWrapper
 from typing import Literal, TextIO
 
 Style = Literal["bold", "dim", "red", "green", "yellow", "cyan"]
-Wish = Literal["auto", "always", "never"]
+ColorOption = Literal["auto", "always", "never"]
 
 _CODES: dict[Style, str] = {
     "bold": "1",
@@ -26,17 +25,17 @@ _CODES: dict[Style, str] = {
     "yellow": "33",
     "cyan": "36",
 }
-# C0 but for tab and newline, delete, C1, the controls of writing direction, line separators, lone surrogates.
+# C0 except tab and newline, delete, C1, controls of writing direction, line separators, lone surrogates.
 _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def safe(text: str) -> str:
-    r"""Return `text` with control characters written out, as `\x1b`. Works on any piece of a stream."""
+    r"""Return `text` with control characters escaped, such as `\x1b`. Works on any piece of a stream."""
     return _UNSAFE.sub(lambda found: found[0].encode("unicode_escape", "surrogatepass").decode(), text)
 
 
 def one_line(text: str, width: int) -> str:
-    """Return `text` safe, on one line, cut to `width` characters."""
+    """Return `text` escaped, on one line, and cut to `width` characters."""
     line = " ".join(safe(text).split())
     return line if len(line) <= width else line[: max(width - 3, 0)] + "..."
 
@@ -51,9 +50,16 @@ def wrapped(line: str, width: int) -> list[str]:
     return wrapper.wrap(line) or [""]
 
 
+def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield the rows as lines with aligned columns."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        yield "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+
+
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """Where lines go, how wide they may be, and whether in colour."""
+    """A stream with its width and whether it shows colour."""
 
     stream: TextIO
     color: bool = False
@@ -64,14 +70,14 @@ class Screen:
         self.stream.write(text.rstrip() + "\n")
 
     def styled(self, text: str, *styles: Style) -> str:
-        """Return `text` in a style, or as it is where there is no colour."""
+        """Return `text` in a style, or unchanged without colour."""
         if not self.color or not text:
             return text
         return f"\x1b[{';'.join(_CODES[style] for style in styles)}m{text}\x1b[0m"
 
 
 def screen(
-    stream: TextIO | None = None, environ: Mapping[str, str] | None = None, color: Wish = "auto"
+    stream: TextIO | None = None, environ: Mapping[str, str] | None = None, color: ColorOption = "auto"
 ) -> Screen:
     """Return the screen of a stream, standard output by default."""
     stream = sys.stdout if stream is None else stream
@@ -83,7 +89,7 @@ def screen(
 
 
 def complain(text: str) -> None:
-    """Write one line on standard error, if anybody reads it."""
+    """Write one line on standard error, if it is open."""
     lines = safe(text).splitlines() or [""]
     with suppress(OSError):
         sys.stderr.write(f"actors: {' '.join(line.strip() for line in lines)}\n")

@@ -1,4 +1,4 @@
-"""`--mcp`: the MCP servers that a session may use, of the configuration by name, or said on the command line."""
+"""Add the MCP servers of `--mcp` to a configuration."""
 
 import shlex
 from collections.abc import Mapping, Sequence
@@ -14,48 +14,49 @@ from actors.tools import Approval
 
 
 def with_servers(
-    config: Config, given: Sequence[str], rules: Mapping[str, Approval]
+    config: Config, options: Sequence[str], verdicts: Mapping[str, Approval]
 ) -> tuple[Config, list[str]]:
-    """Return a configuration that has these servers, and their names.
+    """Return the configuration with the servers added, and their names.
 
     Args:
-        config: What else is configured.
-        given: `NAME` of a table of the file, `NAME=COMMAND` or `NAME=URL`.
-        rules: What becomes of calls of some tools, whatever else is said of them.
+        options: `NAME` of a table of the file, `NAME=COMMAND` or `NAME=URL`.
+        verdicts: Approval by tool, overriding the configuration.
 
     Raises:
-        ConfigError: One of them cannot be used, or two have one name. What stands behind a name is not repeated: it may
-            hold a secret.
+        ConfigError: A server cannot be used, or two have the same name. The message does not repeat the command or URL,
+            which may contain a secret.
     """
     servers: dict[str, McpSettings] = {}
-    for text in given:
-        name, is_said, place = text.partition("=")
+    for option in options:
+        name, equals, place = option.partition("=")
         if name in servers:
-            raise ConfigError(f"--mcp names {name!r} twice; give each server a name of its own")
-        servers[name] = _said(config, name, place) if is_said else _configured(config, name)
-    ruled = {name: _ruled(settings, rules) for name, settings in servers.items()}
-    settings = config.settings.model_copy(update={"mcp": {**config.settings.mcp, **ruled}})
-    return replace(config, settings=settings), list(servers)
+            raise ConfigError(f"--mcp names {name!r} twice; give each server its own name")
+        settings = _described(config, name, place) if equals else _configured(config, name)
+        servers[name] = _with_verdicts(settings, verdicts)
+    updated = config.settings.model_copy(update={"mcp": {**config.settings.mcp, **servers}})
+    return replace(config, settings=updated), list(servers)
 
 
 def _configured(config: Config, name: str) -> McpSettings:
-    if (known := config.settings.mcp.get(name)) is not None:
-        return known
-    there = ", ".join(config.settings.mcp) or "none"
+    if (settings := config.settings.mcp.get(name)) is not None:
+        return settings
     if NAME.fullmatch(name) is None:
-        raise ConfigError("--mcp takes NAME, NAME=COMMAND or NAME=URL, as files='npx -y some-server /data'")
+        raise ConfigError(
+            "--mcp takes NAME, NAME=COMMAND or NAME=URL, such as files='npx -y some-server /data'"
+        )
+    known = ", ".join(config.settings.mcp) or "none"
     raise ConfigError(
-        f"--config has no MCP server {name!r}; it has {there}; or give {name}=COMMAND or {name}=URL"
+        f"No MCP server {name!r} in --config, which has {known}; or give {name}=COMMAND or {name}=URL"
     )
 
 
-def _said(config: Config, name: str, place: str) -> McpSettings:
+def _described(config: Config, name: str, place: str) -> McpSettings:
     if NAME.fullmatch(name) is None:
         raise ConfigError(
-            "--mcp takes a name of letters, digits, '.', '_' and '-' before the '=', as files='npx -y some-server'"
+            "--mcp takes a name of letters, digits, '.', '_' and '-' before the '=', such as files='npx -y some-server'"
         )
     if name in config.settings.mcp:
-        raise ConfigError(f"--mcp {name!r} is in --config already; leave '=...' out, or give another name")
+        raise ConfigError(f"--mcp {name!r} is already in --config; omit '=...', or give another name")
     try:
         if "://" in place:
             return McpSettings(url=place)
@@ -63,17 +64,17 @@ def _said(config: Config, name: str, place: str) -> McpSettings:
         return McpSettings(command=command, args=tuple(arguments))
     except ValidationError as error:
         fault = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        said = (
-            fault["msg"].removeprefix("Value error, ").replace("keys go in auth", "a key goes into --config")
+        message = (
+            fault["msg"].removeprefix("Value error, ").replace("keys go in auth", "put a key into --config")
         )
-        raise ConfigError(f"--mcp {name!r}: {fault['loc'][0]} {said}") from None
-    except ValueError:  # nothing, or a quote that does not end
-        raise ConfigError(f"--mcp {name!r} is no program and no address; check its quotes") from None
+        raise ConfigError(f"--mcp {name!r}: {fault['loc'][0]} {message}") from None
+    except ValueError:  # an empty command, or an unclosed quote
+        raise ConfigError(f"--mcp {name!r} is neither a command nor a URL; check the quotes") from None
 
 
-def _ruled(settings: McpSettings, rules: Mapping[str, Approval]) -> McpSettings:
-    if not rules:
+def _with_verdicts(settings: McpSettings, verdicts: Mapping[str, Approval]) -> McpSettings:
+    if not verdicts:
         return settings
-    said = settings.approval
-    known: Mapping[str, Approval] = {} if said is None else {"*": said} if isinstance(said, str) else said
-    return settings.model_copy(update={"approval": {**known, **rules}})
+    own = settings.approval
+    known: Mapping[str, Approval] = {} if own is None else {"*": own} if isinstance(own, str) else own
+    return settings.model_copy(update={"approval": {**known, **verdicts}})

@@ -1,20 +1,23 @@
-"""`actors sessions`: what is kept: listed, shown, exported, imported, forked, deleted."""
+"""`actors sessions`: list, show, copy, back up, check and delete stored sessions."""
 
 import argparse
 import json
 import os
 import sys
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import aclosing, suppress
 from datetime import datetime, timedelta
 from functools import partial
+from typing import TypeAlias
 
 import anyio
 from msgspec import to_builtins
 
+from actors.cli import fsck
+from actors.cli.arguments import add_config, add_journal, count, entry
 from actors.cli.exits import Exit
-from actors.cli.journal import kept
-from actors.cli.logs import show_logs
+from actors.cli.journal import stored_sessions
+from actors.cli.parser import Parser, add_action
 from actors.cli.screen import complain, safe
 from actors.config import load
 from actors.core.session.exported import imported
@@ -38,88 +41,121 @@ from actors.journal.storage.deletion import RemainingData
 from actors.journal.storage.directory import Page, StoredSession
 from actors.runtime.runtime import Runtime
 
-LISTED = 20
-"""Sessions that are listed, unless it is said how many."""
+Action: TypeAlias = Callable[[Runtime, argparse.Namespace], Awaitable[Exit | None]]
+
+EXAMPLES = (
+    ("actors sessions list", "stored sessions, the most recently used first"),
+    ("actors sessions fork trip --at 12", "a copy of the conversation as of event 12"),
+    ("actors sessions export trip --out trip.jsonl", "a file that `import` reads on another machine"),
+    ("actors sessions fsck sessions.db", "exits with 1 if anything has changed or is missing"),
+    ("actors sessions fsck sessions.db --salvage saved.db", "copies everything intact to a new journal"),
+)
+_LISTED = 20
+_STATES = ("idle", "running", "awaiting", "closed")
 
 
-def main(options: argparse.Namespace) -> Exit:
-    """Do one thing with what is kept.
+def add_arguments(parser: Parser) -> None:
+    actions = parser.add_subparsers(metavar="ACTION", required=True)
 
-    Raises:
-        SessionError: There is no such session, or an id is taken.
-        TranscriptError: A file is no exported session.
-        JournalError: The journal cannot be used.
-    """
-    if wrong := _misuse(options):
-        complain(f"`actors sessions {options.what}` takes {wrong}")
-        return Exit.USAGE
-    if options.what != "delete":
-        options.id = options.id[0] if options.id else None
-    show_logs(debug=options.debug)
-    return anyio.run(_done, options)
+    def add(name: str, summary: str, action: Action, *, create: bool = False) -> Parser:
+        added = add_action(actions, name, summary, partial(_run, action, create=create))
+        add_config(added)
+        add_journal(added)
+        return added
 
-
-_TAKES: Mapping[str, frozenset[str]] = {
-    "list": frozenset({"limit", "all", "after", "tenant", "state", "title", "metadata", "json"}),
-    "show": frozenset({"id", "json"}),
-    "export": frozenset({"id", "out"}),
-    "import": frozenset({"id", "to"}),
-    "fork": frozenset({"id", "at", "to"}),
-    "delete": frozenset({"id", "tenant", "older_than", "export", "dry_run"}),
-    "vacuum": frozenset(),
-    "backup": frozenset({"id"}),
-}
-
-
-def _misuse(options: argparse.Namespace) -> str:
-    """Return what the command takes, where it was given something else: what it would not heed, it must not get."""
-    given = {
-        name
-        for name in frozenset[str]().union(*_TAKES.values())
-        if getattr(options, name) not in (None, False, [])
-    }
-    if beyond := sorted(given - _TAKES[options.what]):
-        return "no id" if beyond[0] == "id" else f"no --{beyond[0].replace('_', '-')}"
-    if options.what != "delete" and len(options.id) > 1:
-        return "one id"
-    several = given & {"tenant", "older_than"}
-    if options.what == "delete" and ("id" in given) == bool(several):
-        return "ids, or --tenant and --older-than"
-    if options.what == "delete" and options.tenant == "":
-        return "the name of a tenant, and this one is empty"
-    if "id" in _TAKES[options.what] and not given & {"id", "tenant", "older_than"}:
-        return "a file" if options.what in ("import", "backup") else "an id"
-    return ""
+    _add_list(add("list", "list stored sessions, the most recently used first", _list))
+    show = add("show", "print a conversation, each line with the number of its event", _show)
+    show.add_argument("id", metavar="ID")
+    show.add_argument("--json", action="store_true", help="print events, one JSON object per line")
+    export = add("export", "write a session to a file", _export)
+    export.add_argument("id", metavar="ID")
+    export.add_argument("--out", metavar="FILE", help="standard output by default")
+    import_ = add("import", "store an exported session", _import, create=True)
+    import_.add_argument("file", metavar="FILE", help="an exported session; `-` is standard input")
+    import_.add_argument("--to", metavar="NAME", help="its id; by default the original one")
+    fork = add("fork", "copy a session and print the id of the copy", _fork)
+    fork.add_argument("id", metavar="ID")
+    fork.add_argument("--at", type=count, metavar="N", help="copy up to this event; the last one by default")
+    fork.add_argument("--to", metavar="NAME", help="id of the copy; generated by default")
+    delete = add("delete", "delete sessions permanently, with those of their subagents", _delete)
+    _add_delete(delete)
+    delete.set_defaults(run=_run_delete)
+    add("vacuum", "remove remaining data of deleted sessions", _vacuum)
+    backup = add("backup", "copy the journal while it is in use", _backup)
+    backup.add_argument("file", metavar="FILE", help="the new file")
+    check = add_action(actions, "fsck", "check a journal for damage, and salvage intact logs", fsck.run)
+    fsck.add_arguments(check)
 
 
-async def _done(options: argparse.Namespace) -> Exit:
+def _add_list(parser: Parser) -> None:
+    parser.add_argument("--limit", type=count, default=_LISTED, metavar="N", help="how many; 20 by default")
+    parser.add_argument("--all", action="store_true", help="without a limit")
+    parser.add_argument("--after", metavar="ID", help="continue after this session")
+    parser.add_argument("--tenant", metavar="NAME", help="only sessions of this tenant")
+    parser.add_argument(
+        "--state", choices=_STATES, metavar="STATE", help=f"only {', '.join(_STATES)} sessions"
+    )
+    parser.add_argument("--title", metavar="TEXT", help="only sessions with this text in their title")
+    parser.add_argument(
+        "--metadata",
+        action="append",
+        type=entry,
+        metavar="KEY=TEXT|KEY:=VALUE",
+        help="only sessions with this metadata; may be repeated",
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object per line")
+
+
+def _add_delete(parser: Parser) -> None:
+    parser.add_argument("id", nargs="*", metavar="ID")
+    parser.add_argument("--tenant", metavar="NAME", help="sessions of this tenant")
+    parser.add_argument(
+        "--older-than", metavar="AGE|DATE", help="sessions not used for '90 days', or since 2026-01-31"
+    )
+    parser.add_argument("--export", metavar="DIR", help="export each session to this folder first")
+    parser.add_argument("--dry-run", action="store_true", help="only print the ids")
+
+
+def _run(action: Action, options: argparse.Namespace, *, create: bool) -> Exit:
+    return anyio.run(partial(_act, action, options, create=create))
+
+
+def _run_delete(options: argparse.Namespace) -> Exit:
+    if bool(options.id) == (options.tenant is not None or options.older_than is not None):
+        options.parser.error("delete takes either ids, or --tenant and --older-than")
+    if options.tenant == "":  # an unset variable of a shell, not all sessions without a tenant
+        options.parser.error("--tenant takes the name of a tenant, not an empty string")
+    return _run(_delete, options, create=False)
+
+
+async def _act(action: Action, options: argparse.Namespace, *, create: bool) -> Exit:
     config = load(options.config, os.environ)
-    async with Runtime(config, journal=kept(options, config, makes=options.what == "import")) as runtime:
-        return await _DEEDS[options.what](runtime, options) or Exit.OK
+    async with Runtime(config, journal=stored_sessions(options, config, create=create)) as runtime:
+        return await action(runtime, options) or Exit.OK
 
 
 async def _list(runtime: Runtime, options: argparse.Namespace) -> None:
-    last, count, limit = "", 0, options.limit or LISTED
-    page = None if options.after is None else (await _named(runtime, options)).page
-    async with aclosing(_stored(runtime, options, page)) as sessions:
+    last, listed = "", 0
+    page = None if options.after is None else (await _find(runtime, options)).page
+    async with aclosing(_matching(runtime, options, page)) as sessions:
         async for each in sessions:
-            if count == limit and not options.all:
-                complain(f"there are more: --all lists them, --after {last} goes on behind these")
+            if listed == options.limit and not options.all:
+                complain(f"there are more: --all lists them, --after {last} continues the list")
                 break
-            count, last = count + 1, each.id
+            listed, last = listed + 1, each.id
             print(json.dumps(to_builtins(each)) if options.json else safe(_row(each)))
-    if count or options.json:
+    if listed or options.json:
         return
     if options.tenant is options.state is options.title is options.metadata is None:
-        complain("no session is kept here; `actors chat` keeps each conversation")
+        complain("no session is stored; `actors chat` stores each conversation")
     else:
-        complain("no session that is kept here is one of these")
+        complain("no stored session matches")
 
 
-async def _stored(
+async def _matching(
     runtime: Runtime, options: argparse.Namespace, page: Page | None = None
 ) -> AsyncGenerator[StoredSession]:
-    """Give the sessions that are kept and meet the conditions, page by page."""
+    """Yield the stored sessions that match the options, page by page."""
     title, metadata = options.title or "", dict(options.metadata or ())
     listed = partial(
         runtime.journal.list, tenant=options.tenant, state=options.state, title=title, metadata=metadata
@@ -130,33 +166,35 @@ async def _stored(
         page = found[-1].page
 
 
-async def _named(runtime: Runtime, options: argparse.Namespace) -> StoredSession:
-    async with aclosing(_stored(runtime, options)) as sessions:
+async def _find(runtime: Runtime, options: argparse.Namespace) -> StoredSession:
+    async with aclosing(_matching(runtime, options)) as sessions:
         async for each in sessions:
             if each.id == options.after:
                 return each
-    raise SessionUnknown(f"No session {options.after[:80]!r} is kept here; --after takes one that is listed")
+    raise SessionUnknown(
+        f"No session {options.after[:80]!r} is listed; --after takes the id of a listed session"
+    )
 
 
 def _row(each: StoredSession) -> str:
     used = datetime.fromtimestamp(each.used).astimezone().strftime("%Y-%m-%d %H:%M")
-    noted = (f"{key}={value}" for key, value in each.metadata.items())
-    labels = "  ".join(word for word in (each.target, each.title, *noted) if word)
+    metadata = (f"{key}={value}" for key, value in each.metadata.items())
+    labels = "  ".join(word for word in (each.target, each.title, *metadata) if word)
     return f"{each.id:<24} {each.state:<8} {each.events:>6} events  {used}  {labels}"
 
 
 async def _show(runtime: Runtime, options: argparse.Namespace) -> None:
     publisher = Publisher()
-    for event in imported(await runtime.journal.export(options.id))[0]:
-        for told in publisher.published(event):
+    for log_event in imported(await runtime.journal.export(options.id))[0]:
+        for event in publisher.published(log_event):
             if options.json:
-                print(json.dumps(event_json(told)))
-            elif words := _words(told):
-                print(safe(words))
+                print(json.dumps(event_json(event)))
+            elif line := _line(event):
+                print(safe(line))
 
 
-def _words(event: SessionEvent) -> str:
-    """Return a line of a conversation as it is read; nothing for what is no part of it."""
+def _line(event: SessionEvent) -> str:
+    """Return the line that shows an event, and an empty string for events that are not part of the conversation."""
     match event:
         case AskStartedEvent(message=message):
             return f"[{event.seq}] user: {message.text}"
@@ -169,7 +207,7 @@ def _words(event: SessionEvent) -> str:
         case SwitchAppliedEvent(target=target):
             return f"[{event.seq}] switched to {target}"
         case TurnPausedEvent():
-            return f"[{event.seq}] awaiting"
+            return f"[{event.seq}] waiting for external results or approvals"
         case CompactedEvent(replaced=replaced):
             return f"[{event.seq}] compacted {replaced} messages"
         case CompleteEvent(result=result) | ErrorEvent(result=result) if result.status != "complete":
@@ -187,7 +225,7 @@ async def _export(runtime: Runtime, options: argparse.Namespace) -> None:
 
 
 async def _import(runtime: Runtime, options: argparse.Namespace) -> None:
-    file = sys.stdin.read() if options.id == "-" else await anyio.Path(options.id).read_bytes()
+    file = sys.stdin.read() if options.file == "-" else await anyio.Path(options.file).read_bytes()
     print(await runtime.journal.import_session(file, id=options.to))
 
 
@@ -196,10 +234,10 @@ async def _fork(runtime: Runtime, options: argparse.Namespace) -> None:
 
 
 async def _delete(runtime: Runtime, options: argparse.Namespace) -> Exit:
-    """Delete the sessions that are named or meet the conditions, each exported first if that is wanted."""
+    """Delete the sessions that are named or match, each exported first on request, and print their ids."""
     journal, conditions = runtime.journal, {"tenant": options.tenant, "older_than": _age(options.older_than)}
     for name in options.id:
-        await journal.get(name)  # a wrong id is an error
+        await journal.get(name)  # an unknown id is an error
     found = (await journal.delete(*options.id, **conditions, dry_run=True)).sessions
     if options.export is not None:
         await _export_all(runtime, found, options.export)
@@ -209,14 +247,14 @@ async def _delete(runtime: Runtime, options: argparse.Namespace) -> Exit:
     try:
         deletion = await journal.delete(*options.id, **conditions)
     except ActorsError:
-        _print_all([name for name in found if await _is_gone(runtime, name)])
+        _print_all([name for name in found if await _is_deleted(runtime, name)])
         raise
     _print_all(deletion.sessions)
     return _report(deletion.remaining)
 
 
 async def _backup(runtime: Runtime, options: argparse.Namespace) -> None:
-    await runtime.journal.backup(options.id)
+    await runtime.journal.backup(options.file)
 
 
 async def _vacuum(runtime: Runtime, _options: argparse.Namespace) -> Exit:
@@ -224,10 +262,10 @@ async def _vacuum(runtime: Runtime, _options: argparse.Namespace) -> Exit:
 
 
 def _report(remaining: Iterable[RemainingData]) -> Exit:
-    """Print where data of deleted sessions is left."""
+    """Print where data of deleted sessions remains."""
     code = Exit.OK
     for each in remaining:
-        complain(f"data of deleted sessions is left in {each}")
+        complain(f"data of deleted sessions remains in {each}")
         code = Exit.FAILED
     return code
 
@@ -244,7 +282,7 @@ async def _export_all(runtime: Runtime, names: Iterable[str], folder: str) -> No
         await path.joinpath(f"{name}.jsonl").write_bytes(await runtime.journal.export(name))
 
 
-async def _is_gone(runtime: Runtime, name: str) -> bool:
+async def _is_deleted(runtime: Runtime, name: str) -> bool:
     try:
         await runtime.journal.get(name)
     except SessionUnknown:
@@ -254,29 +292,17 @@ async def _is_gone(runtime: Runtime, name: str) -> bool:
     return False
 
 
-def _age(given: str | None) -> datetime | timedelta | None:
-    """Return a date, or an age.
+def _age(text: str | None) -> datetime | timedelta | None:
+    """Return a date or an age.
 
     Raises:
-        ConfigError: It is neither.
+        ConfigError: The text is neither.
     """
-    if given is None:
+    if text is None:
         return None
     with suppress(ValueError):
-        return datetime.fromisoformat(given).astimezone()
+        return datetime.fromisoformat(text).astimezone()
     try:
-        return timedelta(seconds=duration(given))
+        return timedelta(seconds=duration(text))
     except ValueError as error:
-        raise ConfigError(f"--older-than {given!r} {error}, or a date, as 2026-01-31") from None
-
-
-_DEEDS: Mapping[str, Callable[[Runtime, argparse.Namespace], Awaitable[Exit | None]]] = {
-    "list": _list,
-    "show": _show,
-    "export": _export,
-    "import": _import,
-    "fork": _fork,
-    "delete": _delete,
-    "vacuum": _vacuum,
-    "backup": _backup,
-}
+        raise ConfigError(f"--older-than {text!r} {error}, or a date, such as 2026-01-31") from None

@@ -1,9 +1,9 @@
-"""The shape of a request: one short word for each message, so that a person sees order and pairing.
+"""The shape of a request: one short word for each message, which shows order and pairing.
 
     S U A[T t c1 c2] R1 R2* U
 
 S system, U user, A assistant, T thinking, t text, M an image or a document, c1 a tool call, R1 its result, R2* a
-synthetic result. Calls are numbered as the session counts them, whatever id the provider sees.
+synthetic result. Numbers are those of the canonical call ids, not of the ids that the provider sees.
 """
 
 import json
@@ -34,9 +34,9 @@ _ROLES = {"system": "S", "developer": "S", "user": "U", "assistant": "A"}
 
 @dataclass(slots=True)
 class Numbers:
-    """How the calls of one provider's lane are shown, learned from the reports of its requests.
+    """The labels of the calls in one lane, from the reports of its requests.
 
-    Where the wire has no ids, a call is known by its place among the calls, and a result likewise.
+    If the wire has no ids, calls and results are identified by position.
     """
 
     _numbers: dict[str, str] = field(default_factory=dict)
@@ -46,24 +46,24 @@ class Numbers:
     _results: int = 0
 
     def learn(self, report: Report) -> None:
-        """Take up which wire id stands for which canonical call, and which results are synthetic."""
+        """Record the wire ids of the calls, and which results are synthetic."""
         labels = list(map(number, report.calls))
-        # A transcript that was flattened to text after a refusal has calls and no ids.
+        # A transcript that was flattened to text after a refusal has calls but no ids.
         self._numbers.update(zip(report.emitted_calls, labels, strict=False))
         self._ordered += [one for one in labels if one not in self._ordered]
         self._synthetic.update(number(call_id) for call_id, _ in report.synthetic)
 
     def begin(self) -> None:
-        """Begin to read a body."""
+        """Start reading a body."""
         self._calls = self._results = 0
 
     def call(self, wire_id: str) -> str:
-        """Return how the next call is shown."""
+        """Return the label of the next call."""
         self._calls += 1
         return f"c{self._known(wire_id, self._calls)}"
 
     def result(self, wire_id: str) -> str:
-        """Return how the next result is shown."""
+        """Return the label of the next result."""
         self._results += 1
         label = self._known(wire_id, self._results)
         return f"R{label}*" if label in self._synthetic else f"R{label}"
@@ -89,7 +89,7 @@ def shape(body: bytes, numbers: Numbers) -> list[str]:
 
 
 def grown(before: list[str], after: list[str]) -> tuple[int, list[str]]:
-    """Return how many messages are as they were, and the words of the rest."""
+    """Return the number of unchanged messages, and the words of the rest."""
     same = next(
         (at for at, (old, new) in enumerate(zip(before, after, strict=False)) if old != new), len(before)
     )
@@ -97,7 +97,7 @@ def grown(before: list[str], after: list[str]) -> tuple[int, list[str]]:
 
 
 def _message(message: Wire, numbers: Numbers) -> str:
-    """Return the word of a message; in the Responses dialect calls, results and reasoning are items beside them."""
+    """Return the word of a message. In the Responses dialect, calls, results and reasoning are items of their own."""
     match message.get("type"):
         case "function_call":
             return f"A[{numbers.call(message['call_id'])}]"
@@ -148,9 +148,9 @@ def _block(block: Wire, numbers: Numbers) -> str:
 
 
 def _part(part: Wire, numbers: Numbers) -> str:
-    """Return the words of a part that is known by its key: Gemini's, and those of Bedrock's Converse.
+    """Return the words of a part that is identified by its key, as in Gemini and Bedrock Converse.
 
-    Gemini's seal of a thought stands on the part that follows it.
+    Gemini puts the signature of a thought on the part after it.
     """
     if "thoughtSignature" in part:
         bare = {key: value for key, value in part.items() if key != "thoughtSignature"}

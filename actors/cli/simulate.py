@@ -1,7 +1,7 @@
-"""`actors simulate`: the strict server of any dialect, for clients under test in any language.
+"""`actors simulate`: run the strict server of a dialect, to test clients in any language.
 
-One line of JSON on standard output says where it listens; one line on standard error, for each request, whether
-it was accepted and which rule it breaks. What its model answers is `actors.testing.standin`.
+The address is a line of JSON on standard output. Standard error has a line for each request: whether it was accepted,
+or which rule it breaks. `actors.testing.standin` is the model behind the server.
 """
 
 import argparse
@@ -14,7 +14,9 @@ from pathlib import Path
 import anyio
 import anyio.abc
 
+from actors.cli.arguments import add_backend, add_dialect, count, port
 from actors.cli.exits import Exit
+from actors.cli.parser import Parser
 from actors.cli.screen import complain
 from actors.core.dialects.profiles import dialect
 from actors.errors import ConfigError, TranscriptError
@@ -26,37 +28,72 @@ from actors.testing import Exchange, Fault, ServerLimits, Turn, strict_server
 from actors.testing.standin import model
 
 RECORDINGS = 1000
-"""Exchanges that are kept, and reasoning that is known again: it may run for days."""
+"""Exchanges kept in memory, and reasoning recognised: the server may run for days."""
 
-_WELL = (200, 426)
-"""A websocket is not taken, and its client goes on without."""
+_ACCEPTED = (200, 426)
+"""Clients whose websocket is refused with 426 continue without it."""
 _REFUSED = {
     401: "refused: wrong key",
-    404: "refused: no such path",
+    404: "refused: unknown path",
     405: "refused: the method is not POST",
     413: "refused: too large",
-    426: "accepted: no websocket here",
+    426: "accepted: websockets are not supported",
 }
 
 
-def main(options: argparse.Namespace) -> Exit:
-    """Serve until a signal, or for as many requests as were asked for; 1 if any was refused.
+EXAMPLES = (
+    ("actors simulate --dialect openai --port 8080", "a strict server for any client"),
+    ("actors simulate --dialect anthropic --fault 0:429=1", "the first request meets a rate limit"),
+)
+
+
+def add_arguments(parser: Parser) -> None:
+    add_dialect(parser, "--dialect", required=True, help="the dialect of the server")
+    parser.add_argument("--port", type=port, default=0, help="0, the default, selects a free one")
+    parser.add_argument(
+        "--host",
+        default="127.0.0.1",
+        metavar="ADDRESS",
+        help="the address to listen on; 127.0.0.1 by default",
+    )
+    parser.add_argument("--script", metavar="FILE", help="JSON: the answers of the model, turn by turn")
+    parser.add_argument(
+        "--fault",
+        action="append",
+        default=[],
+        metavar="N:FAULT",
+        help="how request N (from 0) fails, such as 0:429=1, 2:cut=100 or 3:stall; may be repeated",
+    )
+    parser.add_argument(
+        "--mode",
+        choices=["strict", "hosted"],
+        default="strict",
+        help="hosted accepts what the provider's host accepts",
+    )
+    parser.add_argument(
+        "--requests", type=count, metavar="N", help="stop after N requests; exit with 1 if any was refused"
+    )
+    add_backend(parser)
+
+
+def run(options: argparse.Namespace) -> Exit:
+    """Serve until a signal or the last request; fail if a request was refused.
 
     Raises:
-        ConfigError: The address cannot be listened on.
-        TranscriptError: The script or a fault is none.
-        UnknownTarget: There is no such dialect.
+        ConfigError: The server cannot listen on the address.
+        TranscriptError: The script or a fault is invalid.
+        UnknownTarget: The dialect does not exist.
     """
     name = dialect(options.dialect).name
     script, faults = _script(options.script) or model(name), _faults(options.fault)
     limits = ServerLimits(recordings=RECORDINGS)
     server = strict_server(name, script, mode=options.mode, faults=faults, limits=limits)
     with TUNING.tuned():
-        return anyio.run(_served, server, options, backend=options.backend)
+        return anyio.run(_serve, server, options, backend=options.backend)
 
 
 def _script(path: str | None) -> list[Turn] | None:
-    """Return what the model is to say, None if nobody said."""
+    """Return the answers of the model, or None without a script."""
     if path is None:
         return None
     try:
@@ -72,17 +109,17 @@ def _faults(given: Sequence[str]) -> dict[int, Fault]:
         raise TranscriptError(f"--fault: {error}") from error
 
 
-async def _served(server: LoopbackServer, options: argparse.Namespace) -> Exit:
-    seen = _Seen(options.requests)
-    server.on_exchange = seen.exchange
+async def _serve(server: LoopbackServer, options: argparse.Namespace) -> Exit:
+    report = _RequestLog(options.requests)
+    server.on_exchange = report.exchange
     async with anyio.create_task_group() as tasks:
-        await tasks.start(seen.signals)
+        await tasks.start(report.watch_signals)
         await _listen(server, options.port, options.host, tasks)
-        told = {"dialect": server.dialect, "base_url": server.base_url, "endpoint": server.endpoint}
-        print(json.dumps(told | {"mode": options.mode}), flush=True)
-        await seen.enough.wait()
+        address = {"dialect": server.dialect, "base_url": server.base_url, "endpoint": server.endpoint}
+        print(json.dumps(address | {"mode": options.mode}), flush=True)
+        await report.done.wait()
         tasks.cancel_scope.cancel()
-    return seen.code()
+    return report.code()
 
 
 async def _listen(server: LoopbackServer, port: int, host: str, tasks: anyio.abc.TaskGroup) -> None:
@@ -92,40 +129,40 @@ async def _listen(server: LoopbackServer, port: int, host: str, tasks: anyio.abc
     except OSError as error:
         why = (error.strerror or str(error)).lower()
         if error.errno == errno.EADDRINUSE:
-            message = f"Cannot listen on port {port}: {why}; give another with --port, or 0 for a free one"
+            message = f"Cannot listen on port {port}: {why}; give another --port, or 0 for a free one"
         else:
             message = f"Cannot listen on {host}, port {port}: {why}; --host takes an address of this machine"
         raise ConfigError(message) from error
 
 
-class _Seen:
-    """Reports how each request was answered, and decides when to stop and with which exit code."""
+class _RequestLog:
+    """Prints how each request was answered. `done` is set when the server should stop."""
 
-    def __init__(self, most: int | None) -> None:
-        self.enough = anyio.Event()
-        self._most = most
+    def __init__(self, limit: int | None) -> None:
+        self.done = anyio.Event()
+        self._limit = limit
         self._exchanges = self._refused = 0
         self._interrupted = False
 
     def exchange(self, exchange: Exchange) -> None:
-        """Take up an exchange that is over."""
-        if self.enough.is_set():  # what is broken off at the end was not asked for
+        """Print a completed exchange."""
+        if self.done.is_set():  # broken off by the shutdown
             return
         self._exchanges += 1
-        self._refused += exchange.fault is None and exchange.status not in _WELL
+        self._refused += exchange.fault is None and exchange.status not in _ACCEPTED
         complain(
             f"#{exchange.order} {exchange.method} {exchange.path} {exchange.status} {_verdict(exchange)}"
         )
-        if self._exchanges == self._most:
-            self.enough.set()
+        if self._exchanges == self._limit:
+            self.done.set()
 
-    async def signals(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:
+    async def watch_signals(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:
         """Stop at the first signal."""
         with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
             task_status.started()
             async for number in signals:
                 self._interrupted = number == signal.SIGINT
-                self.enough.set()
+                self.done.set()
                 return
 
     def code(self) -> Exit:

@@ -1,6 +1,6 @@
-"""`actors stats`: how tool calls, requests and asks fared, counted from events as `actors run --json` prints them.
+"""`actors stats`: count tool calls, requests and asks in events that `actors run --json` printed.
 
-Of a scrape of Prometheus it prints every figure (`actors.cli.scrape`).
+For Prometheus metrics, print every figure (`actors.cli.scrape`).
 """
 
 import argparse
@@ -15,6 +15,7 @@ from msgspec.structs import asdict
 
 from actors.cli import scrape
 from actors.cli.exits import Exit
+from actors.cli.parser import Parser
 from actors.cli.screen import safe, screen
 from actors.core.stats.retold import RetoldWork, recount_work
 from actors.core.stats.stats import COUNTERS, ToolCounts
@@ -35,11 +36,22 @@ _COLUMNS = (
 )
 
 
-def main(options: argparse.Namespace) -> Exit:
-    """Print the counters of each backend, and of all together; or what a scrape holds.
+EXAMPLES = (
+    ("actors stats events.jsonl", "events that `actors run --json` printed"),
+    ("curl -s localhost:9464/metrics | actors stats -", "metrics of a running process"),
+)
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.add_argument("file", help="events of `run --json`, or Prometheus metrics; `-` is standard input")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def run(options: argparse.Namespace) -> Exit:
+    """Print the counters of each backend and their sum, or the figures of the metrics.
 
     Raises:
-        TranscriptError: The file has none, or a line of it is no event.
+        TranscriptError: The file has no events, or a line is not an event.
     """
     lines = _EventLines(options.file)
     if lines.is_scrape:
@@ -49,9 +61,9 @@ def main(options: argparse.Namespace) -> Exit:
     try:
         counts, work = recount_work(lines.events())
     except (AttributeError, KeyError, TypeError) as error:
-        raise lines.wrong("has not the fields of an event") from error
-    if not lines.any:
-        raise TranscriptError(f"{options.file} has no events; `actors run --json` prints them, one a line")
+        raise lines.error("an event lacks a field") from error
+    if not lines.has_events:
+        raise TranscriptError(f"{options.file} has no events; `actors run --json` prints them, one per line")
     if options.json:
         print(json.dumps({name: _figures(each) for name, each in counts.items()}))
     else:
@@ -60,44 +72,44 @@ def main(options: argparse.Namespace) -> Exit:
 
 
 class _EventLines:
-    """The lines of a file, and which of them is read."""
+    """The lines of a file, with the number of the current line for errors."""
 
     def __init__(self, file: str) -> None:
         self._file = file
         self._lines: Iterator[str] = self._read()
         self._number = 0
-        self.any = False
+        self.has_events = False
 
     @property
     def is_scrape(self) -> bool:
-        """Whether it is what Prometheus gets, and no events. Ask before anything is read."""
+        """Whether the file has Prometheus metrics instead of events. To be read before the lines."""
         first = next(self._lines, "")
         self._lines = chain([first], self._lines)
         return first.startswith(("# HELP ", "# TYPE "))
 
     def raw(self) -> Iterator[str]:
-        """Return the lines as they are."""
+        """Return the lines unchanged."""
         return self._lines
 
     def events(self) -> Iterator[Fields]:
-        """Yield the event of each line; empty ones are passed over."""
+        """Yield the event of each line; skip empty lines."""
         for line in self._lines:
             self._number += 1
             if line.strip():
                 yield self._event(line)
 
-    def wrong(self, why: str) -> TranscriptError:
-        """Return the error for the line that is read."""
-        return TranscriptError(f"{self._file}, line {self._number}: it {why}; see docs/reference/events.md")
+    def error(self, why: str) -> TranscriptError:
+        """Return an error about the current line."""
+        return TranscriptError(f"{self._file}, line {self._number}: {why}; see docs/reference/events.md")
 
     def _event(self, line: str) -> Fields:
         try:
             event = json.loads(line)
         except ValueError as error:
-            raise self.wrong("is no JSON") from error
+            raise self.error("not JSON") from error
         if not isinstance(event, dict) or "type" not in event:
-            raise self.wrong("is no event")
-        self.any = True
+            raise self.error("not an event")
+        self.has_events = True
         return event
 
     def _read(self) -> Iterator[str]:
@@ -108,7 +120,7 @@ class _EventLines:
             with Path(self._file).open(encoding="utf-8-sig") as file:
                 yield from file
         except UnicodeDecodeError as error:
-            raise self.wrong("is no UTF-8") from error
+            raise self.error("not UTF-8") from error
 
 
 def _figures(counts: ToolCounts) -> dict[str, float]:
@@ -128,10 +140,10 @@ def _table(counts: dict[str, ToolCounts]) -> Iterator[str]:
 
 
 def _lines(work: RetoldWork) -> Iterator[str]:
-    """Yield what events tell beside the counters, if they tell of an ask that ended."""
+    """Yield the asks, requests and tokens, if an ask has ended."""
     if not work.asks:
         return
-    yield f"asks: {_listed(work.asks)}; calls that failed: {work.failures:,}"
+    yield f"asks: {_listed(work.asks)}; failed calls: {work.failures:,}"
     for binding, statuses in work.requests.items():
         yield f"requests to {safe(binding)}: {_listed(statuses)}"
     for binding, tokens in work.tokens.items():

@@ -1,7 +1,7 @@
-"""`actors stress`: many sessions at once over your own tools and backends, and a report.
+"""`actors stress`: run many sessions at once with your tools and backends, and report failures and leaks.
 
-Without a target, strict servers of four dialects are started on this machine, whose model calls the tools. A target
-elsewhere is asked only if that is said in so many words: a thousand sessions cost money there.
+Without a target, strict servers of four dialects run on this machine, and their model calls the tools. Targets on other
+machines need `--allow-network`, because a thousand sessions may cost money.
 """
 
 import argparse
@@ -13,29 +13,71 @@ from typing import Any
 import anyio
 from msgspec import to_builtins
 
+from actors.cli.arguments import add_backend, add_config, add_tools, count, probability, seconds
 from actors.cli.exits import Exit
-from actors.cli.logs import show_logs
-from actors.cli.screen import Wish, complain, safe, screen
+from actors.cli.parser import Parser
+from actors.cli.screen import ColorOption, safe, screen
 from actors.cli.targets import tools
 from actors.testing import StressReport, stress
 
-FIELDS = ("sessions", "turns", "switching", "cancelling", "think", "seconds", "seed")
+EXAMPLES = (
+    ("actors stress --sessions 200 --turns 5", "strict servers on this machine"),
+    ("actors stress mine --config actors.toml --tools app.tools:all", "your own backends and tools"),
+)
+_FIELDS = ("sessions", "turns", "switching", "cancelling", "think", "seconds", "seed")
 
 
-def main(options: argparse.Namespace) -> Exit:
-    """Run the sessions, print the report; 1 if a request was refused, something leaked, or an ask failed.
+def add_arguments(parser: Parser) -> None:
+    parser.add_argument(
+        "target",
+        nargs="?",
+        metavar="TARGET",
+        help="as for `run -m`; by default, strict servers on this machine",
+    )
+    add_config(parser)
+    add_tools(parser)
+    parser.add_argument("--sessions", type=count, default=100, metavar="N", help="100 by default")
+    parser.add_argument(
+        "--turns", type=count, default=10, metavar="N", help="asks per session; 10 by default"
+    )
+    parser.add_argument(
+        "--switch-to", action="append", default=[], metavar="TARGET", help="another target; may be repeated"
+    )
+    for name, default, event in (
+        ("switching", 0.2, "switching a session before an ask"),
+        ("cancelling", 0.02, "cancelling an ask"),
+    ):
+        parser.add_argument(
+            f"--{name}",
+            type=probability,
+            default=default,
+            metavar="PROBABILITY",
+            help=f"of {event}; {default} by default",
+        )
+    parser.add_argument(
+        "--think", type=seconds, default=0.0, metavar="SECONDS", help="average pause between asks"
+    )
+    parser.add_argument("--seconds", type=seconds, metavar="SECONDS", help="start no ask after this time")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the random choices")
+    parser.add_argument(
+        "--allow-network", action="store_true", help="allow targets on other machines, which may cost money"
+    )
+    parser.add_argument("--json", action="store_true", help="print the report as one JSON object")
+    add_backend(parser)
+
+
+def run(options: argparse.Namespace) -> Exit:
+    """Run the sessions and print the report; fail if an ask failed, a request was refused or something leaked.
 
     Raises:
-        ConfigError: A target or a tool cannot be used, or a target is not on this machine.
+        ConfigError: A target or a tool cannot be used, or a target is on another machine.
     """
     if options.target is None and (options.config or options.switch_to):
-        complain("--config and --switch-to go with a TARGET; without one the built-in servers are asked")
-        return Exit.USAGE
-    show_logs(debug=options.debug)
-    load: dict[str, Any] = {name: getattr(options, name) for name in FIELDS}  # Any: the fields of a load
+        options.parser.error("--config and --switch-to need a TARGET")
+    load: dict[str, Any] = {name: getattr(options, name) for name in _FIELDS}  # Any: the fields of a load
     if options.target is not None:
         load["switches"] = (options.target, *options.switch_to) if options.switch_to else ()
-    run = partial(
+    start = partial(
         stress,
         options.target,
         config=options.config,
@@ -44,24 +86,24 @@ def main(options: argparse.Namespace) -> Exit:
         gc="tuned",
         **load,
     )
-    report = anyio.run(run, backend=options.backend)
+    report = anyio.run(start, backend=options.backend)
     print(json.dumps(to_builtins(report)) if options.json else "\n".join(_lines(report, options.color)))
     return Exit.OK if report.is_sound else Exit.FAILED
 
 
-def _lines(report: StressReport, color: Wish) -> Iterator[str]:
+def _lines(report: StressReport, color: ColorOption) -> Iterator[str]:
     style = screen(color=color).styled
     yield style(f"{sum(report.asks.values()):,} asks in {report.seconds:.1f} s", "bold")
     yield from _rows(report.asks)
     yield from _rows({"rounds": report.rounds, "switches": report.switches})
     yield "  ".join(f"{name} {1000 * seconds:,.0f} ms" for name, seconds in report.latency.items())
     if report.failures:
-        yield style("failed, by cause", "bold")
+        yield style("failures by cause", "bold")
         yield from _rows(report.failures)
     yield style("counters of all backends", "bold")
     yield from _rows(report.counters)
     leaks = ", ".join(f"{count} {name}" for name, count in report.leaks.items() if count) or "none"
-    yield f"refused for their structure: {report.refusals}; leaks: {leaks}"
+    yield f"requests refused for their structure: {report.refusals}; leaks: {leaks}"
 
 
 def _rows(counts: Mapping[str, int]) -> Iterator[str]:

@@ -1,12 +1,14 @@
-"""From `run`'s options to a configuration, a target in it, and tools."""
+"""Turn the options that select a model into a configuration and a target, and `--tools` into tools."""
 
 import argparse
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from pydantic import ValidationError
@@ -23,45 +25,55 @@ SERVER = "server"
 _OPTIONS = {"base_url": "--base-url", "model": "--model", "auth": "--auth"}
 
 
-def target(options: argparse.Namespace) -> tuple[Config, str]:
-    """Return the configuration and the target in it that the options name.
+@asynccontextmanager
+async def serving(
+    options: argparse.Namespace, *, needs_target: bool
+) -> AsyncIterator[tuple[Config, str | None]]:
+    """Yield the configuration and the target that the options name; run the stand-ins of `--offline` meanwhile.
+
+    Args:
+        needs_target: Whether a target is required. A stored conversation has one already.
 
     Raises:
-        ConfigError: No target is named and there is not just one, or an option's value cannot be used.
-        UnknownTarget: `--dialect` names none.
+        ConfigError: The options contradict each other, or name no target, or a value cannot be used.
+        UnknownTarget: `--dialect` names no dialect.
     """
-    config, name = configured(options)
-    if name is not None:
-        return config, name
+    if not options.offline:
+        config, name = _configured(options)
+        yield config, _only_target(config) if name is None and needs_target else name
+        return
+    from actors.cli.offline import stand_ins
+
+    for option in ("config", "base_url", "dialect", "auth"):
+        if getattr(options, option) is not None:
+            raise ConfigError(f"--offline uses a stand-in; omit --{option.replace('_', '-')}")
+    async with stand_ins(options.model) as made:
+        yield made
+
+
+def _only_target(config: Config) -> str:
     if len(config.targets) == 1:
-        return config, config.targets[0]
+        return config.targets[0]
     names = ", ".join(config.targets)
-    hint = f"one of {names}" if names else "PROVIDER:MODEL, as openai:gpt-5.2"
+    hint = f"one of {names}" if names else "PROVIDER:MODEL, such as openai:gpt-5.2"
     raise ConfigError(f"No target is named; give -m with {hint}, or --offline for a stand-in")
 
 
-def configured(options: argparse.Namespace) -> tuple[Config, str | None]:
-    """Return the configuration that the options name, and the target, if they name one.
-
-    Raises:
-        ConfigError: An option's value cannot be used.
-        UnknownTarget: `--dialect` names none.
-    """
-    environ: Mapping[str, str] = os.environ
+def _configured(options: argparse.Namespace) -> tuple[Config, str | None]:
     if options.base_url is not None:
         if options.config is not None:
-            raise ConfigError("--base-url and --config both say who is asked; give one of them")
-        return Config(FileSettings(backends={SERVER: _server(options)}), environ), SERVER
+            raise ConfigError("--base-url and --config exclude each other; give one of them")
+        return Config(FileSettings(backends={SERVER: _server(options)}), os.environ), SERVER
     for option in ("dialect", "auth"):
         if getattr(options, option) is not None:
-            raise ConfigError(f"--{option} is said of the server at --base-url; give that too")
-    return load(options.config, environ), options.model
+            raise ConfigError(f"--{option} describes the server at --base-url; give that too")
+    return load(options.config, os.environ), options.model
 
 
 def _server(options: argparse.Namespace) -> BackendSettings:
     spoken = dialect(options.dialect or "openai")
     if options.model is None:
-        raise ConfigError("--base-url needs the model's name there; give it with -m")
+        raise ConfigError("--base-url needs the name of a model there; give it with -m")
     try:
         return BackendSettings(
             kind=kind_of(spoken),
@@ -76,39 +88,40 @@ def _server(options: argparse.Namespace) -> BackendSettings:
         raise ConfigError(f"{option} {fault['msg'].removeprefix('Value error, ')}") from None
 
 
-def tools(given: str | None) -> list[Tool[..., Any]]:  # Any: any function
-    """Return the tools that a Python file defines, in its order, or those that `module:name` names. Either is run.
+def tools(name: str | None) -> list[Tool[..., Any]]:  # Any: any function
+    """Return the tools that a Python file defines, in order, or those that `module:name` names. Runs the code.
 
     Raises:
-        ConfigError: It cannot be run, or there is no tool.
-        ToolDefinitionError: A tool in it cannot be offered.
+        ConfigError: The code cannot be run, or defines no tool.
+        ToolDefinitionError: A tool cannot be offered.
     """
-    if given is None:
+    if name is None:
         return []
-    is_file = given.endswith(".py") or ":" not in given or Path(given).is_file()
-    return _of_file(given) if is_file else _of_module(given)
+    if name.endswith(".py") or ":" not in name or Path(name).is_file():
+        if found := [value for value in vars(_run_file(name)).values() if isinstance(value, Tool)]:
+            return found
+        raise ConfigError(f"{name} defines no tool; decorate a function with @tool")
+    return _tools_of_module(name)
 
 
-def _of_file(path: str) -> list[Tool[..., Any]]:  # Any: any function
+def _run_file(path: str) -> ModuleType:
     if not Path(path).is_file():
-        raise ConfigError(f"No file {path!r} to take tools from; --tools wants a Python file, or MODULE:NAME")
+        raise ConfigError(f"No file {path!r}; --tools takes a Python file or MODULE:NAME")
     spec = spec_from_file_location("actors_cli_tools", path)
     if spec is None or spec.loader is None:
-        raise ConfigError(f"{path!r} is not a Python file; --tools wants one, as tools.py")
+        raise ConfigError(f"{path!r} is not a Python file; --tools takes one, such as tools.py")
     module = module_from_spec(spec)
-    sys.modules[spec.name] = module  # its annotations are looked up there
+    sys.modules[spec.name] = module  # annotations are resolved there
     try:
         spec.loader.exec_module(module)
     except ActorsError:
         raise
-    except (Exception, SystemExit) as error:  # other people's code
+    except (Exception, SystemExit) as error:  # foreign code
         raise ConfigError(f"Cannot run {path}: {type(error).__name__}: {error}") from error
-    if not (found := [value for value in vars(module).values() if isinstance(value, Tool)]):
-        raise ConfigError(f"{path} defines no tool; decorate a function with @tool")
-    return found
+    return module
 
 
-def _of_module(given: str) -> list[Tool[..., Any]]:  # Any: any function
+def _tools_of_module(given: str) -> list[Tool[..., Any]]:  # Any: any function
     module, _, name = given.partition(":")
     sys.path.insert(0, "")
     try:
@@ -116,8 +129,8 @@ def _of_module(given: str) -> list[Tool[..., Any]]:  # Any: any function
         listed = [found] if isinstance(found, Tool) else list(found)
     except ActorsError:
         raise
-    except (Exception, SystemExit) as error:  # other people's code
-        raise ConfigError(f"Cannot take tools from {given}: {type(error).__name__}: {error}") from error
+    except (Exception, SystemExit) as error:  # foreign code
+        raise ConfigError(f"Cannot load tools from {given}: {type(error).__name__}: {error}") from error
     if not listed or not all(isinstance(each, Tool) for each in listed):
-        raise ConfigError(f"{given} is no tool and no list of tools; decorate a function with @tool")
+        raise ConfigError(f"{given} is neither a tool nor a list of tools; decorate a function with @tool")
     return listed

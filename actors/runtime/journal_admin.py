@@ -174,7 +174,7 @@ class JournalAdmin:
 
         The copy has everything that was acknowledged before the call, as of one moment, and no byte of deleted
         sessions. It is on the disk when this returns. A caller that is cancelled ends the backup, and no file is left.
-        `actors fsck` checks a copy; to restore it, use it as the journal.
+        `actors sessions fsck` checks a copy; to restore it, use it as the journal.
 
         Args:
             path: Where there is no file yet. The copy is for this user alone (mode 0600).

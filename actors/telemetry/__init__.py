@@ -181,10 +181,12 @@ def journal_damaged(why: str, copy: str | None = None) -> None:
             "error",
             "journal_damaged",
             why=why,
-            advice="restore a copy, or save what can be read: `actors fsck`",
+            advice="restore a copy, or save what can be read: `actors sessions fsck`",
         )
     else:
-        advice = "it goes on without the events after the damage; look at the copy with `actors fsck`"
+        advice = (
+            "it goes on without the events after the damage; look at the copy with `actors sessions fsck`"
+        )
         emit("error", "journal_damaged", why=why, copy=copy, advice=advice)
 
 

@@ -23,8 +23,6 @@ LOADED = (
     "actors.adapters.importing",
     "actors.adapters.openai_chat.decode",
     "actors.adapters.openai_chat.encode",
-    "actors.cli.examples",
-    "actors.cli.options",
     "actors.cli.replay",
     "actors.cli.run",
     "actors.cli.sessions",

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import anyio
 import pytest
 
-from actors.cli.approvals import Approvals, Word, question, read_word
+from actors.cli.approvals import Answer, Approvals, call_text, read_answer
 from actors.cli.keyboard import Keyboard
 from actors.core.values.content import ToolCall
 from actors.core.values.identity import CallId
@@ -23,18 +23,18 @@ def _call(name: str, **arguments: str) -> ToolCall:
     ("line", "word"),
     [("y", "yes"), (" YES ", "yes"), ("a", "always"), ("", "no"), ("yep", "no"), ("n", "no"), ("sure", "no")],
 )
-def test_only_a_clear_yes_is_one(line: str, word: Word) -> None:
-    assert read_word(line) == word
+def test_only_a_clear_yes_is_one(line: str, word: Answer) -> None:
+    assert read_answer(line) == word
 
 
 def test_the_question_holds_the_arguments_and_no_escape_sequence() -> None:
-    assert question(_call("pay", to="x\x1b[2J\ny")) == "pay(to='x\\x1b[2J\\ny')"
+    assert call_text(_call("pay", to="x\x1b[2J\ny")) == "pay(to='x\\x1b[2J\\ny')"
 
 
 async def test_a_tool_that_was_approved_of_always_is_not_asked_about_again() -> None:
     asked: list[str] = []
 
-    async def ask(words: str) -> Word:
+    async def ask(words: str) -> Answer:
         asked.append(words)
         return "always" if "book" in words else "no"
 
@@ -51,7 +51,7 @@ async def test_a_tool_that_was_approved_of_always_is_not_asked_about_again() -> 
 async def test_one_call_is_asked_about_at_a_time() -> None:
     answer, asked = anyio.Event(), list[str]()
 
-    async def ask(words: str) -> Word:
+    async def ask(words: str) -> Answer:
         asked.append(words)
         await answer.wait()
         return "always"
@@ -69,7 +69,7 @@ async def test_one_call_is_asked_about_at_a_time() -> None:
 async def test_where_nobody_can_be_asked_a_call_is_denied_and_counted() -> None:
     approve = Approvals("ask", None)
     assert await approve(_call("book")) is False
-    assert approve.unasked == ["book"]
+    assert approve.denied == ["book"]
     assert await Approvals("allow", None)(_call("book")) is True
     assert await Approvals("deny", None)(_call("book")) is False
 

@@ -1,4 +1,4 @@
-"""`actors doctor`, `models` and `explain`: what is here, whom one can ask, what a word means."""
+"""`actors doctor`, `models` and `explain`."""
 
 import json
 from pathlib import Path
@@ -32,7 +32,7 @@ def test_doctor_says_what_is_here_and_shows_no_key() -> None:
 
 def test_doctor_without_a_key_names_the_way_out() -> None:
     done = actors_now("doctor")
-    assert (done.code, "--    no provider's key is set; actors run --offline needs none" in done.out) == (
+    assert (done.code, "--    no key of a provider is set; actors run --offline needs none" in done.out) == (
         0,
         True,
     )
@@ -121,7 +121,7 @@ def test_a_word_that_is_nothing_known_is_told_the_nearest() -> None:
     done = actors_now("explain", "outcome_unknwon")
     assert (done.code, done.complaint) == (
         2,
-        "nothing is known of 'outcome_unknwon'; did you mean 'outcome_unknown'?",
+        "unknown word 'outcome_unknwon'; did you mean 'outcome_unknown'?",
     )
 
 
@@ -143,7 +143,7 @@ def test_a_word_that_is_nothing_known_is_told_the_nearest() -> None:
         (
             "temperature",
             "Unsupported value: 'temperature' does not support 0.2.",
-            "its value is refused",
+            "this value is refused",
             True,
         ),
     ],

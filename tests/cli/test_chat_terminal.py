@@ -393,7 +393,7 @@ async def test_a_crash_gives_the_terminal_back_and_is_one_line(
         chat.type("hello\r")
         assert await chat.ended() == 1
         chat.check_restored()
-        assert "actors: unexpected ZeroDivisionError: in mid-turn; --debug shows where" in chat.shown
+        assert "actors: unexpected ZeroDivisionError: in mid-turn; --debug shows the traceback" in chat.shown
 
 
 async def test_a_cancelled_turn_leaves_a_transcript_that_goes_on(
@@ -461,7 +461,7 @@ async def test_an_approval_is_given_and_a_switch_in_mid_turn_is_told_when_it_app
         chat.type("/switch b\r")
         await chat.until("deferred: b takes over when turn 1 has ended")
         chat.type("y\r")
-        await chat.until("switched: b is next")
+        await chat.until("switched to b")
         chat.type("/backends\r")
         await chat.until("now")
         assert "book(hotel='Astoria') returned after" in chat.shown
@@ -483,7 +483,7 @@ async def test_results_of_external_calls_are_asked_for_one_after_the_other(
         chat.type("/switch b\r")
         await chat.until("deferred: b takes over when turn 1 has ended")
         chat.type("it is dry\r")
-        await chat.until("switched: b is next")
+        await chat.until("switched to b")
         assert "look(n=1) returned after" in chat.shown
         assert "Both known." in chat.shown
         chat.type("\x04")

@@ -87,7 +87,7 @@ def test_a_call_has_its_state_and_how_long_it_took(how: CallOutcome, style: Styl
 
 def test_a_switch_that_was_deferred_is_told_how_it_came_out() -> None:
     face = _shown(SwitchAppliedEvent(9, 1, "claude"), SwitchFailedEvent(9, 1, "gpt", "no key"))
-    assert [text for text, _ in face.lines] == ["  switched: claude is next", "  the switch failed: no key"]
+    assert [text for text, _ in face.lines] == ["  switched to claude", "  the switch failed: no key"]
 
 
 def test_the_time_that_a_call_waits_for_the_person_is_no_run_time() -> None:

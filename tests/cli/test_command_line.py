@@ -1,19 +1,21 @@
-"""The command line itself: help that answers at once, one table of exit codes, versions, pipes."""
+"""The command line itself: fast help, complete documentation, exit codes, completion, pipes."""
 
+import ast
+import os
 import re
 import shlex
-import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from importlib import import_module
 from itertools import takewhile
 from pathlib import Path
 
 import pytest
 
 from actors.cli import main
-from actors.cli.examples import EXAMPLES, examples
 from actors.cli.exits import MEANING, Exit, of_error, of_result
-from actors.cli.options import parser
+from actors.cli.parser import COMMANDS, Parser, parse, parser_for
 from actors.core.dialects.profiles import ALIASES, PROFILES
 from actors.core.stream_events.results import AskStatus, TurnResult
 from actors.core.values.identity import Binding
@@ -30,24 +32,6 @@ from actors.errors import (
 from tests.cli.command import actors
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "cli.md"
-COMMANDS = (
-    "demo",
-    "run",
-    "chat",
-    "models",
-    "doctor",
-    "explain",
-    "lint",
-    "convert",
-    "preview",
-    "simulate",
-    "stress",
-    "sessions",
-    "replay",
-    "fsck",
-    "stats",
-    "completion",
-)
 
 PROBE = """
 import sys
@@ -56,18 +40,87 @@ try:
     main({arguments!r})
 except SystemExit as ended:
     assert ended.code == 0, ended.code
-heavy = {{"pydantic", "anyio", "trio", "jsonschema_rs", "structlog", "h11", "asyncio"}}
-print("HEAVY", sorted(heavy & sys.modules.keys()))
+heavy = {{"pydantic", "anyio", "trio", "jsonschema_rs", "structlog", "h11", "asyncio", "msgspec"}}
+commands = [f"actors.cli.{{name}}" for name in {commands!r}]
+print("IMPORTED", sorted({{*heavy, *commands}} & sys.modules.keys()))
 """
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["--version"], *([name, "--help"] for name in COMMANDS)])
-def test_help_imports_nothing_that_is_slow(arguments: list[str]) -> None:
-    code = PROBE.format(arguments=arguments)
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"]])
+def test_top_level_help_imports_no_command_and_no_dependency(arguments: list[str]) -> None:
+    code = PROBE.format(arguments=arguments, commands=tuple(COMMANDS))
     ended = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300
     )
-    assert ended.stdout.splitlines()[-1] == "HEAVY []"
+    assert ended.stdout.splitlines()[-1] == "IMPORTED []"
+
+
+def leaves(name: str) -> list[tuple[str, Parser]]:
+    """Return the parsers of a command: one, or one for each of its actions, with their names."""
+    (action,) = (each for each in parser_for([name])._actions if each.choices)
+    command = dict(action.choices or {})[name]
+    nested = [each.choices for each in command._actions if isinstance(each.choices, dict)]
+    return [*nested[0].items()] if nested else [(name, command)]
+
+
+def parsers() -> Iterator[tuple[str, Parser]]:
+    """Yield every parser that runs something, with the section of the page that documents it."""
+    for name in COMMANDS:
+        for _, leaf in leaves(name):
+            yield name, leaf
+
+
+def section(name: str) -> str:
+    """Return the section of the page about a command, with the one about every command."""
+    page = PAGE.read_text()
+    titles = (f"## actors {name}\n", "## Every command\n")
+    return "".join(page.split(title)[1].split("\n## ")[0] for title in titles)
+
+
+def test_the_module_of_each_command_has_its_parser_beside_its_code() -> None:
+    for name in COMMANDS:
+        module = import_module(f"actors.cli.{name}")
+        assert callable(module.add_arguments), name
+        assert all(callable(leaf.get_default("run")) for _, leaf in leaves(name)), name
+
+
+def test_every_command_and_every_action_is_run_by_a_test() -> None:
+    """A test calls a command by a list, a tuple or a call that has the name of the command first."""
+    run: set[tuple[str, ...]] = set()
+    for path in Path(__file__).parents[1].rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            words = node.args if isinstance(node, ast.Call) else getattr(node, "elts", [])
+            texts = [word.value for word in words if isinstance(word, ast.Constant)]
+            strings = [text for text in texts if isinstance(text, str)]
+            run.update({tuple(strings[:1]), tuple(strings[:2]), ("sessions", *strings[:1])})
+    for name in COMMANDS:
+        for action, _ in leaves(name):
+            assert ((name,) if action == name else (name, action)) in run, (name, action)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_and_every_option_is_documented(name: str) -> None:
+    text = section(name)
+    for action, leaf in leaves(name):
+        assert action == name or f"`{action}" in text, f"actors {name} {action}"
+        for option in re.findall(r"--[a-z-]+", leaf.format_usage()):
+            assert f"`{option}" in text, f"actors {name}: {option}"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_help_ends_with_examples_that_the_command_line_accepts(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main([name, "--help"])
+    _, listed = capsys.readouterr().out.split("\nexamples:\n")
+    lines = re.findall(r"^  (\S.+)\n      \S", listed, re.MULTILINE)
+    assert lines == [line for line, _ in import_module(f"actors.cli.{name}").EXAMPLES] != []
+    for line in lines:
+        words = shlex.split(line.rpartition("| ")[2] if line.startswith("curl") else line)
+        accepted = [*takewhile(lambda word: word not in ("|", "<", ">"), words)]
+        assert accepted[:2] == ["actors", name]
+        assert callable(parse(accepted[1:]).run)
 
 
 def test_the_version_is_printed_for_programs_that_read_it(capsys: pytest.CaptureFixture[str]) -> None:
@@ -78,18 +131,6 @@ def test_the_version_is_printed_for_programs_that_read_it(capsys: pytest.Capture
     assert out.startswith("actors ")
 
 
-def test_each_help_ends_with_examples_that_the_command_line_takes(capsys: pytest.CaptureFixture[str]) -> None:
-    assert set(EXAMPLES) == set(COMMANDS)
-    for command, lines in EXAMPLES.items():
-        with pytest.raises(SystemExit):
-            main([command, "--help"])
-        assert capsys.readouterr().out.endswith(f"\n\n{examples(command)}\n")
-        for line, _ in lines:
-            program, *words = shlex.split(line.removeprefix('eval "$(').removesuffix(')"'))
-            taken = [*takewhile(lambda word: word not in ("|", "<", ">"), words)]
-            assert (program, parser().read(taken).command) == ("actors", command)
-
-
 def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["--help"])
@@ -98,8 +139,10 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert all(re.search(rf"^    {name}\b", shown, re.MULTILINE) for name in COMMANDS)
 
 
-@pytest.mark.parametrize("name", ["run", "chat", "explain", "lint", "convert", "preview", "simulate"])
-def test_help_names_every_dialect_there_is(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    "name", ["run", "chat", "explain", "lint", "convert", "preview", "simulate", "replay"]
+)
+def test_help_names_every_dialect(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main([name, "--help"])
     shown = " ".join(capsys.readouterr().out.split())
@@ -108,7 +151,7 @@ def test_help_names_every_dialect_there_is(name: str, capsys: pytest.CaptureFixt
     assert listed == [f"{one} (or {others[one]})" if one in others else one for one in PROFILES]
 
 
-def test_the_page_names_every_dialect_there_is() -> None:
+def test_the_page_names_every_dialect() -> None:
     section = PAGE.read_text().split("## Dialects")[1].split("\n\n")[1]
     assert set(re.findall(r"`(\w+)`", section)) == {*PROFILES, *ALIASES}
 
@@ -116,7 +159,7 @@ def test_the_page_names_every_dialect_there_is() -> None:
 def test_a_wrong_command_line_is_exit_code_2(capsys: pytest.CaptureFixture[str]) -> None:
     for arguments in (["demonstrate"], ["lint"], ["lint", "file"], ["run", "--timeout", "0", "x"]):
         with pytest.raises(SystemExit) as ended:
-            parser().read(arguments)
+            parse(arguments)
         assert ended.value.code == Exit.USAGE, arguments
         (line,) = capsys.readouterr().err.splitlines()
         assert line.startswith("actors: ")
@@ -127,13 +170,14 @@ def test_a_wrong_command_line_is_exit_code_2(capsys: pytest.CaptureFixture[str])
     ("arguments", "says"),
     [
         (["dmo"], "no command 'dmo'; did you mean 'demo'?"),
-        (["demo", "--jsn"], "unknown argument '--jsn'; did you mean '--json'?"),
+        (["models", "--confg"], "unknown argument '--confg'; did you mean '--config'?"),
         (["run", "x", "--modle=m"], "unknown argument '--modle=m'; did you mean '--model'?"),
         (["demo", "--backend", "troi"], "no backend 'troi'; did you mean 'trio'?"),
-        (["completion", "tcsh9"], "no shell 'tcsh9'"),
+        (["sessions", "lsit"], "no action 'lsit'; did you mean 'list'?"),
+        (["sessions", "list", "--limt", "3"], "unknown argument '--limt'; did you mean '--limit'?"),
     ],
 )
-def test_a_slip_of_the_keyboard_is_told_what_was_meant(
+def test_an_error_suggests_the_nearest_word(
     arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ended:
@@ -151,79 +195,40 @@ def test_the_command_alone_shows_its_help(capsys: pytest.CaptureFixture[str]) ->
     assert alone == asked
 
 
-COMPLETED = """
-source /dev/stdin
-COMP_WORDS=({words}) COMP_CWORD={at}
-_actors
-printf '%s\\n' "${{COMPREPLY[@]}}"
-"""
-
-
 @pytest.mark.parametrize(
-    ("words", "completions"),
+    ("line", "completions"),
     [
-        (["actors", "de"], ["demo"]),
-        (["actors", "chat", "--al"], ["--allow-tool"]),
-        (["actors", "doctor", "--n"], ["--network"]),
-        (["actors", "lint", "--f"], ["--for", "--from"]),
-        (["actors", "convert", "--to", "mi"], ["mistral", "minimax"]),
+        ("actors de", {"demo "}),
+        ("actors chat --al", {"--allow-tool "}),
+        ("actors doctor --n", {"--network "}),
+        ("actors lint --f", {"--for ", "--from "}),
+        ("actors convert --to mi", {"mistral", "minimax"}),
+        ("actors sessions fs", {"fsck "}),
+        ("actors sessions delete --o", {"--older-than "}),
     ],
 )
-@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash here")
-def test_bash_completes_commands_options_and_dialects(
-    words: list[str], completions: list[str], capsys: pytest.CaptureFixture[str]
+def test_shells_complete_commands_options_and_dialects(
+    line: str, completions: set[str], tmp_path: Path
 ) -> None:
-    assert main(["completion", "bash"]) == 0
-    script = capsys.readouterr().out
-    program = COMPLETED.format(words=" ".join(words), at=len(words) - 1)
-    done = subprocess.run(
-        ["bash", "-c", program], input=script, capture_output=True, text=True, check=True, timeout=60
-    )
-    assert sorted(done.stdout.split()) == sorted(completions)
-
-
-@pytest.mark.parametrize("shell", ["zsh", "fish"])
-def test_other_shells_are_told_every_command(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["completion", shell]) == 0
-    script = capsys.readouterr().out
-    assert all(name in script for name in COMMANDS)
+    pytest.importorskip("argcomplete")
+    out = tmp_path / "completions"
+    asked = {"_ARGCOMPLETE": "1", "COMP_LINE": line, "COMP_POINT": str(len(line)), "_ARGCOMPLETE_IFS": "\n"}
+    env = {**os.environ, **asked, "_ARGCOMPLETE_STDOUT_FILENAME": str(out)}
+    subprocess.run([sys.executable, "-m", "actors"], env=env, check=True, timeout=300)
+    assert {word.strip() for word in out.read_text().splitlines()} == {word.strip() for word in completions}
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "abc", "nan", "1e9", ""])
-def test_a_timeout_that_is_no_time_is_told_what_it_takes(
-    text: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_timeout_must_be_a_number_of_seconds(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        parser().read(["run", "x", f"--timeout={text}"])
-    assert f"{text} is not a time; give seconds above 0" in capsys.readouterr().err
+        parse(["run", "x", f"--timeout={text}"])
+    assert f"expected a number of seconds above 0, not {text!r}" in capsys.readouterr().err
 
 
 def test_every_exit_code_is_documented_as_it_is_in_code() -> None:
     rows = re.findall(r"^\| (\d+) \| (.+?) \|$", PAGE.read_text(), re.MULTILINE)
     assert {int(code): text for code, text in rows} == {int(code): text for code, text in MEANING.items()}
     assert set(MEANING) == set(Exit)
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_every_option_is_documented(name: str) -> None:
-    page = PAGE.read_text()
-    with pytest.raises(SystemExit):
-        parser().read([name, "--help"])
-    section = (
-        page.split(f"## actors {name}")[1].split("\n## ")[0]
-        + page.split("## Every command")[1].split("\n## ")[0]
-    )
-    for option in re.findall(r"--[a-z-]+", parser_help(name)):
-        assert f"`{option}" in section, option
-
-
-def parser_help(name: str) -> str:
-    """Return the usage line of one command."""
-    actions = [action for action in parser()._actions if action.choices]  # argparse keeps them nowhere public
-    choices = actions[0].choices
-    assert isinstance(choices, dict)
-    usage: str = choices[name].format_usage()
-    return usage
 
 
 @pytest.mark.parametrize(
@@ -273,7 +278,7 @@ def test_each_way_a_turn_ends_has_its_exit_code(status: AskStatus, code: int) ->
     assert of_result(TurnResult("", status, binding, (), 1, Usage())) == code
 
 
-def test_a_backend_that_is_not_installed_is_said_in_one_line() -> None:
+def test_a_missing_backend_is_reported_in_one_line() -> None:
     code = "import sys; sys.modules['trio'] = None; from actors.cli import main; sys.exit(main(sys.argv[1:]))"
     done = subprocess.run(
         [sys.executable, "-c", code, "demo", "--backend", "trio"],

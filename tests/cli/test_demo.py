@@ -7,8 +7,10 @@ import sys
 
 import pytest
 
-from actors.cli import demo, main, stage
-from actors.cli.world import STOPS
+from actors.cli import demo, main
+from actors.cli.demo import script
+from actors.cli.demo.script import STOPS
+from actors.cli.demo.show import Printed, SentRequest
 from actors.strict.loopback import HttpRequest
 from actors.strict.server import LoopbackServer
 from actors.testing import SERVERS, Status
@@ -19,13 +21,13 @@ BACKENDS = ("asyncio", "trio")
 def kept_servers(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, LoopbackServer]]:
     """Return a list that will hold the servers of each demo."""
     made: list[dict[str, LoopbackServer]] = []
-    servers = stage.servers
+    servers = script.servers
 
-    def kept(gates: stage.Gates, *, everywhere: bool) -> dict[str, LoopbackServer]:
+    def kept(gates: script.Gates, *, everywhere: bool) -> dict[str, LoopbackServer]:
         made.append(servers(gates, everywhere=everywhere))
         return made[-1]
 
-    monkeypatch.setattr(stage, "servers", kept)
+    monkeypatch.setattr(script, "servers", kept)
     return made
 
 
@@ -39,14 +41,14 @@ def test_the_demo_carries_one_conversation_between_two_providers_without_a_refus
     for said in (
         "another result for call 'call_0' kept as a duplicate",
         "result for unknown call 'call_77' kept as text",
-        "made up R9 R10 R11 R12 (cancelled)",
-        "made up R2 (lost)",
-        "set aside R12 (late)",
+        "synthetic R9 R10 R11 R12 (cancelled)",
+        "synthetic R2 (lost)",
+        "not sent R12 (late)",
         "4 thinking",
-        "deferred to the end of the turn",
+        "deferred to its end",
         'c5 weather({"city": "Ber ...',
         "gpt 500 ",
-        "claude takes it up in the same ask",
+        "claude continues the same ask",
         "No request was refused",
     ):
         assert said in " ".join(shown.split()), said
@@ -101,7 +103,7 @@ def test_the_conversation_goes_around_the_world_in_every_dialect_there_is(
     made = kept_servers(monkeypatch)
     assert main(["demo", "--all"]) == 0
     assert sorted(server.dialect for server in made[0].values()) == sorted(SERVERS)
-    assert demo.AROUND["dialects"] == len(SERVERS)
+    assert demo.EXPECTED_WITH_ALL["dialects"] == len(SERVERS)
     shown = capsys.readouterr().out.splitlines()
     for stop in STOPS:
         asked, answered = made[0][stop.dialect].requests
@@ -119,18 +121,18 @@ def test_the_conversation_goes_around_the_world_in_every_dialect_there_is(
 def test_a_stop_that_refuses_is_seen_and_is_exit_code_1(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    strict = stage.servers
+    strict = script.servers
 
-    def refusing(gates: stage.Gates, *, everywhere: bool) -> dict[str, LoopbackServer]:
+    def refusing(gates: script.Gates, *, everywhere: bool) -> dict[str, LoopbackServer]:
         made = strict(gates, everywhere=everywhere)
         made["kimi"].faults = {1: Status(400, message="no")}
         return made
 
-    monkeypatch.setattr(stage, "servers", refusing)
+    monkeypatch.setattr(script, "servers", refusing)
     assert main(["demo", "--all"]) == 1
     shown = capsys.readouterr().out
     assert re.search(r"^  kimi +400 ", shown, re.MULTILINE)
-    assert "must be 0" in shown
+    assert "expected 0" in shown
 
 
 def test_two_runs_print_the_same_on_either_backend(capsys: pytest.CaptureFixture[str]) -> None:
@@ -148,25 +150,23 @@ def test_a_wrong_count_is_shown_and_is_exit_code_1(
     monkeypatch.setitem(demo.EXPECTED, "failovers", 2)
     assert main(["demo"]) == 1
     shown = capsys.readouterr().out
-    assert "must be 2" in shown
+    assert "expected 2" in shown
     assert "No request was refused" not in shown
 
 
 def test_the_requests_are_the_ones_the_servers_received(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = kept_servers(monkeypatch)
-    assert main(["demo", "--all", "--json"]) == 0
-    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    shown = [line for line in lines if line["type"] == "request"]
+    made, shown = kept_servers(monkeypatch), list[SentRequest]()
+    monkeypatch.setattr(Printed, "request", lambda _, request: shown.append(request))
+    assert main(["demo", "--all"]) == 0
     received = [exchange for server in made[0].values() for exchange in server.requests]
-    assert len(shown) == len(received) == demo.AROUND["requests"]
-    for line in shown:
-        of_backend = [other for other in shown if other["backend"] == line["backend"]]
-        exchange = made[0][line["backend"]].requests[of_backend.index(line)]
-        assert line["status"] == exchange.status
-        body = json.loads(exchange.body)
-        messages = body.get("messages") or body.get("contents") or body["input"]
-        assert line["messages_as_before"] + len(line["shape"]) == len(messages)
-        assert "?" not in " ".join(line["shape"])
-    assert lines[-1] == {"type": "counts", **demo.AROUND}
+    assert len(shown) == len(received) == demo.EXPECTED_WITH_ALL["requests"]
+    for name, server in made[0].items():
+        of_backend = [request for request in shown if request.backend == name]
+        for request, exchange in zip(of_backend, server.requests, strict=True):
+            assert request.status == exchange.status
+            body = json.loads(exchange.body)
+            messages = body.get("messages") or body.get("contents") or body["input"]
+            assert request.same + len(request.new) == len(messages)
+            assert "?" not in " ".join(request.new)

@@ -1,4 +1,4 @@
-"""`actors fsck`: what is damaged is told, and what is whole is saved."""
+"""`actors sessions fsck`: what is damaged is told, and what is whole is saved."""
 
 import json
 import sqlite3
@@ -20,33 +20,33 @@ def damaged(path: Path) -> Path:
 def test_a_sound_journal_is_said_to_be_whole(tmp_path: Path) -> None:
     path = tmp_path / "sessions.db"
     written(path).close()
-    done = actors_now("fsck", str(path))
-    assert (done.code, done.out, done.err) == (0, f"{path}: whole are 3 sessions, 18 records, 1 blobs\n", "")
+    done = actors_now("sessions", "fsck", str(path))
+    assert (done.code, done.out, done.err) == (0, f"{path}: intact: 3 sessions, 18 records, 1 blobs\n", "")
 
 
 def test_what_is_damaged_is_named_with_the_way_out(tmp_path: Path) -> None:
     path = damaged(tmp_path / "sessions.db")
-    done = actors_now("fsck", str(path))
+    done = actors_now("sessions", "fsck", str(path))
     assert done.code == 1
     assert done.out == (
-        f"{path}: session 'one', record 4 is missing\n{path}: whole are 2 sessions, 12 records, 1 blobs\n"
+        f"{path}: session 'one', record 4 is missing\n{path}: intact: 2 sessions, 12 records, 1 blobs\n"
     )
     assert done.complaint == (
-        f"{path} is damaged; restore a copy, or save what is whole: actors fsck FILE --salvage NEW"
+        f"{path} is damaged; restore a copy, or salvage intact logs: actors sessions fsck FILE --salvage NEW"
     )
 
 
 def test_damage_is_told_to_programs(tmp_path: Path) -> None:
     path = damaged(tmp_path / "sessions.db")
-    assert json.loads(actors_now("fsck", str(path), "--json").out) == {
+    assert json.loads(actors_now("sessions", "fsck", str(path), "--json").out) == {
         "damage": [{"session": "one", "number": 4, "what": f"{path}: session 'one', record 4 is missing"}],
-        "whole": {"sessions": 2, "records": 12, "blobs": 1},
+        "intact": {"sessions": 2, "records": 12, "blobs": 1},
     }
 
 
 def test_what_is_whole_is_saved_and_said(tmp_path: Path) -> None:
     path, to = damaged(tmp_path / "sessions.db"), tmp_path / "saved.db"
-    done = actors_now("fsck", str(path), "--salvage", str(to))
+    done = actors_now("sessions", "fsck", str(path), "--salvage", str(to))
     assert done.code == 1
     assert [line.rpartition("session ")[2] for line in done.err.splitlines()] == [
         "one: 3 events",
@@ -56,18 +56,18 @@ def test_what_is_whole_is_saved_and_said(tmp_path: Path) -> None:
     with closing(SqliteStorage(to)) as storage:
         assert storage.read("one") == log("one")[:3]
         assert storage.read("two") == log("two")
-    again = actors_now("fsck", str(path), "--salvage", str(to))
-    assert (again.code, again.complaint) == (9, f"{to}: is there already; name a file that is not")
+    again = actors_now("sessions", "fsck", str(path), "--salvage", str(to))
+    assert (again.code, again.complaint) == (9, f"{to}: the file exists; name a new one")
 
 
 def test_a_file_that_is_no_journal_is_refused(tmp_path: Path) -> None:
-    done = actors_now("fsck", str(tmp_path / "nowhere.db"))
+    done = actors_now("sessions", "fsck", str(tmp_path / "nowhere.db"))
     assert (done.code, done.out) == (9, "")
     assert done.complaint == f"{tmp_path}/nowhere.db: there is no such file; name a journal"
 
 
 def test_a_database_that_cannot_be_reached_is_refused_and_its_password_not_told() -> None:
-    done = actors_now("fsck", "postgresql://owner:secret@/actors?host=/nowhere")
+    done = actors_now("sessions", "fsck", "postgresql://owner:secret@/actors?host=/nowhere")
     assert done.code == 9
     assert "nobody listens there" in done.err
     assert "secret" not in f"{done.out} {done.err}"
@@ -78,7 +78,7 @@ def test_what_is_whole_is_saved_from_a_file_whose_first_page_is_damaged(tmp_path
     written(path).close()
     data = path.read_bytes()
     path.write_bytes(bytes(4096) + data[4096:])
-    done = actors_now("fsck", str(path), "--salvage", str(to))
+    done = actors_now("sessions", "fsck", str(path), "--salvage", str(to))
     assert done.code == 1
     *saved, why = done.err.splitlines()
     assert [line.rpartition("session ")[2] for line in saved] == [

@@ -27,7 +27,7 @@ async def test_doctor_and_replay_say_what_requests_left_out(tmp_path: Path) -> N
     doctor = await anyio.to_thread.run_sync(lambda: actors_now("doctor", "--journal", str(path)))
     assert doctor.code == 0
     lines = [line.removeprefix("--    ") for line in doctor.out.splitlines()]
-    at = lines.index("a:house-model refused temperature; in actors.toml this saves the refusal:")
+    at = lines.index("a:house-model refused temperature; to omit them, add to actors.toml:")
     assert [line.strip() for line in lines[at + 1 : at + 3]] == [
         '[models."a:house-model"]',
         'sampling = "never"',
@@ -36,7 +36,9 @@ async def test_doctor_and_replay_say_what_requests_left_out(tmp_path: Path) -> N
     replay = await anyio.to_thread.run_sync(
         lambda: actors_now("replay", "trip", "--to", "mistral", "--journal", str(path))
     )
-    assert replay.out.splitlines()[-1].endswith("was sent without temperature, top_p, which was refused")
+    assert replay.out.splitlines()[-1].endswith(
+        "sent without temperature, top_p, which the provider had refused"
+    )
 
 
 def test_doctor_makes_no_journal(tmp_path: Path) -> None:

@@ -74,18 +74,18 @@ async def test_a_server_of_the_file_is_named_and_the_options_have_the_last_word(
 SECRET = "s3cr3t-canary"
 
 WRONG = [
-    (["files"], "--config has no MCP server 'files'; it has none; or give files=COMMAND or files=URL"),
+    (["files"], "No MCP server 'files' in --config, which has none; or give files=COMMAND or files=URL"),
     (["npx -y x"], "--mcp takes NAME, NAME=COMMAND or NAME=URL"),
     ([f"a b={SECRET}"], "--mcp takes a name of letters"),
-    (["files="], "--mcp 'files' is no program and no address; check its quotes"),
-    ([f"files=run '{SECRET}"], "--mcp 'files' is no program and no address; check its quotes"),
+    (["files="], "--mcp 'files' is neither a command nor a URL; check the quotes"),
+    ([f"files=run '{SECRET}"], "--mcp 'files' is neither a command nor a URL; check the quotes"),
     ([f"files=https://me:{SECRET}@host/mcp"], "--mcp 'files': url takes a URL without user, password, query"),
     (
         [f"files=https://host/mcp?key={SECRET}"],
         "--mcp 'files': url takes a URL without user, password, query",
     ),
     ([f"files=ftp://{SECRET}"], "--mcp 'files': url takes an http or https URL"),
-    (["files=one", "files=two"], "--mcp names 'files' twice; give each server a name of its own"),
+    (["files=one", "files=two"], "--mcp names 'files' twice; give each server its own name"),
 ]
 
 
@@ -103,9 +103,9 @@ def test_what_cannot_be_used_is_told_in_one_line_without_what_may_be_secret(
 def test_a_name_of_the_file_is_not_given_to_another_server(tmp_path: Path) -> None:
     (tmp_path / "actors.toml").write_text('[mcp.files]\nurl = "https://host/mcp"\napproval = {a = "deny"}\n')
     config = load(tmp_path / "actors.toml", {})
-    with pytest.raises(ConfigError, match="'files' is in --config already"):
+    with pytest.raises(ConfigError, match="'files' is already in --config"):
         with_servers(config, ["files=x"], {})
-    with pytest.raises(ConfigError, match="no MCP server 'file'; it has files;"):
+    with pytest.raises(ConfigError, match="No MCP server 'file' in --config, which has files;"):
         with_servers(config, ["file"], {})
     made, names = with_servers(config, ["files"], {"b": "allow"})
     assert names == ["files"]

@@ -56,7 +56,7 @@ RECORDING = """
 from pathlib import Path
 import actors.cli.conversation as conversation
 from tests.file_storage import FileStorage
-conversation.journal = lambda options, config, makes: FileStorage(Path({log!r}))
+conversation.conversation_storage = lambda options, config, create: FileStorage(Path({log!r}))
 """
 """Has a command keep its sessions' logs in a file."""
 

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -10,22 +9,12 @@ import pytest
 
 from actors import History, Ledger, from_wire
 from actors.cli import main
-from actors.cli.options import parser
 from actors.core.check import check
 from actors.core.dialects.profiles import PROFILES, dialect
 from actors.core.values.content import Media, Message, Text, ToolCall, ToolResult
 from actors.testing import validate
 from actors.transcripts import encode, render
 from tests.at_scale import spread
-
-PARSER = cache(parser)
-
-
-@pytest.fixture(autouse=True)
-def _one_parser(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make the parser of the command line once: that takes longer than what is asked of it here."""
-    monkeypatch.setattr("actors.cli.options.parser", PARSER)
-
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 RICH = (

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from actors.cli.answer import what_is_missing
+from actors.cli.answer import incomplete_parts
 from actors.cli.exits import Exit
-from actors.cli.options import parser
-from actors.cli.run import AnswerText, _has_input
-from actors.cli.targets import target
+from actors.cli.parser import parse
+from actors.cli.run import TextPrinter, _has_input
+from actors.cli.targets import serving
 from actors.config.providers import PROVIDERS
 from actors.core.dialects.profiles import ALIASES, PROFILES, dialect
 from actors.core.stream_events.events import MessageEvent, TextEvent, ThinkingEvent
@@ -89,7 +89,7 @@ def test_a_pipe_is_read_once_it_speaks_or_ends_and_left_alone_while_it_says_noth
     reading, writing = os.pipe()
     try:
         assert not _has_input(reading, 0)
-        assert "a pipe that says nothing" in capsys.readouterr().err
+        assert "a silent pipe" in capsys.readouterr().err
         os.write(writing, b"x")
         assert _has_input(reading, 0)
     finally:
@@ -120,7 +120,9 @@ async def test_a_server_of_any_dialect_is_asked_with_the_key_of_auth(name: str, 
 
 
 @pytest.mark.parametrize("name", [*PROFILES, *ALIASES])
-def test_any_dialect_makes_a_backend_of_its_provider(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_any_dialect_makes_a_backend_of_its_provider(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HOUSE_KEY", "secret")
     line = [
         "run",
@@ -134,8 +136,9 @@ def test_any_dialect_makes_a_backend_of_its_provider(name: str, monkeypatch: pyt
         "--auth",
         "HOUSE_KEY",
     ]
-    config, named = target(parser().read(line))
-    backend = config.backend(named)
+    async with serving(parse(line), needs_target=True) as (config, named):
+        assert named is not None
+        backend = config.backend(named)
     assert backend.dialect == dialect(name).name
     assert PROFILES[PROVIDERS[backend.kind].dialect].family == dialect(name).family
     assert PROVIDERS[backend.kind].dialect in (backend.dialect, "gemini")
@@ -157,7 +160,7 @@ def test_a_person_is_told_that_a_call_was_not_parsed() -> None:
     result = TurnResult(
         "<tool_call>{}", "complete", Binding("server", "openai_chat"), (), 2, Usage(), cut="unparsed"
     )
-    (line,) = what_is_missing(result)
+    (line,) = incomplete_parts(result)
     assert line.endswith(": the answer holds a tool call as text, which was not run")
 
 
@@ -173,7 +176,7 @@ async def test_a_person_is_told_that_the_answer_was_cut_and_what_is_not_in_it() 
     assert (read.code, read.out) == (0, "It is\n")
     assert "the answer was cut (length)" in read.err
     assert "stopped with 'length'" in read.err
-    assert "left out of the answer: 1 x cut_call" in read.err
+    assert "dropped from the answer: 1 x cut_call" in read.err
     result = json.loads(told.out.splitlines()[-1])["result"]
     assert (result["status"], result["cut"], result["finish"]) == ("complete", "length", "length")
     assert result["left_out"] == {"cut_call": 1}
@@ -196,7 +199,7 @@ async def test_a_refusal_is_told_and_with_debug_its_class_and_its_calls_are(
         url = ["--base-url", server.base_url, "-m", "m", "--tools", str(tmp_path / "tools.py")]
         done = await actors("run", "x", *url, *(["--debug"] if debug else []))
     assert (done.code, done.out) == (0, "21 C.\n")
-    assert "the request is written anew: An assistant message" in done.err
+    assert "the request is rendered again: An assistant message" in done.err
     assert ("calls=['hist_tool_1=call_A1']" in done.err) is debug
     assert ("faults=['rendering OAC-01 hist_tool_1']" in done.err) is debug
 
@@ -215,7 +218,7 @@ async def test_a_stand_in_answers_without_a_key_or_a_network() -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [
-        (["-m", "openai:gpt-5.2"], 4, "OPENAI_API_KEY; it is not set; --offline asks a stand-in"),
+        (["-m", "openai:gpt-5.2"], 4, "OPENAI_API_KEY; it is not set; --offline uses a stand-in"),
         ([], 3, "or --offline for a stand-in"),
         (["--offline", "-m", "gemini"], 3, "No stand-in 'gemini'; --offline has gpt and claude"),
         (
@@ -223,7 +226,7 @@ async def test_a_stand_in_answers_without_a_key_or_a_network() -> None:
             3,
             "needs the price of model 'x'",
         ),
-        (["--offline", "--config", "x"], 3, "leave --config out"),
+        (["--offline", "--config", "x"], 3, "omit --config"),
         (["--offline", "--deny-tool", "rol"], 3, "No tool 'rol' to deny; --tools has roll"),
         (["--offline", "--deny-tool", "roll", "--allow-tool", "roll"], 3, "both name 'roll'"),
     ],
@@ -306,7 +309,7 @@ def test_the_answer_is_printed_whole_though_deltas_are_missing(
     for word in ("One ", "two ", "three."):
         pieces.append(TextEvent(word, 1, 1, pieces[-1].offset + len(pieces[-1].text)))
     said = Message("model", (Thinking("hm"), Text("One two three.")))
-    answer = AnswerText()
+    answer = TextPrinter()
     for event in (
         *(piece for at, piece in enumerate(pieces) if at not in lost),
         MessageEvent(1, 1, 1, said),
@@ -422,7 +425,13 @@ async def test_a_turn_that_takes_too_long_is_cancelled_with_exit_code_124(anyio_
     ("limit", "turns", "code", "out", "says"),
     [
         ("2", [Turn(WEATHER), Turn(Say("So far."))], 7, "So far.\n", "the limit of 2 rounds was reached"),
-        ("2", [Turn(WEATHER), Turn(Say("On."), WEATHER)], 7, "On.\n", "the model's last calls were not run"),
+        (
+            "2",
+            [Turn(WEATHER), Turn(Say("On."), WEATHER)],
+            7,
+            "On.\n",
+            "the last calls of the model were not run",
+        ),
         ("3", [Turn(WEATHER), Turn(Say("21 C."))], 0, "21 C.\n", ""),
         ("1", [Turn(Say("Hm."))], 0, "Hm.\n", ""),
     ],
@@ -482,7 +491,7 @@ async def test_a_call_whose_result_nobody_can_bring_is_named_with_exit_code_8(tm
         line = ["run", "x", "--base-url", server.base_url, "-m", "m", "--tools", str(tmp_path / "tools.py")]
         done, told = await actors(*line), await actors(*line, "--json")
     assert (done.code, done.out, told.code) == (8, "Wait.\n", 8)
-    assert done.complaint.startswith("the turn waits for what comes from outside: look(n=1), look(n=2);")
+    assert done.complaint.startswith("the turn waits for external input: look(n=1), look(n=2);")
     last = json.loads(told.out.splitlines()[-1])
     assert (last["result"]["status"], last["exit_code"]) == ("awaiting", 8)
     assert [call["arguments"] for call in last["result"]["awaiting"]] == [{"n": 1}, {"n": 2}]

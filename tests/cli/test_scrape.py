@@ -88,7 +88,7 @@ def test_events_tell_how_asks_ended_and_what_answers_took() -> None:
     ]
     shown = actors_now("stats", "-", stdin="\n".join(map(json.dumps, events))).out.splitlines()
     assert shown[-3:] == [
-        "asks: failed 1, complete 1; calls that failed: 1",
+        "asks: failed 1, complete 1; failed calls: 1",
         "requests to a:m: 503 1, 200 1, none 1",
         "tokens of a:m: input 200, output 14, cache_read 50, cache_write 0; cache share 25.0%",
     ]

@@ -137,21 +137,21 @@ async def test_a_chat_goes_on_with_the_last_conversation_one_by_its_id_and_a_cop
     assert sorted(listed(tmp_path)) == ["copy", "second", "trip"]
 
 
-def test_what_a_command_does_not_heed_is_refused_and_nothing_is_deleted(tmp_path: Path) -> None:
+def test_an_option_of_another_action_is_an_error_and_nothing_is_deleted(tmp_path: Path) -> None:
     begin(storage := SqliteStorage(tmp_path / "kept.db"), "trip")
     storage.close()
     for line, says in (
-        (("list", "trip"), "takes no id"),
-        (("list", "--at", "2"), "takes no --at"),
-        (("show",), "takes an id"),
-        (("show", "trip", "--limit", "3"), "takes no --limit"),
-        (("export", "trip", "--all"), "takes no --all"),
-        (("import",), "takes a file"),
-        (("fork", "trip", "--older-than", "3 days"), "takes no --older-than"),
-        (("delete",), "takes ids, or --tenant and --older-than"),
-        (("delete", "trip", "--tenant", "acme"), "takes ids, or --tenant and --older-than"),
-        (("delete", "--tenant", "acme", "--limit", "1"), "takes no --limit"),
-        (("delete", "--tenant", ""), "takes the name of a tenant"),
+        (("list", "trip"), "unknown argument 'trip'"),
+        (("list", "--at", "2"), "unknown argument '--at'"),
+        (("show",), "required: ID"),
+        (("show", "trip", "--limit", "3"), "unknown argument '--limit'"),
+        (("export", "trip", "--all"), "unknown argument '--all'"),
+        (("import",), "required: FILE"),
+        (("fork", "trip", "--older-than", "3 days"), "unknown argument '--older-than'"),
+        (("delete",), "either ids, or --tenant and --older-than"),
+        (("delete", "trip", "--tenant", "acme"), "either ids, or --tenant and --older-than"),
+        (("delete", "--tenant", "acme", "--limit", "1"), "unknown argument '--limit'"),
+        (("delete", "--tenant", ""), "not an empty string"),
     ):
         done = kept(tmp_path, *line)
         assert (done.code, done.out, says in done.complaint) == (2, "", True), done.complaint
@@ -164,14 +164,14 @@ def test_what_a_command_does_not_heed_is_refused_and_nothing_is_deleted(tmp_path
         (("--continue", "--resume", "a"), "each name a conversation; give one"),
         (("--continue", "--fork=a"), "each name a conversation; give one"),
         (("--resume", "a", "--fork=b"), "each name a conversation; give one"),
-        (("--continue", "--max-cost", "1"), "--max-cost is set when a conversation begins"),
-        (("--resume", "a", "--max-cost", "1"), "--max-cost is set when a conversation begins"),
-        (("--fork", "--max-cost", "1"), "--max-cost is set when a conversation begins"),
-        (("--continue", "--id", "b"), "one that is gone on with keeps its id"),
-        (("--resume", "a", "--id", "b"), "one that is gone on with keeps its id"),
+        (("--continue", "--max-cost", "1"), "--max-cost is set when a conversation starts"),
+        (("--resume", "a", "--max-cost", "1"), "--max-cost is set when a conversation starts"),
+        (("--fork", "--max-cost", "1"), "--max-cost is set when a conversation starts"),
+        (("--continue", "--id", "b"), "a continued one keeps its id"),
+        (("--resume", "a", "--id", "b"), "a continued one keeps its id"),
     ],
 )
-def test_what_cannot_be_heeded_of_a_conversation_that_is_kept_is_refused(
+def test_options_that_a_stored_conversation_cannot_change_are_errors(
     line: tuple[str, ...], says: str, tmp_path: Path
 ) -> None:
     done = actors_now("run", "x", "--offline", "--journal", str(tmp_path / "kept.db"), *line)
@@ -182,7 +182,7 @@ def test_what_cannot_be_heeded_of_a_conversation_that_is_kept_is_refused(
 
 def test_a_fork_that_took_the_prompt_for_an_id_says_so(tmp_path: Path) -> None:
     done = actors_now("run", "--offline", "--journal", str(tmp_path / "kept.db"), "--fork", "Why?")
-    assert (done.code, "--fork took 'Why?' for an id" in done.complaint) == (2, True)
+    assert (done.code, "--fork read 'Why?' as an id" in done.complaint) == (2, True)
 
 
 @pytest.mark.alternating
@@ -198,7 +198,7 @@ async def test_a_command_asks_nothing_of_a_conversation_that_waits_for_a_result_
         again = await actors("run", "And now?", *line, "--continue")
         assert (first.code, again.code, first.complaint) == (8, 8, again.complaint)
         assert first.complaint == (
-            "the turn waits for what comes from outside: look(n=1); actors chat --continue asks for it"
+            "the turn waits for external input: look(n=1); give it with `actors chat --continue`"
         )
         chat = await actors("chat", "--plain", *line, "--continue", stdin="it is dry\n")
     assert (chat.code, "Dry." in chat.out) == (0, True), chat.err
@@ -246,7 +246,10 @@ async def test_what_was_said_is_asked_anew_of_another_and_the_record_answers_its
     assert other.refusals == []
     assert listed(tmp_path) == ["trip"]
     both = actors_now("replay", "trip", "--send", "--to", "mistral")
-    assert (both.code, both.complaint) == (2, "`actors replay` takes --to DIALECT, or --send and -m TARGET")
+    assert (both.code, both.complaint) == (
+        2,
+        "argument --to: not allowed with argument --send (actors replay --help)",
+    )
 
 
 def dated(tmp_path: Path) -> None:
@@ -267,7 +270,7 @@ def test_a_long_list_says_that_there_is_more_and_goes_on_where_it_is_told_to(tmp
     dated(tmp_path)
     first = kept(tmp_path, "list", "--limit", "2")
     assert [line.split()[0] for line in first.out.splitlines()] == ["now", "of-2024"]
-    assert first.complaint == "there are more: --all lists them, --after of-2024 goes on behind these"
+    assert first.complaint == "there are more: --all lists them, --after of-2024 continues the list"
     assert listed(tmp_path, "--after", "of-2022") == ["of-2021", "of-2020"]
     assert listed(tmp_path, "--limit", "2", "--all") == [
         "now",
@@ -343,9 +346,9 @@ async def test_a_conversation_is_kept_in_a_file_of_the_user_s_unless_something_e
         (tmp_path / "file").write_text("")
         unusable = await actors(*line, env={"XDG_DATA_HOME": str(tmp_path / "file")})
         assert (unusable.code, unusable.out) == (0, "Yes.\n")
-        why = f"{tmp_path / 'file' / 'actors' / 'sessions.db'}: its folder cannot be made, not a directory"
-        other = "--journal FILE names another place"
-        assert unusable.complaint == f"nothing of this conversation is kept: {why}; {other}"
+        why = f"{tmp_path / 'file' / 'actors' / 'sessions.db'}: cannot create its folder: not a directory"
+        other = "name another with --journal FILE"
+        assert unusable.complaint == f"the conversation is not stored: {why}; {other}"
         nowhere = actors_now("sessions", "list", env={"XDG_DATA_HOME": str(tmp_path / "file")})
         assert (nowhere.code, nowhere.complaint) == (9, f"{why}; {other}")
 
@@ -374,7 +377,7 @@ def test_a_journal_that_cannot_be_written_is_told_once_and_not_by_the_log_too(
 def test_a_journal_whose_name_is_mistyped_is_not_made(line: tuple[str, ...], tmp_path: Path) -> None:
     done = kept(tmp_path, *line)
     assert (done.code, done.out) == (9, "")
-    assert done.complaint.endswith("kept.db: there is no such file; name a journal")
+    assert done.complaint.endswith("kept.db: no such file; name an existing journal")
     assert not list(tmp_path.iterdir())
 
 
@@ -387,7 +390,7 @@ def test_a_conversation_is_not_gone_on_with_in_a_journal_whose_name_is_mistyped(
         "run", "x", "--base-url", "http://127.0.0.1:1/v1", "-m", "gpt", "--journal", where, option
     )
     assert (done.code, done.out) == (9, "")
-    assert done.complaint.endswith("kept.db: there is no such file; name a journal")
+    assert done.complaint.endswith("kept.db: no such file; name an existing journal")
     assert not list(tmp_path.iterdir())
 
 
@@ -397,11 +400,11 @@ def test_what_cannot_be_gone_on_with_is_told_with_the_way_out(tmp_path: Path) ->
     made.close()
     journal = ["--journal", str(made.path)]
     none = actors_now("run", "x", "--continue", *journal)
-    assert (none.code, "No conversation is kept here" in none.complaint) == (3, True)
+    assert (none.code, "No conversation is stored" in none.complaint) == (3, True)
     unknown = actors_now("run", "x", "--resume", "nobody", *journal)
     assert (unknown.code, "'nobody'" in unknown.complaint) == (1, True)
     missing = actors_now("sessions", "show", *journal)
-    assert (missing.code, missing.complaint) == (2, "`actors sessions show` takes an id")
+    assert (missing.code, "required: ID" in missing.complaint) == (2, True)
     empty = actors_now("sessions", "list", *journal)
     assert (empty.code, empty.out) == (0, "")
-    assert "no session is kept here" in empty.complaint
+    assert "no session is stored" in empty.complaint

@@ -351,7 +351,7 @@ async def test_a_refusal_is_told_with_its_rule_and_makes_the_exit_code_1(anyio_b
     assert code == 1
     assert lines[0] == "actors: #0 POST /v1/chat/completions 200 accepted"
     assert lines[1].startswith("actors: #1 POST /v1/chat/completions 400 OAC-02: ")
-    assert lines[2] == "actors: #2 POST /v1/nothing 404 refused: no such path"
+    assert lines[2] == "actors: #2 POST /v1/nothing 404 refused: unknown path"
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])

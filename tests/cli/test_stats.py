@@ -65,12 +65,12 @@ def test_backends_are_summed() -> None:
 @pytest.mark.parametrize(
     ("given", "complaint"),
     [
-        ("", "- has no events; `actors run --json` prints them, one a line"),
-        ('{"type": "text"}\n\nnonsense', "-, line 3: it is no JSON; see docs/reference/events.md"),
-        ("[1]", "-, line 1: it is no event; see docs/reference/events.md"),
+        ("", "- has no events; `actors run --json` prints them, one per line"),
+        ('{"type": "text"}\n\nnonsense', "-, line 3: not JSON; see docs/reference/events.md"),
+        ("[1]", "-, line 1: not an event; see docs/reference/events.md"),
         (
             '{"type": "message", "message": {"calls": [{"id": "1"}]}}',
-            "-, line 1: it has not the fields of an event; see docs/reference/events.md",
+            "-, line 1: an event lacks a field; see docs/reference/events.md",
         ),
     ],
 )

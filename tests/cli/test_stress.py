@@ -34,11 +34,11 @@ def test_what_a_tool_leaves_open_is_told_and_is_exit_code_1() -> None:
             3,
             "'openai' is at api.openai.com, and stress may cost money there; --allow-network",
         ),
-        (("--switch-to", "mine"), 2, "--config and --switch-to go with a TARGET"),
-        (("--tools", "no_such_module:tools"), 3, "Cannot take tools from no_such_module:tools"),
-        (("--tools", "json:dumps"), 3, "Cannot take tools from json:dumps"),
-        (("--tools", "tests.cli.stressed:none"), 3, "is no tool and no list of tools; decorate"),
-        (("--switching", "2"), 2, "2 is not a chance; give a number from 0 to 1"),
+        (("--switch-to", "mine"), 2, "--config and --switch-to need a TARGET"),
+        (("--tools", "no_such_module:tools"), 3, "Cannot load tools from no_such_module:tools"),
+        (("--tools", "json:dumps"), 3, "Cannot load tools from json:dumps"),
+        (("--tools", "tests.cli.stressed:none"), 3, "is neither a tool nor a list of tools; decorate"),
+        (("--switching", "2"), 2, "expected a number from 0 to 1, not '2'"),
     ],
 )
 def test_what_cannot_be_done_is_said_in_one_line(line: tuple[str, ...], code: int, complaint: str) -> None:

@@ -207,7 +207,7 @@ def test_of_a_long_broken_file_a_few_lines_are_said_with_counts(
         "1,047 more: result for unknown call ... kept as text",
         "1,047 more: a result for ... (lost)",
         "left out: messages[].name (1,050)",
-        "added: a message of the model's between two others (",
+        "added: a model message between two others (",
         "assumed: model 'model'",
     ):
         assert [line for line in lines if counted in line], counted

@@ -1,8 +1,8 @@
 """What a failover may lose, and who must hear of it.
 
 The log has every event that a reader received, and every message whose ask was answered; or the reader, and the caller,
-hear afterwards that it is lost, before a later event or answer. The log names each loss at its place, and `actors fsck`
-finds the losses that logs name, and nothing else. Where nothing may be lost, nothing is, and no loss is reported.
+hear afterwards that it is lost, before a later event or answer. The log names each loss at its place. `actors sessions
+fsck` finds the losses that logs name, and nothing else. Where nothing may be lost, nothing is, and no loss is reported.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -110,7 +110,7 @@ def _assert_named(caller: Caller, log: Sequence[Event]) -> None:
 
 
 def _assert_checked(url: str, logs: Mapping[str, Sequence[Event]]) -> None:
-    """`actors fsck` finds each loss that a log names, and nothing else."""
+    """`actors sessions fsck` finds each loss that a log names, and nothing else."""
     lost = [
         f"session {name!r}, record {number}: events {event.first} to {event.last} were acknowledged"
         for name, log in logs.items()

@@ -2,7 +2,7 @@
 
 Nothing that a client saw is lost. No call whose end was recorded runs again, and one that may run once does not; one
 that may run again does, under the same idempotency key. Every call is closed, the ones that nobody knows the outcome of
-as that, and the model is told of them. Lanes are rebuilt byte for byte, and `actors fsck` finds nothing.
+as that, and the model is told of them. Lanes are rebuilt byte for byte, and `actors sessions fsck` finds nothing.
 """
 
 import json

@@ -16,8 +16,8 @@ from typing import TypeAlias
 
 import anyio
 
-from actors.cli.answer import no_answer
-from actors.cli.approvals import Approvals, question
+from actors.cli.answer import failure_reason
+from actors.cli.approvals import Approvals, call_text
 from actors.cli.chat.commands import COMMANDS, run_command
 from actors.cli.chat.face import Control
 from actors.cli.chat.questions import Questions
@@ -88,7 +88,9 @@ class Chat:
         turns = "1 turn" if len(before) == 1 else f"{len(before)} turns"
         self._face.put(f"{safe(self._session.id)} goes on after {turns}; /history shows them.", "dim")
         if before[-1].status in ("failed", "interrupted"):
-            self._face.put(f"  the last turn: {safe(no_answer(before[-1], self._state.config))}", "yellow")
+            self._face.put(
+                f"  the last turn: {safe(failure_reason(before[-1], self._state.config))}", "yellow"
+            )
 
     async def _read(self) -> None:
         while True:
@@ -180,7 +182,7 @@ class Chat:
             either.start_soon(_wait, self._cancelling, either.cancel_scope)
             if waits.kind == "external":
                 with self._view.waiting(waits.call.id):
-                    result = await self._questions.result(question(waits.call))
+                    result = await self._questions.result(call_text(waits.call))
                 brought = self._session.stream_provided({waits.call.id: result})
             else:
                 verdict: Verdict = "allow" if await self._approve(waits.call) else "deny"

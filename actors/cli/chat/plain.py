@@ -38,7 +38,7 @@ class PlainFace:
         self._prompt = ""
         if line is not None:
             return line
-        return Control.GONE if self._keyboard.is_gone else Control.END
+        return Control.GONE if self._keyboard.is_closed else Control.END
 
     def put(self, text: str, style: Style | None = None) -> None:
         """Write lines; a prompt that stands there is written again below."""

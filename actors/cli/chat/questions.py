@@ -2,7 +2,7 @@
 
 import anyio
 
-from actors.cli.approvals import QUESTION, Word, read_word
+from actors.cli.approvals import QUESTION, Answer, read_answer
 from actors.cli.chat.face import Face
 from actors.core.data.jsonio import JsonRefused, JsonValue, parse
 
@@ -17,9 +17,9 @@ class Questions:
         self.asked = anyio.Event()
         """Set while a question is open."""
 
-    async def ask(self, words: str) -> Word:
+    async def ask(self, words: str) -> Answer:
         """Show a call and return what the person says to it."""
-        return read_word(await self._line_for(f"  wants an approval: {words}", f"Run it? {QUESTION} "))
+        return read_answer(await self._line_for(f"  wants an approval: {words}", f"Run it? {QUESTION} "))
 
     async def result(self, words: str) -> JsonValue:
         """Show an external call and return the result that the person gives it: JSON, else the line as a text."""

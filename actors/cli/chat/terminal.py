@@ -44,7 +44,7 @@ from rich.table import Table
 
 from actors.cli.chat.face import Control, Given, Live, Row
 from actors.cli.chat.loop import CONTINUED, PROMPT
-from actors.cli.screen import Screen, Style, Wish, safe, screen, wrapped
+from actors.cli.screen import ColorOption, Screen, Style, safe, screen, wrapped
 
 _BUSY = "~ "
 """Stands in front of the person's line while a turn runs."""
@@ -77,7 +77,7 @@ class TerminalFace:
 
     is_live = True
 
-    def __init__(self, words: Iterable[str], color: Wish = "auto") -> None:
+    def __init__(self, words: Iterable[str], color: ColorOption = "auto") -> None:
         self._descriptor = sys.stdin.fileno()
         self._saved = termios.tcgetattr(self._descriptor)
         self._screen: Screen = screen(color=color)

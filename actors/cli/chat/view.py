@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from actors.cli.answer import no_answer, what_is_missing
-from actors.cli.approvals import question
+from actors.cli.answer import failure_reason, incomplete_parts, note
+from actors.cli.approvals import call_text
 from actors.cli.chat.face import Face
 from actors.cli.screen import Style, one_line, safe
 from actors.config import Config
@@ -13,14 +13,8 @@ from actors.core.ledger import Ledger
 from actors.core.stream_events.events import (
     CompleteEvent,
     ErrorEvent,
-    FailoverEvent,
-    LaneRewrittenEvent,
     MessageEvent,
-    ResyncEvent,
     SessionEvent,
-    SwitchAppliedEvent,
-    SwitchFailedEvent,
-    SwitchSupersededEvent,
     TextEvent,
     ThinkingEvent,
     ToolCallEvent,
@@ -105,7 +99,7 @@ class View:
                 self._say(self._answer.delta(event))
             case ToolCallEvent():
                 call = ToolCall(event.call_id, event.name, event.arguments)
-                self._calls[event.call_id] = _Running(question(call), self._clock())
+                self._calls[event.call_id] = _Running(call_text(call), self._clock())
             case MessageEvent():
                 self._say(self._answer.rest(event.message.text, broken=bool(event.error)))
                 self._end_round()
@@ -180,9 +174,9 @@ class View:
             self._calls[event.call_id] = replace(call, said=one_line(f": {event.message}", _SAID))
 
     def _note(self, event: SessionEvent) -> None:
-        if note := _note_of(event):
+        if line := note(event):
             self._end_round()
-            self._face.put(f"  {safe(note)}", "yellow")
+            self._face.put(f"  {safe(line)}", "yellow")
 
     def _call_ended(self, call_id: CallId, how: str) -> None:
         call = self._calls.pop(call_id, None)
@@ -205,28 +199,9 @@ class View:
             return
         for call_id in tuple(self._calls):
             self._call_ended(call_id, "cancelled")
-        for line in what_is_missing(result):
+        for line in incomplete_parts(result):
             self._face.put(f"  {safe(line)}", "yellow")
         if result.status == "cancelled":
             self.cancelled()
         elif result.status in ("failed", "interrupted"):
-            self._face.put(f"  {safe(no_answer(result, self._config))}", "red")
-
-
-def _note_of(event: SessionEvent) -> str:
-    """Return a line about an event that a person should know of; empty for the others."""
-    match event:
-        case FailoverEvent(backend=backend):
-            return f"going on with {backend}"
-        case LaneRewrittenEvent(reason=reason, detail=detail) if reason != "media":
-            return f"the request is written anew: {detail}"
-        case SwitchAppliedEvent(target=target):
-            return f"switched: {target} is next"
-        case SwitchSupersededEvent(target=target):
-            return f"the switch to {target} was replaced by a later one"
-        case SwitchFailedEvent(error=error):
-            return f"the switch failed: {error}"
-        case ResyncEvent(missed=missed):
-            return f"{missed} events were missed"
-        case _:
-            return ""
+            self._face.put(f"  {safe(failure_reason(result, self._config))}", "red")

@@ -22,6 +22,6 @@ class Damage(Struct, frozen=True):
 def damage_of(error: JournalError, session: str = "") -> Damage:
     """Return what an error says, without the advice to look at the journal."""
     what = str(error)
-    for hint in ("; restore a copy, or see `actors fsck`", "; restore a backup"):
+    for hint in ("; restore a copy, or see `actors sessions fsck`", "; restore a backup"):
         what = what.removesuffix(hint)
     return Damage(what, session, getattr(error, "number", 0))

@@ -23,7 +23,7 @@ class JournalPlace(NamedTuple):
     """Where logs are, and what to do when they are damaged: for messages."""
 
     name: str
-    remedy: str = "restore a copy, or see `actors fsck`"
+    remedy: str = "restore a copy, or see `actors sessions fsck`"
 
 
 Kept: TypeAlias = Callable[[bytes], bytes | None]

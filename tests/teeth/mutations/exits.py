@@ -31,7 +31,7 @@ MUTATIONS = (
     ),
     Mutation(
         "edges: the version goes to standard error",
-        "actors/cli/options.py:_Version.__call__",
+        "actors/cli/parser.py:_Version.__call__",
         "print(f\"actors {version('llm-actors')}\")\nparser.exit()",
         "parser.exit(0, f\"actors {version('llm-actors')}\\n\")",
         ("tests/cli/test_command_line.py::test_the_version_is_printed_for_programs_that_read_it",),

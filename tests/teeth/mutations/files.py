@@ -142,7 +142,7 @@ MUTATIONS = (
     ),
     Mutation(
         "fsck: a file that SQLite cannot open is not saved",
-        "actors/cli/fsck.py:_looked_at_file",
+        "actors/cli/fsck.py:_check_file",
         "if not options.salvage: ...",
         "raise",
         ("tests/cli/test_fsck.py::test_what_is_whole_is_saved_from_a_file_whose_first_page_is_damaged",),

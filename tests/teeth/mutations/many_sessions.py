@@ -137,13 +137,13 @@ for oldest in ...:
     Mutation(
         "many sessions: actors run leaves the collector alone",
         "actors/cli/conversation.py:conversation",
-        'Runtime(config, journal=kept, gc="tuned")',
-        "Runtime(config, journal=kept)",
+        'Runtime(config, journal=storage, gc="tuned")',
+        "Runtime(config, journal=storage)",
         (f"{COLLECTOR}::test_actors_run_tunes_it",),
     ),
     Mutation(
         "many sessions: actors stress leaves the collector alone",
-        "actors/cli/stress.py:main",
+        "actors/cli/stress.py:run",
         """
         partial(
             *...,

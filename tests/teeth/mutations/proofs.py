@@ -82,19 +82,19 @@ MUTATIONS = (
         "actors/cli/run.py:_Ask._cancel",
         """
         if not await self._session.cancel():
-            complain(WORD_OF[self._stopped])
+            complain(MESSAGES[self._cancelled_by])
             scope.cancel()
         """,
         """
-        complain(WORD_OF[self._stopped])
-        os._exit(self._stopped)
+        complain(MESSAGES[self._cancelled_by])
+        os._exit(self._cancelled_by)
         """,
         SIGNALS,
     ),
     Mutation(
         "signals: a command that is told to end says that it was done",
         "actors/cli/run.py:_Ask._code",
-        "return self._stopped",
+        "return self._cancelled_by",
         "return Exit.FAILED",
         SIGNALS,
     ),

@@ -93,7 +93,7 @@ MUTATIONS = (
     ),
     Mutation(
         "replay: any call of a tool is answered with what is on record",
-        "actors/cli/replaying.py:_key",
+        "actors/cli/replay.py:_key",
         "json.dumps(arguments, sort_keys=True)",
         "str(len(arguments))",
         (f"{CLI}::test_what_was_said_is_asked_anew_of_another_and_the_record_answers_its_calls",),

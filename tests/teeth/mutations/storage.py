@@ -315,8 +315,8 @@ MUTATIONS = (
     Mutation(
         "storage: a text that is none is told with what it held",
         f"{FAULTS}:translated",
-        'f"{path}: a text has changed; restore a copy, or see `actors fsck`"',
-        'f"{path}: {error}; restore a copy, or see `actors fsck`"',
+        'f"{path}: a text has changed; restore a copy, or see `actors sessions fsck`"',
+        'f"{path}: {error}; restore a copy, or see `actors sessions fsck`"',
         (f"{DAMAGE}::test_what_a_damaged_journal_held_is_in_no_error",),
     ),
     Mutation(

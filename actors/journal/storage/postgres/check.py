@@ -39,7 +39,7 @@ class JournalTables:
     """
 
     def __init__(self, url: str) -> None:
-        said = parameters(url, PATIENCE, "actors fsck")
+        said = parameters(url, PATIENCE, "actors sessions fsck")
         self.where = named(said)
         """The database, as messages call it."""
         self.sessions = self.records = self.blobs = 0

@@ -18,7 +18,7 @@ _PIECE = 1024 * 1024
 def keep_evidence(path: Path, damage: JournalDamaged) -> None:
     """Copy the database `path` and its write-ahead log, once for each damage, and log where the copy is.
 
-    The copy is a journal like any other: `actors fsck COPY --salvage NEW` saves what can be read of it.
+    The copy is a journal like any other: `actors sessions fsck COPY --salvage NEW` saves what can be read of it.
 
     Raises:
         OSError: There is no complete copy.

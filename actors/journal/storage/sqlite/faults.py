@@ -46,7 +46,7 @@ def translated(path: str) -> Iterator[None]:
         code = getattr(error, "sqlite_errorcode", None)
         if code is None:  # Python's own: a text that is none, which the message quotes
             raise JournalDamaged(
-                f"{path}: a text has changed; restore a copy, or see `actors fsck`"
+                f"{path}: a text has changed; restore a copy, or see `actors sessions fsck`"
             ) from None
         code &= 0xFF
         if (why := _UNAVAILABLE.get(code)) is not None:
@@ -56,12 +56,12 @@ def translated(path: str) -> Iterator[None]:
         if code == sqlite3.SQLITE_NOTADB:
             raise JournalDamaged(
                 f"{path}: it is no journal, or its beginning has changed; name another file, restore a copy, "
-                "or see `actors fsck`"
+                "or see `actors sessions fsck`"
             ) from error
-        raise JournalDamaged(f"{path}: {error}; restore a copy, or see `actors fsck`") from error
+        raise JournalDamaged(f"{path}: {error}; restore a copy, or see `actors sessions fsck`") from error
     except UnicodeError as error:  # in a message of SQLite's, which quotes a name
         raise JournalDamaged(
-            f"{path}: its schema has changed; restore a copy, or see `actors fsck`"
+            f"{path}: its schema has changed; restore a copy, or see `actors sessions fsck`"
         ) from error
     except OSError as error:
         why = next((ask for kind, ask in _ASKED.items() if isinstance(error, kind)), "")

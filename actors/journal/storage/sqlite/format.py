@@ -99,7 +99,7 @@ def _with_shortcuts(connection: Connection) -> None:
 
 
 def _without_deleted(connection: Connection) -> None:
-    """Remove the rows of deleted sessions, but those that are damaged: they are for `actors fsck`."""
+    """Remove the rows of deleted sessions, but those that are damaged: they are for `actors sessions fsck`."""
     found = connection.execute(f"SELECT {COLUMNS} FROM session WHERE last = 0 AND owner IS NULL").fetchall()  # noqa: S608  constants
     for values in found:
         with suppress(JournalDamaged):
@@ -187,7 +187,7 @@ def sessions_made(connection: Connection, path: str) -> int:
     """
     if (count := noted(connection, "sessions")) is None:
         raise JournalDamaged(
-            f"{path}: its number of sessions has changed; restore a copy, or see `actors fsck`"
+            f"{path}: its number of sessions has changed; restore a copy, or see `actors sessions fsck`"
         )
     return count
 
@@ -234,7 +234,7 @@ def _removals(connection: Connection, path: str) -> tuple[int, int]:
     removed, fence = noted(connection, _REMOVED), noted(connection, _FENCE)
     if removed is None or fence is None or bool(removed) != bool(fence):
         raise JournalDamaged(
-            f"{path}: its numbers of removed sessions have changed; restore a copy, or see `actors fsck`"
+            f"{path}: its numbers of removed sessions have changed; restore a copy, or see `actors sessions fsck`"
         )
     return removed, fence
 

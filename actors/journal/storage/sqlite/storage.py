@@ -282,7 +282,7 @@ class SqliteStorage:
             or sorted(set(names), key=str.encode) != names
         ):
             raise JournalDamaged(
-                f"{self.path}: sessions are missing from its directory; restore a copy, or see `actors fsck`"
+                f"{self.path}: sessions are missing from its directory; restore a copy, or see `actors sessions fsck`"
             )
         self._is_searched = True
 
@@ -354,7 +354,8 @@ class SqliteStorage:
         connection.executemany(_INDEX, moved)
         if rows and changed != len(rows):
             raise JournalDamaged(
-                f"{self.path}: entries of sessions are not as they were read; restore a copy, or see `actors fsck`"
+                f"{self.path}: entries of sessions are not as they were read; restore a copy, "
+                "or see `actors sessions fsck`"
             )
         self._connections.pages += len(rows) + len(written) // 8
 

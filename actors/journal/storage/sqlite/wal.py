@@ -94,7 +94,7 @@ def _damaged(path: Path, flaw: _Flaw) -> JournalDamaged:
         if flaw.frame
         else "its beginning has changed"
     )
-    return JournalDamaged(f"{path}-wal: {what}; restore a copy, or see `actors fsck`")
+    return JournalDamaged(f"{path}-wal: {what}; restore a copy, or see `actors sessions fsck`")
 
 
 def _flaw(path: Path) -> _Flaw | None:

@@ -1,36 +1,40 @@
-"""`actors demo`: one conversation carried through strict providers over HTTP, with everything that breaks others.
+"""`actors demo`: one conversation across strict providers over HTTP, with the faults that break others.
 
-The servers run in this process on the loopback interface. The scenes are fixed, and so is what the models say, so
-two runs print the same. At the end the counts are compared with what they must be: the exit code is 0
-only if no request was refused and every count is right.
+The servers run in this process, on the loopback interface. Scenes and answers are fixed, so two runs print the same.
+At the end, the counts are compared with the expected ones: the exit code is 0 only if all are right and no request was
+refused.
 """
 
 import argparse
 import textwrap
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 import anyio
 
-from actors.cli import stage
+from actors.cli.arguments import add_backend
+from actors.cli.demo import script
+from actors.cli.demo.show import LEGEND, Printed, Watch
 from actors.cli.exits import Exit
+from actors.cli.parser import Parser
 from actors.cli.screen import screen
 from actors.cli.shape import number
-from actors.cli.show import LEGEND, JsonLines, Printed, Watch
-from actors.cli.world import STOPS
 from actors.core.ledger import Ledger
 from actors.core.log.events import Interaction
 from actors.core.stream_events.events import SessionEvent, ToolCallEvent
 from actors.core.stream_events.results import Deferred
 from actors.core.values.identity import CallId, mint
-from actors.core.values.intake import Intake
 from actors.runtime.handle import Session
 from actors.runtime.runtime import Runtime
 from actors.strict.server import LoopbackServer
 from actors.testing import serve
 from actors.transcripts import from_wire
 
-SECONDS = 60
-"""The demo takes about three; this ends one that hangs."""
+EXAMPLES = (
+    ("actors demo", "a broken history is refused, then continued with one provider after the other"),
+    ("actors demo --all", "the same, through every dialect"),
+)
+_TIMEOUT = 60
+"""Seconds after which a demo that hangs ends; it takes about three."""
 
 Counts = dict[str, int]
 
@@ -47,9 +51,9 @@ EXPECTED: Counts = {
     "switches applied": 4,
     "failovers": 1,
 }
-"""What must come out of the conversation between two providers."""
+"""The counts of the conversation between two providers."""
 
-AROUND: Counts = EXPECTED | {
+EXPECTED_WITH_ALL: Counts = EXPECTED | {
     "dialects": 24,
     "requests": 63,
     "tool calls": 35,
@@ -57,43 +61,43 @@ AROUND: Counts = EXPECTED | {
     "switches asked": 28,
     "switches applied": 28,
 }
-"""And of the one that goes on through every dialect."""
+"""The counts of the conversation through every dialect."""
 
 
-def main(options: argparse.Namespace) -> Exit:
-    """Run the demo and return 0 if everything went as it must."""
-    out = screen(color=options.color)
-    show = JsonLines(out) if options.json else Printed(out)
-    expected = AROUND if options.all else EXPECTED
+def add_arguments(parser: Parser) -> None:
+    parser.add_argument("--all", action="store_true", help="continue through every dialect")
+    add_backend(parser)
+
+
+def run(options: argparse.Namespace) -> Exit:
+    """Run the demo; fail if a count is not as expected."""
+    show = Printed(screen(color=options.color))
+    expected = EXPECTED_WITH_ALL if options.all else EXPECTED
     counts = anyio.run(_perform, show, options.all, backend=options.backend)
     counts = {name: counts.get(name, 0) for name in expected}
-    if isinstance(show, JsonLines):
-        show.put(type="counts", **counts)
-    else:
-        _table(show, counts, expected)
+    _summary(show, counts, expected)
     return Exit.OK if counts == expected else Exit.FAILED
 
 
-async def _perform(show: Printed | JsonLines, everywhere: bool) -> Counts:
-    gates = stage.Gates()
-    servers = stage.servers(gates, everywhere=everywhere)
-    if isinstance(show, Printed):
-        _opening(show, len(servers))
-    _as_it_is(show, servers)
-    with anyio.fail_after(SECONDS):
+async def _perform(show: Printed, everywhere: bool) -> Counts:
+    gates = script.Gates()
+    servers = script.servers(gates, everywhere=everywhere)
+    _introduction(show, len(servers))
+    _refusals(show, servers)
+    with anyio.fail_after(_TIMEOUT):
         async with serve(*servers.values()):
             watch = Watch(servers, show)
-            async with Runtime(stage.config(servers), seed=1, gc="tuned") as runtime:
-                history, _ = from_wire(stage.BROKEN, "openai")
+            async with Runtime(script.config(servers), seed=1, gc="tuned") as runtime:
+                history, _ = from_wire(script.BROKEN, "openai")
                 session = await runtime.open(
-                    "gpt", tools=stage.tools(gates), system="You plan trips.", messages=history
+                    "gpt", tools=script.tools(gates), system="You plan trips.", messages=history
                 )
                 try:
-                    play = _Play(session, gates, watch, history.report)
+                    play = _Play(session, gates, watch, history.report.notes)
                     await play.perform()
                     if everywhere:
-                        await play.go_around()
-                finally:  # or what went wrong would wait for the tool that cannot be stopped
+                        await play.visit_all()
+                finally:  # otherwise an error would wait for the tool that cannot be stopped
                     gates.excelsior.set()
                 return _counts(watch, await session.ledger())
 
@@ -104,9 +108,9 @@ Act = Callable[[SessionEvent], Awaitable[None]]
 class _Play:
     """The scenes, in order."""
 
-    def __init__(self, session: Session, gates: stage.Gates, watch: Watch, taken_in: Intake) -> None:
+    def __init__(self, session: Session, gates: script.Gates, watch: Watch, notes: Iterable[str]) -> None:
         self._session = session
-        self._taken_in = taken_in
+        self._notes = notes
         self._gates = gates
         self._watch = watch
         self._show = watch.show
@@ -114,22 +118,22 @@ class _Play:
     async def perform(self) -> None:
         scene = self._show.scene
         scene("The same history through actors; then two tools run at once (gpt)")
-        for done in self._taken_in.notes:
-            self._show.note("read", done)
+        for note in self._notes:
+            self._show.note("import", note)
         await self._ask("Weather in Oslo and in Rome?")
-        scene("Malformed arguments are corrected; gpt's call ids begin at 0 each time", compact=True)
+        scene("Malformed arguments are corrected; gpt restarts its call ids each time", compact=True)
         await self._ask("And in Bergen?")
         scene("A switch; five calls, one answers, and the turn is cancelled (claude)")
         await self._switch("claude")
         await self._ask("Rome then. Price five hotels there.", self._cancel_once_priced)
-        scene("The conversation goes on: one real result, four that say what is known")
+        scene("The conversation continues: one real result, and four that give a reason")
         await self._ask("Go on with what you have.")
         await self._release_the_late_one()
-        scene("A late result is told; a switch asked for in mid-turn waits for its end")
+        scene("A late result is reported; a switch during a turn waits for its end")
         await self._ask("Book that one.", self._switch_while_booking)
-        scene("The other provider takes over what it has never seen (gpt)")
+        scene("The other provider continues a turn that it has never seen (gpt)")
         await self._ask("What did you book?")
-        scene("By turns; then gpt fails twice, and claude takes up the same ask", compact=True)
+        scene("Round robin; then gpt fails twice, and claude continues the same ask", compact=True)
         await self._switch("by-turns")
         for words in ("What shall I wear?", "Do you agree?", "Is anything missing?"):
             await self._ask(words)
@@ -137,23 +141,25 @@ class _Play:
         with self._gates.failing():
             await self._ask("Goodbye!")
 
-    async def go_around(self) -> None:
-        """Make one call in every other dialect, then go on where the conversation began."""
+    async def visit_all(self) -> None:
+        """Make one call in every other dialect, then return to the first two."""
         scene = self._show.scene
         scene(
-            f"Around the world: a call and its result in {len(STOPS)} more dialects", compact=True, names=17
+            f"Around the world: a call and its result in {len(script.STOPS)} more dialects",
+            compact=True,
+            names=17,
         )
-        for stop in STOPS:
+        for stop in script.STOPS:
             await self._switch(stop.dialect)
             await self._ask(f"And in {stop.city}?")
-        scene("Home again: gpt and claude go on where they left off")
+        scene("Back again: gpt and claude continue their lanes")
         await self._switch("gpt")
         await self._ask("Where was it warmest?")
         await self._switch("claude")
         await self._ask("What do we have?")
 
     async def _ask(self, words: str, act: Act | None = None) -> None:
-        self._show.said(words)
+        self._show.user(words)
         async with self._session.stream(words) as events:
             async for event in events:
                 self._watch.event(event)
@@ -165,16 +171,16 @@ class _Play:
         outcome = await self._session.switch(target)
         if isinstance(outcome, Deferred):
             self._watch.count("switches deferred")
-            self._show.note("switch", f"asked for in mid-turn: {target}; deferred to the end of the turn")
+            self._show.note("switch", f"requested during the turn: {target}; deferred to its end")
         else:
             self._watch.count("switches applied")
 
     async def _cancel_once_priced(self, event: SessionEvent) -> None:
-        """Cancel when the last of the five calls is under way and the first has answered."""
-        if _calls(event, "price", stage.UNSTOPPABLE):
-            first = mint(_number(event) - len(stage.HOTELS) + 1)
+        """Cancel when the last of the five calls runs and the first has returned."""
+        if _calls(event, "price", script.UNSTOPPABLE):
+            first = mint(_number(event) - len(script.HOTELS) + 1)
             await self._until(first, lambda known: known.completion is not None)
-            self._show.note("you", "(cancel, with one of five answered)")
+            self._show.note("you", "(cancel; one of five calls has returned)")
             await self._session.cancel()
 
     async def _switch_while_booking(self, event: SessionEvent) -> None:
@@ -183,15 +189,15 @@ class _Play:
             self._gates.booking.set()
 
     async def _release_the_late_one(self) -> None:
-        """Let the tool that could not be stopped return, long after its call was closed."""
+        """Let the tool that could not be stopped return, after its call was closed."""
         self._gates.excelsior.set()
         calls = [item.call_id for item in (await self._session.ledger()).interactions()]
         await self._until(calls[-1], lambda known: known.late is not None)
-        self._show.note("tools", f"c{number(calls[-1])} returned after all, too late for its place")
+        self._show.note("tools", f"c{number(calls[-1])} returned after its call was closed")
 
     async def _until(self, call_id: CallId, holds: Callable[[Interaction], bool]) -> None:
         known = None
-        while known is None or not holds(known):  # a ledger announces nothing; ask again
+        while known is None or not holds(known):  # the ledger sends no events
             await anyio.sleep(0.005)
             known = (await self._session.ledger()).get(call_id)
 
@@ -206,7 +212,7 @@ def _number(event: SessionEvent) -> int:
 
 
 def _counts(watch: Watch, ledger: Ledger) -> Counts:
-    """Count from what the servers received and what the ledger holds."""
+    """Count the requests of the servers and the calls of the ledger."""
     exchanges = [exchange for server in watch.servers.values() for exchange in server.requests]
     known = ledger.interactions()
     return {
@@ -221,38 +227,38 @@ def _counts(watch: Watch, ledger: Ledger) -> Counts:
     }
 
 
-def _as_it_is(show: Printed | JsonLines, servers: Mapping[str, LoopbackServer]) -> None:
-    """Show how providers answer the broken history if it is sent as it is."""
-    show.scene("A history that another program left broken, sent as it is")
-    for name, request in stage.naive().items():
+def _refusals(show: Printed, servers: Mapping[str, LoopbackServer]) -> None:
+    """Show that both providers refuse the broken history if it is sent unchanged."""
+    show.scene("A history that another program left broken, sent unchanged")
+    for name, request in script.unrepaired().items():
         refusal = servers[name].judge(request)
         why = "accepted" if refusal is None else f"{refusal.status} {refusal.message.partition('. ')[0]}"
         show.note(name, why)
 
 
-def _opening(show: Printed, servers: int) -> None:
+def _introduction(show: Printed, servers: int) -> None:
     line = show.screen.line
-    others = f", and one for each of {servers - 2} more dialects" if servers > 2 else ""
+    others = f", and {servers - 2} more speak one dialect each" if servers > 2 else ""
     about = (
         "Strict servers run on this machine: gpt speaks OpenAI Chat Completions, claude Anthropic Messages"
         f"{others}. They refuse what the real ones refuse."
     )
-    line(show.screen.styled("One conversation that changes its provider, and no refusal", "bold"))
+    line(show.screen.styled("One conversation, several providers, no refusal", "bold"))
     for paragraph in (about, LEGEND):
         for text in textwrap.wrap(paragraph, show.screen.width):
             line(text)
 
 
-def _table(show: Printed, counts: Counts, expected: Counts) -> None:
+def _summary(show: Printed, counts: Counts, expected: Counts) -> None:
     line, styled = show.screen.line, show.screen.styled
     line()
-    said = ", ".join(
-        f"{count} {name}" + ("" if count == expected[name] else f" (must be {expected[name]})")
+    text = ", ".join(
+        f"{count} {name}" + ("" if count == expected[name] else f" (expected {expected[name]})")
         for name, count in counts.items()
     )
-    for text in textwrap.wrap(said, show.screen.width):
-        line(text)
+    for part in textwrap.wrap(text, show.screen.width):
+        line(part)
     if counts == expected:
         line(styled("No request was refused, and every call has one result.", "green"))
     else:
-        line(styled("This is not as it must be.", "red"))
+        line(styled("The counts are not as expected.", "red"))

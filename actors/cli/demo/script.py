@@ -1,8 +1,8 @@
-"""The stage of the demo: the strict servers, what their models will say, the tools, and what wires them up.
+"""The script of the demo: the strict servers, the answers of their models, the tools and the configuration.
 
-`gpt` speaks OpenAI Chat Completions and counts its call ids anew in every response. `claude` speaks Anthropic
-Messages and signs its thinking for the exact prefix it was made behind. The others are those of `actors.cli.world`. All
-refuse what the real ones refuse.
+`gpt` speaks OpenAI Chat Completions and restarts its call ids in every response. `claude` speaks Anthropic Messages and
+binds the signature of its thinking to the exact prefix. `STOPS` has a server for each other dialect, whose model thinks
+and asks for the weather of a city. All servers refuse what the real ones refuse.
 """
 
 import json
@@ -13,7 +13,6 @@ from typing import Any
 
 import anyio
 
-from actors.cli import world
 from actors.config import BackendLimits, BackendSettings, Config, FileSettings, PoolSettings
 from actors.config.providers import kind_of
 from actors.core.dialects.profiles import dialect
@@ -30,15 +29,61 @@ from actors.testing import (
     Say,
     Think,
     Turn,
+    strict_server,
 )
 from actors.tools import Tool, tool
 
-CITIES = {"Oslo": "4 C, clear", "Rome": "21 C, sunny", "Bergen": "6 C, rain", **world.CITIES}
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """A dialect by the name of its profile, and the city that its model asks about."""
+
+    dialect: str
+    city: str
+    weather: str
+
+    @property
+    def turns(self) -> tuple[Turn, ...]:
+        """The answers of the model."""
+        asks = Turn(Think(f"{self.city}?"), Call("weather", {"city": self.city}))
+        return asks, Turn(Say(f"{self.city} has {self.weather}."))
+
+
+STOPS = (
+    Stop("openai_responses", "Lima", "19 C, fog"),
+    Stop("gemini", "Quito", "15 C, rain"),
+    Stop("vertex", "Havana", "28 C, sunny"),
+    Stop("gemini_2", "Boston", "9 C, wind"),
+    Stop("bedrock", "Reykjavik", "2 C, snow"),
+    Stop("vertex_anthropic", "Dakar", "26 C, breeze"),
+    Stop("bedrock_anthropic", "Hanoi", "24 C, showers"),
+    Stop("mistral", "Paris", "13 C, clear"),
+    Stop("kimi", "Kyoto", "17 C, clear"),
+    Stop("deepseek", "Hangzhou", "20 C, rain"),
+    Stop("openrouter", "Lagos", "31 C, humid"),
+    Stop("xai", "Austin", "27 C, sunny"),
+    Stop("qwen", "Shanghai", "18 C, haze"),
+    Stop("glm", "Beijing", "12 C, dry"),
+    Stop("minimax", "Nairobi", "23 C, clear"),
+    Stop("groq", "Perth", "25 C, sunny"),
+    Stop("vllm", "Cairo", "30 C, dust"),
+    Stop("open_models", "Denver", "8 C, clear"),
+    Stop("azure", "Seattle", "10 C, drizzle"),
+    Stop("llama_cpp", "Sofia", "11 C, clear"),
+    Stop("ollama", "Toronto", "6 C, sleet"),
+    Stop("openai_compatible", "Delhi", "33 C, dry"),
+)
+CITIES = {
+    "Oslo": "4 C, clear",
+    "Rome": "21 C, sunny",
+    "Bergen": "6 C, rain",
+    **{stop.city: stop.weather for stop in STOPS},
+}
 HOTELS = ("Astoria", "Bellevue", "Continental", "Dante", "Excelsior")
 MODELS = {"gpt": "gpt-5.2", "claude": "claude-sonnet-5"}
-PROMPT, UNSTOPPABLE = HOTELS[0], HOTELS[4]
+FAST, UNSTOPPABLE = HOTELS[0], HOTELS[4]
 
-# What another program left behind when it crashed: a result twice, a call without one, a result of no call.
+# A history that a crashed program left behind: a duplicate result, a call without a result, a result without a call.
 BROKEN: list[dict[str, Any]] = [  # Any: wire messages
     {"role": "user", "content": "Find me a warm city and a train."},
     {
@@ -54,7 +99,7 @@ BROKEN: list[dict[str, Any]] = [  # Any: wire messages
     {"role": "tool", "tool_call_id": "call_77", "content": "Night train at 21:04."},
 ]
 
-GPT_SAYS = (
+GPT_TURNS = (
     Turn(Call("weather", {"city": "Oslo"}), Call("weather", {"city": "Rome"}), ids="restart"),
     Turn(Say("Oslo has 4 C, Rome 21 C.")),
     Turn(Call("weather", raw='{"city": "Ber'), ids="restart"),
@@ -64,7 +109,7 @@ GPT_SAYS = (
     Turn(Say("A light coat will do.")),
     Turn(Say("In Delhi; it was coldest in Reykjavik.")),
 )
-CLAUDE_SAYS = (
+CLAUDE_TURNS = (
     Turn(Think("Rome, then. Let me be sure."), Say("One moment."), Call("weather", {"city": "Rome"})),
     Turn(
         Think("Five hotels, five prices."),
@@ -82,26 +127,26 @@ CLAUDE_SAYS = (
 
 @dataclass(slots=True)
 class Gates:
-    """What holds the tools up, so that the demo does everything in the same order each time."""
+    """Events that hold the tools back, so that every run has the same order."""
 
     booking: anyio.Event = field(default_factory=anyio.Event)
     excelsior: anyio.Event = field(default_factory=anyio.Event)
     outage: bool = False
 
     def fault(self, _: int, __: object) -> Fault | None:
-        """Return what a request to `gpt` meets."""
+        """Return the fault of a request to `gpt`."""
         return SERVER_ERROR if self.outage else None
 
     @contextmanager
     def failing(self) -> Iterator[None]:
-        """Let `gpt` answer 500 for the time of the block."""
+        """Let `gpt` answer 500 inside the block."""
         self.outage = True
         yield
         self.outage = False
 
 
-def naive() -> dict[str, HttpRequest]:
-    """Return the broken history as a request in each dialect, translated block by block and not repaired."""
+def unrepaired() -> dict[str, HttpRequest]:
+    """Return the broken history as a request in both dialects, translated block by block without repair."""
     gpt = {"model": MODELS["gpt"], "messages": BROKEN}
     called, *answers = BROKEN[1:]
     calls = [
@@ -122,17 +167,17 @@ def naive() -> dict[str, HttpRequest]:
 
 
 def servers(gates: Gates, *, everywhere: bool) -> dict[str, LoopbackServer]:
-    """Return the servers, not yet running: the two, or one for each dialect."""
+    """Return the servers, not yet running: the first two, or one for each dialect."""
     strict = AnthropicSettings(profile=AnthropicProfile(prefix_bound=True))
     return {
-        "gpt": OpenAIServer(GPT_SAYS, faults=gates.fault),
-        "claude": AnthropicServer(CLAUDE_SAYS, settings=strict),
-        **(world.servers() if everywhere else {}),
+        "gpt": OpenAIServer(GPT_TURNS, faults=gates.fault),
+        "claude": AnthropicServer(CLAUDE_TURNS, settings=strict),
+        **({stop.dialect: strict_server(stop.dialect, stop.turns) for stop in STOPS} if everywhere else {}),
     }
 
 
 def config(running: dict[str, LoopbackServer]) -> Config:
-    """Return the configuration an `actors.toml` would hold: a backend for each server, two pools of the first two."""
+    """Return the configuration, as an `actors.toml` would have it: a backend per server, and two pools."""
     backends = {name: _backend(name, server) for name, server in running.items()}
     pools = {
         "by-turns": PoolSettings(members=("claude", "gpt"), policy="round_robin"),
@@ -161,11 +206,11 @@ def tools(gates: Gates) -> list[Tool[..., Any]]:  # Any: any function
 
     @tool
     async def price(hotel: str) -> str:
-        """Price of a night. The first hotel answers; the others let one wait, and the last cannot be stopped."""
+        """Price of a night. The first hotel answers; the others never do, and the last cannot be stopped."""
         if hotel == UNSTOPPABLE:
             with anyio.CancelScope(shield=True):
                 await gates.excelsior.wait()
-        elif hotel != PROMPT:
+        elif hotel != FAST:
             await anyio.sleep_forever()
         return f"{hotel}: {90 + 30 * (HOTELS.index(hotel) + 1)}"
 

@@ -1,0 +1,41 @@
+"""`actors preview`: show what `convert` would change, and the shape of the result."""
+
+import argparse
+import json
+from itertools import chain
+
+from actors.cli.arguments import add_dialect
+from actors.cli.exits import Exit
+from actors.cli.parser import Parser
+from actors.cli.screen import safe
+from actors.cli.shape import Numbers, shape
+from actors.cli.transcript_file import Conversion, read
+from actors.core.dialects.profiles import dialect
+
+EXAMPLES = (("actors preview body.json --to mistral", "the shape of the request, and the changes"),)
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.add_argument("file", help="a request body or a list of messages, as JSON; `-` is standard input")
+    add_dialect(parser, "--from", dest="source", help="dialect of the file; recognised by default")
+    add_dialect(parser, "--to", required=True, help="dialect of the result")
+    parser.add_argument("--json", action="store_true", help="print one JSON object, with the body in it")
+
+
+def run(options: argparse.Namespace) -> Exit:
+    """Print the size of the request, a word for each message, and every change."""
+    rules = dialect(options.to)
+    _, value = read(options.file)
+    made = Conversion(value, options.source, rules)
+    body = made.request.body
+    numbers = Numbers()
+    numbers.learn(made.rendered.report)
+    words = shape(body, numbers)
+    changes = {"repairs": made.repairs, "additions": made.additions, "losses": made.losses}
+    if options.json:
+        fields = {"dialect": rules.name, "size": len(body), "shape": words, **changes}
+        print(json.dumps({**fields, "body": json.loads(body)}))
+        return Exit.OK
+    for line in (f"{rules.name}: {len(body):,} bytes", " ".join(words), *chain(*changes.values())):
+        print(safe(line))
+    return Exit.OK

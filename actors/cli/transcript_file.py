@@ -1,0 +1,132 @@
+"""Read a transcript from a file, and convert it with the pure core: the common part of `lint`, `convert`, `preview`.
+
+A file is a request body or its list of messages. Any JSON of that form can be converted, however broken the
+conversation is; a file that cannot be read ends with exit code 2.
+"""
+
+import codecs
+import json
+import sys
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from actors.adapters.importing import declared
+from actors.adapters.request import Settings
+from actors.core.dialects.dialect import Dialect
+from actors.core.transcript.diagnostics import Filler
+from actors.core.values.intake import Remarks
+from actors.errors import TranscriptError
+from actors.transcripts import from_wire, render, requested
+
+MAX_BYTES = 256 * 1024 * 1024
+MODEL = "model"
+"""The model in a body if no other is named."""
+Value: TypeAlias = dict[str, Any] | list[Any]  # Any: parsed JSON of a file
+
+_ADDED: dict[Filler, str] = {
+    "first": "a message before all others",
+    "last": "a message after the model's last one",
+    "between": "a model message between two others",
+    "thinking": "placeholder reasoning before a call",
+}
+_MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+
+
+class Conversion:
+    """The request made from a file, and a report of every change.
+
+    Args:
+        value: The content of the file.
+        source: Its dialect; None to recognise it.
+        rules: The dialect of the request.
+        model: The model of the request; None for the one in the file.
+    """
+
+    def __init__(self, value: Value, source: str | None, rules: Dialect, model: str | None = None) -> None:
+        self._history, ledger = from_wire(value, source)
+        self._declared = declared(value)
+        self._model = model or self._declared.model
+        self.rendered = render(self._history, ledger, rules)
+        self.request = requested(
+            self.rendered,
+            Settings(
+                model=self._model or MODEL,
+                system=self._history.system,
+                tools=self._declared.tools,
+                max_tokens=self._declared.max_tokens,
+                cache="off",  # a file is not sent
+                stream=self._declared.stream,
+            ),
+        )
+        self._body = value if isinstance(value, dict) else {}
+
+    @cached_property
+    def repairs(self) -> list[str]:
+        """A line for each defect of the transcript; for many of a kind, a few lines and a count."""
+        remarks, report = Remarks(), self.rendered.report
+        for call_id, dedupe in (*self._history.report.dedupe, *report.dedupe):
+            remarks.add("deduplicated", f"a result of %s ({dedupe})", call_id)
+        for call_id, reason in report.synthetic:
+            remarks.add("synthesized", f"a result for %s ({reason})", call_id)
+        return [*self._history.report.notes, *remarks.lines()]
+
+    @cached_property
+    def additions(self) -> list[str]:
+        """A line for each message, setting or name that is not in the file."""
+        added = [f"added: {_ADDED[kind]} ({count:,})" for kind, count in self.rendered.report.fillers]
+        assumed = [*self.request.assumed, *([] if self._model else [f"model {MODEL!r}"])]
+        renamed = [f"renamed: tool {own!r} is {made!r}" for made, own in self.request.names.items()]
+        for tool, keys in self.request.keys.items():
+            renamed += [f"renamed: key {own!r} of tool {tool!r} is {made!r}" for made, own in keys.items()]
+        return [*added, *(f"assumed: {setting}" for setting in assumed), *renamed]
+
+    @cached_property
+    def losses(self) -> list[str]:
+        """A line for each part that the request does not contain."""
+        lost = [f"dropped: {count} {kind}" for kind, count in self.rendered.report.losses]
+        lost += [f"unsupported: {name}" for name in self.request.losses]
+        unread = [item for item in self._history.report.left_out if item[0] not in self._body]
+        paths = [
+            path if count == 1 else f"{path} ({count:,})"
+            for path, count in (*self._declared.left_out, *unread)
+        ]
+        return [*lost, *([f"left out: {', '.join(paths)}"] if paths else [])]
+
+
+def read(path: str) -> tuple[bytes, Value]:
+    """Return the UTF-8 text of a file and its parsed value.
+
+    Raises:
+        TranscriptError: The file is not a JSON object or list.
+    """
+    name = "standard input" if path == "-" else path
+    text = sys.stdin.buffer.read(MAX_BYTES + 1) if path == "-" else _limited(Path(path))
+    if len(text) > MAX_BYTES:
+        raise TranscriptError(f"Cannot read {name}: larger than {MAX_BYTES} bytes")
+    try:
+        text = _utf8(text)
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        raise TranscriptError(f"Cannot read {name}: not JSON at {place}: {error.msg.lower()}") from None
+    except UnicodeDecodeError:
+        raise TranscriptError(f"Cannot read {name}: not UTF-8 text") from None
+    except (RecursionError, ValueError) as error:  # nested too deeply, or a number that is too long
+        raise TranscriptError(f"Cannot read {name}: {str(error).lower()}") from None
+    if not isinstance(value, dict | list):
+        raise TranscriptError(f"{name} holds no transcript: expected a request body or a list of messages")
+    return text, value
+
+
+def _limited(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(MAX_BYTES + 1)
+
+
+def _utf8(text: bytes) -> bytes:
+    """Return the text in UTF-8 and without its byte order mark."""
+    for mark, encoding in _MARKS:
+        if text.startswith(mark):
+            return text.removeprefix(mark).decode(encoding).encode()
+    return text
