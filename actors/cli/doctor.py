@@ -38,7 +38,6 @@ from actors.transport import HttpTransport, Timeouts
 Sign: TypeAlias = Literal["ok", "--", "FAIL"]
 
 EXTRAS = {
-    "chat": ("prompt_toolkit", "rich"),
     "bedrock": ("botocore",),
     "completion": ("argcomplete",),
     "mcp": ("mcp",),

@@ -6,6 +6,7 @@ terminal all end the lines.
 
 import codecs
 import os
+import select
 import stat
 
 import anyio
@@ -27,6 +28,11 @@ class Keyboard:
         """Whether the lines ended because the terminal was closed."""
         self._waits = _can_wait(descriptor)
         self._is_terminal = os.isatty(descriptor)
+
+    @property
+    def has_input(self) -> bool:
+        """Whether the next line can be read without waiting."""
+        return "\n" in self._text or bool(select.select([self._descriptor], [], [], 0)[0])
 
     async def line(self) -> str | None:
         """Return the next line without its newline, and None after the last one."""

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from shutil import get_terminal_size
-from textwrap import TextWrapper
 from typing import Literal, TextIO
 
 Style = Literal["bold", "dim", "red", "green", "yellow", "cyan"]
@@ -38,16 +37,6 @@ def one_line(text: str, width: int) -> str:
     """Return `text` escaped, on one line, and cut to `width` characters."""
     line = " ".join(safe(text).split())
     return line if len(line) <= width else line[: max(width - 3, 0)] + "..."
-
-
-def wrapped(line: str, width: int) -> list[str]:
-    """Return a line as lines of at most `width` characters that split no word, but for one that is longer."""
-    if len(line) <= width:
-        return [line]
-    wrapper = TextWrapper(
-        width, replace_whitespace=False, expand_tabs=False, break_long_words=False, break_on_hyphens=False
-    )
-    return wrapper.wrap(line) or [""]
 
 
 def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:

@@ -18,7 +18,7 @@ from tests.cli.command import environ, forked
 from tests.forked import Child
 
 ROWS, COLUMNS = 30, 90
-CHAT = ("actors.cli.chat.terminal", "actors.cli.offline", "rich.text")
+CHAT = ("actors.cli.chat", "actors.cli.offline")
 """What only a chat loads."""
 SECONDS = 60
 
@@ -32,7 +32,6 @@ class Terminal:
         self._screen = pyte.Screen(COLUMNS, ROWS)
         self._drawn = pyte.ByteStream(self._screen)
         self.written = b""
-        self.before = termios.tcgetattr(self._own)
         self.is_closed = self.is_over = False
         self._process = start(Path(os.ttyname(self._own)))
 
@@ -61,10 +60,6 @@ class Terminal:
     def type(self, text: str) -> None:
         """Type these keys."""
         os.write(self._master, text.encode())
-
-    def is_raw(self) -> bool:
-        """Whether the process reads keys by itself."""
-        return not int(termios.tcgetattr(self._own)[3]) & termios.ICANON
 
     def signal(self, number: signal.Signals) -> None:
         """Send the process a signal."""
@@ -112,12 +107,6 @@ class Terminal:
             while read := os.read(self._master, 65536):
                 self.written += read
                 self._drawn.feed(read)
-
-    def check_restored(self) -> None:
-        """The terminal is as it was: its settings, a cursor that is seen, pasting as typing."""
-        assert termios.tcgetattr(self._own) == self.before
-        for on, off in ((b"\x1b[?25h", b"\x1b[?25l"), (b"\x1b[?2004l", b"\x1b[?2004h")):
-            assert self.written.rfind(on) >= self.written.rfind(off), (on, self.written[-200:])
 
 
 @asynccontextmanager

@@ -24,7 +24,7 @@ def test_doctor_says_what_is_here_and_shows_no_key() -> None:
     done = actors_now("doctor", env={"OPENAI_API_KEY": SECRET})
     assert done.code == 0
     assert "ok    set: OPENAI_API_KEY" in done.out
-    assert "prompt_toolkit" in done.out
+    assert "psycopg" in done.out
     (kept,) = [line for line in done.out.splitlines() if line.startswith("ok    SQLite ")]
     assert "sessions.db" in kept
     assert SECRET not in done.out + done.err

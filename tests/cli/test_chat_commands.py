@@ -1,4 +1,4 @@
-"""What the commands of a chat say. The chat reads a pipe here, so every line is whole and none is drawn twice."""
+"""The commands of a chat that reads a pipe."""
 
 from pathlib import Path
 
@@ -19,48 +19,49 @@ def said(*lines: str, options: tuple[str, ...] = ()) -> Done:
 def test_help_names_every_command_and_what_it_does() -> None:
     lines = said("/help").out.splitlines()
     for name, command in COMMANDS.items():
-        assert f"command {name} {command.takes}".strip() + f"; does {command.summary}" in lines
+        (line,) = [line for line in lines if line.startswith(f"{name} ")]
+        assert line.split() == f"{name} {command.argument} {command.summary}".split()
 
 
 @pytest.mark.parametrize("line", ["/history", "/ledger"])
 def test_what_has_not_happened_is_nothing_yet(line: str) -> None:
-    assert "  nothing yet" in said(line).out.splitlines()
+    assert "  none yet" in said(line).out.splitlines()
 
 
 def test_history_and_ledger_tell_each_message_and_each_call() -> None:
     lines = said("please roll", "/history", "/ledger").out.splitlines()
-    told = [line for line in lines if line.startswith("who ")]
-    assert told[:2] == ["who human; says please roll", "who model; says (calls roll); turn 1"]
-    assert told[-1].startswith("who model; says The result is: ")
-    assert "call hist_tool_1; tool roll; state complete" in lines
+    at = lines.index("turn  speaker  content")
+    assert lines[at + 1 : at + 3] == ["      human    please roll", "1     model    (calls roll)"]
+    assert any(line.startswith("1     model    The result is: ") for line in lines)
+    assert lines[-1].split() == ["hist_tool_1", "roll", "complete"]
 
 
 def test_a_preview_says_what_another_provider_would_be_sent() -> None:
     before = said("/preview claude").out
     after = said("please roll", "/preview claude", "/preview").out
     assert "claude" in before
-    assert "bytes, 0 of the lane as before" in before
-    assert after.count("synthetic results: 0; left out: nothing") == 2
+    assert "bytes, 0 of them unchanged" in before
+    assert after.count("synthetic results: 0; dropped: nothing") == 2
 
 
 def test_a_conversation_is_made_shorter_and_says_by_how_much() -> None:
-    nothing = "  0 messages became a summary, 0 results a mark; nothing is left that could be made shorter"
+    nothing = (
+        "  0 messages replaced by a summary, 0 results trimmed; nothing is left that could be made shorter"
+    )
     assert nothing in said("/compact").out.splitlines()
     lines = said("one", "two", "three", "/compact", "/history").out.splitlines()
-    assert "  2 messages became a summary, 0 results a mark" in lines
-    told = [line for line in lines if line.startswith("who ")]
-    assert told[0].startswith("who human; says [Summary of the conversation so far.]")
-    assert len(told) == 5
+    assert "  2 messages replaced by a summary, 0 results trimmed" in lines
+    history = lines[lines.index("turn  speaker  content") + 1 :]
+    assert history[0].startswith("      human    [Summary of the conversation so far.]")
+    assert len(history) == 5
 
 
 def test_a_conversation_goes_back_to_the_turn_that_the_history_shows() -> None:
     lines = said("one", "two", "/rewind 1", "/history", "/rewind", "/rewind 2").out.splitlines()
-    assert "  2 messages left the history; the ledger has their calls still" in lines
-    assert [line for line in lines if line.startswith("who ")] == [
-        "who human; says one",
-        "who model; says You said: one; turn 1",
-    ]
-    assert any(line.startswith("  /rewind wants the number of a turn") for line in lines)
+    assert "  2 messages removed from the history; the ledger keeps their calls" in lines
+    at = lines.index("turn  speaker  content")
+    assert lines[at + 1 : at + 3] == ["      human    one", "1     model    You said: one"]
+    assert any(line.startswith("  /rewind takes the number of a turn") for line in lines)
     assert any("cannot be rewound to turn 2" in line for line in lines)
 
 
@@ -69,16 +70,16 @@ def test_an_unknown_target_is_one_line_and_nothing_has_changed(line: str) -> Non
     lines = said(line, "hello", "/backends").out.splitlines()
     assert "No backend 'nobody'" in lines[1]
     assert lines[2] == "You said: hello"
-    assert "target gpt; asks stand-in-gpt (openai_chat); state now" in lines
+    assert ["gpt", "stand-in-gpt", "(openai_chat)", "current"] in [line.split() for line in lines]
 
 
 def test_a_switch_wants_a_target_and_says_which_there_are() -> None:
-    assert "  /switch wants a target: gpt, claude" in said("/switch").out.splitlines()
+    assert "  /switch takes a target: gpt, claude" in said("/switch").out.splitlines()
 
 
 def test_a_command_that_does_not_exist_is_not_asked() -> None:
     lines = said("/swich claude", "/history").out.splitlines()
-    assert lines[1:] == ["  no command '/swich'; /help shows them", "  nothing yet"]
+    assert lines[1:] == ["  no command '/swich'; /help lists them", "  none yet"]
 
 
 CONFIG = """
@@ -105,9 +106,9 @@ async def test_cost_is_money_where_prices_are_known_and_unknown_where_one_is_not
         line = ("chat", "--config", str(tmp_path / "actors.toml"), "-m", "a")
         done = await actors(*line, env={"OPENAI_API_KEY": "k"}, stdin="\n".join(lines))
     assert [line for line in done.out.splitlines() if " turns, " in line] == [
-        "  0 turns, 0 tokens in, 0 out, 0 in money",
-        "  1 turns, 1,000 tokens in, 500 out, 0.002 in money",
-        "  2 turns, 1,010 tokens in, 510 out, an unknown cost: [prices] lacks one",
+        "  0 turns, 0 tokens in, 0 out, cost 0",
+        "  1 turns, 1,000 tokens in, 500 out, cost 0.002",
+        "  2 turns, 1,010 tokens in, 510 out, unknown cost: a price is missing in [prices]",
     ]
 
 
@@ -142,8 +143,8 @@ async def test_a_preview_says_that_an_ask_would_make_room_first_and_that_a_budge
         done = await actors(*line, env={"OPENAI_API_KEY": "k"}, stdin=f"/preview\n{long}\n/preview\ny\n")
     lines = done.out.splitlines()
     whose = "the budget of pool 'p' of 1200 tokens is used up (1500 were used)"
-    assert lines.count("  the next ask makes the history shorter first") == 1
-    assert lines.count(f"  nothing is sent: {whose}") == 1
+    assert lines.count("  the next ask compacts the history first") == 1
+    assert lines.count(f"  no request is sent: {whose}") == 1
     assert f"takes no ask: {whose}" in lines[-1]
     assert len(server.requests) == 1
 

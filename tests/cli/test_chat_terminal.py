@@ -1,4 +1,4 @@
-"""`actors chat` on a pseudo-terminal: whatever happens, and whenever, the terminal comes back as it was."""
+"""`actors chat` on a pseudo-terminal: signals, a closed window, questions, commands during a turn."""
 
 import json
 import os
@@ -151,13 +151,13 @@ def _until(words: str) -> Callable[[Terminal, Scene], Awaitable[None]]:
 
 
 async def _deferred(chat: Terminal, scene: Scene) -> None:
-    await _until("wait() running")(chat, scene)
+    await _until("calls wait()")(chat, scene)
     chat.type("/switch b\r")
-    await chat.until("deferred: b takes over when turn 1 has ended")
+    await chat.until("deferred: switching to b after turn 1")
 
 
 async def _leaving(chat: Terminal, scene: Scene) -> None:
-    await _until("stay() running")(chat, scene)
+    await _until("calls stay()")(chat, scene)
     chat.type("/quit\r")
     await chat.until("cancelling the turn")
 
@@ -171,13 +171,13 @@ PHASES: dict[str, tuple[Callable[[], Scene], Callable[[Terminal, Scene], Awaitab
         lambda: _scene(Turn(Think("hm " * 2000), Say("x")), fault=Stall(5000), kind=AnthropicServer),
         _until("thinking: hm hm"),
     ),
-    "tool running": (lambda: _scene(Turn(Call("wait", {}))), _until("wait() running")),
+    "tool running": (lambda: _scene(Turn(Call("wait", {}))), _until("calls wait()")),
     "approval asked": (lambda: _scene(Turn(Call("book", {"hotel": "Astoria"}))), _until("Run it?")),
     "switch deferred": (lambda: _scene(Turn(Call("wait", {}))), _deferred),
     "after an error": (lambda: _scene(Turn(), fault=Status(401)), _until("gave no answer")),
     "while leaving": (lambda: _scene(Turn(Call("stay", {}))), _leaving),
 }
-IDLE = ("at the prompt", "after an error")
+IDLE = ("at the prompt", "while typing", "after an error")
 
 
 def each_phase(way: int) -> pytest.MarkDecorator:
@@ -189,7 +189,7 @@ def each_phase(way: int) -> pytest.MarkDecorator:
 
 
 @each_phase(0)
-async def test_ctrl_c_twice_leaves_and_the_terminal_is_as_it_was(
+async def test_ctrl_c_cancels_the_turn_and_then_leaves(
     phase: str, tmp_path: Path, anyio_backend_name: str
 ) -> None:
     make, reach = PHASES[phase]
@@ -197,32 +197,20 @@ async def test_ctrl_c_twice_leaves_and_the_terminal_is_as_it_was(
     async with _chat(scene, tmp_path, "--backend", anyio_backend_name) as chat:
         await reach(chat, scene)
         chat.type("\x03")
-        if phase == "while typing":
-            await chat.until(lambda: "> hel" not in chat.shown)
-            chat.type("\x03")
-        elif phase not in (*IDLE, "while leaving"):
+        if phase not in (*IDLE, "while leaving"):
             await chat.until(CANCELLED)
             chat.type("\x03")
         assert await chat.ended() == 130
-        chat.check_restored()
 
 
 @each_phase(1)
-async def test_sigterm_leaves_and_the_terminal_is_as_it_was(
-    phase: str, tmp_path: Path, anyio_backend_name: str
-) -> None:
+async def test_sigterm_leaves(phase: str, tmp_path: Path, anyio_backend_name: str) -> None:
     make, reach = PHASES[phase]
     scene = make()
     async with _chat(scene, tmp_path, "--backend", anyio_backend_name) as chat:
         await reach(chat, scene)
-        assert chat.is_raw()
         chat.signal(signal.SIGTERM)
         assert await chat.ended() == 143
-        chat.check_restored()
-
-
-PATIENT = "import actors.cli.chat.terminal as face; face._SECONDS = face._AT_ONCE = 1000.0"
-"""Have a chat wait for its drawing thread longer than a test does, so that the thread has to end by itself."""
 
 
 @each_phase(2)
@@ -231,7 +219,7 @@ async def test_a_window_that_is_closed_ends_the_chat(
 ) -> None:
     make, reach = PHASES[phase]
     scene = make()
-    async with _chat(scene, tmp_path, "--backend", anyio_backend_name, before=PATIENT) as chat:
+    async with _chat(scene, tmp_path, "--backend", anyio_backend_name) as chat:
         await reach(chat, scene)
         chat.close()
         assert await chat.ended() == 129
@@ -258,8 +246,7 @@ async def test_a_chat_that_is_killed_is_gone_on_with_in_another(
             await chat.until("Good again.")
             chat.type("\x04")
             assert await chat.ended() == 0
-            chat.check_restored()
-    assert scene.server.refusals == []
+        assert scene.server.refusals == []
     last = scene.server.requests[-1].body
     assert (b"hello" in last, b"and now?" in last) == (was_asked, True)
 
@@ -271,14 +258,14 @@ async def test_what_a_killed_chat_had_asked_for_is_asked_for_again(
     options = ("--backend", anyio_backend_name, "--journal", str(tmp_path / "kept.db"))
     async with serve(scene.server):
         async with _chatting(scene, tmp_path, *options) as chat:
-            await _until("wants a result from outside: look(n=1)")(chat, scene)
+            await _until("needs an external result: look(n=1)")(chat, scene)
             chat.type('"one"\r')
-            await chat.until("wants a result from outside: look(n=2)")
+            await chat.until("needs an external result: look(n=2)")
             chat.signal(signal.SIGKILL)
             assert await chat.ended() == 128 + signal.SIGKILL
         async with _chatting(scene, tmp_path, *options, "--continue") as chat:
-            await chat.until("wants a result from outside: look(n=2)")
-            await chat.until("Its result (text or JSON)?")  # only now are keys the chat's own
+            await chat.until("needs an external result: look(n=2)")
+            await chat.until("Its result (text or JSON)?")
             assert "look(n=1)" not in chat.shown
             chat.type('"two"\r')
             await chat.until("Both known.")
@@ -286,8 +273,7 @@ async def test_what_a_killed_chat_had_asked_for_is_asked_for_again(
             await chat.until("\nok")
             chat.type("\x04")
             assert await chat.ended() == 0
-            chat.check_restored()
-    assert scene.server.refusals == []
+        assert scene.server.refusals == []
     sent = json.loads(scene.server.requests[-1].body)["messages"]
     assert [each["content"] for each in sent if each["role"] == "tool"] == ["one", "two"]
 
@@ -305,8 +291,8 @@ async def test_an_approval_that_a_program_left_open_is_asked_for_in_a_chat(
             session = await runtime.open("openai:m", tools=[book])
             assert (await session.ask("hello")).status == "awaiting"
         async with _chatting(scene, tmp_path, *options, "--continue", "-m", "a", env=environ) as chat:
-            await chat.until("wants an approval: book(hotel='Astoria')")
-            await chat.until(QUESTION)  # only now are keys the chat's own
+            await chat.until("needs approval: book(hotel='Astoria')")
+            await chat.until(QUESTION)
             chat.type("\x03" if answer == "ctrl-c" else f"{answer}\r")
             await chat.until(CANCELLED if answer == "ctrl-c" else "So be it.")
             assert ("a tool may print" in chat.shown) == (answer == "y")
@@ -331,16 +317,14 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.mark.parametrize("before", ["pass", UNTOLD], ids=["told", "untold"])
-@pytest.mark.parametrize("options", [(), ("--plain",)], ids=["drawn", "plain"])
 @pytest.mark.parametrize("is_asked", [True, False], ids=["asked", "idle"])
 async def test_what_nobody_can_be_shown_any_more_changes_no_exit_code(
-    is_asked: bool, options: tuple[str, ...], before: str, tmp_path: Path, anyio_backend_name: str
+    is_asked: bool, before: str, tmp_path: Path, anyio_backend_name: str
 ) -> None:
     """Half a line that a tool printed is in a buffer, and how the turn ended cannot be written."""
     scene = _scene(Turn(Call("mutter", {})))
-    given = ("--backend", anyio_backend_name, *options)
     os.mkfifo(tmp_path / "muttered")
-    async with _chat(scene, tmp_path, *given, before=before) as chat:
+    async with _chat(scene, tmp_path, "--backend", anyio_backend_name, before=before) as chat:
         await chat.until("leaves.\n")
         if is_asked:
             chat.type("hello\r")
@@ -373,7 +357,6 @@ async def test_sighup_alone_leaves_too(tmp_path: Path) -> None:
         await _ready(chat, scene)
         chat.signal(signal.SIGHUP)
         assert await chat.ended() == 129
-        chat.check_restored()
 
 
 CRASH = """
@@ -384,15 +367,12 @@ view.View.event = event
 """
 
 
-async def test_a_crash_gives_the_terminal_back_and_is_one_line(
-    tmp_path: Path, anyio_backend_name: str
-) -> None:
+async def test_a_crash_is_one_line(tmp_path: Path, anyio_backend_name: str) -> None:
     scene = _scene(Turn(Say("ok")))
     async with _chat(scene, tmp_path, "--backend", anyio_backend_name, before=CRASH) as chat:
         await _ready(chat, scene)
         chat.type("hello\r")
         assert await chat.ended() == 1
-        chat.check_restored()
         assert "actors: unexpected ZeroDivisionError: in mid-turn; --debug shows the traceback" in chat.shown
 
 
@@ -401,7 +381,7 @@ async def test_a_cancelled_turn_leaves_a_transcript_that_goes_on(
 ) -> None:
     scene = _scene(Turn(Call("wait", {})), Turn(Say("Good again.")))
     async with _chat(scene, tmp_path, "--backend", anyio_backend_name) as chat:
-        await _until("wait() running")(chat, scene)
+        await _until("calls wait()")(chat, scene)
         chat.type("\x03")
         await chat.until(CANCELLED)
         chat.type("and now?\r")
@@ -415,41 +395,23 @@ async def test_a_cancelled_turn_leaves_a_transcript_that_goes_on(
     assert len(scene.server.requests) == 2
 
 
-async def test_lines_that_were_typed_during_a_turn_are_kept_when_it_is_cancelled(
-    tmp_path: Path, anyio_backend_name: str
-) -> None:
+def _queued(chat: Terminal, number: int) -> Callable[[], bool]:
+    return lambda: chat.shown.count("queued until this turn ends") == number
+
+
+async def test_queued_lines_are_asked_after_a_cancelled_turn(tmp_path: Path, anyio_backend_name: str) -> None:
     scene = _scene(Turn(Call("wait", {})), Turn(Say("First kept.")), Turn(Say("Second kept.")))
     async with _chat(scene, tmp_path, "--backend", anyio_backend_name) as chat:
-        await _until("wait() running")(chat, scene)
-        chat.type("a whole line\r")
-        await chat.until("asked when this turn has ended")
-        chat.type("half a ")
-        await chat.until("~ half a")
+        await _until("calls wait()")(chat, scene)
+        for number, line in enumerate(("one", "two"), 1):
+            chat.type(f"{line}\r")
+            await chat.until(_queued(chat, number))
         chat.type("\x03")
-        await chat.until("First kept.")
-        chat.type("line\r")
         await chat.until("Second kept.")
         chat.type("\x04")
         assert await chat.ended() == 0
     asked = [json.loads(request.body)["messages"][-1]["content"] for request in scene.server.requests]
-    assert asked[1:] == ["a whole line", "half a line"]
-
-
-async def test_words_are_not_split_at_the_edge_of_the_terminal(tmp_path: Path) -> None:
-    words = " ".join(f"word{number:03}" for number in range(60))
-    scene = _scene(Turn(Say(words)), Turn(Say("Yes.")))
-    async with _chat(scene, tmp_path) as chat:
-        await _ready(chat, scene)
-        chat.type("Say them.\r")
-        await chat.until("word059")
-        chat.type("Really?\r")
-        await chat.until("Yes.")
-        lines = chat.shown.splitlines()
-        assert {f"word{number:03}" for number in range(60)} <= {
-            word for line in lines for word in line.split()
-        }
-        chat.type("\x04")
-        assert await chat.ended() == 0
+    assert asked[1:] == ["one", "two"]
 
 
 async def test_an_approval_is_given_and_a_switch_in_mid_turn_is_told_when_it_applies(
@@ -457,13 +419,13 @@ async def test_an_approval_is_given_and_a_switch_in_mid_turn_is_told_when_it_app
 ) -> None:
     scene = _scene(Turn(Call("book", {"hotel": "Astoria"})), Turn(Say("Booked.")))
     async with _chat(scene, tmp_path, "--backend", anyio_backend_name) as chat:
-        await _until("wants an approval: book(hotel='Astoria')")(chat, scene)
+        await _until("needs approval: book(hotel='Astoria')")(chat, scene)
         chat.type("/switch b\r")
-        await chat.until("deferred: b takes over when turn 1 has ended")
+        await chat.until("deferred: switching to b after turn 1")
         chat.type("y\r")
         await chat.until("switched to b")
         chat.type("/backends\r")
-        await chat.until("now")
+        await chat.until("current")
         assert "book(hotel='Astoria') returned after" in chat.shown
         assert "a tool may print" in chat.shown
         assert "Booked." in chat.shown
@@ -477,18 +439,17 @@ async def test_results_of_external_calls_are_asked_for_one_after_the_other(
 ) -> None:
     scene = _scene(Turn(Call("look", {"n": 1}), Call("look", {"n": 2})), Turn(Say("Both known.")))
     async with _chat(scene, tmp_path, "--backend", anyio_backend_name) as chat:
-        await _until("wants a result from outside: look(n=1)")(chat, scene)
+        await _until("needs an external result: look(n=1)")(chat, scene)
         chat.type('{"celsius": 21}\r')
-        await chat.until("wants a result from outside: look(n=2)")
+        await chat.until("needs an external result: look(n=2)")
         chat.type("/switch b\r")
-        await chat.until("deferred: b takes over when turn 1 has ended")
+        await chat.until("deferred: switching to b after turn 1")
         chat.type("it is dry\r")
         await chat.until("switched to b")
         assert "look(n=1) returned after" in chat.shown
         assert "Both known." in chat.shown
         chat.type("\x04")
         assert await chat.ended() == 0
-        chat.check_restored()
     sent = json.loads(scene.server.requests[-1].body)["messages"]
     assert [each["content"] for each in sent if each["role"] == "tool"] == ['{"celsius":21}', "it is dry"]
 
@@ -515,48 +476,32 @@ async def test_a_message_may_have_more_than_one_line(tmp_path: Path) -> None:
         await _ready(chat, scene)
         chat.type("one\\\r")
         await chat.until("\n...")
-        chat.type("two\nthree\r")
+        chat.type("two\\\rthree\r")  # typed ahead: no prompt for the third line
         await chat.until("\nok")
     assert rb"one\ntwo\nthree" in scene.server.requests[0].body
 
 
-@pytest.mark.parametrize(("options", "env"), [(["--plain"], {}), ([], {"TERM": "dumb"})])
-async def test_a_plain_chat_writes_whole_lines_and_moves_nothing(
+@pytest.mark.parametrize(("options", "env"), [([], {"NO_COLOR": "1"}), (["--color", "never"], {})])
+async def test_a_chat_moves_no_cursor_and_every_line_follows_the_one_before(
     options: list[str], env: dict[str, str], tmp_path: Path
 ) -> None:
     scene = _scene(Turn(Say("One.\nTwo."), Call("book", {"hotel": "Astoria"})), Turn(Say("Booked.")))
-    async with _chat(scene, tmp_path, *options, term=env.get("TERM", "xterm")) as chat:
+    async with serve(scene.server), _chatting(scene, tmp_path, *options, env=env) as chat:
         await chat.until(READY)
-        assert not chat.is_raw()
         chat.type("hello\n")
         await chat.until("Run it?")
         chat.type("y\n")
         await chat.until("Booked.\n>")
-        assert "One.\nTwo.\n" in chat.shown
+        assert "> hello\nOne.\nTwo.\n  calls book(hotel='Astoria')\n  needs approval: " in chat.shown
         chat.type("\x04")
         assert await chat.ended() == 0
-        chat.check_restored()
         assert b"\x1b" not in chat.written
         assert b"\x08" not in chat.written
 
 
-WITHOUT_THE_EXTRA = """
-import sys
-for name in [*sys.modules]:
-    if name.partition(".")[0] in ("prompt_toolkit", "rich"):
-        del sys.modules[name]
-assert not any(name.startswith("actors.cli.chat") for name in sys.modules)
-sys.modules["prompt_toolkit"] = sys.modules["rich"] = None
-"""
-"""Run in a process that has not loaded the chat: what it imports from now on does not find the extra's libraries."""
-
-
-@pytest.mark.parametrize("anyio_backend", ["asyncio"])  # no server is served here
-async def test_without_the_extra_a_chat_says_how_to_get_it_and_plain_works(tmp_path: Path) -> None:
-    async with terminal("chat", "--offline", before=WITHOUT_THE_EXTRA, loaded=()) as chat:
-        assert await chat.ended() == 3
-        assert "pip install 'llm-actors[chat]', or give --plain" in " ".join(chat.shown.split())
-    async with terminal("chat", "--offline", "--plain", before=WITHOUT_THE_EXTRA, loaded=()) as chat:
-        await chat.until(READY)
-        chat.type("hello\n")
-        await chat.until("You said: hello")
+async def test_a_chat_colours_its_notes_on_a_terminal(tmp_path: Path) -> None:
+    scene = _scene(Turn(Say("Hello.")))
+    async with _chat(scene, tmp_path) as chat:
+        await _said(chat, scene)
+        await chat.until("Hello.\n>")
+        assert b"\x1b[2ma. /help" in chat.written

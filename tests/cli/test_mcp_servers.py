@@ -63,7 +63,7 @@ async def test_a_server_of_the_file_is_named_and_the_options_have_the_last_word(
         )
         env = {"OPENAI_API_KEY": "k"}
         options = ("--config", str(file), "--mcp", "ref", "--allow-tool", "store")
-        done = await actors("chat", "--plain", *options, env=env, stdin="Go.\n", loaded=SDK)
+        done = await actors("chat", *options, env=env, stdin="Go.\n", loaded=SDK)
     assert done.code == 0
     sent = json.loads(server.requests[-1].body)
     said = [message["content"] for message in sent["messages"] if message["role"] == "tool"]

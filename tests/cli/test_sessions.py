@@ -110,17 +110,17 @@ async def test_a_chat_goes_on_with_the_last_conversation_one_by_its_id_and_a_cop
     async with serve(server):
 
         async def chat(words: str, *more: str) -> str:
-            done = await actors("chat", *at(server, tmp_path, "--plain", *more), stdin=f"{words}\n")
+            done = await actors("chat", *at(server, tmp_path, *more), stdin=f"{words}\n")
             assert done.code == 0, done.err
             return done.out
 
         assert "One." in await chat("first", "--id", "trip")
         second = await chat("second", "--continue")
-        assert ("Two." in second, "trip goes on after 1 turn;" in second) == (True, True)
+        assert ("Two." in second, "trip continues after 1 turn;" in second) == (True, True)
         assert "Three." in await chat("third", "--fork", "trip", "--id", "copy")
         assert "Four." in await chat("fourth", "--resume", "trip")
         assert "Five." in await chat("fifth", "--resume", "copy", "--fork", "--id", "second")
-        missing = await actors("chat", *at(server, tmp_path, "--plain", "--resume", "nobody"))
+        missing = await actors("chat", *at(server, tmp_path, "--resume", "nobody"))
         assert (missing.code, "'nobody'" in missing.complaint) == (1, True)
     said = [
         [each["content"] for each in json.loads(body.body)["messages"] if each["role"] == "user"]
@@ -200,7 +200,7 @@ async def test_a_command_asks_nothing_of_a_conversation_that_waits_for_a_result_
         assert first.complaint == (
             "the turn waits for external input: look(n=1); give it with `actors chat --continue`"
         )
-        chat = await actors("chat", "--plain", *line, "--continue", stdin="it is dry\n")
+        chat = await actors("chat", *line, "--continue", stdin="it is dry\n")
     assert (chat.code, "Dry." in chat.out) == (0, True), chat.err
     assert [b"it is dry" in each.body for each in server.requests] == [False, True]
 
@@ -212,7 +212,7 @@ async def test_a_chat_whose_input_ends_with_an_answer_goes_on_to_the_end_of_its_
     async with serve(server):
         line = at(server, tmp_path)
         (tmp_path / "tools.py").write_text(TOOLS.replace("@tool", '@tool(approval="ask")'))
-        chat = await actors("chat", "--plain", *line, stdin="Weather?\ny\n")
+        chat = await actors("chat", *line, stdin="Weather?\ny\n")
     assert (chat.code, chat.out.splitlines()[-1]) == (0, "Dry."), chat.out
 
 

@@ -1,10 +1,9 @@
-"""What a line that begins with a slash does. One table: `/help` prints it, the input line completes from it."""
+"""The commands of a chat, which start with a slash. `/help` prints the table."""
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from actors.cli.chat.face import Row
 from actors.cli.chat.state import ChatState
 from actors.cli.screen import one_line, safe
 from actors.core.stream_events.results import Deferred
@@ -15,40 +14,40 @@ Run: TypeAlias = Callable[[ChatState, str], Awaitable[None]]
 
 _WIDTH = 100
 _NEWEST = 200
-"""Rows of a table; older ones are counted."""
+"""Rows of a table that are shown; older ones are counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class SlashCommand:
-    """A command: what it takes, what it does."""
+    """A command with its argument and its summary."""
 
-    takes: str
+    argument: str
     summary: str
     run: Run
 
 
 async def run_command(chat: ChatState, line: str) -> None:
-    """Run a command. What it cannot do is one line."""
+    """Run a command. An error is printed as one line."""
     name, _, rest = line.partition(" ")
     try:
         await COMMANDS[name].run(chat, rest.strip())
     except ActorsError as error:
-        chat.face.put(f"  {safe(str(error))}", "red")
+        chat.terminal.print(f"  {safe(str(error))}", "red")
 
 
 async def _switch(chat: ChatState, target: str) -> None:
     if not target:
-        chat.face.put(f"  /switch wants a target: {_targets(chat)}", "yellow")
+        chat.terminal.print(f"  /switch takes a target: {_targets(chat)}", "yellow")
         return
     outcome = await chat.session.switch(target)
     if isinstance(outcome, Deferred):
-        chat.face.put(f"  deferred: {safe(target)} takes over when turn {outcome.turn} has ended", "yellow")
+        chat.terminal.print(f"  deferred: switching to {safe(target)} after turn {outcome.turn}", "yellow")
     else:
-        chat.face.put(f"  switched: {safe(target)} is next", "yellow")
+        chat.terminal.print(f"  switched to {safe(target)}", "yellow")
 
 
 def _targets(chat: ChatState) -> str:
-    return ", ".join(chat.config.targets) or "provider:model, as openai:gpt-5.2"
+    return ", ".join(chat.config.targets) or "provider:model, such as openai:gpt-5.2"
 
 
 async def _backends(chat: ChatState, _: str) -> None:
@@ -56,33 +55,33 @@ async def _backends(chat: ChatState, _: str) -> None:
     rows = []
     for name in dict.fromkeys((*chat.config.targets, now)):
         members = chat.config.resolve(name).members
-        who = ", ".join(f"{member.model} ({member.dialect})" for member in members)
-        rows.append((safe(name), safe(who), "now" if name == now else ""))
-    chat.face.table(("target", "asks", "state"), rows)
+        models = ", ".join(f"{member.model} ({member.dialect})" for member in members)
+        rows.append((safe(name), safe(models), "current" if name == now else ""))
+    chat.terminal.table(("target", "models", ""), rows)
 
 
 async def _history(chat: ChatState, _: str) -> None:
     history = await chat.session.history()
     rows = [
-        (message.speaker, one_line("; ".join(_said(message)), _WIDTH), _turn_of(message))
+        (_turn_of(message), message.speaker, one_line("; ".join(_blocks(message)), _WIDTH))
         for message in history
     ]
-    _rows(chat, ("who", "says", "turn"), rows)
+    _rows(chat, ("turn", "speaker", "content"), rows)
 
 
 def _turn_of(message: Message) -> str:
-    """Return the number of the turn in which a model spoke."""
+    """Return the turn of a model's message."""
     return str(message.turn) if message.speaker == "model" else ""
 
 
-def _said(message: Message) -> Iterator[str]:
-    """Give each block of a message in a few words."""
+def _blocks(message: Message) -> Iterator[str]:
+    """Yield a short text for each block."""
     for block in message.blocks:
         match block:
             case Text(text=text):
                 yield text
             case Thinking(text=text):
-                yield f"(thinks: {text})"
+                yield f"(thinking: {text})"
             case ToolCall():
                 yield f"(calls {block.name})"
             case ToolResult():
@@ -97,58 +96,60 @@ async def _ledger(chat: ChatState, _: str) -> None:
         (known.call_id, safe(known.tool or ""), known.status, known.reason or "")
         for known in ledger.interactions()
     ]
-    _rows(chat, ("call", "tool", "state", "why"), rows)
+    _rows(chat, ("call", "tool", "state", "reason"), rows)
 
 
-def _rows(chat: ChatState, columns: Row, rows: Sequence[Row]) -> None:
+def _rows(chat: ChatState, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     if not rows:
-        chat.face.put("  nothing yet", "dim")
+        chat.terminal.print("  none yet", "dim")
         return
     if len(rows) > _NEWEST:
-        chat.face.put(f"  {len(rows) - _NEWEST} older ones are not shown", "dim")
-    chat.face.table(columns, rows[-_NEWEST:])
+        chat.terminal.print(f"  {len(rows) - _NEWEST} older rows are not shown", "dim")
+    chat.terminal.table(header, rows[-_NEWEST:])
 
 
 async def _preview(chat: ChatState, target: str) -> None:
     made = await chat.session.preview(target or chat.session.target)
     lost = ", ".join(f"{count} x {kind}" for kind, count in made.losses.items()) or "nothing"
-    chat.face.put(f"  {safe(str(made.binding))}: {made.size:,} bytes, {made.kept:,} of the lane as before")
-    chat.face.put(f"  synthetic results: {len(made.report.synthetic)}; left out: {safe(lost)}")
+    chat.terminal.print(f"  {safe(str(made.binding))}: {made.size:,} bytes, {made.kept:,} of them unchanged")
+    chat.terminal.print(f"  synthetic results: {len(made.report.synthetic)}; dropped: {safe(lost)}")
     if made.compacts:
-        chat.face.put("  the next ask makes the history shorter first", "yellow")
+        chat.terminal.print("  the next ask compacts the history first", "yellow")
     if made.over:
-        chat.face.put(f"  nothing is sent: {safe(made.over)}", "yellow")
+        chat.terminal.print(f"  no request is sent: {safe(made.over)}", "yellow")
 
 
 async def _cost(chat: ChatState, _: str) -> None:
     usage = chat.usage
     tokens = f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out"
-    cost = "an unknown cost: [prices] lacks one" if chat.cost is None else f"{chat.cost:.6g} in money"
-    chat.face.put(f"  {chat.turns} turns, {tokens}, {cost}")
+    cost = "unknown cost: a price is missing in [prices]" if chat.cost is None else f"cost {chat.cost:.6g}"
+    chat.terminal.print(f"  {chat.turns} turns, {tokens}, {cost}")
 
 
 async def _compact(chat: ChatState, _: str) -> None:
     made = await chat.session.compact()
-    done = f"{made.messages} messages became a summary, {made.results} results a mark"
-    chat.face.put(f"  {done}{'; ' if made.why else ''}{safe(made.why)}", "yellow")
+    done = f"{made.messages} messages replaced by a summary, {made.results} results trimmed"
+    chat.terminal.print(f"  {done}{'; ' if made.why else ''}{safe(made.why)}", "yellow")
 
 
 async def _rewind(chat: ChatState, turn: str) -> None:
     if not turn.isdecimal():
-        chat.face.put(
-            "  /rewind wants the number of a turn, as /history shows it; 0 for the beginning", "yellow"
+        chat.terminal.print(
+            "  /rewind takes the number of a turn from /history, or 0 for the beginning", "yellow"
         )
         return
     count = await chat.session.rewind(int(turn))
-    chat.face.put(f"  {count} messages left the history; the ledger has their calls still", "yellow")
+    chat.terminal.print(
+        f"  {count} messages removed from the history; the ledger keeps their calls", "yellow"
+    )
 
 
 async def _help(chat: ChatState, _: str) -> None:
-    chat.face.table(
-        ("command", "does"),
-        [(f"{name} {command.takes}".strip(), command.summary) for name, command in COMMANDS.items()],
+    chat.terminal.table(
+        ("command", "effect"),
+        [(f"{name} {command.argument}".strip(), command.summary) for name, command in COMMANDS.items()],
     )
-    chat.face.put("A line that ends in \\ goes on in the next one.", "dim")
+    chat.terminal.print("A line that ends with \\ continues on the next line.", "dim")
 
 
 async def _quit(chat: ChatState, _: str) -> None:
@@ -157,17 +158,15 @@ async def _quit(chat: ChatState, _: str) -> None:
 
 COMMANDS: dict[str, SlashCommand] = {
     "/switch": SlashCommand(
-        "TARGET", "send the next ask to another target; in mid-turn when the turn has ended", _switch
+        "TARGET", "send the next ask to another target; during a turn, after its end", _switch
     ),
-    "/backends": SlashCommand("", "the targets there are, and which is asked now", _backends),
-    "/history": SlashCommand("", "the conversation so far, a line for each message", _history),
-    "/ledger": SlashCommand("", "every tool call and how it ended", _ledger),
-    "/preview": SlashCommand("[TARGET]", "what would be sent to a target now", _preview),
-    "/cost": SlashCommand("", "turns, tokens and, by the prices of the configuration, money so far", _cost),
-    "/compact": SlashCommand("", "make the history shorter: older turns become a summary", _compact),
-    "/rewind": SlashCommand(
-        "TURN", "go back to where a turn ended; what was said since is forgotten", _rewind
-    ),
-    "/help": SlashCommand("", "these lines", _help),
-    "/quit": SlashCommand("", "leave; so do Ctrl-D and, with no turn in flight, Ctrl-C", _quit),
+    "/backends": SlashCommand("", "list the targets and the current one", _backends),
+    "/history": SlashCommand("", "show the conversation, a line per message", _history),
+    "/ledger": SlashCommand("", "show every tool call and how it ended", _ledger),
+    "/preview": SlashCommand("[TARGET]", "show the size and the losses of the next request", _preview),
+    "/cost": SlashCommand("", "show turns, tokens and cost", _cost),
+    "/compact": SlashCommand("", "compact the history: older turns become a summary", _compact),
+    "/rewind": SlashCommand("TURN", "return to the end of a turn; later messages are removed", _rewind),
+    "/help": SlashCommand("", "show this list", _help),
+    "/quit": SlashCommand("", "leave; Ctrl-D leaves too, and between turns Ctrl-C", _quit),
 }

@@ -1,11 +1,11 @@
-"""The chat itself: lines in, turns and commands out, and four ways to leave.
+"""The loop of a chat: reads lines, runs turns and commands, and ends in four ways.
 
-A line is the answer to an open question, a command, or what is asked next. Turns run one after the other; lines are
-taken meanwhile, so that a switch or a cancel can be asked for in mid-turn.
+A line answers the open question, runs a command, or is asked next. Turns run one after the other, and lines are read
+meanwhile, so that the person can switch or cancel during a turn.
 
-Ctrl-C cancels the turn in flight, so that every call of it is closed; lines that wait are asked after that. A second
-Ctrl-C, while that takes its time, ends the process at once. With no turn in flight it leaves, and so do Ctrl-D, /quit,
-SIGTERM and a terminal that is gone.
+Ctrl-C cancels the current turn, which closes its calls; queued lines are asked afterwards. A second Ctrl-C during the
+cancellation ends the process at once. Between turns, Ctrl-C leaves. So do
+Ctrl-D, /quit, SIGTERM and a closed terminal.
 """
 
 import os
@@ -19,7 +19,6 @@ import anyio
 from actors.cli.answer import failure_reason
 from actors.cli.approvals import Approvals, call_text
 from actors.cli.chat.commands import COMMANDS, run_command
-from actors.cli.chat.face import Control
 from actors.cli.chat.questions import Questions
 from actors.cli.chat.state import ChatState
 from actors.cli.chat.view import View
@@ -31,52 +30,50 @@ from actors.core.stream_events.results import PendingCall
 from actors.errors import ActorsError
 
 _Stream: TypeAlias = AbstractAsyncContextManager[AsyncIterator[SessionEvent]]
-"""The events of a turn, or of the rest of one."""
+"""The events of a turn, or of its rest."""
 
 PROMPT, CONTINUED = "> ", "... "
-WAITING = 16
-"""Lines that wait for the turn in flight; one more is refused."""
-TICK = 0.2
-"""Seconds between two looks at how the calls in flight are getting on."""
+_MAX_QUEUED = 16
+"""Lines that may wait for the current turn."""
+_POLL_INTERVAL = 0.2
+"""Seconds between two queries for calls that have ended."""
 
 
 class Chat:
-    """Reads lines, and has turns and commands run."""
+    """Reads lines, and runs turns and commands."""
 
     def __init__(self, state: ChatState, view: View, questions: Questions, approve: Approvals) -> None:
-        self._state, self._session, self._face = state, state.session, state.face
+        self._state, self._session, self._terminal = state, state.session, state.terminal
         self._view = view
         self._questions, self._approve = questions, approve
-        self._waiting: deque[str] = deque()
+        self._queued: deque[str] = deque()
         self._wanted, self._idle = anyio.Event(), anyio.Event()
-        if self._session.pending:  # whoever had the session before was asked, and gave no answer
+        if self._session.pending:  # an earlier process left a turn that waits
             self._wanted.set()
         else:
             self._idle.set()
         self._continued: list[str] = []
         self._cancelling = anyio.Event()
-        """Set once the turn in flight is being cancelled."""
+        """Set while the current turn is being cancelled."""
         self._cancel = anyio.Event()
 
     async def run(self) -> Exit:
         """Chat until the person leaves, and return the exit code."""
-        await self._look_back()
-        self._face.put(f"{self._session.target}. /help shows the commands, /quit leaves.", "dim")
+        await self._introduce()
+        self._terminal.print(f"{self._session.target}. /help shows the commands, /quit leaves.", "dim")
         async with anyio.create_task_group() as tasks:
-            for task in (self._signals, self._turns, self._ticks, self._cancels):
+            for task in (self._watch_signals, self._run_turns, self._poll_calls, self._cancel_turns):
                 tasks.start_soon(task)
             with self._state.reading:
                 await self._read()
-            tasks.start_soon(self._hard_way_out)
-            self._face.live(())
             if not self._idle.is_set():
-                self._face.put("  cancelling the turn; Ctrl-C leaves at once", "yellow")
+                self._terminal.print("  cancelling the turn; Ctrl-C ends the process", "yellow")
             await self._session.cancel()
             tasks.cancel_scope.cancel()
         return self._state.code or Exit.OK
 
-    async def _look_back(self) -> None:
-        """Say which conversation this is, if it began before, and how its last turn ended if that was not well."""
+    async def _introduce(self) -> None:
+        """Print which conversation is continued, and why its last turn failed, if it did."""
         before = [
             event.result
             async for event in self._session.events(follow=False)
@@ -86,35 +83,31 @@ class Chat:
         if not before:
             return
         turns = "1 turn" if len(before) == 1 else f"{len(before)} turns"
-        self._face.put(f"{safe(self._session.id)} goes on after {turns}; /history shows them.", "dim")
+        self._terminal.print(f"{safe(self._session.id)} continues after {turns}; /history shows them.", "dim")
         if before[-1].status in ("failed", "interrupted"):
-            self._face.put(
+            self._terminal.print(
                 f"  the last turn: {safe(failure_reason(before[-1], self._state.config))}", "yellow"
             )
 
     async def _read(self) -> None:
         while True:
-            await self._until_a_line_is_wanted()
+            await self._until_ready()
             if self._idle.is_set():
-                self._face.prompt(CONTINUED if self._continued else PROMPT)
-            match await self._face.next():
-                case Control.END:
-                    self._state.leave()
-                case Control.GONE:
-                    self._state.leave(Exit.HANGUP)
-                case Control.INTERRUPT:
-                    self._interrupted()
-                case Control.CLEARED:
-                    self._continued.clear()
-                    if not self._idle.is_set():
-                        self._interrupted()
-                case str(line):
-                    await self._line(line)
+                self._terminal.prompt(CONTINUED if self._continued else PROMPT)
+            line = await self._terminal.line()
+            if line is None:
+                self._state.leave(Exit.HANGUP if self._terminal.is_closed else Exit.OK)
+            else:
+                await self._line(line)
             await anyio.lowlevel.checkpoint_if_cancelled()
 
-    async def _until_a_line_is_wanted(self) -> None:
-        """From a pipe, take the next line only when the last was answered, or a question is open."""
-        while not self._face.is_live and not self._idle.is_set() and not self._questions.asked.is_set():
+    async def _until_ready(self) -> None:
+        """Unless a person types, wait until the last line is answered or a question is open."""
+        while (
+            not self._terminal.is_interactive
+            and not self._idle.is_set()
+            and not self._questions.asked.is_set()
+        ):
             async with anyio.create_task_group() as either:
                 for event in (self._idle, self._questions.asked):
                     either.start_soon(_wait, event, either.cancel_scope)
@@ -126,48 +119,48 @@ class Chat:
         words, self._continued = "\n".join((*self._continued, line)).strip(), []
         if words.startswith("/") and words.split()[0] in COMMANDS:
             await run_command(self._state, words)
-        elif self._questions.take(words):
+        elif self._questions.answer(words):
             return
         elif words.startswith("/"):
-            self._face.put(f"  no command {words.split()[0][:40]!r}; /help shows them", "yellow")
-        elif words and len(self._waiting) >= WAITING:
-            self._face.put(f"  {WAITING} lines wait already; this one was not taken", "yellow")
+            self._terminal.print(f"  no command {words.split()[0][:40]!r}; /help lists them", "yellow")
+        elif words and len(self._queued) >= _MAX_QUEUED:
+            self._terminal.print(f"  {_MAX_QUEUED} lines are queued; this one is ignored", "yellow")
         elif words:
-            self._waiting.append(words)
+            self._queued.append(words)
             if not self._idle.is_set():
-                self._face.put("  asked when this turn has ended", "dim")
+                self._terminal.print("  queued until this turn ends", "dim")
             self._idle = anyio.Event() if self._idle.is_set() else self._idle
             self._wanted.set()
 
-    async def _turns(self) -> None:
-        """Go on with a turn that waits, and ask what was said, one after the other."""
+    async def _run_turns(self) -> None:
+        """Continue a turn that waits, then ask the queued lines, one after the other."""
         while True:
             await self._wanted.wait()
-            self._face.prompt("")
+            self._terminal.prompt("")
             if self._session.pending:
-                await self._turn(None)
-            while self._waiting:
-                await self._turn(self._session.stream(self._waiting.popleft(), **self._state.bounds))
+                await self._run_turn(None)
+            while self._queued:
+                await self._run_turn(self._session.stream(self._queued.popleft(), **self._state.settings))
             self._wanted = anyio.Event()
             self._idle.set()
-            self._face.prompt(PROMPT)
+            self._terminal.prompt(PROMPT)
 
-    async def _turn(self, asked: _Stream | None) -> None:
-        """Show a turn until it has ended. Whatever it waits for the person is asked for, one call after the other."""
+    async def _run_turn(self, asked: _Stream | None) -> None:
+        """Show a turn to its end. Ask for the approvals and results it waits for, one after the other."""
         self._cancelling = anyio.Event()
         try:
             if asked is not None:
-                await self._showing(asked)
+                await self._show(asked)
             while self._session.pending:
-                brought = await self._brought(self._session.pending[0])
-                if brought is None:
-                    return await self._given_up()
-                await self._showing(brought)
+                rest = await self._resolve(self._session.pending[0])
+                if rest is None:
+                    return await self._cancel_waiting()
+                await self._show(rest)
         except ActorsError as error:
-            self._face.put(f"  {safe(str(error))}", "red")
+            self._terminal.print(f"  {safe(str(error))}", "red")
 
-    async def _showing(self, stream: _Stream) -> None:
-        """Show the events of a turn, to its end or until it waits."""
+    async def _show(self, stream: _Stream) -> None:
+        """Show the events of a turn until it ends or waits."""
         async with stream as events:
             async for event in events:
                 if isinstance(event, CompleteEvent | ErrorEvent):
@@ -175,72 +168,66 @@ class Chat:
                     self._state.count(event.result)
                 self._view.event(event)
 
-    async def _brought(self, waits: PendingCall) -> _Stream | None:
-        """Bring what the person answers, and return what goes on with it; None if the turn is cancelled before."""
-        brought: _Stream | None = None
+    async def _resolve(self, pending: PendingCall) -> _Stream | None:
+        """Ask the person about a call, and return the rest of the turn; None if the turn is cancelled first."""
+        rest: _Stream | None = None
         async with anyio.create_task_group() as either:
             either.start_soon(_wait, self._cancelling, either.cancel_scope)
-            if waits.kind == "external":
-                with self._view.waiting(waits.call.id):
-                    result = await self._questions.result(call_text(waits.call))
-                brought = self._session.stream_provided({waits.call.id: result})
+            if pending.kind == "external":
+                with self._view.waiting(pending.call.id):
+                    result = await self._questions.result(call_text(pending.call))
+                rest = self._session.stream_provided({pending.call.id: result})
             else:
-                verdict: Verdict = "allow" if await self._approve(waits.call) else "deny"
-                brought = self._session.stream_decided(waits.call.id, verdict, digest=waits.digest)
+                verdict: Verdict = "allow" if await self._approve(pending.call) else "deny"
+                rest = self._session.stream_decided(pending.call.id, verdict, digest=pending.digest)
             either.cancel_scope.cancel()
-        return brought
+        return rest
 
-    async def _given_up(self) -> None:
-        """Show the end of a turn that is cancelled while it waits, which has no stream."""
+    async def _cancel_waiting(self) -> None:
+        """Cancel a turn that waits, which has no stream, and show its end."""
         await self._session.cancel()
         self._view.settle(await self._session.ledger())
         self._view.cancelled()
 
-    async def _ticks(self) -> None:
-        """Show how long the calls in flight have been running, and each that has ended."""
+    async def _poll_calls(self) -> None:
+        """Show the end of each call while others of its batch still run."""
         while True:
-            await anyio.sleep(TICK)
-            if self._view.calls_run:
+            await anyio.sleep(_POLL_INTERVAL)
+            if self._view.has_calls:
                 self._view.settle(await self._session.ledger())
 
-    def _interrupted(self) -> None:
+    def _interrupt(self) -> None:
         if self._idle.is_set():
             self._state.leave(Exit.INTERRUPTED)
         elif self._cancelling.is_set():
             self._end_now(Exit.INTERRUPTED)
         else:
-            self._face.put("  cancelling the turn; Ctrl-C again leaves at once", "yellow")
-            if self._waiting:
-                self._face.put(f"  asked after that, lines that wait: {len(self._waiting)}", "dim")
+            self._terminal.print("  cancelling the turn; Ctrl-C again ends the process", "yellow")
+            if self._queued:
+                self._terminal.print(f"  queued lines: {len(self._queued)}", "dim")
             self._cancelling.set()
             self._cancel.set()
 
-    async def _cancels(self) -> None:
-        """Cancel the turn in flight whenever the person wants it: no line waits for that."""
+    async def _cancel_turns(self) -> None:
+        """Cancel the current turn on request, in a task of its own, so that lines are still read."""
         while True:
             await self._cancel.wait()
             self._cancel = anyio.Event()
             await self._session.cancel()
 
-    async def _signals(self) -> None:
+    async def _watch_signals(self) -> None:
         with anyio.open_signal_receiver(*OF_SIGNAL) as signals:
             async for number in signals:
                 code = OF_SIGNAL[number]
                 if self._state.code is not None:
                     self._end_now(code)
                 elif code is Exit.INTERRUPTED:
-                    self._interrupted()
+                    self._interrupt()
                 else:
                     self._state.leave(code)
 
-    async def _hard_way_out(self) -> None:
-        """While the turn is cancelled because the person leaves, let an interrupt end the process."""
-        while (given := await self._face.next()) not in (Control.END, Control.GONE):
-            if given in (Control.INTERRUPT, Control.CLEARED):
-                self._end_now(Exit.INTERRUPTED)
-
     def _end_now(self, code: Exit) -> None:
-        self._face.restore()
+        self._terminal.end_line()
         os._exit(code)
 
 

@@ -1,10 +1,10 @@
-"""What a chat and its commands share."""
+"""The state that a chat and its commands share."""
 
 from dataclasses import dataclass, field
 
 import anyio
 
-from actors.cli.chat.face import Face
+from actors.cli.chat.terminal import Terminal
 from actors.cli.exits import Exit
 from actors.config import Config
 from actors.core.settings.asking import AskSettings
@@ -16,20 +16,20 @@ from actors.runtime.handle import Session
 
 @dataclass(slots=True)
 class ChatState:
-    """One person, one session, and what it came to so far.
+    """One session at the terminal.
 
     Args:
-        bounds: Of each ask.
-        usage: Of all turns that have ended.
-        cost: What that costs; None as soon as a price is not known.
-        code: Why the person leaves, once it is so.
-        reading: Cancelled when nothing more is read.
+        settings: Settings of each ask.
+        usage: Tokens of all completed turns.
+        cost: Their cost; None if a price is unknown.
+        code: The exit code, once the person leaves.
+        reading: Cancelled when the person leaves.
     """
 
     session: Session
     config: Config
-    face: Face
-    bounds: AskSettings
+    terminal: Terminal
+    settings: AskSettings
     usage: Usage = field(default_factory=Usage)
     cost: float | None = 0.0
     turns: int = 0
@@ -37,7 +37,7 @@ class ChatState:
     reading: anyio.CancelScope = field(default_factory=anyio.CancelScope)
 
     def count(self, result: TurnResult) -> None:
-        """Take note of what a turn came to. Of one that waits still, its end will say that."""
+        """Add a completed turn. A turn that waits is counted at its end."""
         if result.status in ("awaiting", "late"):
             return
         self.turns += 1
@@ -46,6 +46,6 @@ class ChatState:
             self.cost = total((self.cost, result.cost))
 
     def leave(self, code: Exit = Exit.OK) -> None:
-        """End the chat; the turn in flight is cancelled."""
+        """End the chat, and cancel the current turn."""
         self.code = code if self.code is None else self.code
         self.reading.cancel()

@@ -1,12 +1,12 @@
-"""What a person sees of a turn: text and thinking as they come, each call with its state and how long it took."""
+"""Show the events of a turn: text and thinking as they arrive, and each call with its outcome and run time."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from actors.cli.answer import failure_reason, incomplete_parts, note
 from actors.cli.approvals import call_text
-from actors.cli.chat.face import Face
+from actors.cli.chat.terminal import Terminal
 from actors.cli.screen import Style, one_line, safe
 from actors.config import Config
 from actors.core.ledger import Ledger
@@ -27,66 +27,38 @@ from actors.core.values.content import ToolCall
 from actors.core.values.identity import CallId
 
 _STYLES: dict[str, Style] = {"returned": "green", "failed": "red", "refused": "red"}
-_SAID = 80
-"""Characters of a tool's progress."""
+_PROGRESS_WIDTH = 80
 
 
-class _Lines:
-    """Whole lines of a text that comes in pieces."""
-
-    def __init__(self) -> None:
-        self.rest = ""
-
-    def feed(self, text: str) -> list[str]:
-        """Return the lines that a piece completes."""
-        *lines, self.rest = (self.rest + text).split("\n")
-        return lines
-
-    def end(self) -> list[str]:
-        """Return what is left as the last line, if anything is."""
-        rest, self.rest = self.rest, ""
-        return [rest] if rest else []
-
-
-@dataclass(frozen=True, slots=True)
-class _Running:
-    words: str
+@dataclass(slots=True)
+class _ShownCall:
+    text: str
     began: float
-    said: str = ""
-
-    def text(self, now: float, *, waits: bool) -> str:
-        """Return the line that stands for the call."""
-        return (
-            f"  {self.words} waits for you"
-            if waits
-            else f"  {self.words} running {now - self.began:.1f} s{self.said}"
-        )
 
 
 class View:
     """Shows the events of a session's turns.
 
     Args:
-        clock: Seconds, from any beginning.
-        config: Whom the session talks to.
-        thinking: Whether it is shown.
+        clock: Seconds from any origin.
+        thinking: Whether the model's thinking is shown.
     """
 
     def __init__(
-        self, face: Face, clock: Callable[[], float], config: Config, *, thinking: bool = True
+        self, terminal: Terminal, clock: Callable[[], float], config: Config, *, thinking: bool = True
     ) -> None:
-        self._face = face
+        self._terminal = terminal
         self._config = config
         self._clock = clock
         self._shows_thinking = thinking
+        self._is_thinking = False
         self._answer = RoundText()
-        self._text, self._thought = _Lines(), _Lines()
-        self._calls: dict[CallId, _Running] = {}
+        self._calls: dict[CallId, _ShownCall] = {}
         self._waiting: set[CallId] = set()
 
     @property
-    def calls_run(self) -> bool:
-        """Whether there are calls whose end was not shown."""
+    def has_calls(self) -> bool:
+        """Whether there are calls whose end has not been shown."""
         return bool(self._calls)
 
     def event(self, event: SessionEvent) -> None:
@@ -94,114 +66,92 @@ class View:
         match event:
             case ThinkingEvent():
                 self._answer.delta(event)
-                self._think(event.text)
+                self._show_thinking(safe(event.text))
             case TextEvent():
-                self._say(self._answer.delta(event))
-            case ToolCallEvent():
-                call = ToolCall(event.call_id, event.name, event.arguments)
-                self._calls[event.call_id] = _Running(call_text(call), self._clock())
+                self._show_text(self._answer.delta(event))
             case MessageEvent():
-                self._say(self._answer.rest(event.message.text, broken=bool(event.error)))
+                self._show_text(self._answer.rest(event.message.text, broken=bool(event.error)))
                 self._end_round()
+            case ToolCallEvent():
+                self._start_call(event)
             case ToolProgressEvent():
-                self._progress(event)
+                self._show_progress(event)
             case ToolResultsEvent(results=results):
                 for end in results:
-                    self._call_ended(end.call_id, end.outcome)
+                    self._end_call(end.call_id, end.outcome)
             case CompleteEvent(result=result) | ErrorEvent(result=result):
-                self._ended(result)
-            case _:  # a subagent's events too: the line of its call shows that it runs
-                self._note(event)
-        self.refresh()
+                self._end_turn(result)
+            case _ if line := note(event):
+                self._end_round()
+                self._terminal.print(f"  {safe(line)}", "yellow")
+            case _:
+                pass
 
     def settle(self, ledger: Ledger) -> None:
-        """Show the end of each call that has one."""
+        """Show the end of each call that has ended."""
         for call_id in tuple(self._calls):
             known = ledger.get(call_id)
             if known is not None and known.end is not None:
-                self._call_ended(call_id, type(known.end).__name__.lower())
-        self.refresh()
+                self._end_call(call_id, type(known.end).__name__.lower())
 
-    def refresh(self) -> None:
-        """Show what is not finished as it stands now."""
-        lines: list[tuple[str, Style | None]] = []
-        if self._thought.rest and self._shows_thinking:
-            lines.append((f"thinking: {self._thought.rest}", "dim"))
-        if self._text.rest:
-            lines.append((self._text.rest, None))
-        now = self._clock()
-        calls = ((call, call_id in self._waiting) for call_id, call in self._calls.items())
-        lines += [(call.text(now, waits=waits), "cyan") for call, waits in calls]
-        self._face.live(lines)
+    def cancelled(self) -> None:
+        """Show that the turn and its calls were cancelled."""
+        self._end_round()
+        for call_id in tuple(self._calls):
+            self._end_call(call_id, "cancelled")
+        self._terminal.print("  cancelled; every call is closed", "yellow")
 
     @contextmanager
     def waiting(self, call_id: CallId) -> Iterator[None]:
-        """Show that a call waits for the person. It runs from the end of the block on."""
+        """Mark a call as waiting for the person. Its run time starts at the end of the block."""
         self._waiting.add(call_id)
-        self.refresh()
         try:
             yield
             if (call := self._calls.get(call_id)) is not None:
-                self._calls[call_id] = replace(call, began=self._clock())
+                call.began = self._clock()
         finally:
             self._waiting.discard(call_id)
 
-    def _think(self, text: str) -> None:
-        for line in self._thought.feed(safe(text)):
-            self._put_thought(line)
+    def _show_thinking(self, text: str) -> None:
+        for line in text.splitlines(keepends=True) if self._shows_thinking else ():
+            label = "" if self._terminal.is_mid_line else "thinking: "
+            self._terminal.stream(f"{label}{line}", "dim")
+            self._is_thinking = True
 
-    def _put_thought(self, line: str) -> None:
-        if self._shows_thinking:
-            self._face.put(f"thinking: {line}", "dim")
-
-    def _say(self, text: str) -> None:
-        if text:
-            self._end_thought()
-        for line in self._text.feed(safe(text)):
-            self._face.put(line)
-
-    def _end_thought(self) -> None:
-        for line in self._thought.end():
-            self._put_thought(line)
+    def _show_text(self, text: str) -> None:
+        if text and self._is_thinking:
+            self._end_round()
+        self._terminal.stream(safe(text))
 
     def _end_round(self) -> None:
-        self._end_thought()
-        for line in self._text.end():
-            self._face.put(line)
+        self._is_thinking = False
+        self._terminal.end_line()
 
-    def _progress(self, event: ToolProgressEvent) -> None:
+    def _start_call(self, event: ToolCallEvent) -> None:
+        text = call_text(ToolCall(event.call_id, event.name, event.arguments))
+        self._calls[event.call_id] = _ShownCall(text, self._clock())
+        self._terminal.print(f"  calls {text}", "cyan")
+
+    def _show_progress(self, event: ToolProgressEvent) -> None:
         if (call := self._calls.get(event.call_id)) is not None:
-            self._calls[event.call_id] = replace(call, said=one_line(f": {event.message}", _SAID))
+            self._terminal.print(f"  {call.text}: {one_line(event.message, _PROGRESS_WIDTH)}", "dim")
 
-    def _note(self, event: SessionEvent) -> None:
-        if line := note(event):
-            self._end_round()
-            self._face.put(f"  {safe(line)}", "yellow")
+    def _end_call(self, call_id: CallId, outcome: str) -> None:
+        if (call := self._calls.pop(call_id, None)) is None:
+            return
+        seconds = f"after {self._clock() - call.began:.1f} s"
+        place = "before it ran" if call_id in self._waiting else seconds
+        self._terminal.print(f"  {call.text} {outcome} {place}", _STYLES.get(outcome, "yellow"))
 
-    def _call_ended(self, call_id: CallId, how: str) -> None:
-        call = self._calls.pop(call_id, None)
-        if call is not None and call_id in self._waiting:
-            self._face.put(f"  {call.words} {how} before it ran", _STYLES.get(how, "yellow"))
-        elif call is not None:
-            took = self._clock() - call.began
-            self._face.put(f"  {call.words} {how} after {took:.1f} s", _STYLES.get(how, "yellow"))
-
-    def cancelled(self) -> None:
-        """Show that the turn was cancelled, and its calls with it."""
-        for call_id in tuple(self._calls):
-            self._call_ended(call_id, "cancelled")
-        self.refresh()
-        self._face.put("  cancelled; every call is closed", "yellow")
-
-    def _ended(self, result: TurnResult) -> None:
+    def _end_turn(self, result: TurnResult) -> None:
         self._end_round()
         if result.status == "awaiting":
             return
         for call_id in tuple(self._calls):
-            self._call_ended(call_id, "cancelled")
+            self._end_call(call_id, "cancelled")
         for line in incomplete_parts(result):
-            self._face.put(f"  {safe(line)}", "yellow")
+            self._terminal.print(f"  {safe(line)}", "yellow")
         if result.status == "cancelled":
             self.cancelled()
         elif result.status in ("failed", "interrupted"):
-            self._face.put(f"  {safe(failure_reason(result, self._config))}", "red")
+            self._terminal.print(f"  {safe(failure_reason(result, self._config))}", "red")

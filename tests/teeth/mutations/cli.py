@@ -8,7 +8,7 @@ _RUN = "actors/cli/run.py"
 APPROVALS = "tests/cli/test_approvals.py"
 RUN = "tests/cli/test_run.py"
 _LOOP = "actors/cli/chat/loop.py"
-_PLAIN = "actors/cli/chat/plain.py"
+_TERMINAL = "actors/cli/chat/terminal.py"
 HELP = "tests/cli/test_asked_for_help.py"
 MODES = "tests/cli/test_modes.py"
 CHAT = "tests/cli/test_chat_terminal.py"
@@ -78,15 +78,15 @@ MUTATIONS = (
     ),
     Mutation(
         "chat: an approval that a program left open is refused whatever the person says",
-        f"{_LOOP}:Chat._brought",
+        f"{_LOOP}:Chat._resolve",
         '"allow" if ... else "deny"',
         '"deny" if ... else "deny"',
         (f"{CHAT}::test_an_approval_that_a_program_left_open_is_asked_for_in_a_chat",),
     ),
     Mutation(
         "chat: behind an answer a pipe is read on before its turn has ended",
-        "actors/cli/chat/questions.py:Questions.take",
-        "self._settled()",
+        "actors/cli/chat/questions.py:Questions.answer",
+        "self._close()",
         "pass",
         (f"{KEPT}::test_a_chat_whose_input_ends_with_an_answer_goes_on_to_the_end_of_its_turn",),
     ),
@@ -133,22 +133,29 @@ MUTATIONS = (
         (f"{RUN}::test_a_signal_cancels_the_turn_and_has_its_exit_code",),
     ),
     Mutation(
-        "chat: the process ends without giving the terminal back",
+        "chat: a second interrupt waits for the tools too",
         f"{_LOOP}:Chat._end_now",
-        "self._face.restore()",
-        "",
-        (f"{CHAT}::test_ctrl_c_twice_leaves_and_the_terminal_is_as_it_was[while leaving-trio]",),
+        "os._exit(code)",
+        "self._state.leave(code)",
+        (f"{CHAT}::test_ctrl_c_cancels_the_turn_and_then_leaves[while leaving-trio]",),
+    ),
+    Mutation(
+        "chat: text follows the prompt of a line that was typed ahead",
+        f"{_TERMINAL}:Terminal.prompt",
+        "not self._keyboard.has_input",
+        "self._keyboard",
+        (f"{CHAT}::test_a_message_may_have_more_than_one_line",),
     ),
     Mutation(
         "chat: a signal to end is not heard",
-        f"{_LOOP}:Chat._signals",
+        f"{_LOOP}:Chat._watch_signals",
         "self._state.leave(code)",
         "pass",
         (f"{CHAT}::test_sighup_alone_leaves_too",),
     ),
     Mutation(
         "chat: what an interrupt stops is the chat",
-        f"{_LOOP}:Chat._interrupted",
+        f"{_LOOP}:Chat._interrupt",
         "self._idle.is_set()",
         "True",
         (f"{CHAT}::test_a_cancelled_turn_leaves_a_transcript_that_goes_on",),
@@ -156,7 +163,7 @@ MUTATIONS = (
     Mutation(
         "chat: an answer to a question is the next thing to ask",
         f"{_LOOP}:Chat._line",
-        "self._questions.take(words)",
+        "self._questions.answer(words)",
         "words == self._questions",
         (f"{CHAT}::test_an_approval_is_given_and_a_switch_in_mid_turn_is_told_when_it_applies",),
     ),
@@ -238,11 +245,11 @@ MUTATIONS = (
         (f"{MODES}::test_one_turn_of_five_calls_comes_to_the_same_in_every_mode",),
     ),
     Mutation(
-        "chat: a plain line has a style",
-        f"{_PLAIN}:PlainFace.put",
-        r'self._write(f"\n{text}\n{again}" if again else f"{text}\n")',
-        r'self._write(f"\x1b[2m{text}\n{again}")',
-        (f"{CHAT}::test_a_plain_chat_writes_whole_lines_and_moves_nothing",),
+        "chat: notes are in colour wherever they go",
+        f"{_TERMINAL}:Terminal.print",
+        "self._screen.styled(text, style)",
+        r'f"\x1b[2m{text}\x1b[0m"',
+        (f"{CHAT}::test_a_chat_moves_no_cursor_and_every_line_follows_the_one_before",),
     ),
     Mutation(
         "cli: what a pipe gives is left unread where a prompt is given",
