@@ -148,13 +148,13 @@ def _number(
 ) -> Callable[[str], Number]:
     """Return the type of an option whose value is a number."""
 
-    def read(text: str) -> Number:
+    def parse_number(text: str) -> Number:
         with suppress(ValueError):
             if is_valid(number := kind(text)):
                 return number
         raise argparse.ArgumentTypeError(f"expected {expected}, not {text!r}")
 
-    return read
+    return parse_number
 
 
 port = _number(int, lambda number: 0 <= number <= 65535, "a port from 0 to 65535")

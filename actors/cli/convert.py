@@ -7,7 +7,7 @@ from actors.cli.arguments import add_dialect
 from actors.cli.exits import Exit
 from actors.cli.parser import Parser
 from actors.cli.screen import complain
-from actors.cli.transcript_file import Conversion, read
+from actors.cli.transcript_file import Conversion, read_transcript
 from actors.core.dialects.profiles import dialect
 
 EXAMPLES = (("actors convert body.json --to anthropic > valid.json", "standard error lists the changes"),)
@@ -22,7 +22,7 @@ def add_arguments(parser: Parser) -> None:
 
 def run(options: argparse.Namespace) -> Exit:
     """Print the request body on standard output, and every change on standard error."""
-    _, value = read(options.file)
+    _, value = read_transcript(options.file)
     made = Conversion(value, options.source, dialect(options.to), options.model)
     for line in (*made.repairs, *made.additions, *made.losses):
         complain(line)

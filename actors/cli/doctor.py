@@ -23,7 +23,7 @@ import anyio
 
 from actors.cli.arguments import add_config, add_journal
 from actors.cli.exits import Exit, of_error
-from actors.cli.journal import default_path, named, stored_sessions
+from actors.cli.journal import default_path, named_journal, stored_sessions
 from actors.cli.parser import Parser
 from actors.cli.screen import ColorOption, safe, screen
 from actors.config import Backend, Config, load
@@ -83,7 +83,7 @@ def run(options: argparse.Namespace) -> Exit:
         results.append(CheckResult("FAIL", str(error), of_error(error)))
     if config is not None:
         results += anyio.run(_all_backends, config, options.network)
-        results += _learned(options, config)
+        results += _refused_parameters(options, config)
     for result in results:
         print(safe(f"{result.sign:<4}  {result.text}"))
     return next((result.code for result in results if result.sign == "FAIL"), Exit.OK)
@@ -136,7 +136,7 @@ async def _backends(config: Config, network: bool) -> AsyncIterator[CheckResult]
             yield await _reach(backend)
 
 
-def _learned(options: argparse.Namespace, config: Config) -> Iterator[CheckResult]:
+def _refused_parameters(options: argparse.Namespace, config: Config) -> Iterator[CheckResult]:
     """Yield the parameters that recent requests omitted because the model does not support them."""
     if not _has_journal(options, config):
         return
@@ -144,7 +144,7 @@ def _learned(options: argparse.Namespace, config: Config) -> Iterator[CheckResul
         with closing(stored_sessions(options, config)) as storage:
             storage.open()
             stored = storage.sessions(limit=SESSIONS)
-            unsupported = _unsupported(event for each in stored for event in storage.read(each.id))
+            unsupported = _unsupported_parameters(event for each in stored for event in storage.read(each.id))
     except ActorsError as error:
         yield CheckResult("--", f"cannot read the journal for refused parameters: {error}")
         return
@@ -156,13 +156,13 @@ def _learned(options: argparse.Namespace, config: Config) -> Iterator[CheckResul
 def _has_journal(options: argparse.Namespace, config: Config) -> bool:
     """Return True if there is a journal to read: opening one would create it."""
     settings = config.settings.journal
-    if named(options) is not None or settings.url is not None:
+    if named_journal(options) is not None or settings.url is not None:
         return True
     path = default_path(os.environ) if settings.path is None else Path(settings.path)
     return path is not None and path.exists()
 
 
-def _unsupported(events: Iterable[Event]) -> dict[Binding, list[str]]:
+def _unsupported_parameters(events: Iterable[Event]) -> dict[Binding, list[str]]:
     """Return the unsupported parameters that requests omitted, by binding."""
     found: dict[Binding, list[str]] = {}
     for event in events:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Exit(IntEnum):
-    """How a command ended."""
+    """The exit code of a command."""
 
     OK = 0
     FAILED = 1

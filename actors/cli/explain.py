@@ -51,7 +51,7 @@ def run(options: argparse.Namespace) -> Exit:
         TranscriptError: The file cannot be read.
         UnknownTarget: The dialect does not exist.
     """
-    lines = [*explained(options.word, options.dialect)]
+    lines = [*meanings(options.word, options.dialect)]
     for line in lines:
         print(safe(line))
     if not lines:
@@ -61,7 +61,7 @@ def run(options: argparse.Namespace) -> Exit:
     return Exit.OK if lines else Exit.USAGE
 
 
-def explained(word: str, name: str) -> Iterator[str]:
+def meanings(word: str, name: str) -> Iterator[str]:
     """Yield the meanings of a word. A refusal is read in the dialect called `name`."""
     if (rule := RULES.get(word.upper())) is not None:
         yield from _rule(rule)

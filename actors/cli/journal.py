@@ -33,7 +33,7 @@ def conversation_storage(options: argparse.Namespace, config: Config, *, create:
     """
     if options.no_journal:
         return MemoryStorage()
-    if (storage := _configured(options, config, create=create)) is not None:
+    if (storage := _configured_storage(options, config, create=create)) is not None:
         return storage
     path = default_path(os.environ)
     return MemoryStorage() if path is None or options.offline else _default(path)
@@ -49,7 +49,7 @@ def stored_sessions(options: argparse.Namespace, config: Config, *, create: bool
         ConfigError: The named journal cannot be used.
         JournalError: The named file does not exist, or the journal cannot be used.
     """
-    if (storage := _configured(options, config, create=create)) is not None:
+    if (storage := _configured_storage(options, config, create=create)) is not None:
         return storage
     path = default_path(os.environ)
     if path is None:
@@ -58,7 +58,7 @@ def stored_sessions(options: argparse.Namespace, config: Config, *, create: bool
     return storage_at(path)
 
 
-def named(options: argparse.Namespace) -> str | None:
+def named_journal(options: argparse.Namespace) -> str | None:
     """Return the journal that the options or the environment name."""
     return options.journal or os.environ.get("ACTORS_JOURNAL") or None
 
@@ -75,8 +75,8 @@ def default_path(environ: Mapping[str, str]) -> Path | None:
     return Path(home, *folder, "actors", "sessions.db")
 
 
-def _configured(options: argparse.Namespace, config: Config, *, create: bool) -> Storage | None:
-    if (name := named(options)) is not None:
+def _configured_storage(options: argparse.Namespace, config: Config, *, create: bool) -> Storage | None:
+    if (name := named_journal(options)) is not None:
         if not (create or "://" in name or Path(name).exists()):
             raise JournalError(f"{name}: no such file; name an existing journal")
         return storage_at(name)

@@ -31,7 +31,7 @@ class Keyboard:
 
     @property
     def has_input(self) -> bool:
-        """Whether the next line can be read without waiting."""
+        """True if the next line can be read without waiting."""
         return "\n" in self._text or bool(select.select([self._descriptor], [], [], 0)[0])
 
     async def line(self) -> str | None:

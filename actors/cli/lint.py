@@ -7,7 +7,7 @@ from actors.cli.arguments import add_dialect
 from actors.cli.exits import Exit
 from actors.cli.parser import Parser
 from actors.cli.screen import complain, safe
-from actors.cli.transcript_file import MODEL, Conversion, Value, read
+from actors.cli.transcript_file import MODEL, Conversion, Value, read_transcript
 from actors.core.check import check, container
 from actors.core.dialects.dialect import Dialect
 from actors.core.dialects.profiles import dialect
@@ -34,7 +34,7 @@ def add_arguments(parser: Parser) -> None:
 def run(options: argparse.Namespace) -> Exit:
     """Print a line for each broken rule or necessary repair; fail if there are any."""
     rules = dialect(options.to)
-    text, value = read(options.file)
+    text, value = read_transcript(options.file)
     if options.source is None:
         lines = [str(fault) for fault in check(_body(text, value, rules), rules)]
         if lines and (other := _other_dialect(value, rules)):

@@ -9,7 +9,7 @@ from actors.cli.exits import Exit
 from actors.cli.parser import Parser
 from actors.cli.screen import safe
 from actors.cli.shape import Numbers, shape
-from actors.cli.transcript_file import Conversion, read
+from actors.cli.transcript_file import Conversion, read_transcript
 from actors.core.dialects.profiles import dialect
 
 EXAMPLES = (("actors preview body.json --to mistral", "the shape of the request, and the changes"),)
@@ -25,7 +25,7 @@ def add_arguments(parser: Parser) -> None:
 def run(options: argparse.Namespace) -> Exit:
     """Print the size of the request, a word for each message, and every change."""
     rules = dialect(options.to)
-    _, value = read(options.file)
+    _, value = read_transcript(options.file)
     made = Conversion(value, options.source, rules)
     body = made.request.body
     numbers = Numbers()

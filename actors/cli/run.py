@@ -213,7 +213,7 @@ class TextPrinter:
                 self._write(self._answer.rest(message.text, broken=bool(event.error)))
                 self._is_in_round = False
             case CompleteEvent() | ErrorEvent() if self._has_text:
-                self._put("\n")
+                self._print("\n")
             case _ if line := note(event):
                 complain(line)
             case _:
@@ -222,9 +222,9 @@ class TextPrinter:
     def _write(self, text: str) -> None:
         """Write a piece of the answer. The text of each round starts on a new line."""
         if text:
-            self._put(text if self._is_in_round or not self._has_text else f"\n{text}")
+            self._print(text if self._is_in_round or not self._has_text else f"\n{text}")
             self._has_text = self._is_in_round = True
 
-    def _put(self, text: str) -> None:
+    def _print(self, text: str) -> None:
         sys.stdout.write(safe(text))
         sys.stdout.flush()

@@ -54,7 +54,7 @@ class Scrape(Struct):
             _, _, name, kind = line.split(maxsplit=3)
             self._types[name] = kind.strip()
         elif line.startswith(PREFIX) and (found := _SAMPLE.match(line.rstrip())):
-            labels = {name: _unescaped(text) for name, text in _LABEL.findall(found[2] or "")}
+            labels = {name: _unescape(text) for name, text in _LABEL.findall(found[2] or "")}
             self._add_sample(found[1], labels, float(found[3]))
 
     def _add_sample(self, name: str, labels: dict[str, str], value: float) -> None:
@@ -80,11 +80,11 @@ class Scrape(Struct):
             yield from ((name, labels, each.figures) for labels, each in histograms.items())
 
 
-def _unescaped(text: str) -> str:
+def _unescape(text: str) -> str:
     return re.sub(r"\\.", lambda found: _ESCAPES.get(found[0], found[0]), text)
 
 
-def read(lines: Iterable[str]) -> Scrape:
+def read_metrics(lines: Iterable[str]) -> Scrape:
     """Return the figures of the metrics."""
     scrape = Scrape()
     for line in lines:

@@ -31,13 +31,13 @@ def with_servers(
         name, equals, place = option.partition("=")
         if name in servers:
             raise ConfigError(f"--mcp names {name!r} twice; give each server its own name")
-        settings = _described(config, name, place) if equals else _configured(config, name)
+        settings = _server_from_option(config, name, place) if equals else _configured_server(config, name)
         servers[name] = _with_verdicts(settings, verdicts)
     updated = config.settings.model_copy(update={"mcp": {**config.settings.mcp, **servers}})
     return replace(config, settings=updated), list(servers)
 
 
-def _configured(config: Config, name: str) -> McpSettings:
+def _configured_server(config: Config, name: str) -> McpSettings:
     if (settings := config.settings.mcp.get(name)) is not None:
         return settings
     if NAME.fullmatch(name) is None:
@@ -50,7 +50,7 @@ def _configured(config: Config, name: str) -> McpSettings:
     )
 
 
-def _described(config: Config, name: str, place: str) -> McpSettings:
+def _server_from_option(config: Config, name: str, place: str) -> McpSettings:
     if NAME.fullmatch(name) is None:
         raise ConfigError(
             "--mcp takes a name of letters, digits, '.', '_' and '-' before the '=', such as files='npx -y some-server'"

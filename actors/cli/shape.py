@@ -60,15 +60,15 @@ class Numbers:
     def call(self, wire_id: str) -> str:
         """Return the label of the next call."""
         self._calls += 1
-        return f"c{self._known(wire_id, self._calls)}"
+        return f"c{self._label(wire_id, self._calls)}"
 
     def result(self, wire_id: str) -> str:
         """Return the label of the next result."""
         self._results += 1
-        label = self._known(wire_id, self._results)
+        label = self._label(wire_id, self._results)
         return f"R{label}*" if label in self._synthetic else f"R{label}"
 
-    def _known(self, wire_id: str, place: int) -> str:
+    def _label(self, wire_id: str, place: int) -> str:
         if wire_id:
             return self._numbers.get(wire_id, "?")
         return self._ordered[place - 1] if place <= len(self._ordered) else "?"
@@ -88,7 +88,7 @@ def shape(body: bytes, numbers: Numbers) -> list[str]:
     return [_message(message, numbers) for message in request.get("messages") or request.get("input") or ()]
 
 
-def grown(before: list[str], after: list[str]) -> tuple[int, list[str]]:
+def split_unchanged(before: list[str], after: list[str]) -> tuple[int, list[str]]:
     """Return the number of unchanged messages, and the words of the rest."""
     same = next(
         (at for at, (old, new) in enumerate(zip(before, after, strict=False)) if old != new), len(before)

@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> Exit:
     """
     lines = _EventLines(options.file)
     if lines.is_scrape:
-        found = scrape.read(lines.raw())
+        found = scrape.read_metrics(lines.raw())
         print(scrape.as_json(found) if options.json else "\n".join(scrape.as_lines(found)))
         return Exit.OK
     try:
@@ -76,13 +76,13 @@ class _EventLines:
 
     def __init__(self, file: str) -> None:
         self._file = file
-        self._lines: Iterator[str] = self._read()
+        self._lines: Iterator[str] = self._read_lines()
         self._number = 0
         self.has_events = False
 
     @property
     def is_scrape(self) -> bool:
-        """Whether the file has Prometheus metrics instead of events. To be read before the lines."""
+        """True if the file has Prometheus metrics instead of events. To be read before the lines."""
         first = next(self._lines, "")
         self._lines = chain([first], self._lines)
         return first.startswith(("# HELP ", "# TYPE "))
@@ -112,7 +112,7 @@ class _EventLines:
         self.has_events = True
         return event
 
-    def _read(self) -> Iterator[str]:
+    def _read_lines(self) -> Iterator[str]:
         if self._file == "-":
             yield from sys.stdin
             return
@@ -143,14 +143,14 @@ def _lines(work: RetoldWork) -> Iterator[str]:
     """Yield the asks, requests and tokens, if an ask has ended."""
     if not work.asks:
         return
-    yield f"asks: {_listed(work.asks)}; failed calls: {work.failures:,}"
+    yield f"asks: {_join_counts(work.asks)}; failed calls: {work.failures:,}"
     for binding, statuses in work.requests.items():
-        yield f"requests to {safe(binding)}: {_listed(statuses)}"
+        yield f"requests to {safe(binding)}: {_join_counts(statuses)}"
     for binding, tokens in work.tokens.items():
         share = tokens["cache_read_tokens"] / max(tokens["input_tokens"], 1)
         kinds = {name.removesuffix("_tokens"): count for name, count in tokens.items()}
-        yield f"tokens of {safe(binding)}: {_listed(kinds)}; cache share {share:.1%}"
+        yield f"tokens of {safe(binding)}: {_join_counts(kinds)}; cache share {share:.1%}"
 
 
-def _listed(counts: Mapping[str, int]) -> str:
+def _join_counts(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {count:,}" for name, count in counts.items())

@@ -39,7 +39,7 @@ async def serving(
         UnknownTarget: `--dialect` names no dialect.
     """
     if not options.offline:
-        config, name = _configured(options)
+        config, name = _load_config(options)
         yield config, _only_target(config) if name is None and needs_target else name
         return
     from actors.cli.offline import stand_ins
@@ -59,7 +59,7 @@ def _only_target(config: Config) -> str:
     raise ConfigError(f"No target is named; give -m with {hint}, or --offline for a stand-in")
 
 
-def _configured(options: argparse.Namespace) -> tuple[Config, str | None]:
+def _load_config(options: argparse.Namespace) -> tuple[Config, str | None]:
     if options.base_url is not None:
         if options.config is not None:
             raise ConfigError("--base-url and --config exclude each other; give one of them")

@@ -94,14 +94,14 @@ class Conversion:
         return [*lost, *([f"left out: {', '.join(paths)}"] if paths else [])]
 
 
-def read(path: str) -> tuple[bytes, Value]:
+def read_transcript(path: str) -> tuple[bytes, Value]:
     """Return the UTF-8 text of a file and its parsed value.
 
     Raises:
         TranscriptError: The file is not a JSON object or list.
     """
     name = "standard input" if path == "-" else path
-    text = sys.stdin.buffer.read(MAX_BYTES + 1) if path == "-" else _limited(Path(path))
+    text = sys.stdin.buffer.read(MAX_BYTES + 1) if path == "-" else _read_file(Path(path))
     if len(text) > MAX_BYTES:
         raise TranscriptError(f"Cannot read {name}: larger than {MAX_BYTES} bytes")
     try:
@@ -119,7 +119,7 @@ def read(path: str) -> tuple[bytes, Value]:
     return text, value
 
 
-def _limited(path: Path) -> bytes:
+def _read_file(path: Path) -> bytes:
     with path.open("rb") as file:
         return file.read(MAX_BYTES + 1)
 

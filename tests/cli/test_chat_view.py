@@ -107,7 +107,7 @@ def test_a_call_that_is_cancelled_while_it_waits_for_the_person_never_ran() -> N
     view = View(output, lambda: 0.0, load(None, {}))
     view.event(CALL)
     with view.waiting(CallId("c1")):
-        view.cancelled()
+        view.show_cancellation()
     assert " cancelled before it ran" in output.text
 
 

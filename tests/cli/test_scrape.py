@@ -61,7 +61,9 @@ async def test_every_figure_of_a_scrape_is_printed(tmp_path: Path) -> None:
 
 def test_what_a_label_says_reaches_no_terminal_as_it_is() -> None:
     text = '# TYPE actors_quarantined gauge\nactors_quarantined{tool="a\\n\\"b\x1b[2J"} 1.0\nother 2.0\n'
-    assert scrape.read(text.splitlines()).values == {"quarantined": {(("tool", 'a\n"b\x1b[2J'),): 1.0}}
+    assert scrape.read_metrics(text.splitlines()).values == {
+        "quarantined": {(("tool", 'a\n"b\x1b[2J'),): 1.0}
+    }
     (line,) = actors_now("stats", "-", stdin=text).out.splitlines()[-1:]
     assert line.endswith('"b\\x1b[2J  1')
 

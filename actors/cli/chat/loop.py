@@ -65,7 +65,7 @@ class Chat:
             for task in (self._watch_signals, self._run_turns, self._poll_calls, self._cancel_turns):
                 tasks.start_soon(task)
             with self._state.reading:
-                await self._read()
+                await self._read_lines()
             if not self._idle.is_set():
                 self._terminal.print("  cancelling the turn; Ctrl-C ends the process", "yellow")
             await self._session.cancel()
@@ -89,7 +89,7 @@ class Chat:
                 f"  the last turn: {safe(failure_reason(before[-1], self._state.config))}", "yellow"
             )
 
-    async def _read(self) -> None:
+    async def _read_lines(self) -> None:
         while True:
             await self._until_ready()
             if self._idle.is_set():
@@ -187,7 +187,7 @@ class Chat:
         """Cancel a turn that waits, which has no stream, and show its end."""
         await self._session.cancel()
         self._view.settle(await self._session.ledger())
-        self._view.cancelled()
+        self._view.show_cancellation()
 
     async def _poll_calls(self) -> None:
         """Show the end of each call while others of its batch still run."""

@@ -25,7 +25,7 @@ class Terminal:
 
     @property
     def is_closed(self) -> bool:
-        """Whether the terminal was closed."""
+        """True after the terminal was closed."""
         return self._keyboard.is_closed
 
     async def line(self) -> str | None:
@@ -69,7 +69,7 @@ class Terminal:
             self.print(line)
 
     def _write(self, text: str) -> None:
-        """Write as long as somebody reads. Without a reader, the chat ends as at the end of input."""
+        """Write. If the output is closed, the chat ends as at the end of input."""
         try:
             sys.stdout.write(text)
             sys.stdout.flush()

@@ -58,7 +58,7 @@ class View:
 
     @property
     def has_calls(self) -> bool:
-        """Whether there are calls whose end has not been shown."""
+        """True while calls are running."""
         return bool(self._calls)
 
     def event(self, event: SessionEvent) -> None:
@@ -94,7 +94,7 @@ class View:
             if known is not None and known.end is not None:
                 self._end_call(call_id, type(known.end).__name__.lower())
 
-    def cancelled(self) -> None:
+    def show_cancellation(self) -> None:
         """Show that the turn and its calls were cancelled."""
         self._end_round()
         for call_id in tuple(self._calls):
@@ -152,6 +152,6 @@ class View:
         for line in incomplete_parts(result):
             self._terminal.print(f"  {safe(line)}", "yellow")
         if result.status == "cancelled":
-            self.cancelled()
+            self.show_cancellation()
         elif result.status in ("failed", "interrupted"):
             self._terminal.print(f"  {safe(failure_reason(result, self._config))}", "red")

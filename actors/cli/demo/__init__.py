@@ -230,7 +230,7 @@ def _counts(watch: Watch, ledger: Ledger) -> Counts:
 def _refusals(show: Printed, servers: Mapping[str, LoopbackServer]) -> None:
     """Show that both providers refuse the broken history if it is sent unchanged."""
     show.scene("A history that another program left broken, sent unchanged")
-    for name, request in script.unrepaired().items():
+    for name, request in script.unrepaired_requests().items():
         refusal = servers[name].judge(request)
         why = "accepted" if refusal is None else f"{refusal.status} {refusal.message.partition('. ')[0]}"
         show.note(name, why)

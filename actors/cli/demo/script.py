@@ -145,7 +145,7 @@ class Gates:
         self.outage = False
 
 
-def unrepaired() -> dict[str, HttpRequest]:
+def unrepaired_requests() -> dict[str, HttpRequest]:
     """Return the broken history as a request in both dialects, translated block by block without repair."""
     gpt = {"model": MODELS["gpt"], "messages": BROKEN}
     called, *answers = BROKEN[1:]

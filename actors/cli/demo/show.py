@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from actors.cli.screen import Screen, Style, one_line, safe
-from actors.cli.shape import Numbers, grown, number, shape
+from actors.cli.shape import Numbers, number, shape, split_unchanged
 from actors.core.stream_events.events import (
     CallEnd,
     CompleteEvent,
@@ -120,7 +120,7 @@ class Watch:
         self, name: str, exchange: Exchange, sent: RequestRenderedEvent, numbers: Numbers, *, is_retry: bool
     ) -> None:
         words = shape(exchange.body, numbers)
-        same, new = grown(self._shapes.get(name, []), words)
+        same, new = split_unchanged(self._shapes.get(name, []), words)
         self._shapes[name] = words
         self.show.request(SentRequest(name, exchange.status, same, new, sent, is_retry))
 
@@ -170,9 +170,9 @@ class Printed:
             return
         kept = [f"({request.same})"] if request.same else []
         words = ["again"] if request.is_retry else [*kept, *request.new]
-        self._wrapped(" ".join(words), label)
+        self._print_wrapped(" ".join(words), label)
         if text := "; ".join(f"{what} {which}" for what, which in _decisions(request.sent.report)):
-            self._wrapped(text)
+            self._print_wrapped(text)
 
     def message(self, message: Message, fault: str) -> None:
         """Print a message of the model. A message of a broken answer has a fault."""
@@ -187,14 +187,14 @@ class Printed:
         if self._compact and what in _ROUTINE:
             return
         self._release()
-        label = _colored(self.screen, what, 8)
+        label = _label(self.screen, what, 8)
         first, *more = textwrap.wrap(safe(text), self.screen.width - len(INDENT)) or [""]
         self.screen.line(f"  {label} {first}")
         for line in more:
             self.screen.line(f"{INDENT}{line}")
 
     def _name(self, request: SentRequest) -> str:
-        return _colored(self.screen, request.backend, self._names)
+        return _label(self.screen, request.backend, self._names)
 
     def _status(self, status: int) -> str:
         return self.screen.styled(str(status), "green" if status == 200 else "red")
@@ -211,7 +211,7 @@ class Printed:
             self.screen.line(f"{self._held} {one_line(text, self.screen.width - _LABEL - self._names + 7)}")
         self._held = ""
 
-    def _wrapped(self, text: str, label: str = "") -> None:
+    def _print_wrapped(self, text: str, label: str = "") -> None:
         """Print a text after `label`, or indented below the last one."""
         indent = " " * _LABEL if label else INDENT
         lines = textwrap.wrap(text, self.screen.width, initial_indent=indent, subsequent_indent=INDENT)
@@ -227,7 +227,7 @@ _ROUTINE = frozenset({"you", "switch", "tools"})
 _COLORS: dict[str, tuple[Style, ...]] = {"gpt": ("cyan",), "claude": ("green",), "you": ("bold",)}
 
 
-def _colored(screen: Screen, name: str, width: int) -> str:
+def _label(screen: Screen, name: str, width: int) -> str:
     return screen.styled(f"{name:<{width}}", *_COLORS.get(name, ("yellow",)))
 
 

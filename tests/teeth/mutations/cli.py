@@ -41,7 +41,7 @@ MUTATIONS = (
     ),
     Mutation(
         "sessions: a journal whose name is mistyped is made",
-        "actors/cli/journal.py:_configured",
+        "actors/cli/journal.py:_configured_storage",
         'create or "://" in name or Path(name).exists()',
         'name or "://" in name or Path(name).exists()',
         ("tests/cli/test_sessions.py::test_a_journal_whose_name_is_mistyped_is_not_made",),
@@ -183,7 +183,7 @@ MUTATIONS = (
     ),
     Mutation(
         "command line: a pipe gets what the model says as it is",
-        f"{_RUN}:TextPrinter._put",
+        f"{_RUN}:TextPrinter._print",
         "sys.stdout.write(safe(text))",
         "sys.stdout.write(text)",
         (f"{STREAMS}::test_no_control_character_goes_into_a_pipe[line0]",),

@@ -47,14 +47,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "servers: what is wrong with a server is quoted, secrets and all",
-        "actors/cli/servers.py:_described",
+        "actors/cli/servers.py:_server_from_option",
         'f"--mcp {name!r} is neither a command nor a URL; check the quotes"',
         'f"--mcp {name!r} is neither a command nor a URL: {place}"',
         (SERVERS,),
     ),
     Mutation(
         "servers: a name is given to another server than the file's",
-        "actors/cli/servers.py:_described",
+        "actors/cli/servers.py:_server_from_option",
         "name in config.settings.mcp",
         "False",
         (SERVERS,),

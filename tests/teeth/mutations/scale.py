@@ -106,7 +106,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "scale: a byte order mark in a file of events is no event",
-        "actors/cli/stats.py:_EventLines._read",
+        "actors/cli/stats.py:_EventLines._read_lines",
         'Path(self._file).open(encoding="utf-8-sig")',
         'Path(self._file).open(encoding="utf-8")',
         (RAN,),
