@@ -115,7 +115,7 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
         ),
         "cli/test_run.py": (
             "test_a_signal_cancels_the_turn_and_has_its_exit_code",
-            "test_a_tool_that_blocks_its_thread_keeps_no_interrupt_from_ending_the_command",
+            "test_a_blocking_tool_does_not_delay_an_interrupt",
         ),
         "test_shutdowns.py": ("test_a_program_of_its_own_exits_and_says_nothing",),
     },

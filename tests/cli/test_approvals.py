@@ -23,15 +23,15 @@ def _call(name: str, **arguments: str) -> ToolCall:
     ("line", "word"),
     [("y", "yes"), (" YES ", "yes"), ("a", "always"), ("", "no"), ("yep", "no"), ("n", "no"), ("sure", "no")],
 )
-def test_only_a_clear_yes_is_one(line: str, word: Answer) -> None:
+def test_anything_but_a_clear_yes_is_a_no(line: str, word: Answer) -> None:
     assert read_answer(line) == word
 
 
-def test_the_question_holds_the_arguments_and_no_escape_sequence() -> None:
+def test_the_text_of_a_call_has_its_arguments_and_no_escape_sequence() -> None:
     assert call_text(_call("pay", to="x\x1b[2J\ny")) == "pay(to='x\\x1b[2J\\ny')"
 
 
-async def test_a_tool_that_was_approved_of_always_is_not_asked_about_again() -> None:
+async def test_a_tool_approved_with_always_is_not_asked_again() -> None:
     asked: list[str] = []
 
     async def ask(words: str) -> Answer:
@@ -48,7 +48,7 @@ async def test_a_tool_that_was_approved_of_always_is_not_asked_about_again() -> 
     assert asked == ["book()", "pay()", "pay()"]
 
 
-async def test_one_call_is_asked_about_at_a_time() -> None:
+async def test_one_call_is_asked_at_a_time() -> None:
     answer, asked = anyio.Event(), list[str]()
 
     async def ask(words: str) -> Answer:
@@ -66,7 +66,7 @@ async def test_one_call_is_asked_about_at_a_time() -> None:
     assert asked == ["book()"]  # the others waited, and then it was always
 
 
-async def test_where_nobody_can_be_asked_a_call_is_denied_and_counted() -> None:
+async def test_without_a_person_a_call_is_denied_and_counted() -> None:
     approve = Approvals("ask", None)
     assert await approve(_call("book")) is False
     assert approve.denied == ["book"]
@@ -86,14 +86,14 @@ def _typed(*pieces: bytes) -> Iterator[int]:
         os.close(reading)
 
 
-async def test_lines_end_with_the_last_one_though_no_newline_ends_it() -> None:
+async def test_a_last_line_without_newline_is_read() -> None:
     with _typed("a\r\nb\n\ncafé".encode()) as descriptor:
         keyboard = Keyboard(descriptor)
         with anyio.fail_after(30):
             assert [await keyboard.line() for _ in range(5)] == ["a", "b", "", "café", None]
 
 
-async def test_a_line_that_never_comes_can_be_given_up() -> None:
+async def test_waiting_for_a_line_can_be_cancelled() -> None:
     reading, writing = os.pipe()
     try:
         with anyio.move_on_after(0) as scope:
@@ -105,7 +105,7 @@ async def test_a_line_that_never_comes_can_be_given_up() -> None:
 
 
 @pytest.mark.parametrize("path", ["/dev/null", __file__])
-async def test_what_never_blocks_is_read_too(path: str) -> None:
+async def test_files_and_the_null_device_can_be_read(path: str) -> None:
     descriptor = os.open(path, os.O_RDONLY)
     try:
         line = await Keyboard(descriptor).line()

@@ -20,7 +20,7 @@ def _config(folder: Path, *lines: str) -> str:
     return str(path)
 
 
-def test_doctor_says_what_is_here_and_shows_no_key() -> None:
+def test_doctor_lists_the_environment_and_shows_no_key() -> None:
     done = actors_now("doctor", env={"OPENAI_API_KEY": SECRET})
     assert done.code == 0
     assert "ok    set: OPENAI_API_KEY" in done.out
@@ -30,7 +30,7 @@ def test_doctor_says_what_is_here_and_shows_no_key() -> None:
     assert SECRET not in done.out + done.err
 
 
-def test_doctor_without_a_key_names_the_way_out() -> None:
+def test_doctor_without_a_key_suggests_offline() -> None:
     done = actors_now("doctor")
     assert (done.code, "--    no key of a provider is set; actors run --offline needs none" in done.out) == (
         0,
@@ -45,7 +45,9 @@ def test_doctor_without_a_key_names_the_way_out() -> None:
         (["[backends.a]", 'kind = "openia"', 'model = "m"'], 3, "openai"),
     ],
 )
-def test_a_fault_is_a_line_and_the_exit_code(lines: list[str], code: int, says: str, tmp_path: Path) -> None:
+def test_a_fault_in_the_configuration_is_a_line_and_the_exit_code(
+    lines: list[str], code: int, says: str, tmp_path: Path
+) -> None:
     done = actors_now("doctor", "--config", _config(tmp_path, *lines))
     assert done.code == code
     (fault,) = [line for line in done.out.splitlines() if line.startswith("FAIL")]
@@ -53,7 +55,7 @@ def test_a_fault_is_a_line_and_the_exit_code(lines: list[str], code: int, says: 
 
 
 @pytest.mark.anyio
-async def test_doctor_reaches_for_a_server_only_where_it_is_told_to(tmp_path: Path) -> None:
+async def test_doctor_contacts_a_server_only_with_network(tmp_path: Path) -> None:
     server = OpenAIServer()
     async with serve(server):
         url = f'base_url = "{server.base_url}"'
@@ -66,7 +68,7 @@ async def test_doctor_reaches_for_a_server_only_where_it_is_told_to(tmp_path: Pa
     assert (gone.code, "FAIL  backend a: " in gone.out) == (6, True)
 
 
-def test_models_lists_the_targets_of_a_file_and_else_the_providers(tmp_path: Path) -> None:
+def test_models_lists_the_targets_of_a_file_or_the_providers(tmp_path: Path) -> None:
     lines = [
         "[backends.a]",
         'kind = "ollama"',
@@ -105,7 +107,7 @@ def test_a_word_is_explained(word: str, says: str) -> None:
     assert says.replace("`", "") in done.out.replace("`", "")
 
 
-def test_a_refused_body_is_classed_and_its_rule_named(tmp_path: Path) -> None:
+def test_explain_classifies_a_refusal_and_names_its_rule(tmp_path: Path) -> None:
     words = "An assistant message with 'tool_calls' must be followed by tool messages responding to each "
     words += "'tool_call_id'. The following tool_call_ids did not have response messages: call_1"
     body = json.dumps({"error": {"message": words, "type": "invalid_request_error"}})
@@ -117,7 +119,7 @@ def test_a_refused_body_is_classed_and_its_rule_named(tmp_path: Path) -> None:
     assert "OAC-01: " in read.out
 
 
-def test_a_word_that_is_nothing_known_is_told_the_nearest() -> None:
+def test_explain_suggests_the_nearest_word() -> None:
     done = actors_now("explain", "outcome_unknwon")
     assert (done.code, done.complaint) == (
         2,
@@ -148,7 +150,7 @@ def test_a_word_that_is_nothing_known_is_told_the_nearest() -> None:
         ),
     ],
 )
-def test_a_refused_parameter_is_named_and_only_sampling_is_explained_as_such(
+def test_explain_names_a_refused_parameter(
     tmp_path: Path, parameter: str, message: str, says: str, is_sampling: bool
 ) -> None:
     code = "unsupported_value" if "value" in says else "unsupported_parameter"

@@ -48,7 +48,7 @@ KEY = {"OPENAI_API_KEY": "sk-secret-value"}
         (["--config", "none.toml"], {}, 3, "Cannot read none.toml: no such file"),
     ],
 )
-def test_what_cannot_be_used_is_said_in_one_line(
+def test_an_unusable_option_is_reported_in_one_line(
     arguments: list[str], env: dict[str, str], code: int, says: str
 ) -> None:
     done = actors_now("run", "x", *arguments, env=env)
@@ -58,7 +58,7 @@ def test_what_cannot_be_used_is_said_in_one_line(
 
 
 @pytest.mark.anyio
-async def test_a_host_that_cannot_be_reached_is_exit_code_6() -> None:
+async def test_an_unreachable_host_is_exit_code_6() -> None:
     listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=0)
     port = listener.extra(anyio.abc.SocketAttribute.local_port)
     await listener.aclose()  # nobody listens there any more
@@ -79,7 +79,7 @@ async def test_a_host_that_cannot_be_reached_is_exit_code_6() -> None:
         ('[pools.p]\nmembers = ["nobody"]', "no backend 'nobody'"),
     ],
 )
-def test_a_malformed_actors_toml_names_the_place_and_never_the_value(
+def test_an_error_in_actors_toml_names_the_position_and_never_the_value(
     toml: str, says: str, tmp_path: Path
 ) -> None:
     (tmp_path / "actors.toml").write_text(toml)
@@ -110,7 +110,7 @@ def test_a_tool_that_cannot_be_offered_is_exit_code_3(source: str, says: str, tm
 
 
 @pytest.mark.anyio
-async def test_a_tool_may_return_what_is_no_json(tmp_path: Path) -> None:
+async def test_a_tool_may_return_values_that_are_not_json(tmp_path: Path) -> None:
     (tmp_path / "tools.py").write_text(
         "from actors import tool\n"
         "class Odd:\n"

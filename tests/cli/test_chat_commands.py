@@ -16,7 +16,7 @@ def said(*lines: str, options: tuple[str, ...] = ()) -> Done:
     return done
 
 
-def test_help_names_every_command_and_what_it_does() -> None:
+def test_help_lists_every_chat_command_with_its_summary() -> None:
     lines = said("/help").out.splitlines()
     for name, command in COMMANDS.items():
         (line,) = [line for line in lines if line.startswith(f"{name} ")]
@@ -24,11 +24,11 @@ def test_help_names_every_command_and_what_it_does() -> None:
 
 
 @pytest.mark.parametrize("line", ["/history", "/ledger"])
-def test_what_has_not_happened_is_nothing_yet(line: str) -> None:
+def test_an_empty_table_says_none_yet(line: str) -> None:
     assert "  none yet" in said(line).out.splitlines()
 
 
-def test_history_and_ledger_tell_each_message_and_each_call() -> None:
+def test_history_lists_messages_and_ledger_lists_calls() -> None:
     lines = said("please roll", "/history", "/ledger").out.splitlines()
     at = lines.index("turn  speaker  content")
     assert lines[at + 1 : at + 3] == ["      human    please roll", "1     model    (calls roll)"]
@@ -36,7 +36,7 @@ def test_history_and_ledger_tell_each_message_and_each_call() -> None:
     assert lines[-1].split() == ["hist_tool_1", "roll", "complete"]
 
 
-def test_a_preview_says_what_another_provider_would_be_sent() -> None:
+def test_a_preview_shows_the_next_request_to_another_provider() -> None:
     before = said("/preview claude").out
     after = said("please roll", "/preview claude", "/preview").out
     assert "claude" in before
@@ -44,7 +44,7 @@ def test_a_preview_says_what_another_provider_would_be_sent() -> None:
     assert after.count("synthetic results: 0; dropped: nothing") == 2
 
 
-def test_a_conversation_is_made_shorter_and_says_by_how_much() -> None:
+def test_compact_reports_the_replaced_messages() -> None:
     nothing = (
         "  0 messages replaced by a summary, 0 results trimmed; nothing is left that could be made shorter"
     )
@@ -56,7 +56,7 @@ def test_a_conversation_is_made_shorter_and_says_by_how_much() -> None:
     assert len(history) == 5
 
 
-def test_a_conversation_goes_back_to_the_turn_that_the_history_shows() -> None:
+def test_rewind_takes_a_turn_of_the_history() -> None:
     lines = said("one", "two", "/rewind 1", "/history", "/rewind", "/rewind 2").out.splitlines()
     assert "  2 messages removed from the history; the ledger keeps their calls" in lines
     at = lines.index("turn  speaker  content")
@@ -66,18 +66,18 @@ def test_a_conversation_goes_back_to_the_turn_that_the_history_shows() -> None:
 
 
 @pytest.mark.parametrize("line", ["/preview nobody", "/switch nobody"])
-def test_an_unknown_target_is_one_line_and_nothing_has_changed(line: str) -> None:
+def test_an_unknown_target_is_one_line_and_changes_nothing(line: str) -> None:
     lines = said(line, "hello", "/backends").out.splitlines()
     assert "No backend 'nobody'" in lines[1]
     assert lines[2] == "You said: hello"
     assert ["gpt", "stand-in-gpt", "(openai_chat)", "current"] in [line.split() for line in lines]
 
 
-def test_a_switch_wants_a_target_and_says_which_there_are() -> None:
+def test_switch_without_a_target_lists_the_targets() -> None:
     assert "  /switch takes a target: gpt, claude" in said("/switch").out.splitlines()
 
 
-def test_a_command_that_does_not_exist_is_not_asked() -> None:
+def test_an_unknown_command_is_not_sent_to_the_model() -> None:
     lines = said("/swich claude", "/history").out.splitlines()
     assert lines[1:] == ["  no command '/swich'; /help lists them", "  none yet"]
 
@@ -98,7 +98,7 @@ output = 2.0
 
 
 @pytest.mark.anyio
-async def test_cost_is_money_where_prices_are_known_and_unknown_where_one_is_not(tmp_path: Path) -> None:
+async def test_cost_is_unknown_once_a_price_is_missing(tmp_path: Path) -> None:
     server = OpenAIServer([Turn(Say("one"), usage=(1000, 500)), Turn(Say("two"), usage=(10, 10))])
     async with serve(server):
         (tmp_path / "actors.toml").write_text(CONFIG.format(url=server.base_url))
@@ -113,7 +113,7 @@ async def test_cost_is_money_where_prices_are_known_and_unknown_where_one_is_not
 
 
 @pytest.mark.anyio
-async def test_bounds_hold_for_each_turn_of_a_chat_and_its_budget_for_all(tmp_path: Path) -> None:
+async def test_limits_apply_to_each_turn_and_the_budget_to_the_session(tmp_path: Path) -> None:
     (tmp_path / "tools.py").write_text(LOOK)
     asks_on = Turn(Call("look", {"n": 1}), usage=(1000, 500))
     server = OpenAIServer([asks_on, Turn(Say("So far."), usage=(0, 0)), asks_on, asks_on])
@@ -130,7 +130,7 @@ async def test_bounds_hold_for_each_turn_of_a_chat_and_its_budget_for_all(tmp_pa
 
 
 @pytest.mark.anyio
-async def test_a_preview_says_that_an_ask_would_make_room_first_and_that_a_budget_is_used_up(
+async def test_a_preview_reports_a_compaction_and_an_exhausted_budget(
     tmp_path: Path,
 ) -> None:
     server = OpenAIServer([Turn(Say("one"), usage=(1000, 500))])

@@ -214,9 +214,7 @@ async def test_sigterm_leaves(phase: str, tmp_path: Path, anyio_backend_name: st
 
 
 @each_phase(2)
-async def test_a_window_that_is_closed_ends_the_chat(
-    phase: str, tmp_path: Path, anyio_backend_name: str
-) -> None:
+async def test_a_closed_window_ends_the_chat(phase: str, tmp_path: Path, anyio_backend_name: str) -> None:
     make, reach = PHASES[phase]
     scene = make()
     async with _chat(scene, tmp_path, "--backend", anyio_backend_name) as chat:
@@ -226,9 +224,7 @@ async def test_a_window_that_is_closed_ends_the_chat(
 
 
 @each_phase(3)
-async def test_a_chat_that_is_killed_is_gone_on_with_in_another(
-    phase: str, tmp_path: Path, anyio_backend_name: str
-) -> None:
+async def test_a_killed_chat_can_be_continued(phase: str, tmp_path: Path, anyio_backend_name: str) -> None:
     make, reach = PHASES[phase]
     scene, was_asked = make(), phase not in ("at the prompt", "while typing")
     why = "Incorrect API key" if phase == "after an error" else "the session was restarted during the ask"
@@ -251,9 +247,7 @@ async def test_a_chat_that_is_killed_is_gone_on_with_in_another(
     assert (b"hello" in last, b"and now?" in last) == (was_asked, True)
 
 
-async def test_what_a_killed_chat_had_asked_for_is_asked_for_again(
-    tmp_path: Path, anyio_backend_name: str
-) -> None:
+async def test_a_continued_chat_repeats_the_open_question(tmp_path: Path, anyio_backend_name: str) -> None:
     scene = _scene(Turn(Call("look", {"n": 1}), Call("look", {"n": 2})), Turn(Say("Both known.")))
     options = ("--backend", anyio_backend_name, "--journal", str(tmp_path / "kept.db"))
     async with serve(scene.server):
@@ -279,7 +273,7 @@ async def test_what_a_killed_chat_had_asked_for_is_asked_for_again(
 
 
 @pytest.mark.parametrize("answer", ["y", "n", "ctrl-c"])
-async def test_an_approval_that_a_program_left_open_is_asked_for_in_a_chat(
+async def test_a_chat_asks_for_an_approval_that_a_program_left_open(
     answer: str, tmp_path: Path, anyio_backend_name: str
 ) -> None:
     scene = _scene(Turn(Call("book", {"hotel": "Astoria"})), Turn(Say("So be it.")))
@@ -318,7 +312,7 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 @pytest.mark.parametrize("before", ["pass", UNTOLD], ids=["told", "untold"])
 @pytest.mark.parametrize("is_asked", [True, False], ids=["asked", "idle"])
-async def test_what_nobody_can_be_shown_any_more_changes_no_exit_code(
+async def test_unwritable_output_does_not_change_the_exit_code(
     is_asked: bool, before: str, tmp_path: Path, anyio_backend_name: str
 ) -> None:
     """Half a line that a tool printed is in a buffer, and how the turn ended cannot be written."""
@@ -376,7 +370,7 @@ async def test_a_crash_is_one_line(tmp_path: Path, anyio_backend_name: str) -> N
         assert "actors: unexpected ZeroDivisionError: in mid-turn; --debug shows the traceback" in chat.shown
 
 
-async def test_a_cancelled_turn_leaves_a_transcript_that_goes_on(
+async def test_the_conversation_continues_after_a_cancelled_turn(
     tmp_path: Path, anyio_backend_name: str
 ) -> None:
     scene = _scene(Turn(Call("wait", {})), Turn(Say("Good again.")))
@@ -414,7 +408,7 @@ async def test_queued_lines_are_asked_after_a_cancelled_turn(tmp_path: Path, any
     assert asked[1:] == ["one", "two"]
 
 
-async def test_an_approval_is_given_and_a_switch_in_mid_turn_is_told_when_it_applies(
+async def test_an_approval_and_a_deferred_switch_in_the_same_turn(
     tmp_path: Path, anyio_backend_name: str
 ) -> None:
     scene = _scene(Turn(Call("book", {"hotel": "Astoria"})), Turn(Say("Booked.")))
@@ -434,7 +428,7 @@ async def test_an_approval_is_given_and_a_switch_in_mid_turn_is_told_when_it_app
     assert b"Astoria: booked" in scene.server.requests[-1].body
 
 
-async def test_results_of_external_calls_are_asked_for_one_after_the_other(
+async def test_external_results_are_requested_one_after_the_other(
     tmp_path: Path, anyio_backend_name: str
 ) -> None:
     scene = _scene(Turn(Call("look", {"n": 1}), Call("look", {"n": 2})), Turn(Say("Both known.")))
@@ -454,7 +448,7 @@ async def test_results_of_external_calls_are_asked_for_one_after_the_other(
     assert [each["content"] for each in sent if each["role"] == "tool"] == ['{"celsius":21}', "it is dry"]
 
 
-async def test_a_turn_that_waits_for_a_result_can_be_cancelled_and_the_chat_goes_on(
+async def test_a_turn_that_waits_for_a_result_can_be_cancelled(
     tmp_path: Path, anyio_backend_name: str
 ) -> None:
     scene = _scene(Turn(Call("look", {"n": 1})), Turn(Say("Good again.")))

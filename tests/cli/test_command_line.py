@@ -123,7 +123,7 @@ def test_each_help_ends_with_examples_that_the_command_line_accepts(
         assert callable(parse(accepted[1:]).run)
 
 
-def test_the_version_is_printed_for_programs_that_read_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_version_is_printed_on_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["--version"])
     out, err = capsys.readouterr()
@@ -225,7 +225,7 @@ def test_a_timeout_must_be_a_number_of_seconds(text: str, capsys: pytest.Capture
     assert f"expected a number of seconds above 0, not {text!r}" in capsys.readouterr().err
 
 
-def test_every_exit_code_is_documented_as_it_is_in_code() -> None:
+def test_every_exit_code_is_documented_with_its_meaning() -> None:
     rows = re.findall(r"^\| (\d+) \| (.+?) \|$", PAGE.read_text(), re.MULTILINE)
     assert {int(code): text for code, text in rows} == {int(code): text for code, text in MEANING.items()}
     assert set(MEANING) == set(Exit)
@@ -297,6 +297,6 @@ NO_READER = "import os; reader, writer = os.pipe(); os.close(reader); os.dup2(wr
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])  # no server is served here
-async def test_a_reader_that_stops_reading_is_no_error() -> None:
+async def test_a_closed_reader_is_not_an_error() -> None:
     done = await actors("demo", before=NO_READER)
     assert (done.code, done.err) == (0, "")

@@ -82,7 +82,7 @@ def test_the_demo_fits_its_terminal(columns: int, monkeypatch: pytest.MonkeyPatc
     assert max(map(len, terminal.getvalue().splitlines())) <= columns
 
 
-def test_claude_is_as_strict_as_the_demo_says(
+def test_claude_refuses_thinking_whose_prefix_has_changed(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = kept_servers(monkeypatch)
@@ -97,7 +97,7 @@ def test_claude_is_as_strict_as_the_demo_says(
     assert "thinking" in refusal.message
 
 
-def test_the_conversation_goes_around_the_world_in_every_dialect_there_is(
+def test_the_demo_continues_through_every_dialect(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = kept_servers(monkeypatch)
@@ -118,7 +118,7 @@ def test_the_conversation_goes_around_the_world_in_every_dialect_there_is(
         assert all(stop.weather.encode() in last for stop in STOPS)
 
 
-def test_a_stop_that_refuses_is_seen_and_is_exit_code_1(
+def test_a_refusal_in_the_demo_is_exit_code_1(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     strict = script.servers

@@ -17,14 +17,14 @@ def damaged(path: Path) -> Path:
     return path
 
 
-def test_a_sound_journal_is_said_to_be_whole(tmp_path: Path) -> None:
+def test_an_intact_journal_has_no_damage(tmp_path: Path) -> None:
     path = tmp_path / "sessions.db"
     written(path).close()
     done = actors_now("sessions", "fsck", str(path))
     assert (done.code, done.out, done.err) == (0, f"{path}: intact: 3 sessions, 18 records, 1 blobs\n", "")
 
 
-def test_what_is_damaged_is_named_with_the_way_out(tmp_path: Path) -> None:
+def test_damage_is_named_with_a_fix(tmp_path: Path) -> None:
     path = damaged(tmp_path / "sessions.db")
     done = actors_now("sessions", "fsck", str(path))
     assert done.code == 1
@@ -36,7 +36,7 @@ def test_what_is_damaged_is_named_with_the_way_out(tmp_path: Path) -> None:
     )
 
 
-def test_damage_is_told_to_programs(tmp_path: Path) -> None:
+def test_damage_can_be_printed_as_json(tmp_path: Path) -> None:
     path = damaged(tmp_path / "sessions.db")
     assert json.loads(actors_now("sessions", "fsck", str(path), "--json").out) == {
         "damage": [{"session": "one", "number": 4, "what": f"{path}: session 'one', record 4 is missing"}],
@@ -44,7 +44,7 @@ def test_damage_is_told_to_programs(tmp_path: Path) -> None:
     }
 
 
-def test_what_is_whole_is_saved_and_said(tmp_path: Path) -> None:
+def test_intact_events_are_salvaged(tmp_path: Path) -> None:
     path, to = damaged(tmp_path / "sessions.db"), tmp_path / "saved.db"
     done = actors_now("sessions", "fsck", str(path), "--salvage", str(to))
     assert done.code == 1
@@ -60,20 +60,20 @@ def test_what_is_whole_is_saved_and_said(tmp_path: Path) -> None:
     assert (again.code, again.complaint) == (9, f"{to}: the file exists; name a new one")
 
 
-def test_a_file_that_is_no_journal_is_refused(tmp_path: Path) -> None:
+def test_fsck_rejects_a_missing_file(tmp_path: Path) -> None:
     done = actors_now("sessions", "fsck", str(tmp_path / "nowhere.db"))
     assert (done.code, done.out) == (9, "")
     assert done.complaint == f"{tmp_path}/nowhere.db: there is no such file; name a journal"
 
 
-def test_a_database_that_cannot_be_reached_is_refused_and_its_password_not_told() -> None:
+def test_an_unreachable_database_is_reported_without_its_password() -> None:
     done = actors_now("sessions", "fsck", "postgresql://owner:secret@/actors?host=/nowhere")
     assert done.code == 9
     assert "nobody listens there" in done.err
     assert "secret" not in f"{done.out} {done.err}"
 
 
-def test_what_is_whole_is_saved_from_a_file_whose_first_page_is_damaged(tmp_path: Path) -> None:
+def test_logs_are_salvaged_from_a_file_with_a_damaged_first_page(tmp_path: Path) -> None:
     path, to = tmp_path / "sessions.db", tmp_path / "saved.db"
     written(path).close()
     data = path.read_bytes()

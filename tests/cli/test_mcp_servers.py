@@ -39,7 +39,7 @@ async def asked(*options: str, code: int = 0) -> dict[str, str]:
     return dict(zip(("add", "store"), results, strict=True))
 
 
-async def test_a_program_is_named_on_the_command_line_and_strangers_tools_are_asked_about() -> None:
+async def test_tools_of_a_server_on_the_command_line_need_approval() -> None:
     results = await asked("--mcp", reference(), code=8)
     assert results["add"] == "3"
     assert "not approved" in results["store"]
@@ -51,7 +51,7 @@ async def test_a_tool_of_a_server_is_allowed_or_denied_by_name() -> None:
     assert results["store"] == "stored k"
 
 
-async def test_a_server_of_the_file_is_named_and_the_options_have_the_last_word(tmp_path: Path) -> None:
+async def test_options_override_the_approval_of_a_configured_server(tmp_path: Path) -> None:
     file = tmp_path / "actors.toml"
     server = OpenAIServer([CALLS, Turn(Say("Done."))])
     async with serve(server):
@@ -90,9 +90,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("given", "complaint"), WRONG)
-def test_what_cannot_be_used_is_told_in_one_line_without_what_may_be_secret(
-    given: list[str], complaint: str
-) -> None:
+def test_an_invalid_server_is_reported_without_its_secret(given: list[str], complaint: str) -> None:
     options = [word for text in given for word in ("--mcp", text)]
     done = actors_now("run", "--offline", "hello", *options)
     assert done.code == 3
@@ -100,7 +98,7 @@ def test_what_cannot_be_used_is_told_in_one_line_without_what_may_be_secret(
     assert SECRET not in done.err + done.out
 
 
-def test_a_name_of_the_file_is_not_given_to_another_server(tmp_path: Path) -> None:
+def test_a_configured_name_cannot_be_redefined(tmp_path: Path) -> None:
     (tmp_path / "actors.toml").write_text('[mcp.files]\nurl = "https://host/mcp"\napproval = {a = "deny"}\n')
     config = load(tmp_path / "actors.toml", {})
     with pytest.raises(ConfigError, match="'files' is already in --config"):
@@ -112,7 +110,7 @@ def test_a_name_of_the_file_is_not_given_to_another_server(tmp_path: Path) -> No
     assert made.settings.mcp["files"].approval == {"a": "deny", "b": "allow"}
 
 
-def test_an_address_is_one_and_anything_else_is_a_program() -> None:
+def test_a_url_is_an_address_and_anything_else_a_program() -> None:
     config = Config(FileSettings(), {})
     made, names = with_servers(config, ["a=https://host/mcp/", "b=npx -y 'some server' /data"], {})
     assert names == ["a", "b"]
@@ -124,7 +122,7 @@ def test_an_address_is_one_and_anything_else_is_a_program() -> None:
     assert config.settings.mcp == {}
 
 
-def test_a_rule_for_a_tool_that_nothing_has_is_a_mistake_where_there_is_no_server() -> None:
+def test_a_verdict_on_an_unknown_tool_is_an_error_without_servers() -> None:
     done = actors_now("run", "--offline", "hello", "--allow-tool", "stor")
     assert (done.code, done.complaint) == (3, "No tool 'stor' to allow; --tools has roll")
     asked = ("run", "--offline", "hello", "--mcp", reference(), "--allow-tool", "stor")

@@ -93,7 +93,7 @@ def convert(
 
 
 @pytest.mark.parametrize("source", PROFILES)
-def test_there_and_back_nothing_is_lost_that_the_other_dialect_could_carry(
+def test_a_round_trip_keeps_everything_that_both_dialects_support(
     source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     body = rich(source)
@@ -116,7 +116,7 @@ PDF = "JVBERi0xLjQKJSVFT0YK"
 
 
 @pytest.mark.parametrize("source", PROFILES)
-def test_without_a_word_of_its_dialect_a_file_is_read_as_what_it_looks_like(
+def test_the_dialect_of_a_file_is_recognised(
     source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     body = rich(source)
@@ -131,7 +131,7 @@ def test_without_a_word_of_its_dialect_a_file_is_read_as_what_it_looks_like(
 
 
 @pytest.mark.parametrize("source", PROFILES)
-def test_a_file_that_is_plainly_of_another_dialect_is_refused_by_the_name_of_that(
+def test_a_file_in_another_dialect_is_rejected_by_name(
     source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = written(tmp_path / "body.json", rich(source))
@@ -148,7 +148,7 @@ def test_a_file_that_is_plainly_of_another_dialect_is_refused_by_the_name_of_tha
 
 
 @pytest.mark.parametrize("source", DOCUMENTS)
-def test_a_document_comes_back_from_every_dialect_that_can_hold_one(
+def test_a_document_survives_every_dialect_that_supports_documents(
     source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     said = (Message("human", (Text("Read this."), Media("application/pdf", PDF))),)
@@ -195,7 +195,7 @@ THOUGHT: dict[str, Json] = {
 
 
 @pytest.mark.parametrize("source", THOUGHT)
-def test_thinking_is_not_shown_to_another_provider_and_that_is_said(
+def test_thinking_is_dropped_for_another_provider_and_reported(
     source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for target in spread(tuple(PROFILES), tuple(THOUGHT).index(source)):
@@ -207,7 +207,7 @@ def test_thinking_is_not_shown_to_another_provider_and_that_is_said(
 
 
 @pytest.mark.parametrize("target", PROFILES)
-def test_preview_says_what_convert_would_write_and_what_it_would_say(
+def test_preview_reports_the_body_and_the_messages_of_convert(
     target: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     made, _ = convert(rich("openai_chat") | {"temperature": 0.5}, "openai_chat", target, tmp_path, capsys)
@@ -229,7 +229,7 @@ def test_preview_says_what_convert_would_write_and_what_it_would_say(
     assert rest == [words, *told["repairs"], *told["additions"], *told["losses"]]
 
 
-def test_preview_tells_repairs_and_synthetic_results(
+def test_preview_reports_repairs_and_synthetic_results(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     call = {"id": "a", "type": "function", "function": {"name": "weather", "arguments": "{}"}}

@@ -83,9 +83,7 @@ async def test_the_prompt_may_come_from_standard_input(arguments: list[str], sen
     assert json.loads(server.requests[0].body)["messages"][0]["content"][0]["text"] == sent
 
 
-def test_a_pipe_is_read_once_it_speaks_or_ends_and_left_alone_while_it_says_nothing(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_a_silent_pipe_is_ignored(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     reading, writing = os.pipe()
     try:
         assert not _has_input(reading, 0)
@@ -106,7 +104,7 @@ def test_a_pipe_is_read_once_it_speaks_or_ends_and_left_alone_while_it_says_noth
 @pytest.mark.parametrize(
     "name", ["openai_responses", "gemini_2", "vertex", "converse", "openrouter", "mistral"]
 )
-async def test_a_server_of_any_dialect_is_asked_with_the_key_of_auth(name: str, tmp_path: Path) -> None:
+async def test_the_key_of_auth_is_sent_to_a_server_of_any_dialect(name: str, tmp_path: Path) -> None:
     (tmp_path / "tools.py").write_text(TOOLS)
     script = [Turn(Call("weather", {"city": "Oslo"})), Turn(Say("21 C."))]
     server = strict_server(dialect(name).name, script, api_key="secret")
@@ -120,7 +118,7 @@ async def test_a_server_of_any_dialect_is_asked_with_the_key_of_auth(name: str, 
 
 
 @pytest.mark.parametrize("name", [*PROFILES, *ALIASES])
-async def test_any_dialect_makes_a_backend_of_its_provider(
+async def test_any_dialect_gives_a_backend_of_its_provider(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOUSE_KEY", "secret")
@@ -145,7 +143,7 @@ async def test_any_dialect_makes_a_backend_of_its_provider(
 
 
 @pytest.mark.alternating
-async def test_a_person_is_told_that_the_answer_was_empty() -> None:
+async def test_an_empty_answer_is_reported() -> None:
     server = OpenAIServer([Turn(), Turn(Think("I could read."))])
     async with serve(server):
         done = await actors("run", "x", "--base-url", server.base_url, "-m", "m")
@@ -156,7 +154,7 @@ async def test_a_person_is_told_that_the_answer_was_empty() -> None:
     )
 
 
-def test_a_person_is_told_that_a_call_was_not_parsed() -> None:
+def test_an_unparsed_call_is_reported() -> None:
     result = TurnResult(
         "<tool_call>{}", "complete", Binding("server", "openai_chat"), (), 2, Usage(), cut="unparsed"
     )
@@ -166,7 +164,7 @@ def test_a_person_is_told_that_a_call_was_not_parsed() -> None:
 
 @pytest.mark.alternating
 @pytest.mark.requirement("PROMISE-13")
-async def test_a_person_is_told_that_the_answer_was_cut_and_what_is_not_in_it() -> None:
+async def test_a_cut_answer_and_dropped_parts_are_reported() -> None:
     turn = Turn(Say("It is"), Call("weather", raw=""), stop="length")
     server = OpenAIServer([turn, turn])
     async with serve(server):
@@ -187,9 +185,7 @@ async def test_a_person_is_told_that_the_answer_was_cut_and_what_is_not_in_it() 
 @pytest.mark.alternating
 @pytest.mark.requirement("REQ-915-039", "REQ-915-040")
 @pytest.mark.parametrize("debug", [False, True])
-async def test_a_refusal_is_told_and_with_debug_its_class_and_its_calls_are(
-    debug: bool, tmp_path: Path
-) -> None:
+async def test_a_refusal_is_reported_and_debug_adds_its_class_and_calls(debug: bool, tmp_path: Path) -> None:
     (tmp_path / "tools.py").write_text(TOOLS)
     words = "An assistant message with 'tool_calls' must be followed by tool messages responding to each "
     words += "'tool_call_id'. The following tool_call_ids did not have response messages: call_A1"
@@ -231,14 +227,16 @@ async def test_a_stand_in_answers_without_a_key_or_a_network() -> None:
         (["--offline", "--deny-tool", "roll", "--allow-tool", "roll"], 3, "both name 'roll'"),
     ],
 )
-async def test_who_has_no_key_is_told_the_way_out(arguments: list[str], code: int, says: str) -> None:
+async def test_a_missing_or_contradictory_option_is_reported_with_a_fix(
+    arguments: list[str], code: int, says: str
+) -> None:
     done = await actors("run", "x", *arguments)
     assert (done.code, done.out) == (code, "")
     assert says in done.complaint
 
 
 @pytest.mark.alternating
-async def test_tools_may_be_those_that_a_module_has_under_a_name() -> None:
+async def test_tools_can_be_named_in_a_module() -> None:
     done = await actors("run", "the weather please", "--offline", "--tools", "tests.cli.stressed:good")
     assert (done.code, done.out, done.err) == (0, "The result is: text: 21 C\n", "")
 
@@ -255,7 +253,7 @@ async def test_a_configured_backend_is_used_by_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.alternating
-async def test_json_gives_each_event_as_a_line_and_the_last_has_the_exit_code(tmp_path: Path) -> None:
+async def test_json_prints_an_event_per_line_and_the_exit_code_last(tmp_path: Path) -> None:
     (tmp_path / "tools.py").write_text(TOOLS)
     server = OpenAIServer([Turn(Call("weather", {"city": "Oslo"})), Turn(Say("21 C."))])
     async with serve(server):
@@ -302,7 +300,7 @@ async def test_a_tool_that_changes_something_needs_approval(
 
 
 @pytest.mark.parametrize("lost", [(), (0,), (1,), (2,), (0, 1, 2)])
-def test_the_answer_is_printed_whole_though_deltas_are_missing(
+def test_the_complete_answer_is_printed_if_deltas_are_missing(
     lost: tuple[int, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
     pieces: list[ThinkingEvent | TextEvent] = [ThinkingEvent("hm", 1, 1, 0)]
@@ -319,7 +317,7 @@ def test_the_answer_is_printed_whole_though_deltas_are_missing(
 
 
 @pytest.mark.alternating
-async def test_what_a_model_says_cannot_reach_the_terminal_as_an_escape_sequence() -> None:
+async def test_an_answer_cannot_contain_an_escape_sequence() -> None:
     server = OpenAIServer([Turn(Say("a\x1b]52;c;eA==\x07b\r\x9bc"))])
     async with serve(server):
         done = await actors("run", "x", "--base-url", server.base_url, "-m", "m")
@@ -358,7 +356,7 @@ def work() -> str:
 
 @pytest.mark.parametrize("times", [1, 2])
 @pytest.mark.requirement("PROMISE-12")
-async def test_a_tool_that_blocks_its_thread_keeps_no_interrupt_from_ending_the_command(
+async def test_a_blocking_tool_does_not_delay_an_interrupt(
     times: int, tmp_path: Path, anyio_backend_name: str
 ) -> None:
     (tmp_path / "tools.py").write_text(BLOCKS)
@@ -388,7 +386,7 @@ def work() -> str:
 
 
 @pytest.mark.alternating
-async def test_what_a_tool_raises_is_shown_with_its_traceback_for_debugging_only(tmp_path: Path) -> None:
+async def test_the_traceback_of_a_tool_is_shown_with_debug_only(tmp_path: Path) -> None:
     (tmp_path / "tools.py").write_text(RAISES)
     server = OpenAIServer([Turn(Call("work", {})), Turn(Say("ok"))] * 2)
     async with serve(server):
@@ -436,7 +434,7 @@ async def test_a_turn_that_takes_too_long_is_cancelled_with_exit_code_124(anyio_
         ("1", [Turn(Say("Hm."))], 0, "Hm.\n", ""),
     ],
 )
-async def test_a_limit_of_rounds_ends_a_loop_with_a_last_word_and_exit_code_7(
+async def test_a_limit_of_rounds_ends_with_a_text_and_exit_code_7(
     limit: str, turns: list[Turn], code: int, out: str, says: str, tmp_path: Path
 ) -> None:
     (tmp_path / "tools.py").write_text(TOOLS)
@@ -484,7 +482,7 @@ look = Tool.external("look", "Look it up.", {"type": "object"}, read_only=True)
 
 
 @pytest.mark.alternating
-async def test_a_call_whose_result_nobody_can_bring_is_named_with_exit_code_8(tmp_path: Path) -> None:
+async def test_an_external_call_is_named_with_exit_code_8(tmp_path: Path) -> None:
     (tmp_path / "tools.py").write_text(EXTERNAL)
     server = OpenAIServer([Turn(Say("Wait."), Call("look", {"n": 1}), Call("look", {"n": 2}))] * 2)
     async with serve(server):
@@ -508,9 +506,7 @@ async def test_a_call_whose_result_nobody_can_bring_is_named_with_exit_code_8(tm
         (OVERLOADED, 5),
     ],
 )
-async def test_a_provider_that_gives_no_answer_is_one_line_and_its_exit_code(
-    fault: Status, code: int
-) -> None:
+async def test_a_provider_failure_is_one_line_and_its_exit_code(fault: Status, code: int) -> None:
     server = OpenAIServer(faults=lambda _, __: fault)
     async with serve(server):
         config = ["--base-url", server.base_url, "-m", "m"]

@@ -22,7 +22,7 @@ async def fails(name: str) -> str:
 
 
 @pytest.mark.anyio
-async def test_every_figure_of_a_scrape_is_printed(tmp_path: Path) -> None:
+async def test_every_metric_is_printed(tmp_path: Path) -> None:
     server = openai(Turn(Call("fails", {"name": "a"})), Turn(Say("Done.")), faults={0: SERVER_ERROR})
     async with hosting(a=server, backend=BackendLimits(attempts=2)) as runtime:
         session = await runtime.open("a", tools=[fails])
@@ -59,7 +59,7 @@ async def test_every_figure_of_a_scrape_is_printed(tmp_path: Path) -> None:
     assert rows["first_token_seconds"][:4] == ["backend=a", "model=gpt", "2", "mean"]
 
 
-def test_what_a_label_says_reaches_no_terminal_as_it_is() -> None:
+def test_labels_of_metrics_are_escaped() -> None:
     text = '# TYPE actors_quarantined gauge\nactors_quarantined{tool="a\\n\\"b\x1b[2J"} 1.0\nother 2.0\n'
     assert scrape.read_metrics(text.splitlines()).values == {
         "quarantined": {(("tool", 'a\n"b\x1b[2J'),): 1.0}
@@ -68,7 +68,7 @@ def test_what_a_label_says_reaches_no_terminal_as_it_is() -> None:
     assert line.endswith('"b\\x1b[2J  1')
 
 
-def test_events_tell_how_asks_ended_and_what_answers_took() -> None:
+def test_events_give_outcomes_requests_and_tokens() -> None:
     began = {"type": "turn_started", "binding": "a:m"}
     usage = {"input_tokens": 100, "output_tokens": 7, "cache_read_tokens": 25, "cache_write_tokens": 0}
     said = {"type": "message", "message": {"calls": []}, "usage": usage}

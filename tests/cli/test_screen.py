@@ -28,12 +28,12 @@ class Terminal(io.StringIO):
         ("two\nlines\tand a tab, café 漢字", "two\nlines\tand a tab, café 漢字"),
     ],
 )
-def test_control_characters_are_written_out_and_words_are_left_alone(text: str, shown: str) -> None:
+def test_control_characters_are_escaped_and_text_is_unchanged(text: str, shown: str) -> None:
     assert safe(text) == shown
 
 
 @given(st.text(st.characters(codec=None)), st.integers(0, 40))
-def test_a_stream_cut_anywhere_is_as_safe_as_the_whole(text: str, cut: int) -> None:
+def test_escaping_pieces_equals_escaping_the_whole_text(text: str, cut: int) -> None:
     assert safe(text[:cut]) + safe(text[cut:]) == safe(text)
     assert not any(ord(char) < 32 and char not in "\n\t" for char in safe(text))
     assert safe(safe(text)) == safe(text)
@@ -50,11 +50,11 @@ def test_colour_is_for_terminals_and_NO_COLOR_turns_it_off() -> None:
     assert Screen(io.StringIO(), True).styled("x", "red") == "\x1b[31mx\x1b[0m"
 
 
-def test_a_complaint_is_one_line_whatever_is_in_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_complaint_is_always_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     complain("first\nsecond\x1b[31m\u2028third")
     assert capsys.readouterr().err == "actors: first second\\x1b[31m\\u2028third\n"
 
 
-def test_one_line_cuts_visibly() -> None:
+def test_a_cut_line_ends_with_dots() -> None:
     assert one_line("a  b\nc", 10) == "a b c"
     assert one_line("x" * 20, 10) == "xxxxxxx..."

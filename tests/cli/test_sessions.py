@@ -49,7 +49,7 @@ def kept(tmp_path: Path, *words: str) -> Done:
 
 @pytest.mark.alternating
 @pytest.mark.anyio
-async def test_a_conversation_goes_on_in_another_process_and_can_be_read_carried_and_deleted(
+async def test_a_conversation_can_be_continued_shown_exported_and_deleted(
     tmp_path: Path,
 ) -> None:
     script = [
@@ -105,7 +105,7 @@ def _carried(tmp_path: Path) -> None:
 
 @pytest.mark.alternating
 @pytest.mark.anyio
-async def test_a_chat_goes_on_with_the_last_conversation_one_by_its_id_and_a_copy(tmp_path: Path) -> None:
+async def test_a_chat_continues_the_last_conversation_another_one_or_a_copy(tmp_path: Path) -> None:
     server = OpenAIServer([Turn(Say(text)) for text in ("One.", "Two.", "Three.", "Four.", "Five.")])
     async with serve(server):
 
@@ -180,14 +180,14 @@ def test_options_that_a_stored_conversation_cannot_change_are_errors(
     assert not (tmp_path / "kept.db").exists()
 
 
-def test_a_fork_that_took_the_prompt_for_an_id_says_so(tmp_path: Path) -> None:
+def test_a_fork_that_swallows_the_prompt_is_reported(tmp_path: Path) -> None:
     done = actors_now("run", "--offline", "--journal", str(tmp_path / "kept.db"), "--fork", "Why?")
     assert (done.code, "--fork read 'Why?' as an id" in done.complaint) == (2, True)
 
 
 @pytest.mark.alternating
 @pytest.mark.anyio
-async def test_a_command_asks_nothing_of_a_conversation_that_waits_for_a_result_and_a_chat_asks_for_it(
+async def test_run_asks_nothing_in_a_waiting_conversation_and_chat_resolves_it(
     tmp_path: Path,
 ) -> None:
     server = OpenAIServer([Turn(Call("look", {"n": 1})), Turn(Say("Dry."))])
@@ -207,7 +207,7 @@ async def test_a_command_asks_nothing_of_a_conversation_that_waits_for_a_result_
 
 @pytest.mark.alternating
 @pytest.mark.anyio
-async def test_a_chat_whose_input_ends_with_an_answer_goes_on_to_the_end_of_its_turn(tmp_path: Path) -> None:
+async def test_a_chat_completes_its_turn_after_the_end_of_input(tmp_path: Path) -> None:
     server = OpenAIServer([Turn(Call("weather", {"city": "Oslo"})), Turn(Say("Dry."))])
     async with serve(server):
         line = at(server, tmp_path)
@@ -218,7 +218,7 @@ async def test_a_chat_whose_input_ends_with_an_answer_goes_on_to_the_end_of_its_
 
 @pytest.mark.alternating
 @pytest.mark.anyio
-async def test_what_was_said_is_asked_anew_of_another_and_the_record_answers_its_calls(
+async def test_replay_sends_the_asks_again_with_recorded_results(
     tmp_path: Path,
 ) -> None:
     def call(city: str) -> Turn:
@@ -266,7 +266,7 @@ def listed(tmp_path: Path, *more: str) -> list[str]:
     return [line.split()[0] for line in kept(tmp_path, "list", *more).out.splitlines()]
 
 
-def test_a_long_list_says_that_there_is_more_and_goes_on_where_it_is_told_to(tmp_path: Path) -> None:
+def test_a_long_list_is_cut_and_can_be_continued(tmp_path: Path) -> None:
     dated(tmp_path)
     first = kept(tmp_path, "list", "--limit", "2")
     assert [line.split()[0] for line in first.out.splitlines()] == ["now", "of-2024"]
@@ -280,7 +280,7 @@ def test_a_long_list_says_that_there_is_more_and_goes_on_where_it_is_told_to(tmp
     assert (unknown.code, "'nobody'" in unknown.complaint) == (1, True)
 
 
-def test_many_are_deleted_by_tenant_and_by_age_and_exported_before(tmp_path: Path) -> None:
+def test_sessions_are_deleted_by_tenant_and_age_and_exported_first(tmp_path: Path) -> None:
     dated(tmp_path)
     folder = tmp_path / "exports"
     assert kept(tmp_path, "delete", "--tenant", "them", "--export", str(folder)).out == "of-2021\n"
@@ -297,7 +297,7 @@ def test_many_are_deleted_by_tenant_and_by_age_and_exported_before(tmp_path: Pat
     assert kept(tmp_path, "delete", "--older-than", "3000-01-01").out == "now\n"
 
 
-def test_an_age_is_refused_where_the_clock_is_far_from_what_the_journal_has_seen(tmp_path: Path) -> None:
+def test_an_age_is_rejected_if_the_clock_is_far_from_the_journal(tmp_path: Path) -> None:
     dated(tmp_path)
     kept(tmp_path, "delete", "now")
     refused = kept(tmp_path, "delete", "--older-than", "90 days")
@@ -312,14 +312,14 @@ def test_an_age_is_refused_where_the_clock_is_far_from_what_the_journal_has_seen
         assert kept(tmp_path, *words).code == 2
 
 
-def test_a_place_where_no_file_can_be_written_is_not_said_to_be_unreadable(tmp_path: Path) -> None:
+def test_an_unwritable_export_file_is_named(tmp_path: Path) -> None:
     dated(tmp_path)
     where = str(tmp_path / "nowhere" / "file.jsonl")
     refused = kept(tmp_path, "export", listed(tmp_path)[0], "--out", where)
     assert (refused.code, refused.complaint) == (2, f"Cannot use {where}: no such file or directory")
 
 
-def test_what_the_journal_refuses_is_an_exit_code_of_its_own(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_journal_is_exit_code_9(tmp_path: Path) -> None:
     (tmp_path / "kept.db").write_bytes(b"some words" * 1000)
     refused = kept(tmp_path, "list")
     assert (refused.code, "some words" in refused.complaint) == (9, False)
@@ -328,7 +328,7 @@ def test_what_the_journal_refuses_is_an_exit_code_of_its_own(tmp_path: Path) -> 
 
 @pytest.mark.alternating
 @pytest.mark.anyio
-async def test_a_conversation_is_kept_in_a_file_of_the_user_s_unless_something_else_is_said(
+async def test_a_conversation_is_stored_in_a_file_of_the_user_by_default(
     tmp_path: Path,
 ) -> None:
     server, home = OpenAIServer([Turn(Say("Yes."))] * 4), {"XDG_DATA_HOME": str(tmp_path / "data")}
@@ -353,7 +353,7 @@ async def test_a_conversation_is_kept_in_a_file_of_the_user_s_unless_something_e
         assert (nowhere.code, nowhere.complaint) == (9, f"{why}; {other}")
 
 
-def test_a_journal_that_cannot_be_written_is_told_once_and_not_by_the_log_too(
+def test_an_unwritable_journal_is_reported_once(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -374,7 +374,7 @@ def test_a_journal_that_cannot_be_written_is_told_once_and_not_by_the_log_too(
 
 
 @pytest.mark.parametrize("line", [("list",), ("show", "a"), ("fork", "a"), ("delete", "a")])
-def test_a_journal_whose_name_is_mistyped_is_not_made(line: tuple[str, ...], tmp_path: Path) -> None:
+def test_a_mistyped_journal_is_not_created(line: tuple[str, ...], tmp_path: Path) -> None:
     done = kept(tmp_path, *line)
     assert (done.code, done.out) == (9, "")
     assert done.complaint.endswith("kept.db: no such file; name an existing journal")
@@ -382,9 +382,7 @@ def test_a_journal_whose_name_is_mistyped_is_not_made(line: tuple[str, ...], tmp
 
 
 @pytest.mark.parametrize("option", ["--continue", "--resume=a", "--fork=a"])
-def test_a_conversation_is_not_gone_on_with_in_a_journal_whose_name_is_mistyped(
-    option: str, tmp_path: Path
-) -> None:
+def test_continuing_in_a_mistyped_journal_creates_no_file(option: str, tmp_path: Path) -> None:
     where = str(tmp_path / "kept.db")
     done = actors_now(
         "run", "x", "--base-url", "http://127.0.0.1:1/v1", "-m", "gpt", "--journal", where, option
@@ -394,7 +392,7 @@ def test_a_conversation_is_not_gone_on_with_in_a_journal_whose_name_is_mistyped(
     assert not list(tmp_path.iterdir())
 
 
-def test_what_cannot_be_gone_on_with_is_told_with_the_way_out(tmp_path: Path) -> None:
+def test_a_missing_conversation_is_reported_with_a_fix(tmp_path: Path) -> None:
     made = SqliteStorage(tmp_path / "kept.db")
     made.open()
     made.close()

@@ -76,7 +76,7 @@ async def weather(city: str, days: int) -> str:
 
 @pytest.mark.alternating
 @pytest.mark.parametrize("name", SERVERS)
-async def test_a_tool_conversation_can_be_held_with_its_model_in_each_dialect(name: str) -> None:
+async def test_the_simulated_model_calls_tools_in_every_dialect(name: str) -> None:
     server = strict_server(name, answer)
     async with hosting(b=server) as runtime:
         session = await runtime.open("b", tools=[weather])
@@ -96,7 +96,7 @@ THINKING: dict[str, Any] = {  # Any: parts of request bodies
 
 
 @pytest.mark.parametrize("name", THINKING)
-def test_g01_what_it_says_while_thinking_is_asked_for_is_accepted_when_it_comes_back(name: str) -> None:
+def test_g01_returned_thinking_is_accepted(name: str) -> None:
     server = strict_server(name, model(name))
     path = "/v1/messages" if name == "anthropic" else "/v1/chat/completions"
     tool = TOOL if name != "anthropic" else {"name": "weather", "input_schema": {"type": "object"}}
@@ -134,7 +134,7 @@ def test_g01_what_it_says_while_thinking_is_asked_for_is_accepted_when_it_comes_
         ("vllm", {"chat_template_kwargs": {"enable_thinking": True}}),
     ],
 )
-def test_g01_it_thinks_when_the_request_asks_and_not_otherwise(name: str, more: dict[str, Any]) -> None:
+def test_g01_the_model_thinks_only_on_request(name: str, more: dict[str, Any]) -> None:
     request = asked({}) | more
     assert isinstance(model(name)(request).parts[0], Think)
     assert isinstance(model(name)(asked({})).parts[0], Call)
@@ -142,7 +142,7 @@ def test_g01_it_thinks_when_the_request_asks_and_not_otherwise(name: str, more: 
     assert isinstance(model("kimi")(asked({}) | off).parts[0], Call)
 
 
-async def test_a_script_says_what_the_model_says_and_faults_what_goes_wrong(
+async def test_a_script_sets_the_answers_and_faults_break_them(
     anyio_backend_name: str, tmp_path: Path
 ) -> None:
     script = tmp_path / "script.json"
@@ -197,7 +197,7 @@ async def test_a_script_says_what_the_model_says_and_faults_what_goes_wrong(
         ),
     ],
 )
-def test_a_script_or_a_fault_that_is_none_is_one_line_and_exit_code_2(
+def test_an_invalid_script_or_fault_is_one_line_and_exit_code_2(
     arguments: list[str], why: str, tmp_path: Path
 ) -> None:
     script = tmp_path / "script.json"
@@ -222,7 +222,7 @@ def test_a_script_or_a_fault_that_is_none_is_one_line_and_exit_code_2(
         '[[{"think": "a", "signature": 1}]]',
     ],
 )
-def test_a_script_that_is_none_is_refused_with_its_place(text: str) -> None:
+def test_an_invalid_script_is_rejected_with_the_position_of_the_error(text: str) -> None:
     with pytest.raises(ValueError, match=r"turn 0|list of turns|EOF"):
         turns(text.encode())
 
@@ -239,12 +239,12 @@ def test_a_script_that_is_none_is_refused_with_its_place(text: str) -> None:
         ("5:garbage", (5, Garbage())),
     ],
 )
-def test_a_fault_can_be_written_on_one_word(text: str, fault: object) -> None:
+def test_a_fault_is_parsed_from_one_word(text: str, fault: object) -> None:
     assert read_fault(text) == fault
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0", "localhost"])
-async def test_it_listens_where_it_is_told_and_lists_its_models(host: str) -> None:
+async def test_the_server_listens_on_the_given_host_and_lists_its_models(host: str) -> None:
     async with (
         simulated("--dialect", "openai", "--host", host, "--requests", "1") as running,
         httpx2.AsyncClient(base_url=running.told["base_url"]) as client,
@@ -274,7 +274,7 @@ async def test_an_address_of_another_machine_is_one_line_and_exit_code_3(anyio_b
         ("openrouter", "/api/v1/models"),
     ],
 )
-def test_each_dialect_lists_its_models_in_its_own_words(name: str, path: str) -> None:
+def test_each_dialect_lists_its_models_in_its_own_format(name: str, path: str) -> None:
     server = strict_server(name)
     answered = server.answer(HttpRequest("GET", path, {}, b"", False))
     listed = json.loads(answered.parts[0])
@@ -283,9 +283,7 @@ def test_each_dialect_lists_its_models_in_its_own_words(name: str, path: str) ->
 
 
 @pytest.mark.parametrize("name", ["openai_responses", "vertex", "bedrock"])
-async def test_our_own_runtime_holds_a_tool_conversation_with_the_process(
-    name: str, anyio_backend_name: str
-) -> None:
+async def test_a_runtime_calls_tools_with_the_simulated_model(name: str, anyio_backend_name: str) -> None:
     async with simulated("--dialect", name, "--backend", anyio_backend_name, "--requests", "4") as running:
         assert running.told["dialect"] == name
         backend = BackendSettings(
@@ -302,7 +300,7 @@ async def test_our_own_runtime_holds_a_tool_conversation_with_the_process(
     assert all(line.endswith(" 200 accepted") for line in lines)
 
 
-async def test_the_vendors_own_sdk_holds_a_tool_conversation() -> None:
+async def test_the_vendors_sdk_calls_tools_with_the_simulated_model() -> None:
     async with simulated("--dialect", "openai", "--requests", "2") as running:
         assert running.told.keys() == {"dialect", "base_url", "endpoint", "mode"}
         async with AsyncOpenAI(base_url=running.told["base_url"], api_key="k") as client:
@@ -319,7 +317,7 @@ async def test_the_vendors_own_sdk_holds_a_tool_conversation() -> None:
         assert (await running.ended())[0] == 0
 
 
-async def test_another_vendors_sdk_streams_from_it() -> None:
+async def test_a_second_vendors_sdk_streams_from_the_server() -> None:
     async with (
         simulated("--dialect", "anthropic", "--mode", "hosted", "--requests", "1") as running,
         AsyncAnthropic(base_url=running.told["base_url"], api_key="k") as client,
@@ -335,7 +333,7 @@ async def test_another_vendors_sdk_streams_from_it() -> None:
         assert (await running.ended())[0] == 0
 
 
-async def test_a_refusal_is_told_with_its_rule_and_makes_the_exit_code_1(anyio_backend_name: str) -> None:
+async def test_a_refusal_is_reported_with_its_rule_and_is_exit_code_1(anyio_backend_name: str) -> None:
     orphan = [{"role": "tool", "tool_call_id": "a", "content": "\x1b[2J"}]
     async with (
         simulated("--dialect", "openai", "--backend", anyio_backend_name) as running,
@@ -362,7 +360,7 @@ async def test_a_signal_ends_it(number: signal.Signals, code: int, anyio_backend
     assert lines == (["actors: interrupted"] if code else [])
 
 
-async def test_a_port_that_is_taken_is_one_line_and_exit_code_3(anyio_backend_name: str) -> None:
+async def test_a_port_in_use_is_one_line_and_exit_code_3(anyio_backend_name: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         done = await actors(
@@ -378,7 +376,7 @@ def test_an_unknown_dialect_is_one_line_and_exit_code_3() -> None:
 
 
 @pytest.mark.parametrize("arguments", [["--port", "65536"], ["--port", "x"], ["--requests", "0"]])
-def test_a_number_that_cannot_be_is_exit_code_2(arguments: list[str]) -> None:
+def test_an_invalid_number_is_exit_code_2(arguments: list[str]) -> None:
     assert actors_now("simulate", "--dialect", "openai", *arguments).code == 2
 
 
@@ -420,16 +418,16 @@ def asked(schema: object, **more: object) -> dict[str, Any]:  # Any: a request b
         ),
     ],
 )  # fmt: skip
-def test_the_arguments_of_its_call_satisfy_the_schema(schema: object, arguments: object) -> None:
+def test_the_arguments_of_the_simulated_call_satisfy_the_schema(schema: object, arguments: object) -> None:
     assert answer(asked(schema)).calls == (Call("f", arguments),)  # type: ignore[arg-type]  # an object
 
 
-def test_a_schema_that_refers_to_itself_ends() -> None:
+def test_a_recursive_schema_gives_finite_arguments() -> None:
     endless = {"type": "object", "required": ["me"], "properties": {"me": {"$ref": "#"}}}
     (made,) = answer(asked(endless)).calls
     assert isinstance(made.arguments["me"], dict)
 
 
 @pytest.mark.parametrize("choice", ["none", {"type": "none"}])
-def test_it_calls_nothing_when_the_request_turns_tools_off(choice: object) -> None:
+def test_the_model_calls_no_tool_when_the_request_disables_tools(choice: object) -> None:
     assert answer(asked({}, tool_choice=choice)).parts == (Say("ok"),)

@@ -32,7 +32,7 @@ COUNTED = {
 
 
 @pytest.mark.requirement("U-14")
-async def test_what_run_printed_is_counted_by_backend(tmp_path: Path) -> None:
+async def test_the_output_of_run_is_counted_by_backend(tmp_path: Path) -> None:
     (tmp_path / "tools.py").write_text(TOOLS)
     calls = Turn(Call("weather", {"city": "Oslo"}), Call("weather", {"town": "Oslo"}))
     server = OpenAIServer([calls, Turn(Call("weather", {"city": "Rome"})), Turn(Say("21 C."))])
@@ -74,11 +74,11 @@ def test_backends_are_summed() -> None:
         ),
     ],
 )
-def test_what_holds_no_events_is_told_by_its_line(given: str, complaint: str) -> None:
+def test_an_invalid_line_is_reported_by_its_number(given: str, complaint: str) -> None:
     done = actors_now("stats", "-", stdin=given)
     assert (done.code, done.complaint) == (2, complaint)
 
 
-def test_a_file_that_is_not_there_is_told() -> None:
+def test_a_missing_file_is_reported() -> None:
     done = actors_now("stats", "no.jsonl")
     assert (done.code, done.complaint) == (2, "Cannot use no.jsonl: no such file or directory")

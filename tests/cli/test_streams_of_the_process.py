@@ -41,14 +41,14 @@ CLOSED = (">&-", "2>&-", "<&- >&- 2>&-"), (">&-", "2>&-", "<&-", ">&- 2>&-", "<&
 
 
 @pytest.mark.parametrize("closed", extent(*CLOSED))
-def test_closed_descriptors_are_no_news(closed: str, tmp_path: Path) -> None:
+def test_closed_descriptors_are_not_errors(closed: str, tmp_path: Path) -> None:
     file = tmp_path / "transcript.json"
     file.write_text(json.dumps(TRANSCRIPT))
     done = _shell(f'"$@" {closed}', "convert", str(file), "--from", "openai", "--to", "anthropic")
     assert (done.returncode, done.stderr) == (0, "" if "2>&-" in closed else ASSUMED)
 
 
-def test_a_reader_that_leaves_early_is_no_news(tmp_path: Path) -> None:
+def test_a_reader_that_leaves_early_is_not_an_error(tmp_path: Path) -> None:
     file = tmp_path / "transcript.json"
     file.write_text(json.dumps(TRANSCRIPT * 5000))  # more than a pipe holds
     done = _shell('"$@" | head -c 10', "convert", str(file), "--from", "openai", "--to", "anthropic")
@@ -56,7 +56,7 @@ def test_a_reader_that_leaves_early_is_no_news(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("options", [[], ["--json"]])
-def test_a_reader_that_leaves_in_mid_answer_is_no_news(options: list[str], tmp_path: Path) -> None:
+def test_a_reader_that_leaves_during_an_answer_is_not_an_error(options: list[str], tmp_path: Path) -> None:
     words, out, err = (tmp_path / name for name in ("words", "out", "err"))
     words.write_text("word " * 100_000)  # more than a pipe holds
     err.touch()
@@ -85,7 +85,7 @@ CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
         ["stress", "--sessions", "2", "--turns", "1"],
     ],
 )
-def test_no_control_character_goes_into_a_pipe(line: list[str]) -> None:
+def test_pipes_receive_no_control_characters(line: list[str]) -> None:
     done = actors_now(
         *line, env={"TERM": "xterm-256color"}, stdin="red \x1b[31m bell \x07\n/help\n/history\n"
     )
@@ -94,7 +94,7 @@ def test_no_control_character_goes_into_a_pipe(line: list[str]) -> None:
     assert CONTROLS.findall(done.out + done.err) == []
 
 
-def test_colour_goes_into_a_pipe_where_it_is_wanted() -> None:
+def test_color_always_applies_to_pipes() -> None:
     line = ("stress", "--sessions", "1", "--turns", "1")
     assert "\x1b[1m" in actors_now(*line, "--color", "always", env={"NO_COLOR": "1"}).out
     assert "\x1b" not in actors_now(*line, "--color", "never").out
@@ -148,7 +148,7 @@ Where that is in a finalizer Python swallows the interrupt and the user presses 
 
 
 @pytest.mark.parametrize("at", [5, 100, 10_000, 100_000])
-def test_an_interrupt_at_any_moment_leaves_one_line(at: int, tmp_path: Path) -> None:
+def test_an_interrupt_at_any_moment_prints_one_line(at: int, tmp_path: Path) -> None:
     file = tmp_path / "transcript.json"
     file.write_text(json.dumps(TRANSCRIPT))
     line = [sys.executable, "-c", INTERRUPTED, str(at), "lint", str(file), "--for", "openai"]

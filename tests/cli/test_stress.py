@@ -19,7 +19,7 @@ def test_many_sessions_use_the_tools_of_a_module_and_the_report_is_json(backend:
     assert told["leaks"] == {"tasks": 0, "threads": 0, "descriptors": 0}
 
 
-def test_what_a_tool_leaves_open_is_told_and_is_exit_code_1() -> None:
+def test_a_leak_of_a_tool_is_reported_and_is_exit_code_1() -> None:
     done = actors_now("stress", "--tools", TOOLS, "--sessions", "2", "--turns", "4", "--cancelling", "0")
     assert done.code == 1
     assert "8 asks in" in done.out
@@ -41,7 +41,9 @@ def test_what_a_tool_leaves_open_is_told_and_is_exit_code_1() -> None:
         (("--switching", "2"), 2, "expected a number from 0 to 1, not '2'"),
     ],
 )
-def test_what_cannot_be_done_is_said_in_one_line(line: tuple[str, ...], code: int, complaint: str) -> None:
+def test_invalid_options_of_stress_are_reported_in_one_line(
+    line: tuple[str, ...], code: int, complaint: str
+) -> None:
     done = actors_now("stress", *line, env={"OPENAI_API_KEY": "k"})
     assert done.code == code
     assert complaint in done.complaint

@@ -45,16 +45,14 @@ def test_lint_gives_one_line_for_each_violation_and_exit_code_1(
     assert [line[-8:] for line in lines] == ["(ALL-06)", "(OAC-02)", "(OAC-02)", "(OAC-01)"]
 
 
-def test_lint_is_silent_on_standard_output_when_nothing_is_wrong(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_lint_of_a_valid_file_prints_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     clean = [{"role": "user", "content": "Hi."}]
     for name in ("openai", "anthropic"):
         assert main(["lint", file(tmp_path, clean), "--for", name]) == 0
         assert capsys.readouterr().out == ""
 
 
-def test_lint_of_a_foreign_transcript_says_what_would_have_to_be_repaired(
+def test_lint_with_from_lists_the_necessary_repairs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["lint", file(tmp_path, BROKEN), "--for", "anthropic", "--from", "openai"]) == 1
@@ -66,7 +64,7 @@ def test_lint_of_a_foreign_transcript_says_what_would_have_to_be_repaired(
 
 
 @pytest.mark.parametrize("to", ["openai_chat", "anthropic"])
-def test_convert_gives_a_body_no_judge_refuses_and_says_what_was_repaired(
+def test_convert_gives_a_valid_body_and_lists_the_repairs(
     to: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert (
@@ -84,7 +82,7 @@ def test_convert_gives_a_body_no_judge_refuses_and_says_what_was_repaired(
         assert said in err
 
 
-def test_what_convert_gives_lint_accepts_and_converts_back(
+def test_a_converted_file_passes_lint_and_converts_back(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     main(["convert", file(tmp_path, BROKEN), "--from", "openai", "--to", "anthropic", "--model", "m"])
@@ -111,9 +109,7 @@ def test_a_malformed_transcript_file_is_one_line_and_exit_code_2(
     assert err.startswith("actors: ")
 
 
-def test_bytes_that_are_no_text_and_files_that_are_not_there_are_exit_code_2(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_binary_and_missing_files_are_exit_code_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "t.json").write_bytes(b"[\xff]")
     for path, says in (
         (tmp_path / "t.json", "not UTF-8 text"),
@@ -185,7 +181,7 @@ def test_a_responses_body_is_linted_and_converted_with_its_items(
 
 
 @pytest.mark.requirement("PROMISE-13")
-def test_of_a_long_broken_file_a_few_lines_are_said_with_counts(
+def test_a_long_broken_file_gives_a_few_lines_with_counts(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     said: list[dict[str, Any]] = []  # Any: JSON
@@ -227,7 +223,7 @@ TOOLS_OF_PROVIDERS: dict[str, list[dict[str, Any]]] = {  # Any: JSON
 
 @pytest.mark.requirement("PROMISE-13")
 @pytest.mark.parametrize("source", TOOLS_OF_PROVIDERS)
-def test_a_providers_own_tools_are_never_made_functions_of_the_client(
+def test_tools_of_the_provider_do_not_become_client_functions(
     source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     theirs = TOOLS_OF_PROVIDERS[source]
@@ -253,9 +249,7 @@ def test_a_providers_own_tools_are_never_made_functions_of_the_client(
 
 
 @pytest.mark.requirement("PROMISE-13")
-def test_every_key_of_a_body_that_is_not_carried_is_named_by_its_path(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_key_left_out_is_named_by_its_path(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     function = {
         "type": "function",
         "function": {**TOOL, "strict": True},
@@ -277,16 +271,14 @@ def test_every_key_of_a_body_that_is_not_carried_is_named_by_its_path(
     assert "assumed: max_output_tokens 16" in err
 
 
-def test_lint_says_which_dialect_a_file_looks_like_that_it_finds_fault_with(
+def test_lint_names_the_probable_dialect_of_an_invalid_file(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["lint", file(tmp_path, BROKEN), "--for", "anthropic"]) == 1
     assert "looks like openai_chat (messages[2] has 'tool_calls'), not anthropic" in capsys.readouterr().err
 
 
-def test_a_transcript_that_looks_like_two_dialects_must_be_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_ambiguous_transcript_needs_from(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     use = {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "f", "input": {}}]}
     path = file(tmp_path, [*BROKEN, use])
     assert main(["convert", path, "--to", "gemini"]) == 2

@@ -13,7 +13,7 @@ HELP = "tests/cli/test_asked_for_help.py"
 MODES = "tests/cli/test_modes.py"
 CHAT = "tests/cli/test_chat_terminal.py"
 KEPT = "tests/cli/test_sessions.py"
-WAITS = "test_a_command_asks_nothing_of_a_conversation_that_waits_for_a_result_and_a_chat_asks_for_it"
+WAITS = "test_run_asks_nothing_in_a_waiting_conversation_and_chat_resolves_it"
 LINE = "tests/cli/test_command_line.py"
 STREAMS = "tests/cli/test_streams_of_the_process.py"
 
@@ -23,7 +23,7 @@ MUTATIONS = (
         "actors/cli/__init__.py:_run",
         "logging_to_stderr(debug=options.debug)",
         "logging_to_stderr(debug=True)",
-        (f"{KEPT}::test_a_journal_that_cannot_be_written_is_told_once_and_not_by_the_log_too",),
+        (f"{KEPT}::test_an_unwritable_journal_is_reported_once",),
     ),
     Mutation(
         "sessions: an empty name of a tenant deletes all that is of none",
@@ -44,16 +44,14 @@ MUTATIONS = (
         "actors/cli/journal.py:_configured_storage",
         'create or "://" in name or Path(name).exists()',
         'name or "://" in name or Path(name).exists()',
-        ("tests/cli/test_sessions.py::test_a_journal_whose_name_is_mistyped_is_not_made",),
+        ("tests/cli/test_sessions.py::test_a_mistyped_journal_is_not_created",),
     ),
     Mutation(
         "sessions: a conversation is gone on with in a journal that is made for it",
         "actors/cli/conversation.py:conversation",
         "conversation_storage(options, config, create=not continues)",
         "conversation_storage(options, config, create=True)",
-        (
-            "tests/cli/test_sessions.py::test_a_conversation_is_not_gone_on_with_in_a_journal_whose_name_is_mistyped",
-        ),
+        ("tests/cli/test_sessions.py::test_continuing_in_a_mistyped_journal_creates_no_file",),
     ),
     Mutation(
         "sessions: what a kept conversation began with is silently kept",
@@ -81,42 +79,42 @@ MUTATIONS = (
         f"{_LOOP}:Chat._resolve",
         '"allow" if ... else "deny"',
         '"deny" if ... else "deny"',
-        (f"{CHAT}::test_an_approval_that_a_program_left_open_is_asked_for_in_a_chat",),
+        (f"{CHAT}::test_a_chat_asks_for_an_approval_that_a_program_left_open",),
     ),
     Mutation(
         "chat: behind an answer a pipe is read on before its turn has ended",
         "actors/cli/chat/questions.py:Questions.answer",
         "self._close()",
         "pass",
-        (f"{KEPT}::test_a_chat_whose_input_ends_with_an_answer_goes_on_to_the_end_of_its_turn",),
+        (f"{KEPT}::test_a_chat_completes_its_turn_after_the_end_of_input",),
     ),
     Mutation(
         "approvals: what is not a no is a yes",
         f"{_APPROVALS}:read_answer",
         'word in ("y", "yes")',
         'word.startswith("y")',
-        (f"{APPROVALS}::test_only_a_clear_yes_is_one[yep-no]",),
+        (f"{APPROVALS}::test_anything_but_a_clear_yes_is_a_no[yep-no]",),
     ),
     Mutation(
         "approvals: nobody to ask is an approval",
         f"{_APPROVALS}:Approvals.__call__",
         "return False",
         "return True",
-        (f"{APPROVALS}::test_where_nobody_can_be_asked_a_call_is_denied_and_counted",),
+        (f"{APPROVALS}::test_without_a_person_a_call_is_denied_and_counted",),
     ),
     Mutation(
         "approvals: two questions at once",
         f"{_APPROVALS}:Approvals._answer",
         "self._lock",
         "anyio.Lock()",
-        (f"{APPROVALS}::test_one_call_is_asked_about_at_a_time",),
+        (f"{APPROVALS}::test_one_call_is_asked_at_a_time",),
     ),
     Mutation(
         "keyboard: the last line is lost without its newline",
         f"{_KEYBOARD}:Keyboard.line",
         "newline or line",
         "newline",
-        (f"{APPROVALS}::test_lines_end_with_the_last_one_though_no_newline_ends_it",),
+        (f"{APPROVALS}::test_a_last_line_without_newline_is_read",),
     ),
     Mutation(
         "run: a turn that went on without its call is done",
@@ -158,21 +156,21 @@ MUTATIONS = (
         f"{_LOOP}:Chat._interrupt",
         "self._idle.is_set()",
         "True",
-        (f"{CHAT}::test_a_cancelled_turn_leaves_a_transcript_that_goes_on",),
+        (f"{CHAT}::test_the_conversation_continues_after_a_cancelled_turn",),
     ),
     Mutation(
         "chat: an answer to a question is the next thing to ask",
         f"{_LOOP}:Chat._line",
         "self._questions.answer(words)",
         "words == self._questions",
-        (f"{CHAT}::test_an_approval_is_given_and_a_switch_in_mid_turn_is_told_when_it_applies",),
+        (f"{CHAT}::test_an_approval_and_a_deferred_switch_in_the_same_turn",),
     ),
     Mutation(
         "command line: a reader that leaves in mid-answer is an error",
         "actors/cli/__init__.py:_is_broken_pipe",
         "all(map(_is_broken_pipe, error.exceptions))",
         "False",
-        (f"{STREAMS}::test_a_reader_that_leaves_in_mid_answer_is_no_news",),
+        (f"{STREAMS}::test_a_reader_that_leaves_during_an_answer_is_not_an_error",),
     ),
     Mutation(
         "command line: colour where nobody wants it",
@@ -186,28 +184,28 @@ MUTATIONS = (
         f"{_RUN}:TextPrinter._print",
         "sys.stdout.write(safe(text))",
         "sys.stdout.write(text)",
-        (f"{STREAMS}::test_no_control_character_goes_into_a_pipe[line0]",),
+        (f"{STREAMS}::test_pipes_receive_no_control_characters[line0]",),
     ),
     Mutation(
         "command line: a module's tools are looked for as a file",
         "actors/cli/targets.py:tools",
         'name.endswith(".py") or ":" not in name or Path(name).is_file()',
         "bool(name)",
-        (f"{RUN}::test_tools_may_be_those_that_a_module_has_under_a_name",),
+        (f"{RUN}::test_tools_can_be_named_in_a_module",),
     ),
     Mutation(
         "run: a loop that came to its limit is done",
         f"{_RUN}:_Ask._code",
         "Exit.LIMIT",
         "Exit.OK",
-        (f"{RUN}::test_a_limit_of_rounds_ends_a_loop_with_a_last_word_and_exit_code_7",),
+        (f"{RUN}::test_a_limit_of_rounds_ends_with_a_text_and_exit_code_7",),
     ),
     Mutation(
         "chat: a result from outside is always a text",
         "actors/cli/chat/questions.py:Questions.result",
         'parse(line.encode("utf-8", "replace"))',
         "line",
-        (f"{CHAT}::test_results_of_external_calls_are_asked_for_one_after_the_other",),
+        (f"{CHAT}::test_external_results_are_requested_one_after_the_other",),
     ),
     Mutation(
         "command line: help has no examples",
@@ -221,28 +219,28 @@ MUTATIONS = (
         "actors/cli/doctor.py:run",
         'result.sign == "FAIL"',
         'result.sign == "--"',
-        (f"{HELP}::test_a_fault_is_a_line_and_the_exit_code",),
+        (f"{HELP}::test_a_fault_in_the_configuration_is_a_line_and_the_exit_code",),
     ),
     Mutation(
         "doctor: the network is asked unasked",
         "actors/cli/doctor.py:_backends",
         "network",
         "True",
-        (f"{HELP}::test_doctor_reaches_for_a_server_only_where_it_is_told_to",),
+        (f"{HELP}::test_doctor_contacts_a_server_only_with_network",),
     ),
     Mutation(
         "explain: a refusal is not read",
         "actors/cli/explain.py:_body",
         "classify(400, {}, text, *...)",
         'classify(400, {}, b"", *...)',
-        (f"{HELP}::test_a_refused_body_is_classed_and_its_rule_named",),
+        (f"{HELP}::test_explain_classifies_a_refusal_and_names_its_rule",),
     ),
     Mutation(
         "modes: the system prompt of the command line is lost",
         "actors/cli/conversation.py:_open",
         "options.system",
         "None",
-        (f"{MODES}::test_one_turn_of_five_calls_comes_to_the_same_in_every_mode",),
+        (f"{MODES}::test_every_mode_logs_the_same_events_for_one_turn",),
     ),
     Mutation(
         "chat: notes are in colour wherever they go",

@@ -34,7 +34,7 @@ MUTATIONS = (
         "actors/cli/parser.py:_Version.__call__",
         "print(f\"actors {version('llm-actors')}\")\nparser.exit()",
         "parser.exit(0, f\"actors {version('llm-actors')}\\n\")",
-        ("tests/cli/test_command_line.py::test_the_version_is_printed_for_programs_that_read_it",),
+        ("tests/cli/test_command_line.py::test_the_version_is_printed_on_standard_output",),
     ),
     Mutation(
         "edges: a host that is full of sessions that nobody has takes no other",

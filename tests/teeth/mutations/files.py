@@ -145,6 +145,6 @@ MUTATIONS = (
         "actors/cli/fsck.py:_check_file",
         "if not options.salvage: ...",
         "raise",
-        ("tests/cli/test_fsck.py::test_what_is_whole_is_saved_from_a_file_whose_first_page_is_damaged",),
+        ("tests/cli/test_fsck.py::test_logs_are_salvaged_from_a_file_with_a_damaged_first_page",),
     ),
 )

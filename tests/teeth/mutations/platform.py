@@ -29,14 +29,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/cli/__init__.py:main",
         "_discard_unwritable_output()",
         "",
-        (f"{CHAT}::test_what_nobody_can_be_shown_any_more_changes_no_exit_code",),
+        (f"{CHAT}::test_unwritable_output_does_not_change_the_exit_code",),
     ),
     Mutation(
         "platform: the end of a terminal is taken for the end of what somebody typed",
         "actors/cli/keyboard.py:Keyboard._more",
         "self._ended and self._is_terminal and (not os.isatty(self._descriptor))",
         "False",
-        (f"{CHAT}::test_what_nobody_can_be_shown_any_more_changes_no_exit_code",),
+        (f"{CHAT}::test_unwritable_output_does_not_change_the_exit_code",),
     ),
     Mutation(
         "servers: what the command line says of a tool does not hold for those of MCP servers",

@@ -111,9 +111,6 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/adapters/classify.py:_failure",
         "parameter is not None and row.rule in SAMPLING_RULES and SAMPLING.isdisjoint(parameter.settings)",
         "False",
-        (
-            "tests/cli/test_asked_for_help.py::"
-            "test_a_refused_parameter_is_named_and_only_sampling_is_explained_as_such",
-        ),
+        ("tests/cli/test_asked_for_help.py::test_explain_names_a_refused_parameter",),
     ),
 )

@@ -47,14 +47,14 @@ MUTATIONS = (
         "actors/runtime/journal_admin.py:JournalAdmin._time_of",
         "newest[0].used - SLACK <= now <= newest[0].used + LEAP",
         "newest[0].used - SLACK <= now",
-        (f"{CLI}::test_an_age_is_refused_where_the_clock_is_far_from_what_the_journal_has_seen",),
+        (f"{CLI}::test_an_age_is_rejected_if_the_clock_is_far_from_the_journal",),
     ),
     Mutation(
         "delete: nothing is exported before",
         "actors/cli/sessions.py:_delete",
         "options.export is not None",
         "options.export is None and options.dry_run",
-        (f"{CLI}::test_many_are_deleted_by_tenant_and_by_age_and_exported_before",),
+        (f"{CLI}::test_sessions_are_deleted_by_tenant_and_age_and_exported_first",),
     ),
     Mutation(
         "export: the logs of subagents stay behind",
@@ -96,7 +96,7 @@ MUTATIONS = (
         "actors/cli/replay.py:_key",
         "json.dumps(arguments, sort_keys=True)",
         "str(len(arguments))",
-        (f"{CLI}::test_what_was_said_is_asked_anew_of_another_and_the_record_answers_its_calls",),
+        (f"{CLI}::test_replay_sends_the_asks_again_with_recorded_results",),
     ),
     Mutation(
         "resume: an id that nobody knows leaves a row",

@@ -229,20 +229,20 @@ MUTATIONS = (
         "actors/cli/scrape.py:_Histogram.figures",
         "round(up_to - before)",
         "round(up_to)",
-        (f"{SCRAPE}::test_every_figure_of_a_scrape_is_printed",),
+        (f"{SCRAPE}::test_every_metric_is_printed",),
     ),
     Mutation(
         "metrics: what a label says is printed as it is",
         "actors/cli/scrape.py:as_lines",
         "safe(_pairs(labels))",
         "_pairs(labels)",
-        (f"{SCRAPE}::test_what_a_label_says_reaches_no_terminal_as_it_is",),
+        (f"{SCRAPE}::test_labels_of_metrics_are_escaped",),
     ),
     Mutation(
         "metrics: from events, a request that failed is not counted",
         "actors/core/stats/retold.py:RetoldWork.take",
         "self.answer(binding, (event.get('cause') or {}).get('status'))",
         "pass",
-        (f"{SCRAPE}::test_events_tell_how_asks_ended_and_what_answers_took",),
+        (f"{SCRAPE}::test_events_give_outcomes_requests_and_tokens",),
     ),
 )
