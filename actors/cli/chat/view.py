@@ -31,7 +31,7 @@ _PROGRESS_WIDTH = 80
 
 
 @dataclass(slots=True)
-class _ShownCall:
+class _CurrentCall:
     text: str
     began: float
 
@@ -53,7 +53,7 @@ class View:
         self._shows_thinking = thinking
         self._is_thinking = False
         self._answer = RoundText()
-        self._calls: dict[CallId, _ShownCall] = {}
+        self._calls: dict[CallId, _CurrentCall] = {}
         self._waiting: set[CallId] = set()
 
     @property
@@ -129,7 +129,7 @@ class View:
 
     def _start_call(self, event: ToolCallEvent) -> None:
         text = call_text(ToolCall(event.call_id, event.name, event.arguments))
-        self._calls[event.call_id] = _ShownCall(text, self._clock())
+        self._calls[event.call_id] = _CurrentCall(text, self._clock())
         self._terminal.print(f"  calls {text}", "cyan")
 
     def _show_progress(self, event: ToolProgressEvent) -> None:
