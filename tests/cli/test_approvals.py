@@ -1,4 +1,4 @@
-"""Who approves of a call, and the keyboard that is asked."""
+"""Approvals of calls, and lines from the keyboard."""
 
 import os
 from collections.abc import Iterator
@@ -111,6 +111,4 @@ async def test_files_and_the_null_device_can_be_read(path: str) -> None:
         line = await Keyboard(descriptor).line()
     finally:
         os.close(descriptor)
-    assert line == (
-        None if path == "/dev/null" else '"""Who approves of a call, and the keyboard that is asked."""'
-    )
+    assert line == (None if path == "/dev/null" else '"""Approvals of calls, and lines from the keyboard."""')

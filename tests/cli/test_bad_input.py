@@ -1,4 +1,4 @@
-"""Whatever is wrong with what an operator wrote: one clear line, a typed error behind it, a documented exit code."""
+"""Errors in options, configuration and tools: one clear line, a typed error, a documented exit code."""
 
 from pathlib import Path
 
@@ -61,7 +61,7 @@ def test_an_unusable_option_is_reported_in_one_line(
 async def test_an_unreachable_host_is_exit_code_6() -> None:
     listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=0)
     port = listener.extra(anyio.abc.SocketAttribute.local_port)
-    await listener.aclose()  # nobody listens there any more
+    await listener.aclose()  # the port is free again
     done = await actors(
         "run", "x", "-m", "m", "--base-url", f"http://127.0.0.1:{port}/v1", before=SHORT_WAITS
     )

@@ -10,7 +10,7 @@ from tests.cli.command import Done, actors, actors_now
 
 
 def said(*lines: str, options: tuple[str, ...] = ()) -> Done:
-    """Say these lines to a stand-in."""
+    """Run a chat with a stand-in on these lines."""
     done = actors_now("chat", "--offline", *options, stdin="\n".join((*lines, "")))
     assert (done.code, done.err) == (0, "")
     return done

@@ -108,7 +108,7 @@ async def _chatting(
     term: str = "xterm-256color",
     env: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Terminal]:
-    """Run a chat whose backends `a` and `b` are a scene's server, which is served."""
+    """Run a chat with the backends `a` and `b`, both of which are the running server of the scene."""
     (tmp_path / "tools.py").write_text(TOOLS)
     kind = "anthropic" if scene.server.dialect == "anthropic" else "openai"
     table = f'kind = "{kind}"\nmodel = "m"\nbase_url = "{scene.server.endpoint}"\n'

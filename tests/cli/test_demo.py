@@ -1,4 +1,4 @@
-"""`actors demo`: what it prints, and that its exit code means something."""
+"""The output and the exit codes of `actors demo`."""
 
 import io
 import json

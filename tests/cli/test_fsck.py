@@ -1,4 +1,4 @@
-"""`actors sessions fsck`: what is damaged is told, and what is whole is saved."""
+"""`actors sessions fsck` reports damage and salvages intact logs."""
 
 import json
 import sqlite3

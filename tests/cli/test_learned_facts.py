@@ -1,4 +1,4 @@
-"""Another process knows what a provider refused from the journal: `actors doctor` and `actors replay` say it."""
+"""`actors doctor` and `actors replay` read refused parameters from the journal."""
 
 from pathlib import Path
 

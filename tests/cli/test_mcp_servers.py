@@ -1,4 +1,4 @@
-"""`--mcp`: tools of MCP servers, of the configuration by name or said on the command line."""
+"""`--mcp`: tools of MCP servers from the configuration or the command line."""
 
 import json
 import shlex

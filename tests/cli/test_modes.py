@@ -1,4 +1,4 @@
-"""The modes are front ends over one path: one scripted turn of five calls comes to the same in each.
+"""Every mode of the command line runs one scripted turn of five calls to the same log.
 
 Compared are the session's whole log (what was batched, what was filtered out, how each call ended), the history and the
 ledger made from it, and the bytes of every request.

@@ -1,4 +1,4 @@
-"""`actors stats` of what Prometheus gets: every figure of a runtime, and no text that moves a cursor."""
+"""`actors stats` of Prometheus metrics."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What may reach a terminal."""
+"""Escaping and colour of terminal output."""
 
 import io
 

@@ -1,4 +1,4 @@
-"""Conversations that are kept: gone on with, listed, shown, carried, deleted; and where, and when not."""
+"""Stored conversations: continue, list, show, export, import, fork, delete and replay them; where they are stored."""
 
 import json
 import logging

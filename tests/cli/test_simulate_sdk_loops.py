@@ -1,4 +1,4 @@
-"""The vendors' SDKs as clients of `actors simulate`, each in its daily work, over HTTP and from another process."""
+"""The vendors' SDKs as clients of `actors simulate`, over HTTP and from another process."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`actors stats` counts what `actors run --json` printed."""
+"""`actors stats` of events from `actors run --json`."""
 
 import json
 from pathlib import Path

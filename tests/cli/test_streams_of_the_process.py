@@ -1,4 +1,4 @@
-"""What a command is started with and what happens to it: marks in files, closed descriptors, interrupts."""
+"""Standard streams and signals of a command: byte order marks, closed descriptors, pipes, interrupts."""
 
 import codecs
 import json

@@ -1,4 +1,4 @@
-"""`actors lint` and `actors convert`, on files that people would bring."""
+"""`actors lint` and `actors convert` on realistic files."""
 
 import json
 from pathlib import Path
