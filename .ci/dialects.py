@@ -26,8 +26,17 @@ from actors.core.history.history import History
 from actors.core.lanes.lane import Rendered
 from actors.core.ledger import Ledger
 from actors.core.rulebook import PREFIXES
-from actors.core.settings.asking import Choose
-from actors.core.values.content import Block, Media, Message, Seal, Text, Thinking, ToolCall, ToolResult
+from actors.core.settings.asking import ToolChoice
+from actors.core.values.content import (
+    Block,
+    Media,
+    Message,
+    ProviderState,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
 from actors.core.values.identity import Binding
 from actors.transcripts import render
 
@@ -236,7 +245,7 @@ def _of_them(profile: Dialect) -> str:
 
 
 def _images(profile: Dialect) -> list[str]:
-    return [mime for mime in profile.media.types if mime.startswith("image/")]
+    return [media_type for media_type in profile.media.types if media_type.startswith("image/")]
 
 
 ASKED: Mapping[str, Mapping[str, Any]] = {  # Any: each setting has its own type
@@ -244,7 +253,7 @@ ASKED: Mapping[str, Mapping[str, Any]] = {  # Any: each setting has its own type
     "`temperature` while it thinks": {"temperature": 0.5, "thinking": "adaptive"},
     "a forced tool": {"tool_choice": "required"},
     "a forced tool while it thinks": {"tool_choice": "required", "thinking": "adaptive"},
-    "one tool by its name": {"tool_choice": Choose("weather")},
+    "one tool by its name": {"tool_choice": ToolChoice("weather")},
     "tools that may not be called": {"tool_choice": "none"},
     "thinking on": {"thinking": "adaptive"},
     "thinking off": {"thinking": "off"},
@@ -317,11 +326,11 @@ def _reasoning(profile: Dialect, maker: Binding) -> Thinking:
         return Thinking(WORDS)
     kind, data = _STATE[profile.reasoning.carrier]
     origin = replace(maker, upstream="One") if profile.reasoning.binding == "upstream" else maker
-    return Thinking("" if kind == "thought_signature" else WORDS, Seal(kind, quote(data), origin))
+    return Thinking("" if kind == "thought_signature" else WORDS, ProviderState(kind, quote(data), origin))
 
 
 def _call(profile: Dialect, maker: Binding, number: int, name: str, arguments: Mapping[str, str]) -> ToolCall:
-    native = Seal("call_id", quote(_NATIVE[profile.ids.style].format(number + 7)), maker)
+    native = ProviderState("call_id", quote(_NATIVE[profile.ids.style].format(number + 7)), maker)
     return ToolCall(f"hist_tool_{number + 1}", name, dict(arguments), native=native)
 
 
@@ -334,12 +343,12 @@ def at_home(profile: Dialect) -> list[Message]:
     if profile.reasoning.carrier == "thought_signature":  # it stands directly before what it belongs to
         told.reverse()
     return [
-        Message("human", [Text(HOME)]),
-        Message("model", [*told, *calls], origin=maker),
+        Message("user", [Text(HOME)]),
+        Message("assistant", [*told, *calls], origin=maker),
         Message(
             "tool", [ToolResult("hist_tool_1", "4 C"), ToolResult("hist_tool_2", error="no such station")]
         ),
-        Message("human", [Text(ABROAD)]),
+        Message("user", [Text(ABROAD)]),
     ]
 
 
@@ -351,11 +360,11 @@ def abroad() -> list[Message]:
     answers = [ToolResult(call.id, "4 C") for call in calls[1:]]
     media = [Media("image/png", "aGk="), Media("image/png", url="https://pictures.example/a.png")]
     return [
-        Message("model", [Text("Good morning.")], origin=STRANGER),
-        Message("human", [Text(HOME), *media, Media("application/pdf", "aGk=")]),
-        Message("model", [_reasoning(anyone, STRANGER), Text("I look."), *calls], origin=STRANGER),
+        Message("assistant", [Text("Good morning.")], origin=STRANGER),
+        Message("user", [Text(HOME), *media, Media("application/pdf", "aGk=")]),
+        Message("assistant", [_reasoning(anyone, STRANGER), Text("I look."), *calls], origin=STRANGER),
         Message("tool", [ToolResult(calls[0].id, "4 C", media=media[:1]), *answers]),
-        Message("human", [Text(ABROAD)]),
+        Message("user", [Text(ABROAD)]),
     ]
 
 

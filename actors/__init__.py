@@ -1,42 +1,26 @@
 """Tool-calling LLM conversations that change provider between turns and cannot break.
 
-`Runtime` hosts sessions. The pure core is usable alone: `from_wire`, `render`, `encode`, `check`, `decode`.
-Names are imported when they are first used, so importing this package costs little.
+`Runtime` hosts sessions. Every other public name has one home: `actors.events` (stream events), `actors.log_events`,
+`actors.transcripts` (the pure functions), `actors.errors`, `actors.config`, `actors.telemetry`, `actors.journal`,
+`actors.testing`, `actors.mcp` and `actors.sync`. Names are imported when they are first used, so importing this package
+is cheap.
 """
 
 from importlib import import_module
+from importlib.util import find_spec
 
 __version__: str
 
 TYPE_CHECKING = False  # as type checkers know it; the module `typing` is not needed for this
 if TYPE_CHECKING:
-    from actors import sync
-    from actors.adapters.codec import decode
-    from actors.core.check import check
-    from actors.core.dialects.dialect import Dialect
-    from actors.core.dialects.profiles import dialect
     from actors.core.history.compaction import Compaction, CompactionResult
-    from actors.core.history.history import History
-    from actors.core.lanes.preview import Preview
-    from actors.core.lanes.reproduction import Reproduction
-    from actors.core.ledger import Ledger
-    from actors.core.log.events import Interaction
     from actors.core.settings.asking import AskSettings
     from actors.core.settings.spending import Budget, Price
-    from actors.core.settings.values import Choose
-    from actors.core.stream_events.results import Applied, Deferred, TurnResult
-    from actors.core.values.content import (
-        Code,
-        Media,
-        Message,
-        Native,
-        Seal,
-        Text,
-        Thinking,
-        ToolCall,
-        ToolResult,
-    )
+    from actors.core.settings.values import ToolChoice
+    from actors.core.stream_events.results import AskResult, SwitchOutcome
+    from actors.core.values.content import Code, Media, Message, Text, Thinking, ToolCall, ToolResult
     from actors.core.values.identity import Binding
+    from actors.core.values.stream import Usage
     from actors.errors import ActorsError, AskFailed
     from actors.runtime.handle import Session
     from actors.runtime.once import run
@@ -45,94 +29,89 @@ if TYPE_CHECKING:
     from actors.scheduler.executor import ToolFailure
     from actors.tools import Tool, ToolContext, tool
     from actors.tools.toolsets import LiveTools, ToolSource
-    from actors.transcripts import encode, from_wire, render
 
 __all__ = [
     "ActorsError",
-    "Applied",
     "AskFailed",
+    "AskResult",
     "AskSettings",
     "Binding",
     "Budget",
-    "Choose",
     "Code",
     "Compaction",
     "CompactionResult",
-    "Deferred",
-    "Dialect",
-    "History",
-    "Interaction",
-    "Ledger",
     "LiveTools",
     "Media",
     "Message",
-    "Native",
-    "Preview",
     "Price",
-    "Reproduction",
     "Runtime",
-    "Seal",
     "Session",
+    "SwitchOutcome",
     "Text",
     "Thinking",
     "Tool",
     "ToolCall",
+    "ToolChoice",
     "ToolContext",
     "ToolFailure",
     "ToolResult",
     "ToolSource",
-    "TurnResult",
-    "check",
-    "decode",
-    "dialect",
-    "encode",
-    "from_wire",
+    "Usage",
     "handoff",
-    "render",
     "run",
     "subagent",
-    "sync",
     "tool",
 ]
 
 _HOMES = {
-    "adapters.codec": ("decode",),
+    "core.history.compaction": (
+        "Compaction",
+        "CompactionResult",
+    ),
     "core.settings.asking": ("AskSettings",),
-    "core.settings.values": ("Choose",),
-    "core.check": ("check",),
+    "core.settings.spending": (
+        "Budget",
+        "Price",
+    ),
+    "core.settings.values": ("ToolChoice",),
+    "core.stream_events.results": (
+        "AskResult",
+        "SwitchOutcome",
+    ),
     "core.values.content": (
         "Code",
         "Media",
         "Message",
-        "Native",
-        "Seal",
         "Text",
         "Thinking",
         "ToolCall",
         "ToolResult",
     ),
-    "core.history.compaction": ("Compaction", "CompactionResult"),
-    "core.dialects.dialect": ("Dialect",),
-    "core.lanes.preview": ("Preview",),
-    "core.dialects.profiles": ("dialect",),
-    "core.stream_events.results": ("Applied", "Deferred", "TurnResult"),
-    "core.history.history": ("History",),
     "core.values.identity": ("Binding",),
-    "core.log.events": ("Interaction",),
-    "core.ledger": ("Ledger",),
-    "core.lanes.reproduction": ("Reproduction",),
-    "core.settings.spending": ("Budget", "Price"),
-    "errors": ("ActorsError", "AskFailed"),
-    "scheduler.executor": ("ToolFailure",),
+    "core.values.stream": ("Usage",),
+    "errors": (
+        "ActorsError",
+        "AskFailed",
+    ),
     "runtime.handle": ("Session",),
     "runtime.once": ("run",),
-    "transcripts": ("encode", "from_wire", "render"),
     "runtime.runtime": ("Runtime",),
-    "runtime.subagents": ("handoff", "subagent"),
-    "tools": ("Tool", "ToolContext", "tool"),
-    "tools.toolsets": ("LiveTools", "ToolSource"),
+    "runtime.subagents": (
+        "handoff",
+        "subagent",
+    ),
+    "scheduler.executor": ("ToolFailure",),
+    "tools": (
+        "Tool",
+        "ToolContext",
+        "tool",
+    ),
+    "tools.toolsets": (
+        "LiveTools",
+        "ToolSource",
+    ),
 }
-_OTHERS = ("errors", "events", "testing")
+_OTHERS = ("errors", "events", "journal", "log_events", "testing", "transcripts")
 """Modules whose public names are imported from them."""
 _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names}
 
@@ -144,8 +123,6 @@ if not TYPE_CHECKING:  # a type checker sees the imports above, and no other nam
             from importlib.metadata import version
 
             value: object = version("llm-actors")
-        elif name == "sync":
-            value = import_module("actors.sync")
         elif name in _MODULE_OF:
             value = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
         else:
@@ -158,7 +135,9 @@ if not TYPE_CHECKING:  # a type checker sees the imports above, and no other nam
 
     def _hint(name: str) -> str:
         """Return where a public name is that this module does not have."""
-        if name.startswith("_"):
+        if (
+            name.startswith("_") or find_spec(f"{__name__}.{name}") is not None
+        ):  # the import system asks for submodules
             return ""
         for module in _OTHERS:
             if hasattr(import_module(f"{__name__}.{module}"), name):

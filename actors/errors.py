@@ -1,61 +1,61 @@
-"""Every error this package raises, as one tree.
+"""The errors that this package raises, as one tree.
 
     ActorsError
-    ├── Fault                       something about a transcript is wrong
-    │   ├── CanonicalFault          the stored state itself is contradictory
-    │   ├── RenderingFault          pairing or order went wrong between history and transcript
-    │   └── ProjectionFault         an id, a name or a field does not fit the provider
-    ├── ProviderError               a provider did not give an answer
-    │   ├── ProviderFailed          it failed; another try or another backend may help
-    │   ├── Overloaded              as many requests wait for it as may
-    │   ├── CircuitOpen             it failed every time, and is left alone for now
+    ├── Fault                       a transcript violates a rule
+    │   ├── CanonicalFault          the stored state contradicts itself
+    │   ├── RenderingFault          rendering broke the pairing or the order of calls and results
+    │   └── ProjectionFault         an id, a name or a field is invalid for the provider
+    ├── ProviderError               a provider returned no answer
+    │   ├── ProviderFailed          the request failed; a retry or another backend may help
+    │   ├── Overloaded              too many requests wait for the backend
+    │   ├── CircuitOpen             recent requests all failed, so none is sent for now
     │   ├── CredentialFailed        credentials could not be obtained
-    │   └── StreamFault             it answered 200 and then broke off; decoders raise its subclass
-    │                               `actors.adapters.failure.AnswerFault`, which carries the classification
-    ├── ConfigError                 what the operator wrote cannot be used
-    │   ├── UnknownTarget           a backend, pool or provider that does not exist
-    │   ├── MissingKey              a credential that is not there
-    │   └── ToolDefinitionError     tools that cannot be offered
-    ├── MediaError                  an image or a document that cannot be read
-    ├── TranscriptError             a transcript file or value that cannot be read
-    ├── AskFailed                   an ask was taken, and failed
-    ├── HostFull                    as many sessions are open as may be, or they hold all the memory they may
-    ├── SessionError                a session cannot do what was asked
-    │   ├── Busy                    its queue of waiting asks is full
-    │   ├── CompactionFailed        its history could not be made shorter
-    │   ├── OverBudget              what it may use is used up
-    │   ├── NotAwaited              no turn of it ever waited for that call, or not for that
-    │   ├── DecisionRefused         a decision does not fit the call it is about
-    │   ├── SessionClosed           it has ended
-    │   ├── SessionExists           its id is taken
+    │   └── StreamFault             the stream broke off after status 200; decoders raise its subclass
+    │                               `actors.adapters.failure.AnswerFault` with the classification
+    ├── ConfigError                 the configuration or an argument is invalid
+    │   ├── UnknownTarget           no such backend, pool or provider
+    │   ├── MissingKey              a credential is missing
+    │   └── ToolDefinitionError     a tool's definition is invalid
+    ├── MediaError                  an image or a document cannot be read
+    ├── TranscriptError             a transcript file or value cannot be read
+    ├── AskFailed                   an ask was accepted and then failed
+    ├── TooManySessions             the limits of open sessions or of their memory are reached
+    ├── SessionError                a session rejects a command
+    │   ├── QueueFull               its queue of waiting asks is full
+    │   ├── CompactionFailed        its history could not be compacted
+    │   ├── OverBudget              its budget is used up
+    │   ├── NotAwaited              none of its turns waits for this call, or not for this kind of answer
+    │   ├── DecisionRefused         an approval decision does not match its call
+    │   ├── SessionClosed           it is closed
+    │   ├── SessionExists           its id is in use
     │   ├── SessionUnknown          its id has no log
-    │   ├── SessionElsewhere        another host has it
-    │   ├── OwnSession              one of its own tools asked it for something
-    │   ├── UnknownSeq              its log has no such number to read on from
-    │   ├── TooDeep                 a tool opened a session further below another than may be
-    │   └── SubagentFailed          a session that was asked by a tool gave no answer
+    │   ├── SessionLeased           another host owns it
+    │   ├── ReentrantCall           one of its own tools called it
+    │   ├── UnknownSeq              its log has no event with this number
+    │   ├── SubagentDepthExceeded   a tool opened a session below too many others
+    │   └── SubagentFailed          a session that a tool asked did not answer
     ├── ToolsetFailed               a toolset cannot be opened
-    ├── ToolsetDown                 a toolset is not connected, so a call of its tools did not run or was cut short
-    ├── ToolChanged                 a tool is not as it was when its call was checked, so the call did not run
-    ├── AnswerTooLarge              an answer of a tool server is above one of its limits, and was not read
-    ├── ThreadsBusy                 no thread is free for a tool that blocks
-    ├── ResourceBusy                a tool that was ended still works on what another writes to
+    ├── ToolsetDown                 a toolset is disconnected, so a call of its tools did not run or was cut short
+    ├── ToolChanged                 a tool changed after its call was validated, so the call did not run
+    ├── AnswerTooLarge              an answer of a tool server exceeds a limit and was not read
+    ├── ThreadsBusy                 no thread is free for a blocking tool
+    ├── ResourceBusy                an abandoned tool still uses the resource
     ├── JournalError                the log could not be written or read
-    │   ├── JournalUnavailable      its disk, lock or connection fails: it may work later
-    │   ├── JournalDamaged          a record is missing, or not as it was written
-    │   ├── JournalBehind           it has lost what it had acknowledged: a failover, or a restored copy
-    │   └── Fenced                  another writer has the session
-    └── KernelError                 between actors
-        ├── MailboxFull             the receiver refuses more for now
-        ├── ActorStopped            the receiver is gone
+    │   ├── JournalUnavailable      its disk, lock or connection fails; a later attempt may succeed
+    │   ├── JournalDamaged          a record is missing or damaged
+    │   ├── JournalBehind           acknowledged events are missing, after a failover or a restored copy
+    │   └── Fenced                  another writer owns the session
+    └── KernelError                 an actor could not be reached
+        ├── MailboxFull             the receiver's mailbox is full
+        ├── ActorStopped            the receiver has stopped
         ├── ActorFailed             the receiver's handler raised
-        ├── AskTimeout              no answer before the deadline
-        ├── AskUphill               an ask against the order that keeps asks from deadlocking
-        ├── ForeignLoop             a call from another thread or event loop than the runtime's
-        └── Draining                the system is shutting down
+        ├── AskTimeout              no reply before the deadline
+        ├── AskOrderError           an ask against the order that prevents deadlocks
+        ├── WrongEventLoop          a call from another thread or event loop than the runtime's
+        └── ShuttingDown            the system is shutting down
 
-A message names the thing, its value and the way out, in one line. No error carries a request, a header
-or a secret. Expected ends, such as a cancelled call or a failed tool, are values and not in this tree.
+A message names the object, its value and the fix on one line. No error contains a request, a header or a secret.
+Expected outcomes, such as a cancelled call or a failed tool, are values and not in this tree.
 """
 
 from collections.abc import Iterable, Sequence
@@ -165,14 +165,14 @@ class AskFailed(ActorsError):
 
     Args:
         message: One line: who gave no answer, why, and what to try.
-        result: The `TurnResult` of the ask, as it is returned with `check=False`.
+        result: The `AskResult` of the ask, as it is returned with `check=False`.
         kind: What kind of failure ended it, as `Cause.kind` has it; empty if it is none of them.
         status: HTTP status, if a response ended it.
         can_retry: Whether the same ask may succeed later, though nothing is changed.
         advice: What to try, which is in the message too; empty if nothing is known to help.
     """
 
-    result: Any  # a TurnResult: errors stand below it, and an exception cannot be generic where it is caught
+    result: Any  # a AskResult: errors stand below it, and an exception cannot be generic where it is caught
 
     def __init__(
         self,
@@ -190,7 +190,7 @@ class AskFailed(ActorsError):
         self.kind, self.status, self.can_retry, self.advice = kind, status, can_retry, advice
 
 
-class HostFull(ActorsError):
+class TooManySessions(ActorsError):
     """A runtime takes in nothing more for now: as many sessions are open as may be, or they hold all the memory."""
 
 
@@ -198,7 +198,7 @@ class SessionError(ActorsError):
     """A session cannot do what was asked."""
 
 
-class Busy(SessionError):
+class QueueFull(SessionError):
     """The session's queue of waiting asks is full. Wait for one to end, or cancel."""
 
 
@@ -230,7 +230,7 @@ class SessionUnknown(SessionError):
     """A session of this id has no log in the journal."""
 
 
-class SessionElsewhere(SessionError):
+class SessionLeased(SessionError):
     """A session belongs to another host, which is alive. Ask there, or wait until it is released.
 
     Args:
@@ -245,7 +245,7 @@ class SessionElsewhere(SessionError):
         self.seconds = seconds
 
 
-class OwnSession(SessionError):
+class ReentrantCall(SessionError):
     """A tool asked the session it works for, which waits for that tool. Return first, or use another session."""
 
 
@@ -253,7 +253,7 @@ class UnknownSeq(SessionError):
     """A session's events were to be read on from a number that its log does not have."""
 
 
-class TooDeep(SessionError):
+class SubagentDepthExceeded(SessionError):
     """A tool would open a session too many levels below the first: a subagent of a subagent, and so on."""
 
 
@@ -379,15 +379,15 @@ class AskTimeout(KernelError):
     """The deadline passed before an answer came."""
 
 
-class AskUphill(KernelError):
+class AskOrderError(KernelError):
     """An actor asked one that stands above it. Asks go downhill only, so they cannot deadlock."""
 
 
-class ForeignLoop(KernelError):
+class WrongEventLoop(KernelError):
     """A runtime or a session was used from another thread or event loop than the one its runtime was entered in."""
 
 
-class Draining(KernelError):
+class ShuttingDown(KernelError):
     """The system is shutting down and takes no new work."""
 
 

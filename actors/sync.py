@@ -26,7 +26,7 @@ from actors.core.settings.asking import AskSettings
 from actors.core.settings.labels import Scalar
 from actors.core.stats.stats import RuntimeStats
 from actors.core.stream_events.events import CompleteEvent, ErrorEvent, SessionEvent
-from actors.core.stream_events.results import PendingCall, TurnResult
+from actors.core.stream_events.results import AskResult, PendingCall
 from actors.errors import ActorsError
 from actors.kernel.loop_thread import Backend, LoopThread
 from actors.runtime import once
@@ -85,11 +85,11 @@ class InterruptibleAsk:
                 with suppress(ActorsError):  # the session has ended
                     await self._session.cancel()
 
-    async def outcome(self, words: Words, output: object, settings: AskSettings) -> TurnResult:
+    async def outcome(self, words: Words, output: object, settings: AskSettings) -> AskResult:
         """Ask, and return how it came out."""
         return await _last(await self.begin(words, output, settings))
 
-    async def go_on(self, asking: AbstractAsyncContextManager[AsyncIterator[SessionEvent]]) -> TurnResult:
+    async def go_on(self, asking: AbstractAsyncContextManager[AsyncIterator[SessionEvent]]) -> AskResult:
         """Go on with an ask that waits, and return how it comes out."""
         async with asking as events:
             assert isinstance(events, AskStream)
@@ -97,9 +97,9 @@ class InterruptibleAsk:
             return await _last(events)
 
 
-async def _last(events: AsyncIterator[SessionEvent]) -> TurnResult:
+async def _last(events: AsyncIterator[SessionEvent]) -> AskResult:
     """Return the result in the last event of an ask."""
-    result: TurnResult | None = None
+    result: AskResult | None = None
     async for event in events:
         if isinstance(event, CompleteEvent | ErrorEvent):
             result = event.result
@@ -184,15 +184,15 @@ def _blocking(
 def _answering(
     method: Callable[Concatenate[Session, P], AbstractAsyncContextManager[AsyncIterator[SessionEvent]]],
     like: Callable[..., object],
-) -> Callable[Concatenate["BlockingSession", P], TurnResult]:
+) -> Callable[Concatenate["BlockingSession", P], AskResult]:
     """Return a method of `BlockingSession` that goes on with an ask, and returns how it comes out."""
 
-    def call(self: "BlockingSession", /, *args: P.args, **kwargs: P.kwargs) -> TurnResult:
+    def call(self: "BlockingSession", /, *args: P.args, **kwargs: P.kwargs) -> AskResult:
         ask = InterruptibleAsk(self._session)
         going_on = partial(method, self._session, *args, **kwargs)
         return self._checked(self._runtime._wait(lambda: ask.go_on(going_on()), ask))
 
-    _document(call, method, like, "TurnResult")
+    _document(call, method, like, "AskResult")
     return call
 
 
@@ -258,16 +258,16 @@ class BlockingSession:
     @overload
     def ask(
         self, message: Words, *, output: type[T], check: bool = True, **settings: Unpack[AskSettings]
-    ) -> TurnResult[T]: ...
+    ) -> AskResult[T]: ...
 
     @overload
     def ask(
         self, message: Words, *, output: Any = None, check: bool = True, **settings: Unpack[AskSettings]
-    ) -> TurnResult: ...
+    ) -> AskResult: ...
 
     def ask(
         self, message: Words, *, output: Any = None, check: bool = True, **settings: Unpack[AskSettings]
-    ) -> TurnResult:
+    ) -> AskResult:
         """Ask, and return how it came out, as `actors.Session.ask` does."""
         ask = InterruptibleAsk(self._session)
         result = self._runtime._wait(partial(ask.outcome, message, output, settings), ask)
@@ -296,12 +296,12 @@ class BlockingSession:
     def _on_loop(self, function: Callable[[], R]) -> R:
         return self._runtime._wait(partial(_plain, function))
 
-    def _checked(self, result: TurnResult) -> TurnResult:
+    def _checked(self, result: AskResult) -> AskResult:
         return self._session._check_result(result, check=True)
 
     provide = _answering(Session.stream_provided, Session.provide)
     decide = _answering(Session.stream_decided, Session.decide)
-    run_tool = _blocking(Session.run_tool)
+    call_tool = _blocking(Session.call_tool)
     switch = _blocking(Session.switch)
     configure = _blocking(Session.configure)
     cancel = _blocking(Session.cancel)
@@ -323,7 +323,7 @@ class BlockingRuntime:
         runtime: An `actors.Runtime` that has not been entered, or what its `config` may be.
         backend: The library of the event loop.
 
-    Raises what making and entering an `actors.Runtime` raises. Every call raises `ForeignLoop` on the runtime's own
+    Raises what making and entering an `actors.Runtime` raises. Every call raises `WrongEventLoop` on the runtime's own
     event loop (in an async tool), where it would wait for itself, and in a forked process, which does not have the
     thread; and `KernelError` once the runtime is closed. When the main thread has ended, none can be made
     (`KernelError`).

@@ -1,31 +1,79 @@
-"""The pure face: wire messages in, a valid request out, without a runtime, a network or a clock.
+"""The pure functions of the package: transcripts in, valid requests out, without a runtime, a network or a clock.
 
-history, ledger = from_wire(messages, "openai")
-rendered = render(history, ledger, dialect("anthropic"))
-body = encode(rendered, model="claude-sonnet-5")
-assert check(body, dialect("anthropic")) == []
+    history, ledger = from_wire(messages, "openai")
+    rendered = render(history, ledger, dialect("anthropic"))
+    body = encode(rendered, model="claude-sonnet-5")
+    assert check(body, dialect("anthropic")) == []
+
+`decode` reads a provider's answer. The classes here are the values that these functions take and return.
 """
 
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from actors.adapters.adapter import adapter
+from actors.adapters.codec import decode
 from actors.adapters.importing import read
 from actors.adapters.request import Request, Settings, ToolSpec
 from actors.core.check import check
 from actors.core.data.jsonio import Json, dump
-from actors.core.dialects.dialect import Cache, Dialect
+from actors.core.dialects.dialect import (
+    AnthropicDialect,
+    Cache,
+    ChatDialect,
+    ConverseDialect,
+    Dialect,
+    GeminiDialect,
+    Profile,
+    ResponsesDialect,
+)
+from actors.core.dialects.profiles import dialect
 from actors.core.history.history import History
 from actors.core.lanes.lane import Lane, Rendered, advanced, empty
+from actors.core.lanes.preview import Preview
+from actors.core.lanes.reproduction import RedactedRequest
 from actors.core.ledger import Ledger
+from actors.core.log.events import ToolCallRecord
 from actors.core.render import RenderTarget, ThinkingPolicy
 from actors.core.settings.asking import check_choice
-from actors.core.settings.values import ToolChoice
+from actors.core.settings.values import ToolChoiceSetting
+from actors.core.transcript.diagnostics import Report
+from actors.core.values.content import ProviderBlock, ProviderState
 from actors.core.values.identity import Binding
+from actors.core.values.intake import Finding, ImportReport
 from actors.errors import TranscriptError
 from actors.tools import Tool
 
-__all__ = ["encode", "from_wire", "render"]
+__all__ = [
+    "AnthropicDialect",
+    "ChatDialect",
+    "ConverseDialect",
+    "Dialect",
+    "Finding",
+    "GeminiDialect",
+    "History",
+    "ImportReport",
+    "Lane",
+    "Ledger",
+    "Preview",
+    "Profile",
+    "ProviderBlock",
+    "ProviderState",
+    "RedactedRequest",
+    "Rendered",
+    "Report",
+    "Request",
+    "ResponsesDialect",
+    "ThinkingPolicy",
+    "ToolCallRecord",
+    "ToolSpec",
+    "check",
+    "decode",
+    "dialect",
+    "encode",
+    "from_wire",
+    "render",
+]
 
 Declared: TypeAlias = "Tool[..., Any] | ToolSpec | dict[str, Any]"  # Any: any function; a schema as JSON
 
@@ -89,7 +137,7 @@ def encode(
     tools: Sequence[Declared] = (),
     system: str | None = None,
     max_tokens: int | None = None,
-    tool_choice: ToolChoice = "auto",
+    tool_choice: ToolChoiceSetting = "auto",
     cache: Cache = "default",
     cache_key: str = "",
     stream: bool = False,
@@ -102,7 +150,7 @@ def encode(
         tools: Tools to declare: `@tool` functions, `ToolSpec`, or `{"name", "description", "parameters"}`.
         system: System prompt. Without it, the one that came with the history; `""` sends none.
         max_tokens: Most tokens of the answer, at least 1; None leaves it to the dialect.
-        tool_choice: `auto`, `none`, `required`, or `Choose("NAME")` for one of the tools.
+        tool_choice: `auto`, `none`, `required`, or `ToolChoice("NAME")` for one of the tools.
         cache: What is asked of the provider's prompt cache: `default`, `long` (the longest life it has) or `off`.
         cache_key: Name of the conversation, for providers that route by it: at most 64 characters, no secret.
         stream: Whether the answer comes as events.

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 import anyio
 import anyio.lowlevel
 
-from actors.core.log.events import Bound, Event, Opened, TurnEnded
+from actors.core.log.events import LogEvent, Opened, TurnEnded, TurnStarted
 from actors.core.session.publishing import NOBODY
 from actors.errors import SessionClosed
 from actors.journal.journal_actor import Append, ClaimSession, JournalCommand
@@ -37,9 +37,9 @@ async def _write_long(journal: Ref[JournalCommand], asks: int) -> None:
     fence = (await journal.ask(ClaimSession(LOG))).fence
     await journal.ask(Append(LOG, fence, (Opened(LOG, "a"),)))
     for first in range(1, asks + 1, 100):
-        events: list[Event] = []
+        events: list[LogEvent] = []
         for turn in range(first, min(first + 100, asks + 1)):
-            events += [said(), Bound(turn, turn, NOBODY), TurnEnded(turn, "complete")]
+            events += [said(), TurnStarted(turn, turn, NOBODY), TurnEnded(turn, "complete")]
         await journal.ask(Append(LOG, fence, tuple(events)))
 
 

@@ -24,7 +24,7 @@ from uuid import uuid4
 import anyio
 
 from actors.core.log.codec import encode_event
-from actors.core.log.events import Event, Opened, Submitted
+from actors.core.log.events import AskStarted, LogEvent, Opened
 from actors.core.values.content import Message, Text
 from actors.core.values.identity import Binding
 from actors.core.values.packed import pack
@@ -49,10 +49,10 @@ _LIMITS = {"power": POWER_US}
 _SYNCHRONOUS: dict[Level, str] = {"process": "NORMAL", "power": "FULL"}
 
 
-def said() -> Event:
+def said() -> LogEvent:
     """Return an event of a user message."""
     author = Author(Binding("a", "openai_chat", "http://127.0.0.1:9/v1", "", "model-1"))
-    return Submitted(1, pack(Message("human", (Text(author.text(200, 201)),), 1)))
+    return AskStarted(1, pack(Message("user", (Text(author.text(200, 201)),), 1)))
 
 
 class Writers:

@@ -15,8 +15,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from actors import dialect, encode, from_wire, render
 from actors.core.dialects.profiles import PROFILES
+from actors.transcripts import dialect, encode, from_wire, render
 from benchmarks.figures import Extent, Figure, Library, Measure, needed
 from benchmarks.others import Others
 from benchmarks.timing import cpu_ms, interleaved, python_calls

@@ -22,7 +22,7 @@ from actors.core.log.events import CallEvent, Returned, Scheduled, Started
 from actors.core.render import RenderTarget, RenderWalk
 from actors.core.transcript.diagnostics import Notes
 from actors.core.transcript.transcript import RenderState
-from actors.core.values.content import Block, Message, Seal, Text, Thinking, ToolCall, ToolResult
+from actors.core.values.content import Block, Message, ProviderState, Text, Thinking, ToolCall, ToolResult
 from actors.core.values.identity import Binding, CallId, mint
 from actors.core.values.packed import pack
 
@@ -86,7 +86,7 @@ class Author:
         return f"{self._random.getrandbits(64):016x} {_SOURCE[start : start + size - 17]}"
 
     def _user(self) -> Step:
-        return Step(Message("human", (Text(self.text(100, 300)),)))
+        return Step(Message("user", (Text(self.text(100, 300)),)))
 
     def _model(self, calls: int, *, thinks: bool = False) -> Step:
         blocks: list[Block] = []
@@ -96,7 +96,7 @@ class Author:
             blocks.append(Text(self.text(100, 400)))
         made = [self._call() for _ in range(calls)]
         events = tuple(event for call in made for event in self._run(call))
-        return Step(Message("model", (*blocks, *made), 1, self.origin), events)
+        return Step(Message("assistant", (*blocks, *made), 1, self.origin), events)
 
     def _thinking(self) -> Thinking:
         """Return reasoning as the origin's dialect seals it."""
@@ -117,12 +117,12 @@ class Author:
                 data = "{}"
             case _:
                 kind, data = "signature", signature
-        return Thinking(text, Seal(kind, quote(data), self.origin))
+        return Thinking(text, ProviderState(kind, quote(data), self.origin))
 
     def _call(self) -> ToolCall:
         self.calls += 1
         arguments = {"query": self.text(20, 60), "limit": self._random.randrange(100)}
-        native = Seal("call_id", quote(f"call_{self._random.getrandbits(96):024x}"), self.origin)
+        native = ProviderState("call_id", quote(f"call_{self._random.getrandbits(96):024x}"), self.origin)
         return ToolCall(mint(self.calls), "search", arguments, native=native)
 
     def _run(self, call: ToolCall) -> tuple[CallEvent, ...]:

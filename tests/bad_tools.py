@@ -23,7 +23,7 @@ import anyio.lowlevel
 from actors.config import RuntimeLimits
 from actors.core.data.form import replace
 from actors.core.log.codec import encode_event
-from actors.core.log.events import Event, Opened
+from actors.core.log.events import LogEvent, Opened
 from actors.runtime.handle import Session
 from actors.runtime.runtime import Runtime
 from actors.testing import Call, OpenAIServer, Say, Turn
@@ -225,7 +225,7 @@ async def _judged(runtime: Runtime, opened: list[Session], seen: Seen, port: byt
         seen.logs[session.id] = [encode_event(_keyless(event)).replace(port, b":1/") for event in events]
 
 
-def _keyless(event: Event) -> Event:
+def _keyless(event: LogEvent) -> LogEvent:
     """Return an event without the session's key, which is another in each run."""
     return replace(event, key="") if isinstance(event, Opened) else event
 

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from actors.adapters.request import Settings
 from actors.core.data.jsonio import quote
-from actors.core.log.events import Returned, Scheduled, Started, Submitted
+from actors.core.log.events import AskStarted, Returned, Scheduled, Started
 from actors.core.values.content import Message, Text, ToolCall
 from actors.core.values.identity import Binding
 from actors.core.values.packed import pack
@@ -64,7 +64,7 @@ class CacheWalk(Walk):
             return super().say()
         self.number += 1
         words = Text("word " * self.random.randrange(600))
-        return self.session.write(Submitted(self.number, pack(Message("human", [words], self.number))))
+        return self.session.write(AskStarted(self.number, pack(Message("user", [words], self.number))))
 
     def spoken(self, binding: Binding, tools: Sequence[str]) -> Turn:
         """Models rarely say nothing at all, call nothing at last, and those that have a budget begin with thinking."""

@@ -33,7 +33,7 @@ from actors import Compaction, Runtime, tool
 from actors.config import BackendSettings, Config, FileSettings, RuntimeLimits
 from actors.core.data.segments import Segments
 from actors.core.stream_events.events import CompleteEvent, ErrorEvent
-from actors.core.stream_events.results import TurnResult
+from actors.core.stream_events.results import AskResult
 from actors.errors import CompactionFailed, JournalUnavailable
 from actors.journal.storage.sqlite import SqliteStorage
 from actors.runtime.handle import Session
@@ -178,7 +178,7 @@ class Endurance:
             except CompactionFailed:
                 self.did["not compacted"] += 1
 
-    def _ended(self, result: TurnResult) -> None:
+    def _ended(self, result: AskResult) -> None:
         self.did[result.status] += 1
         self.turns += 1
 

@@ -7,15 +7,15 @@ from msgspec.structs import fields
 
 from actors.core.data.form import Form, kept
 from actors.core.data.jsonio import Json, JsonObject, Quoted, quote
-from actors.core.log.events import Event
+from actors.core.log.events import LogEvent
 from actors.core.settings.asking import Asked
-from actors.core.settings.values import Choose, ToolChoice
+from actors.core.settings.values import ToolChoice, ToolChoiceSetting
 from actors.core.values.content import (
     Code,
     Media,
     Message,
-    Native,
-    Seal,
+    ProviderBlock,
+    ProviderState,
     Text,
     Thinking,
     ToolCall,
@@ -27,15 +27,15 @@ from actors.core.values.packed import Packed, pack
 MADE = Binding("b", "anthropic")
 SAID = pack(
     Message(
-        "model",
+        "assistant",
         (
             Text("Said."),
-            Thinking("Thought.", Seal("signature", quote("s"), MADE)),
-            ToolCall("c", "read", {"a": 1}, native=Seal("call_id", quote("n"), MADE)),
+            Thinking("Thought.", ProviderState("signature", quote("s"), MADE)),
+            ToolCall("c", "read", {"a": 1}, native=ProviderState("call_id", quote("n"), MADE)),
             ToolResult("c", [1], is_complete=True, media=[Media("image/png", "Ag==")]),
             Media("image/png", "A" * 4096),
             Code("1 + 1", "python"),
-            Native("search", Seal("item", quote("n"), MADE)),
+            ProviderBlock("search", ProviderState("item", quote("n"), MADE)),
         ),
         origin=MADE,
     )
@@ -51,13 +51,13 @@ _GIVEN: dict[object, object] = {
     Quoted: quote("q"),
     Packed: SAID,
     Packed | None: SAID,
-    ToolChoice | None: Choose("read"),
+    ToolChoiceSetting | None: ToolChoice("read"),
 }
 
 
-def every_event() -> list[Event]:
+def every_event() -> list[LogEvent]:
     """Return them in the catalogue's order."""
-    return [_sample(kind) for kind in get_args(Event)]
+    return [_sample(kind) for kind in get_args(LogEvent)]
 
 
 def _sample(kind: Any) -> Any:  # Any: a type as annotated, and a value of it

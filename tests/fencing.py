@@ -23,8 +23,8 @@ import anyio
 import anyio.to_thread
 
 from actors import Runtime
-from actors.core.log.events import Opened, Submitted, SwitchApplied, TurnEnded
-from actors.errors import SessionElsewhere, SessionExists
+from actors.core.log.events import AskStarted, Opened, SwitchApplied, TurnEnded
+from actors.errors import SessionExists, SessionLeased
 from actors.journal.storage import Entry
 from actors.journal.storage.sqlite import SqliteStorage
 from actors.runtime.handle import Session
@@ -47,7 +47,7 @@ async def had(made: Runtime, how: str, name: str) -> Session | None:
     """Open or resume a session; None if somebody else has it."""
     try:
         return await (made.open(TARGET, id=name) if how == "open" else made.resume(name))
-    except (SessionExists, SessionElsewhere):
+    except (SessionExists, SessionLeased):
         return None
 
 
@@ -73,7 +73,7 @@ async def opened_at_once(folder: Path, count: int) -> None:
             assert (await session.ask("Are you there?")).status == "complete"
     with closing(SqliteStorage(path)) as storage:
         log = Counter(type(event) for event in storage.read("one"))
-    assert (log[Opened], log[Submitted], log[TurnEnded]) == (1, 2, 2)
+    assert (log[Opened], log[AskStarted], log[TurnEnded]) == (1, 2, 2)
 
 
 class Other:
@@ -141,7 +141,7 @@ async def raced(folder: Path, races: int, backend: str) -> None:
     with closing(SqliteStorage(folder / "sessions.db")) as storage:
         for number in range(races):
             log = Counter(type(event) for event in storage.read(f"r{number}"))
-            assert (log[Opened], log[Submitted], log[TurnEnded]) == (1, 2, 2)
+            assert (log[Opened], log[AskStarted], log[TurnEnded]) == (1, 2, 2)
 
 
 async def other(path: Path, server: str) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from struct import Struct
 
-from actors.core.log.events import Event
+from actors.core.log.events import LogEvent
 from actors.journal.storage import PAGE, Appended, Entry, Level, LogPage, decoded
 from actors.journal.storage.memory import MemoryStorage
 
@@ -39,7 +39,7 @@ class FileStorage(MemoryStorage):
         self._crossing()
         return super().append(entries)
 
-    def read(self, session: str, after: int = 0) -> list[Event]:
+    def read(self, session: str, after: int = 0) -> list[LogEvent]:
         """Return the events of a session's whole records; a torn last one is not a record."""
         if not self._path.exists():
             return []

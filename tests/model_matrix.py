@@ -89,7 +89,7 @@ async def refusals(cell: Cell) -> list[str]:
                 session = await runtime.open("a", tools=[look])
             except ConfigError as error:
                 return [] if "openai_responses" in str(error) and cell.host == "openai_chat" else [str(error)]
-            wrong = [f"{asked}: {answer.why}" for asked in ASKS
+            wrong = [f"{asked}: {answer.error}" for asked in ASKS
                      if (answer := await session.ask("Look.", check=False, **asked)).status != "complete"]  # fmt: skip
     return [*wrong, *(f"{refusal.rule}: {refusal.message}" for refusal in server.refusals)]
 

@@ -146,7 +146,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
     Requirement(
         "REQ-915-047",
         "X",
-        "a tool call found in a tool-speaker message is attributed correctly before rendering",
+        "a tool call found in a tool-role message is attributed correctly before rendering",
     ),
     Requirement(
         "REQ-915-048", "U", "status from content: error, else is_complete, else non-null result, else pending"

@@ -21,7 +21,7 @@ from actors.core.data.segments import Segments
 from actors.core.dialects.profiles import dialect
 from actors.core.history.compaction import Compaction
 from actors.core.log.codec import decode_event, encode_event
-from actors.core.log.events import Closed, Event, Interaction
+from actors.core.log.events import Closed, LogEvent, ToolCallRecord
 from actors.core.session.lanes import Lanes
 from actors.core.session.rebuild import rebuilt
 from actors.core.session.state import SessionState
@@ -34,7 +34,7 @@ from actors.renderer.renderer_actor import AdoptedLanes
 from actors.runtime.handle import Session
 from actors.runtime.runtime import Runtime
 from actors.scheduler.executor import ToolFailure
-from actors.session.commands import Look
+from actors.session.commands import GetState
 from actors.strict.server import LoopbackServer, serve
 from actors.testing import AnthropicProfile, AnthropicServer, AnthropicSettings, OpenAIServer
 from actors.tools import Tool, tool
@@ -125,7 +125,7 @@ def backend_at(
     )
 
 
-def log(runtime: Runtime, session: Session) -> list[Event]:
+def log(runtime: Runtime, session: Session) -> list[LogEvent]:
     """Return a session's events as a storage that outlives the process gives them back."""
     return [decode_event(encode_event(event)) for event in runtime.storage.read(session.id)]
 
@@ -146,7 +146,7 @@ async def assert_rebuilds(runtime: Runtime, session: Session) -> None:
 async def _assert_rebuilds(runtime: Runtime, session: Session) -> None:
     """Compare state, ledger, and lanes byte for byte."""
     state, lanes = rebuilt(log(runtime, session), runtime.rules)
-    live = await session._session.ask(Look())  # the test judges what no user can see
+    live = await session._session.ask(GetState())  # the test judges what no user can see
     ledger = await session.ledger()
     assert ledger == state.ledger
     assert live.history == state.history
@@ -250,12 +250,12 @@ def assert_paired(body: Json) -> None:
     assert set(results(body)) == set(made)
 
 
-def real(interactions: list[Interaction]) -> list[str]:
+def real(interactions: list[ToolCallRecord]) -> list[str]:
     """Return the content of the real completions, in the order of their calls."""
     return [item.completion.rendered_json.decode() for item in interactions if item.completion is not None]
 
 
-async def recorded(session: Session, call_id: str) -> Interaction:
+async def recorded(session: Session, call_id: str) -> ToolCallRecord:
     """Wait until a call has a real completion, and return what is known of it."""
     while True:
         known = (await session.ledger()).get(CallId(call_id))

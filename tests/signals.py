@@ -34,7 +34,7 @@ import anyio.to_thread
 
 import actors.cli
 from actors import Runtime, tool
-from actors.core.log.events import Event, Submitted, TurnEnded
+from actors.core.log.events import AskStarted, LogEvent, TurnEnded
 from actors.core.session.state import SessionState
 from actors.core.values.packed import unpack
 from actors.journal.storage.sqlite import SqliteStorage
@@ -175,7 +175,7 @@ class Trial:
         return f"{number.name} {'twice' if len(self.signals) > 1 else 'once'}"
 
 
-def judge(trial: Trial, log: Sequence[Event]) -> None:
+def judge(trial: Trial, log: Sequence[LogEvent]) -> None:
     """After one signal nothing is open in a log."""
     state = SessionState()
     for event in log:
@@ -194,7 +194,7 @@ async def gone_on(journal: Path, url: str) -> None:
         for stored in await runtime.journal.list(limit=10_000):
             session = await runtime.resume(stored.id, tools=TOOLS)
             result = await session.ask("Where were we?")
-            assert result.status == "complete", f"{stored.id} does not go on: {result.status}, {result.why}"
+            assert result.status == "complete", f"{stored.id} does not go on: {result.status}, {result.error}"
             await session.close()
 
 
@@ -227,7 +227,7 @@ def tried(folder: Path, count: int, seed: int) -> Counter[str]:
         with closing(SqliteStorage(journal)) as storage:
             logs = [storage.read(stored.id) for stored in storage.sessions(limit=10_000)]
         by_words = {
-            unpack(event.message).text: log for log in logs for event in log if isinstance(event, Submitted)
+            unpack(event.message).text: log for log in logs for event in log if isinstance(event, AskStarted)
         }
         for trial in trials:
             judge(trial, by_words.get(f"Work {trial.number}", []))

@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 import pytest
 
-from actors.core.log.events import Event, Opened, SwitchApplied
+from actors.core.log.events import LogEvent, Opened, SwitchApplied
 from actors.core.settings.labels import Metadata
 from actors.journal.storage import Claim, Entry, Storage
 from actors.journal.storage.memory import MemoryStorage
@@ -54,6 +54,6 @@ def begin(
     return claim
 
 
-def to(target: str) -> Event:
+def to(target: str) -> LogEvent:
     """Return an event that can be told from others."""
     return SwitchApplied(target)

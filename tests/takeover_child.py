@@ -22,7 +22,7 @@ import sys
 from contextlib import suppress
 from itertools import count
 
-from actors.errors import Fenced, JournalError, JournalUnavailable, SessionElsewhere
+from actors.errors import Fenced, JournalError, JournalUnavailable, SessionLeased
 from actors.journal.storage import Entry, Storage
 from actors.journal.storage.named import storage_at
 from tests.storages import to
@@ -37,7 +37,7 @@ def say(*words: object) -> None:
 def claim(storage: Storage, session: str) -> None:
     try:
         claimed = storage.claim(session)
-    except SessionElsewhere:
+    except SessionLeased:
         say("elsewhere")
     else:
         say("claimed", claimed.fence, claimed.last)
@@ -62,7 +62,7 @@ def race(storage: Storage, seed: str, claims: str, *sessions: str) -> None:
     chance, fences = random.Random(seed), dict[str, int]()
     for _ in range(int(claims)):
         session = chance.choice(sessions)
-        with suppress(SessionElsewhere):
+        with suppress(SessionLeased):
             fences[session] = storage.claim(session).fence
             say("claimed", session, fences[session])
         entries = [Entry(each, fence, (to(str(fence)),)) for each, fence in fences.items()]

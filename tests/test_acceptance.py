@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from actors.config import PoolSettings
-from actors.core.stream_events.results import Applied
+from actors.core.stream_events.results import SwitchOutcome
 from actors.runtime.runtime import Runtime
 from actors.testing import OVERLOADED, Call, Say, Think, Turn
 from tests.runtime_support import (
@@ -85,9 +85,9 @@ async def test_the_reference_sequence_goes_on_at_another_family_and_back() -> No
     async with hosting(a=one, b=two) as runtime:
         await play_reference(runtime, "a")
         session = runtime.session("reference")
-        assert await session.switch("b") == Applied("b")
+        assert await session.switch("b") == SwitchOutcome("b", "applied")
         assert (await session.ask("And you?")).text == "I took over."
-        assert await session.switch("a") == Applied("a")
+        assert await session.switch("a") == SwitchOutcome("a", "applied")
         assert (await session.ask("And now?")).text == "Here again."
     assert one.refusals == two.refusals == []
     (taken,) = bodies(two)
@@ -112,7 +112,7 @@ async def test_alternation_and_failover_after_the_reference_sequence_are_never_r
         await play_reference(runtime, "a")
         session = runtime.session("reference")
         await session.switch("turns")
-        served = [(await session.ask(f"Turn {number}")).served_by.backend for number in range(4)]
+        served = [(await session.ask(f"Turn {number}")).binding.backend for number in range(4)]
         assert served == ["a", "b", "a", "b"]
         await session.switch("order")
         answer = await session.ask("Last")

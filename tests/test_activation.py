@@ -36,7 +36,7 @@ pytestmark = pytest.mark.anyio
 
 FEW = RuntimeLimits(max_active_sessions=1)
 WORK = Turn(Think("hm"), Call("work", {"name": "a"}), Call("work", {"name": "b"}))
-SAID = [Message("human", [Text("Read it.")]), Message("model", [ToolCall("hist_tool_1", "read")])]
+SAID = [Message("user", [Text("Read it.")]), Message("assistant", [ToolCall("hist_tool_1", "read")])]
 
 
 def active(runtime: Runtime) -> set[str]:
@@ -88,7 +88,7 @@ async def test_sessions_that_are_put_away_after_each_use_go_on_as_if_they_had_no
         session, other = await runtime.open("one", tools=[gate.tool]), await runtime.open("two")
         for target in ("one", "two", "one"):
             await session.switch(target)
-            assert (await session.ask("Do it.")).served_by.backend == target
+            assert (await session.ask("Do it.")).binding.backend == target
             await use(other, 3)
             assert active(runtime) == {other.id}
             residency = runtime._running().residency
@@ -138,7 +138,7 @@ async def sent(
         )
         for target in ("one", "two", "one", "two"):
             await session.switch(target)
-            assert (await session.ask("Do it.")).served_by.backend == target
+            assert (await session.ask("Do it.")).binding.backend == target
             await between(session)
     # a lane's name holds the address that it goes to
     said = [json.loads(request.body) for server in (one, two) for request in server.requests]
@@ -202,7 +202,7 @@ async def test_a_session_whose_event_is_being_written_keeps_its_actors() -> None
         assert not session._lifecycle.passivate()
         storage.freed.set()
         await settled(session._lifecycle.passivate)
-        assert (await session.ask("Who?")).served_by.backend == "b"
+        assert (await session.ask("Who?")).binding.backend == "b"
 
 
 @pytest.mark.alternating

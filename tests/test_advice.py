@@ -5,7 +5,7 @@ import pytest
 from actors.config import BackendSettings, Config, FileSettings, PoolSettings
 from actors.config.settings import Auth
 from actors.core.data.form import replace
-from actors.core.stream_events.results import TurnResult
+from actors.core.stream_events.results import AskResult
 from actors.core.values.identity import Binding
 from actors.core.values.progress import Attempt, Cause
 from actors.core.values.stream import Usage
@@ -16,8 +16,8 @@ from tests.cli.command import actors
 NO_FILE = Config(FileSettings(), {})
 
 
-def failed(binding: Binding, why: str, cause: Cause | None) -> TurnResult:
-    return TurnResult("", "failed", binding, (Attempt(binding, "failed", why, cause),), 1, Usage(), why)
+def failed(binding: Binding, why: str, cause: Cause | None) -> AskResult:
+    return AskResult("", "failed", binding, (Attempt(binding, "failed", why, cause),), 1, Usage(), why)
 
 
 def of_address(dialect: str, url: str, why: str, status: int | None = None) -> str:
@@ -158,13 +158,13 @@ def test_a_bound_of_time_that_ends_retries_names_the_failure_that_was_retried() 
         binding, "retried", "cannot connect to http://h:1/v1/chat/completions", Cause("transient")
     )
     over = Attempt(binding, "failed", "5 seconds are over", Cause("time"), wait=0.4)
-    result = replace(failed(binding, over.why, over.cause), attempts=(refused, over))
+    result = replace(failed(binding, over.error, over.cause), attempts=(refused, over))
     help_ = "is the server running at h:1?"
     assert advice(result, NO_FILE) == help_
     assert no_answer(result, NO_FILE) == (
-        f"stopped: 5 seconds are over; its request had failed: {refused.why}; {help_}"
+        f"stopped: 5 seconds are over; its request had failed: {refused.error}; {help_}"
     )
-    answered = replace(result, finish="tool_calls")
+    answered = replace(result, finish_reason="tool_calls")
     later = replace(result, attempts=(refused, replace(over, wait=0.0)))
     for each in (answered, later):
         assert (advice(each, NO_FILE), no_answer(each, NO_FILE)) == ("", "stopped: 5 seconds are over")

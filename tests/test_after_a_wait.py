@@ -10,7 +10,7 @@ from anyio.lowlevel import checkpoint
 
 from actors import Budget, Price, Runtime
 from actors.config import Config, FileSettings, PoolSettings
-from actors.core.log.events import ApprovalDecided, Awaited, TurnEnded
+from actors.core.log.events import ApprovalDecided, TurnEnded, TurnPaused
 from actors.core.stream_events.events import (
     CompleteEvent,
     DurableEvent,
@@ -62,7 +62,7 @@ async def test_the_corrections_of_an_answer_are_counted_on(put_away: str) -> Non
         leave(session, put_away)
         answer = await session.provide({ONE: 1}, check=False)
     assert answer.status == "failed"
-    assert answer.why.startswith("the answer does not have the form asked for: ")
+    assert answer.error.startswith("the answer does not have the form asked for: ")
     assert len(bodies(server)) == 4
 
 
@@ -74,7 +74,7 @@ async def test_the_tokens_of_an_ask_are_those_from_before_it_waited_too() -> Non
         await session.ask("Look twice.", token_limit=30)
         assert (await session.provide({ONE: 1})).status == "awaiting"
         answer = await session.provide({OTHER: 2}, check=False)
-        assert answer.why == "the ask used 36 tokens of the 30 that its token_limit allows"
+        assert answer.error == "the ask used 36 tokens of the 30 that its token_limit allows"
     assert len(bodies(server)) == 2
 
 
@@ -95,7 +95,7 @@ async def test_the_cost_of_an_ask_is_that_of_turns_before_the_one_that_waited_to
         async with Runtime(config, prices=prices, seed=1) as runtime:
             session = await runtime.open("both", tools=[gate.tool, LOOK])
             asked = await session.ask("Work!")
-            answer = await session.provide({asked.awaiting[0].id: 1})
+            answer = await session.provide({asked.pending_calls[0].id: 1})
             assert (answer.text, answer.cost) == ("two", None if cost is None else pytest.approx(cost))
 
 
@@ -106,7 +106,9 @@ async def test_a_budget_of_seconds_counts_what_was_driven_and_not_the_clock() ->
         session = await runtime.open("a", tools=[LOOK], budget=Budget(seconds=600.0))
         await session.ask("Look.")
         await session.provide({ONE: 1})
-        parts = [event.seconds for event in log(runtime, session) if isinstance(event, Awaited | TurnEnded)]
+        parts = [
+            event.seconds for event in log(runtime, session) if isinstance(event, TurnPaused | TurnEnded)
+        ]
         assert len(parts) == 2
         assert min(parts) > 0
         assert sum(parts) <= anyio.current_time() - began

@@ -6,7 +6,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from actors import History, Runtime
+from actors import Runtime
 from actors.adapters.adapter import adapter
 from actors.adapters.codec import decode
 from actors.adapters.request import Settings
@@ -20,7 +20,7 @@ from actors.core.values.content import Message, Text, ToolResult
 from actors.core.values.identity import Binding
 from actors.strict.rules import AnthropicProfile, AnthropicSettings, validate
 from actors.testing import AnthropicServer, Call, OpenAIServer, Say, Think, Turn, serve
-from actors.transcripts import encode, render
+from actors.transcripts import History, encode, render
 from tests.adapters.wire_streams import anthropic_stream, delta, dumped, run, start, stop
 from tests.at_scale import share
 from tests.generated.histories import READERS, history
@@ -38,7 +38,7 @@ reasoning.placeholder = "(No reasoning recorded.)"
 COPY = derived("copy", tomllib.loads(ACTORS_TOML)["dialects"]["copy"])
 HOST = AnthropicSettings(AnthropicProfile(reasoning=True), signatures="trust")
 ME = replace(READERS["anthropic"], dialect="copy")
-ASKED = Message("human", (Text("Do it."),))
+ASKED = Message("user", (Text("Do it."),))
 
 
 def test_no_generated_history_is_refused_by_a_copy() -> None:

@@ -13,14 +13,14 @@ from actors.core.data.jsonio import JsonValue
 from actors.core.log.events import (
     ApprovalAsked,
     ApprovalDecided,
-    Awaited,
     Cancelled,
     Denied,
-    Resumed,
     Started,
+    TurnPaused,
+    TurnResumed,
 )
 from actors.core.stream_events.events import ApprovalRequestedEvent, CompleteEvent
-from actors.core.stream_events.results import TurnResult
+from actors.core.stream_events.results import AskResult
 from actors.core.values.identity import CallId
 from actors.errors import DecisionRefused, NotAwaited
 from actors.scheduler.threads import THREADS
@@ -64,13 +64,17 @@ async def test_a_call_that_asks_waits_and_runs_once_somebody_has_allowed_it(put_
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[files.tool])
         asked = await session.ask("Delete a.")
-        assert (asked.status, [call.id for call in asked.awaiting], files.deleted) == ("awaiting", [ONE], [])
+        assert (asked.status, [call.id for call in asked.pending_calls], files.deleted) == (
+            "awaiting",
+            [ONE],
+            [],
+        )
         leave(session, put_away)
         assert [(each.call.name, each.kind) for each in session.pending] == [("delete", "approval")]
         answer = await session.decide(ONE, "allow", digest=session.pending[0].digest)
         assert (answer.status, answer.text, files.deleted) == ("complete", "Done.", ["a"])
         events = log(runtime, session)
-        kinds = (ApprovalAsked, Awaited, ApprovalDecided, Resumed, Started)
+        kinds = (ApprovalAsked, TurnPaused, ApprovalDecided, TurnResumed, Started)
         assert [type(event) for event in events if isinstance(event, kinds)] == list(kinds)
     assert list(results(bodies(server)[-1]).values()) == ["a: deleted"]
 
@@ -81,7 +85,7 @@ async def test_a_denial_is_a_real_completion_and_the_model_sees_its_reason() -> 
         session = await runtime.open("a", tools=[files.tool])
         await session.ask("Delete them.")
         half = await session.decide(ONE, "deny", reason="it is the only copy")
-        assert (half.status, [call.id for call in half.awaiting]) == ("awaiting", [OTHER])
+        assert (half.status, [call.id for call in half.pending_calls]) == ("awaiting", [OTHER])
         assert (await session.decide(OTHER, "allow")).status == "complete"
         assert files.deleted == ["b"]
         assert [event.call_id for event in log(runtime, session) if isinstance(event, Denied)] == [ONE]
@@ -127,7 +131,7 @@ async def test_an_approval_is_asked_for_in_the_stream_and_given_from_another_tas
     files, server = Files(), openai(deleting("a"), Turn(Say("Done.")))
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[files.tool])
-        answers: list[TurnResult] = []
+        answers: list[AskResult] = []
 
         async def decide(call_id: CallId, digest: str) -> None:
             answers.append(await session.decide(call_id, "allow", digest=digest))
@@ -147,7 +151,7 @@ async def test_an_external_call_that_wants_approval_is_approved_by_bringing_its_
     server = openai(Turn(Call("send", {}), Call("send", {"to": "B"})), Turn(Say("Done.")))
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[send])
-        assert len((await session.ask("Send them.")).awaiting) == 2
+        assert len((await session.ask("Send them.")).pending_calls) == 2
         with pytest.raises(NotAwaited, match=r"provide\(\)"):
             await session.decide(ONE, "allow")
         await session.decide(ONE, "deny", reason="no stamps")
@@ -202,9 +206,9 @@ async def test_a_rule_over_the_arguments_says_who_is_asked() -> None:
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[move])
         asked = await session.ask("Move them.")
-        assert [json.loads(call.json)["path"] for call in asked.awaiting] == ["home"]
+        assert [json.loads(call.json)["path"] for call in asked.pending_calls] == ["home"]
         assert moved == ["tmp"]
-        await session.decide(asked.awaiting[0].id, "allow")
+        await session.decide(asked.pending_calls[0].id, "allow")
         assert moved == ["tmp", "home"]
 
 
@@ -232,7 +236,7 @@ async def test_an_approved_call_that_waits_for_a_thread_runs_when_one_is_free() 
         tasks.start_soon((await runtime.open("a", tools=[block])).ask, "Block.")
         await anyio.to_thread.run_sync(entered.wait, 60)
         tasks.start_soon(session.decide, ONE, "allow")
-        while not any(isinstance(event, Resumed) for event in log(runtime, session)):
+        while not any(isinstance(event, TurnResumed) for event in log(runtime, session)):
             await anyio.lowlevel.checkpoint()
         await anyio.lowlevel.checkpoint()
         assert sent == []

@@ -12,7 +12,7 @@ from actors.cli.exits import Exit, of_error
 from actors.core.data.jsonio import Json
 from actors.core.log.events import Failed
 from actors.core.stream_events.events import ErrorEvent
-from actors.core.stream_events.results import TurnResult
+from actors.core.stream_events.results import AskResult
 from actors.core.values.identity import CallId
 from actors.errors import AskFailed, ConfigError, OverBudget
 from actors.runtime.handle import Session
@@ -54,7 +54,7 @@ async def test_without_check_the_same_result_is_returned() -> None:
         with pytest.raises(AskFailed) as raised:
             await right.ask("Is it?")
         assert result.status == raised.value.result.status == "failed"
-        assert result.why == raised.value.result.why
+        assert result.error == raised.value.result.why
 
 
 async def test_a_failure_that_passes_can_be_tried_again() -> None:
@@ -76,11 +76,11 @@ async def test_a_bound_of_the_ask_is_a_failure_too() -> None:
         assert (raised.value.kind, raised.value.status) == ("time", None)
 
 
-async def _provided(session: Session, check: bool) -> TurnResult:
+async def _provided(session: Session, check: bool) -> AskResult:
     return await session.provide({ONE: "found"}, check=check)
 
 
-async def _decided(session: Session, check: bool) -> TurnResult:
+async def _decided(session: Session, check: bool) -> AskResult:
     return await session.decide(ONE, "deny", check=check)
 
 
@@ -101,7 +101,7 @@ async def test_what_goes_on_with_an_ask_raises_as_the_ask_would(go_on: object) -
 
 async def test_a_cancelled_ask_is_a_result() -> None:
     gate = Gate()
-    results: list[TurnResult] = []
+    results: list[AskResult] = []
     async with hosting(a=openai(Turn(Call("work", {"name": "a"})))) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
 
@@ -117,7 +117,7 @@ async def test_a_cancelled_ask_is_a_result() -> None:
 
 async def test_an_ask_that_a_restart_interrupts_is_a_result() -> None:
     gate = Gate()
-    results: list[TurnResult] = []
+    results: list[AskResult] = []
     async with hosting(a=openai(Turn(Call("work", {"name": "a"})), Turn(Say("Done.")))) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
 
@@ -129,7 +129,7 @@ async def test_an_ask_that_a_restart_interrupts_is_a_result() -> None:
             await gate.started("a")
             await crash(session, "scheduler")
         assert [result.status for result in results] == ["interrupted"]
-        assert "restarted" in results[0].why
+        assert "restarted" in results[0].error
         assert (await session.ask("And now?")).status == "complete"
 
 

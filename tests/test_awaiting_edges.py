@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from anyio import create_task_group, wait_all_tasks_blocked
 
-from actors.core.log.events import Awaited, Bound, Resumed, Returned, TurnEnded
+from actors.core.log.events import Returned, TurnEnded, TurnPaused, TurnResumed, TurnStarted
 from actors.core.stream_events.events import CompleteEvent
-from actors.core.stream_events.results import TurnResult
+from actors.core.stream_events.results import AskResult
 from actors.core.values.identity import CallId
 from actors.errors import SessionError
 from actors.journal.storage import Appended, Entry
@@ -74,7 +74,7 @@ async def test_a_turn_that_goes_on_has_what_is_left_of_its_time_limit(
         assert (await session.provide({ONE: "found"})).status == "awaiting"
         answer = await session.provide({CallId("hist_tool_2"): "found"})
         assert answer.status == "complete"
-        took = [event.ask_so_far.seconds for event in log(runtime, session) if isinstance(event, Awaited)]
+        took = [event.ask_so_far.seconds for event in log(runtime, session) if isinstance(event, TurnPaused)]
     assert 0 < took[0] < took[1]
     assert given == [1000, 1000 - took[0], 1000 - took[1]]
 
@@ -86,7 +86,7 @@ async def test_a_turn_that_goes_on_ends_when_its_time_is_up() -> None:
         session = await runtime.open("a", tools=[LOOK, gate.tool])
         await session.ask("Look.", timeout=0.5)
         answer = await session.provide({ONE: "found"}, check=False)
-        assert (answer.status, answer.why) == (
+        assert (answer.status, answer.error) == (
             "failed",
             "the ask took longer than 0.5 s, as its timeout says",
         )
@@ -98,11 +98,11 @@ async def test_a_runtime_that_is_left_leaves_a_turn_that_waits_open_in_its_log()
         session = await runtime.open("a", tools=[LOOK], id="waits")
         assert (await session.ask("Look.")).status == "awaiting"
     *_, last = storage.read("waits")
-    assert isinstance(last, Awaited)
+    assert isinstance(last, TurnPaused)
     assert last.external == (ONE,)
 
 
-async def came_out(session: Session) -> TurnResult:
+async def came_out(session: Session) -> AskResult:
     """Return how a session's ask came out, as any reader sees it."""
     async for event in session.events():
         if isinstance(event, CompleteEvent) and event.result.status != "awaiting":
@@ -147,7 +147,7 @@ async def test_a_crash_before_anything_of_the_rest_is_written_loses_nothing_and_
         assert (answer.status, answer.text, len(answer.attempts)) == ("complete", "Found.", 1)
         assert (await session.provide({ONE: "found"})).status == "late"
         events = log(runtime, session)
-        kinds = (Bound, Awaited, Resumed, TurnEnded)
+        kinds = (TurnStarted, TurnPaused, TurnResumed, TurnEnded)
         assert [type(event) for event in events if isinstance(event, kinds)] == list(kinds)
     assert server.refusals == []
     assert len(bodies(server)) == 2
@@ -167,8 +167,8 @@ async def test_a_key_that_is_gone_when_a_turn_goes_on_fails_it_with_every_call_c
         del environ["KEY"]
         answer = await session.provide({ONE: "found"}, check=False)
         assert answer.status == "failed"
-        assert "KEY" in answer.why
-        assert "secret" not in answer.why
+        assert "KEY" in answer.error
+        assert "secret" not in answer.error
         assert all(item.status == "complete" for item in (await session.ledger()).interactions())
         environ["KEY"] = "secret"
         assert (await session.ask("And now?")).text == "Found."

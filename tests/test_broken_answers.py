@@ -21,7 +21,7 @@ Made = Callable[..., LoopbackServer]
 def test_the_note_is_separated_from_words_in_the_middle_of_a_line(
     said: tuple[Text | Thinking, ...], gap: str
 ) -> None:
-    message = interrupted_message(Message("model", said))
+    message = interrupted_message(Message("assistant", said))
     assert message.blocks == (*said, Text(gap + INTERRUPTED))
 
 

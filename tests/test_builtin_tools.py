@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from actors.core.values.content import Native
+from actors.core.values.content import ProviderBlock
 from actors.strict.server import LoopbackServer
 from actors.testing import (
     Builtin,
@@ -107,6 +107,8 @@ async def test_what_a_providers_own_tools_did_comes_back_to_it_and_is_told_to_an
     for body in bodies(there):
         assert json.dumps(body).count(NOTE) == len(own)
         assert of_kind(body, own) == []
-    marks = [block.name for message in history for block in message.blocks if isinstance(block, Native)]
+    marks = [
+        block.name for message in history for block in message.blocks if isinstance(block, ProviderBlock)
+    ]
     assert marks[: len(own)] == [part.get("type", next(iter(part))) for part in own]
     assert len(marks) == len(own) + bool(citation)

@@ -13,14 +13,14 @@ import pytest
 
 from actors.core.data.form import replace
 from actors.core.log.events import (
-    Bound,
+    AskStarted,
     Opened,
     RequestSent,
     Returned,
     RoundEnded,
     Scheduled,
-    Submitted,
     TurnEnded,
+    TurnStarted,
 )
 from actors.core.stream_events.events import TextEvent, ToolResultsEvent
 from actors.core.values.content import ToolCall
@@ -176,7 +176,7 @@ async def test_cancel_in_the_middle_of_the_text_keeps_what_was_shown_and_marks_i
                     shown += event.text
                     await session.cancel()
         last = (await session.history())[-1]
-        assert last.speaker == "model"
+        assert last.role == "assistant"
         assert last.text.startswith(shown[:20])
         assert "interrupted" in last.text
         await assert_goes_on(session, server)
@@ -436,7 +436,7 @@ async def test_a_turn_whose_requests_are_overtaken_by_results_renders_again_and_
         assert (await session.ask("Hello.")).text == "Here."
         assert renderer.renders == 31
         kinds = [type(event) for event in log(runtime, session) if not isinstance(event, Returned)]
-        assert kinds == [Opened, Submitted, Bound, RequestSent, RoundEnded, TurnEnded]
+        assert kinds == [Opened, AskStarted, TurnStarted, RequestSent, RoundEnded, TurnEnded]
 
 
 @pytest.mark.requirement("PROMISE-2")

@@ -6,7 +6,7 @@ from typing import Literal
 
 import pytest
 
-from actors.core.log.events import Submitted
+from actors.core.log.events import AskStarted
 from actors.core.values.content import Message, Text
 from actors.core.values.packed import pack
 from actors.journal.storage import Entry
@@ -87,7 +87,7 @@ def test_a_write_ahead_log_is_not_made_longer_without_end(
 def test_what_was_deleted_leaves_the_write_ahead_log_when_its_readers_have_gone(tmp_path: Path) -> None:
     storage, path = SqliteStorage(tmp_path / "sessions.db", patience=0.05), tmp_path / "sessions.db"
     claim = begin(storage, "one")
-    storage.append([Entry("one", claim.fence, (Submitted(1, pack(Message("human", (Text(SECRET),)))),))])
+    storage.append([Entry("one", claim.fence, (AskStarted(1, pack(Message("user", (Text(SECRET),)))),))])
     reader = sqlite3.connect(path, isolation_level=None)
     reader.execute("BEGIN")
     assert reader.execute("SELECT count(*) FROM record").fetchone() == (2,)
@@ -103,7 +103,7 @@ def test_what_was_deleted_leaves_the_write_ahead_log_when_its_readers_have_gone(
 def test_a_secret_that_nobody_reads_is_gone_when_it_is_deleted(tmp_path: Path) -> None:
     storage = SqliteStorage(tmp_path / "sessions.db")
     claim = begin(storage, "one")
-    storage.append([Entry("one", claim.fence, (Submitted(1, pack(Message("human", (Text(SECRET),)))),))])
+    storage.append([Entry("one", claim.fence, (AskStarted(1, pack(Message("user", (Text(SECRET),)))),))])
     assert kept(tmp_path)
     storage.delete("one")
     assert not kept(tmp_path)

@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
-from actors import Message, Runtime, check, dialect, tool
+from actors import Message, Runtime, tool
 from actors.adapters.base import Decoder
 from actors.adapters.codec import decode
 from actors.config import load
@@ -30,6 +30,7 @@ from actors.testing import (
     strict_server,
     validate,
 )
+from actors.transcripts import check, dialect
 
 pytestmark = pytest.mark.anyio
 
@@ -242,7 +243,7 @@ async def test_an_exception_inside_a_stream_is_classified_by_its_kind(tmp_path: 
             )
             async with Runtime(file, environ={}) as runtime:
                 result = await (await runtime.open("a")).ask("Hello.", check=False)
-    assert (result.status, result.why) == ("failed", "Slow down.")
+    assert (result.status, result.error) == ("failed", "Slow down.")
     cause = result.attempts[-1].cause
     assert cause is not None
     assert cause.kind == "rate_limit"

@@ -15,7 +15,7 @@ import pytest
 import actors
 from actors import Runtime
 from actors.core.data.segments import Segments
-from actors.errors import SessionElsewhere
+from actors.errors import SessionLeased
 from actors.journal.storage.sqlite import SqliteStorage
 from actors.provider.credentials import Outgoing
 from actors.provider.credentials.tokens import Tokens
@@ -97,7 +97,7 @@ def test_whatever_the_wall_clock_does_a_session_stays_with_its_host(tmp_path: Pa
         claim = one.claim("one")
         for _ in range(5):
             one.beat()
-            with pytest.raises(SessionElsewhere) as refused:
+            with pytest.raises(SessionLeased) as refused:
                 other.claim("one")
             assert 0 < refused.value.seconds <= 600
         one.release("one", claim.fence)

@@ -33,7 +33,7 @@ MANY = extent(5000, 20_000)
 
 @cache
 def history(many: int) -> History:
-    return History([Message("model" if n % 2 else "human", [Text("Yes.")]) for n in range(many)])
+    return History([Message("assistant" if n % 2 else "user", [Text("Yes.")]) for n in range(many)])
 
 
 async def test_a_cold_render_of_many_messages_lets_the_loop_come_round_after_each_stride(

@@ -13,7 +13,7 @@ from msgspec.structs import fields
 from actors import Compaction, CompactionResult, Media, Runtime, Tool, tool
 from actors.config import Config, FileSettings
 from actors.config.settings import PoolSettings
-from actors.core.log.events import Compacted, RequestSent, Shortened, TurnEnded
+from actors.core.log.events import Compacted, RequestSent, ResultsTrimmed, TurnEnded
 from actors.core.turn.turn import Outcome
 from actors.core.values.progress import Cause
 from actors.core.values.stream import Usage
@@ -75,7 +75,7 @@ async def talk(session: Session, turns: int, first: int = 1) -> None:
     """Have a file read in each of so many turns."""
     for number in range(first, first + turns):
         answer = await session.ask(f"Please read f{number}.")
-        assert (answer.status, answer.text) == ("complete", "Done."), answer.why
+        assert (answer.status, answer.text) == ("complete", "Done."), answer.error
 
 
 @asynccontextmanager
@@ -109,7 +109,7 @@ async def test_a_history_is_made_shorter_by_hand_and_the_next_request_is_accepte
         await talk(session, 4)
         before = blocks(bodies(server)[-1])
         made = await session.compact()
-        assert (made.messages, made.results, made.why) == (6, 0, "")
+        assert (made.messages, made.results, made.error) == (6, 0, "")
         assert made.usage.cache_read_tokens > 0
         asked = bodies(server)[-1]
         await talk(session, 1, first=5)
@@ -136,7 +136,7 @@ async def test_a_request_that_was_too_long_is_made_again_with_a_shorter_history(
     async with windowed(a=(server, None)) as runtime:
         session = await runtime.open("a", tools=[read])
         await talk(session, 9)
-        shrunk = [event for event in log(runtime, session) if isinstance(event, Shortened | Compacted)]
+        shrunk = [event for event in log(runtime, session) if isinstance(event, ResultsTrimmed | Compacted)]
         ledger = await session.ledger()
     assert shrunk
     assert server.refusals == []
@@ -183,7 +183,7 @@ async def test_marks_alone_are_enough_where_they_save_as_much_as_is_needed(
         session = await runtime.open("a", tools=[reads])
         await talk(session, 6)
         events = log(runtime, session)
-    assert any(isinstance(event, Shortened) for event in events)
+    assert any(isinstance(event, ResultsTrimmed) for event in events)
     assert not any(isinstance(event, Compacted) for event in events)
     assert told in str(bodies(server)[-1])
 
@@ -198,7 +198,7 @@ async def test_a_switch_to_a_smaller_window_makes_room_first_on_who_has_the_larg
         answer = await session.ask("Please read f7.")
         await session.switch("large")
         again = await session.ask("Please read f8.")
-    assert (answer.status, answer.served_by.backend) == ("complete", "small"), answer.why
+    assert (answer.status, answer.binding.backend) == ("complete", "small"), answer.error
     assert [attempt.binding.backend for attempt in answer.attempts] == ["large", "small"]
     assert [exchange.status for exchange in small.requests] == [200, 200]
     assert large.received == asked + 3
@@ -213,7 +213,7 @@ async def test_words_that_were_too_long_at_once_are_sent_behind_a_summary_of_tho
         session = await runtime.open("a")
         answers = [await session.ask(f"{number}: " + "word " * 1500) for number in (1, 2)]
         history = await session.history()
-    assert [answer.status for answer in answers] == ["complete"] * 2, answers[1].why
+    assert [answer.status for answer in answers] == ["complete"] * 2, answers[1].error
     assert [exchange.status for exchange in server.requests] == [200, 400, 200, 200]
     assert history[0].text.startswith("[Summary of the conversation so far.]")
     assert history[1].text.startswith("2: word")
@@ -229,7 +229,7 @@ async def test_what_is_still_too_long_is_made_shorter_again() -> None:
         answer = await session.ask("Please read f1. " + "word " * 1700)
         said = (await session.history())[1].text
         summaries = [event for event in log(runtime, session) if isinstance(event, Compacted)]
-    assert (answer.status, len(answer.attempts)) == ("complete", 1), answer.why
+    assert (answer.status, len(answer.attempts)) == ("complete", 1), answer.error
     assert said.startswith("Please read f1. word")  # no turn was kept but this one
     assert len(summaries) == 2
     assert server.refusals == []
@@ -247,8 +247,8 @@ async def test_who_answered_last_makes_room_for_one_that_cannot(by: str | None) 
         await session.switch("small")
         answer = await session.ask("Please read f1.")
     writer = by or "large"
-    assert (answer.status, answer.text, answer.served_by.backend) == ("complete", "Done.", "small"), (
-        answer.why
+    assert (answer.status, answer.text, answer.binding.backend) == ("complete", "Done.", "small"), (
+        answer.error
     )
     ends = [(attempt.binding.backend, attempt.status) for attempt in answer.attempts]
     assert ends == [("small", "handed_over"), (writer, "handed_over"), ("small", "complete")]
@@ -265,7 +265,7 @@ async def test_without_a_summary_marks_are_all_and_nothing_is_lost() -> None:
         server.faults = lambda number, request: SERVER_ERROR
         made = await session.compact()
         assert (made.messages, made.results) == (0, 4)
-        assert made.why
+        assert made.error
         assert await session.history() == said
         with pytest.raises(CompactionFailed, match="as it was"):
             await session.compact()
@@ -299,7 +299,7 @@ async def test_what_is_no_summary_stands_for_nothing(name: str, turn: Turn, why:
         await talk(session, 3)
         made = await session.compact()
         assert (made.messages, made.results) == (0, 3)
-        assert why in made.why
+        assert why in made.error
         await talk(session, 1, first=4)
         assert (await session.history())[0].text == "Please read f1."
         assert len((await session.ledger()).interactions()) == 4  # what it called is no call of the session
@@ -320,7 +320,7 @@ async def test_a_summary_that_a_filter_cut_stands_for_nothing_and_one_at_its_lim
         session = await runtime.open("a", tools=[read])
         await talk(session, 3)
         made = await session.compact()
-        assert (made.messages, made.why) == (0, "the model wrote no whole summary (filter)")
+        assert (made.messages, made.error) == (0, "the model wrote no whole summary (filter)")
         assert (await session.compact()).messages == 3
         assert "The user had [It was cut here.]" in (await session.history())[0].text
 
@@ -352,7 +352,7 @@ async def test_a_window_that_nothing_helps_ends_the_ask_with_its_reason_and_the_
         session = await runtime.open("a", tools=[read])
         answer = await session.ask("word " * 2000, check=False)
         assert answer.status == "failed"
-        assert "nothing is left that could be made shorter" in answer.why
+        assert "nothing is left that could be made shorter" in answer.error
         assert answer.attempts[-1].cause is not None
         assert answer.attempts[-1].cause.kind == "overflow"
 
@@ -388,9 +388,9 @@ async def test_a_request_that_is_too_long_even_when_made_shorter_is_another_memb
         await talk(session, 3)
         one.faults = dict.fromkeys(range(one.received, one.received + 8), too_long)
         answer = await session.ask("Please read f4.")
-        shrunk = [event for event in log(runtime, session) if isinstance(event, Shortened | Compacted)]
+        shrunk = [event for event in log(runtime, session) if isinstance(event, ResultsTrimmed | Compacted)]
     assert shrunk
-    assert (answer.status, answer.served_by.backend) == ("complete", "b"), answer.why
+    assert (answer.status, answer.binding.backend) == ("complete", "b"), answer.error
 
 
 async def test_a_compaction_waits_for_the_ask_in_flight_and_one_with_nothing_to_do_says_so() -> None:
@@ -405,7 +405,7 @@ async def test_a_compaction_waits_for_the_ask_in_flight_and_one_with_nothing_to_
 
     async with hosting(a=server) as runtime, anyio.create_task_group() as tasks:
         session = await runtime.open("a", tools=[slow])
-        assert (await session.compact()).why == "nothing is left that could be made shorter"
+        assert (await session.compact()).error == "nothing is left that could be made shorter"
         done: list[str] = []
 
         async def compact() -> None:
@@ -481,9 +481,9 @@ async def test_a_compaction_that_is_cancelled_leaves_the_history_as_it_was() -> 
         assert await session.cancel()
         while not came:
             await anyio.lowlevel.checkpoint()
-        assert came == [CompactionResult(why="it was cancelled")]
+        assert came == [CompactionResult(error="it was cancelled")]
         assert await session.history() == said
-        assert not any(isinstance(event, Shortened | Compacted) for event in log(runtime, session))
+        assert not any(isinstance(event, ResultsTrimmed | Compacted) for event in log(runtime, session))
 
 
 @pytest.mark.parametrize("outcome", [kind for kind in get_args(Outcome) if "usage" in kind.__struct_fields__])
@@ -509,7 +509,7 @@ async def test_the_corrections_of_an_answer_are_counted_on_over_a_turn_that_make
             await session.ask("Word after word. " * 100)
         answer = await session.ask("How many?", output=int, max_corrections=2, check=False)
         expected = "the answer does not have the form asked for: it is not one JSON value"
-        assert (answer.status, answer.why) == ("failed", expected)
+        assert (answer.status, answer.error) == ("failed", expected)
         assert sum(isinstance(event, Compacted) for event in log(runtime, session)) == 1
         assert len(bodies(second)) == 2
 
@@ -531,9 +531,9 @@ async def test_one_long_turn_makes_room_of_the_results_that_its_model_has_had(na
     async with windowed(a=(server, None)) as runtime:
         session = await runtime.open("a", tools=[read])
         answer = await session.ask("Read them all.")
-        marked = [event for event in log(runtime, session) if isinstance(event, Shortened)]
+        marked = [event for event in log(runtime, session) if isinstance(event, ResultsTrimmed)]
         interactions = (await session.ledger()).interactions()
-    assert (answer.status, answer.text) == ("complete", "Done."), answer.why
+    assert (answer.status, answer.text) == ("complete", "Done."), answer.error
     assert server.refusals == []
     assert [item.call_id for item in interactions if item.completion is None] == []
     assert len(interactions) == 9  # none was read again
@@ -554,7 +554,7 @@ async def test_one_long_turn_makes_room_as_often_as_its_window_is_full() -> None
     async with windowed(a=(server, None)) as runtime:
         session = await runtime.open("a", tools=[read])
         answer = await session.ask("Read them all.", max_rounds=40)
-        marked = [event for event in log(runtime, session) if isinstance(event, Shortened)]
-    assert (answer.status, answer.text) == ("complete", "Done."), answer.why
+        marked = [event for event in log(runtime, session) if isinstance(event, ResultsTrimmed)]
+    assert (answer.status, answer.text) == ("complete", "Done."), answer.error
     assert len(marked) > 3
     assert server.refusals == []

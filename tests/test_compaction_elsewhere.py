@@ -9,7 +9,7 @@ import pytest
 
 from actors import Compaction, Media, Price, Runtime, Tool
 from actors.config import Config, FileSettings, load
-from actors.core.log.events import Compacted, RequestSent, Shortened, TurnEnded
+from actors.core.log.events import Compacted, RequestSent, ResultsTrimmed, TurnEnded
 from actors.core.values.content import Message, Text
 from actors.errors import ConfigError
 from actors.journal.storage.memory import MemoryStorage
@@ -54,7 +54,7 @@ async def test_a_fork_and_an_imported_file_show_what_was_made_shorter_as_it_was(
     async with serve(server), runtime_at(server) as runtime:
         session = await shortened(runtime)
         kinds = {type(event) for event in log(runtime, session)}
-        assert {Compacted, Shortened} <= kinds
+        assert {Compacted, ResultsTrimmed} <= kinds
         forked = await runtime.resume(await runtime.journal.fork("trip"), tools=[read])
         file = await runtime.journal.export("trip")
         carried = await runtime.resume(await runtime.journal.import_session(file, id="carried"), tools=[read])
@@ -160,7 +160,7 @@ async def test_attachments_that_a_request_could_not_hold_come_back_behind_a_summ
         session = await runtime.open("a")
         for first in (0, 4):
             pages = [page(number) for number in range(first, first + 4)]
-            assert (await session.ask(Message("human", [Text("Look at this."), *pages]))).text == "Fine."
+            assert (await session.ask(Message("user", [Text("Look at this."), *pages]))).text == "Fine."
         before = bodies(server)[-1]
         assert (await session.compact()).messages == 2
         assert (await session.ask("And now?")).text == "Fine."

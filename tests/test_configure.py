@@ -5,11 +5,11 @@ from typing import Any
 import anyio
 import pytest
 
-from actors import Applied, Deferred, tool
+from actors import SwitchOutcome, tool
 from actors.config import PoolSettings
-from actors.core.log.events import Configured, EpochBegan, RequestSent, Submitted
+from actors.core.log.events import AskStarted, Configured, EpochBegan, RequestSent
 from actors.core.stream_events.events import ConfiguredEvent, SessionEvent
-from actors.errors import ConfigError, OwnSession, SessionError, ToolDefinitionError
+from actors.errors import ConfigError, ReentrantCall, SessionError, ToolDefinitionError
 from actors.runtime.handle import Session
 from actors.strict.server import LoopbackServer
 from actors.testing import Call, Say, Script, Think, Turn
@@ -69,7 +69,7 @@ async def test_other_tools_begin_an_epoch_where_reasoning_is_bound_to_them(name:
         session = await runtime.open("here", tools=[look], system="Be brief.")
         await session.ask("Look.")
         await session.ask("Again?")
-        assert await session.configure(tools=[find, look], system=None) == Applied("here")
+        assert await session.configure(tools=[find, look], system=None) == SwitchOutcome("here", "applied")
         assert (await session.ask("And now?")).text == "Done."
         events = log(runtime, session)
         kinds = [type(event) for event in events]
@@ -119,7 +119,7 @@ async def test_what_is_configured_during_an_ask_waits_for_its_end_and_the_latest
         session = await runtime.open("here", tools=[gate.tool], system="One.")
         changes: tuple[dict[str, object], ...] = ({"tools": [look]}, {"system": "Two."}, {"system": "Three."})
         events, outcomes = await gated(session, gate, *changes)
-        assert outcomes == [Deferred("here", 1)] * 3
+        assert outcomes == [SwitchOutcome("here", "queued", 1)] * 3
         assert statuses(events, "turn_ended", "configured") == ["turn_ended", "configured"]
         assert (await session.ask("And?")).status == "complete"
         (event,) = [event for event in log(runtime, session) if isinstance(event, Configured)]
@@ -137,8 +137,8 @@ async def test_a_turn_that_waits_for_its_caller_ends_with_the_tools_it_began_wit
     outside = Tool.external("outside", "Elsewhere.", {"type": "object"})
     async with hosting(here=server) as runtime:
         session = await runtime.open("here", tools=[outside])
-        (call,) = (await session.ask("Go.")).awaiting
-        assert await session.configure(tools=[look]) == Deferred("here", 1)
+        (call,) = (await session.ask("Go.")).pending_calls
+        assert await session.configure(tools=[look]) == SwitchOutcome("here", "queued", 1)
         assert session._lifecycle.passivate()
         await session.provide({call.id: "done"})
         await session.ask("And?")
@@ -187,7 +187,7 @@ async def test_what_a_toolset_offers_anew_is_written_before_the_first_request_wi
         ]
         events_of = log(runtime, session)
         (at,) = [number for number, event in enumerate(events_of) if isinstance(event, Configured)]
-        assert isinstance(events_of[at + 1], Submitted)
+        assert isinstance(events_of[at + 1], AskStarted)
         assert epochs(list(events_of)) == ["configured"]
     assert server.refusals == []
     assert offered(server) == [["work"], ["work"], ["work", "later"]]
@@ -201,7 +201,7 @@ async def test_a_toolset_that_grows_past_what_a_backend_takes_fails_the_ask_and_
         await changed(bench, runtime, *[f"work_{number}" for number in range(129)])
         result = await session.ask("Go.", check=False)
         assert result.status == "failed"
-        assert "129 tools and backend 'here' takes at most 128" in result.why
+        assert "129 tools and backend 'here' takes at most 128" in result.error
         assert server.received == 0
         await changed(bench, runtime, "work")
         assert (await session.ask("Go.")).status == "complete"
@@ -215,7 +215,7 @@ async def test_a_pool_goes_on_with_the_member_that_takes_so_many_tools() -> None
         session = await runtime.open("both", tools=[bench.source()])
         await changed(bench, runtime, *[f"work_{number}" for number in range(129)])
         result = await session.ask("Go.")
-        assert (result.status, result.served_by.backend) == ("complete", "more")
+        assert (result.status, result.binding.backend) == ("complete", "more")
     assert (few.received, more.received) == (0, 1)
 
 
@@ -263,7 +263,7 @@ async def test_a_tool_cannot_configure_the_session_that_waits_for_it() -> None:
     async def change() -> str:
         try:
             await session.configure(system="Mine.")
-        except OwnSession as error:
+        except ReentrantCall as error:
             refused.append(error)
         return "done"
 

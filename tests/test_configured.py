@@ -128,9 +128,9 @@ async def test_every_provider_gives_the_same_events_and_the_same_history_streame
     assert words == "Let me see.It is cold."
     (call,) = [event for event in events if event.type == "tool_call"]
     assert (call.call_id, call.name, call.arguments) == ("hist_tool_1", "weather", {"city": "Oslo"})
-    said = [(message.speaker, message.text) for message in history]
+    said = [(message.role, message.text) for message in history]
     assert said == [
-        ("human", "Weather in Oslo?"),
+        ("user", "Weather in Oslo?"),
         ("model", "Let me see."),
         ("tool", ""),
         ("model", "It is cold."),

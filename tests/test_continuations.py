@@ -8,7 +8,7 @@ import pytest
 from actors.adapters.codec import decode
 from actors.config import Config, FileSettings
 from actors.core.dialects.profiles import GEMINI
-from actors.core.stream_events.results import TurnResult
+from actors.core.stream_events.results import AskResult
 from actors.core.values.content import Message
 from actors.provider.rounds import CONTINUATIONS
 from actors.runtime.runtime import Runtime
@@ -29,7 +29,7 @@ def pausing(*texts: str, end: Turn) -> Sequence[Turn]:
     return [*(Turn(Say(text), stop=PAUSED, usage=(10, 5)) for text in texts), end]
 
 
-async def asked(host: LoopbackServer, *, name: str = "gemini", is_streamed: bool = True) -> TurnResult:
+async def asked(host: LoopbackServer, *, name: str = "gemini", is_streamed: bool = True) -> AskResult:
     @tool
     async def work(name: str) -> str:
         """Do a piece of work."""
@@ -66,7 +66,7 @@ async def test_an_answer_that_was_paused_is_gone_on_with_in_the_same_round(
     host = strict_host(name, Script(turns))
     bodies = noting(host)
     result = await asked(host, name=name, is_streamed=is_streamed)
-    assert (result.text, result.cut, result.rounds) == ("Chapter one. Chapter two. The end.", None, 1)
+    assert (result.text, result.incomplete, result.rounds) == ("Chapter one. Chapter two. The end.", None, 1)
     assert (result.usage.input_tokens, result.usage.output_tokens) == (30, 15)
     first, second, third = bodies
     assert "continuationToken" not in first
@@ -79,7 +79,7 @@ async def test_a_call_behind_a_pause_runs_once() -> None:
     turns = pausing("I begin. ", end=Turn(Call("work", {"name": "a"})))
     host = strict_host("gemini", Script([*turns, Turn(Say("Done."))]))
     result = await asked(host)
-    assert (result.text, result.rounds, result.cut) == ("Done.", 2, None)
+    assert (result.text, result.rounds, result.incomplete) == ("Done.", 2, None)
     assert host.refusals == []
 
 
@@ -87,7 +87,7 @@ async def test_an_answer_that_is_paused_for_ever_stands_as_it_is_and_says_so() -
     host = strict_host("gemini", Script(lambda request: Turn(Say("More. "), stop=PAUSED)))
     result = await asked(host)
     assert host.received == CONTINUATIONS + 1
-    assert (result.status, result.cut, result.finish) == ("complete", "paused", PAUSED)
+    assert (result.status, result.incomplete, result.finish_reason) == ("complete", "paused", PAUSED)
     assert result.text == "More. " * (CONTINUATIONS + 1)
 
 

@@ -210,5 +210,5 @@ async def test_a_token_that_a_server_repeats_is_in_no_result(tmp_path: Path) -> 
             with anyio.fail_after(60):
                 ended = await session.ask("Hello.", check=False)
     assert ended.status == "failed"
-    assert "[removed]" in ended.why
+    assert "[removed]" in ended.error
     assert "9f2c7d" not in repr(ended)

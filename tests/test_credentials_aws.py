@@ -13,7 +13,6 @@ import botocore.credentials
 import pytest
 from pydantic import SecretStr
 
-from actors import History, dialect, render
 from actors.adapters.adapter import adapter
 from actors.adapters.request import Settings
 from actors.config import AwsKeys
@@ -29,6 +28,7 @@ from actors.provider.credentials.aws import AwsSigner, signed
 from actors.provider.provider_actor import ProviderActor
 from actors.provider.rounds import Answer, Broken, Endpoint, Generate, Generated
 from actors.testing import AwsKey, BedrockProfile, BedrockServer, BedrockSettings, Call, Say, Turn, serve
+from actors.transcripts import History, dialect, render
 from actors.transport import HttpTransport
 
 EVERYWHERE = pytest.mark.anyio
@@ -145,7 +145,7 @@ async def _generated(
 ) -> Generated:
     """Ask a server once, over HTTP, with these credentials."""
     codec = adapter(dialect("bedrock"))
-    rendered = render(History([Message("human", (Text("Do it."),))]), Ledger(), dialect("bedrock"))
+    rendered = render(History([Message("user", (Text("Do it."),))]), Ledger(), dialect("bedrock"))
     request = codec.request(rendered.segments, Settings(model=model, stream=stream))
     binding = Binding("b", "bedrock", server.base_url, "", model)
     transport = HttpTransport()

@@ -55,7 +55,7 @@ async def test_a_call_that_was_cut_runs_no_tool_and_the_session_goes_on(name: st
             second = await session.ask("Go on.")
             await assert_rebuilds(runtime, session)
     assert (first.status, first.text, second.text) == ("complete", "One done.", "More.")
-    assert (first.cut, dict(first.left_out), second.left_out) == (None, {"cut_call": 1}, ())
+    assert (first.incomplete, dict(first.dropped), second.dropped) == (None, {"cut_call": 1}, ())
     assert ran == ["a"]
     assert host.refusals == []
 
@@ -103,9 +103,9 @@ async def test_an_answer_that_was_cut_says_so_and_the_next_one_does_not(
     last = events[-1]
     assert isinstance(last, CompleteEvent)
     first = last.result
-    assert (said.incomplete, first.cut, first.finish) == (cut, cut, reason)
-    assert (first.status, first.text, second.text, second.cut) == ("complete", "I beg", "More.", None)
-    assert second.finish is not None
+    assert (said.incomplete, first.incomplete, first.finish_reason) == (cut, cut, reason)
+    assert (first.status, first.text, second.text, second.incomplete) == ("complete", "I beg", "More.", None)
+    assert second.finish_reason is not None
 
 
 @pytest.mark.requirement("PROMISE-13")
@@ -125,7 +125,7 @@ async def test_what_an_answer_held_and_the_history_does_not_is_told_logged_and_c
     (said,) = [event for event in events if isinstance(event, MessageEvent)]
     last = events[-1]
     assert isinstance(last, CompleteEvent)
-    assert tuple(said.dropped.items()) == ended.left_out == last.result.left_out == (("cut_call", 1),)
-    assert (quiet.left_out, after.left_out, counters["left_out"]) == ((), (), 1)
+    assert tuple(said.dropped.items()) == ended.left_out == last.result.dropped == (("cut_call", 1),)
+    assert (quiet.dropped, after.left_out, counters["left_out"]) == ((), (), 1)
     (record,) = [record.getMessage() for record in caplog.records if "answer_left_out" in record.getMessage()]
     assert "kinds={'cut_call': 1}" in record

@@ -12,7 +12,7 @@ import pytest
 
 from actors.core.data.jsonio import Json
 from actors.core.log.codec import encode_event
-from actors.core.log.events import Event, Opened, Returned, Submitted
+from actors.core.log.events import AskStarted, LogEvent, Opened, Returned
 from actors.core.values.content import Message, Text
 from actors.core.values.identity import CallId
 from actors.core.values.packed import pack
@@ -26,9 +26,9 @@ SESSIONS = ("one", "two", "three")
 LARGE = Json(b'"' + b"many words " * 3000 + b'"')
 
 
-def log(session: str) -> list[Event]:
+def log(session: str) -> list[LogEvent]:
     """Return what a session's log holds."""
-    said = Submitted(1, pack(Message("human", (Text(f"I am {session}. " * 20),))))
+    said = AskStarted(1, pack(Message("user", (Text(f"I am {session}. " * 20),))))
     return [Opened(session, "a"), said, Returned(CallId("c"), LARGE), *map(to, "bcd")]
 
 
@@ -50,7 +50,7 @@ def damaged(path: Path, statement: str, *values: object) -> Path:
     return path
 
 
-def read(path: Path) -> list[list[Event]]:
+def read(path: Path) -> list[list[LogEvent]]:
     """Read every session as a newcomer: by the directory, and by their names."""
     storage = SqliteStorage(path)
     try:
@@ -184,7 +184,7 @@ def test_what_a_damaged_journal_held_is_in_no_error(tmp_path: Path) -> None:
     storage.close()
 
 
-def is_told(read: Sequence[list[Event]], whole: Sequence[list[Event]], lost: int) -> bool:
+def is_told(read: Sequence[list[LogEvent]], whole: Sequence[list[LogEvent]], lost: int) -> bool:
     """Say whether logs are as they were written but for so many records at the end of the last one."""
     *others, last = whole
     return [*read[:-1]] == others and read[-1] in [last[: len(last) - n] for n in range(lost + 1)]

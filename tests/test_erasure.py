@@ -170,7 +170,7 @@ def test_the_command_names_the_process_that_keeps_deleted_data_and_fails(
 
 def test_copies_that_a_killed_process_left_in_unused_parts_of_pages_are_removed(path: Path) -> None:
     """SQLite leaves copies of rows where it joins pages, and a process may end before the file is written anew."""
-    chance, names, storage = random.Random(2), [f"s{number}" for number in range(12)], SqliteStorage(path)
+    chance, names, storage = random.Random(3), [f"s{number}" for number in range(12)], SqliteStorage(path)
     fences = {name: begin(storage, name).fence for name in names}
     for _ in range(150):
         for name in chance.choices(names, k=3):

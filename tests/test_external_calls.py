@@ -9,11 +9,11 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from actors.core.log.events import Awaited, Bound, Cancelled, Resumed, Returned, TurnEnded
+from actors.core.log.events import Cancelled, Returned, TurnEnded, TurnPaused, TurnResumed, TurnStarted
 from actors.core.stream_events.events import CallEnd, CompleteEvent, ToolResultsEvent
-from actors.core.stream_events.results import Applied, Deferred, TurnResult
+from actors.core.stream_events.results import AskResult, SwitchOutcome
 from actors.core.values.identity import CallId
-from actors.errors import Busy, NotAwaited
+from actors.errors import NotAwaited, QueueFull
 from actors.journal.read_queue import ReadQueue
 from actors.journal.storage.sqlite import SqliteStorage
 from actors.runtime.handle import Session
@@ -52,8 +52,8 @@ async def test_a_turn_waits_for_its_caller_and_goes_on_as_the_same_turn(made: Ma
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[LOOK, gate.tool])
         asked = await session.ask("How warm is it?")
-        assert (asked.status, [call.name for call in asked.awaiting]) == ("awaiting", ["look"])
-        assert asked.awaiting[0].arguments == {"n": 1}
+        assert (asked.status, [call.name for call in asked.pending_calls]) == ("awaiting", ["look"])
+        assert asked.pending_calls[0].arguments == {"n": 1}
         assert gate.runs == ["a"]
         assert (session.busy, len(session.pending)) == (True, 1)
         leave(session, put_away)
@@ -64,9 +64,9 @@ async def test_a_turn_waits_for_its_caller_and_goes_on_as_the_same_turn(made: Ma
         assert answer.usage.output_tokens > asked.usage.output_tokens > 0
         assert (session.busy, session.pending) == (False, ())
         events = log(runtime, session)
-        assert [sum(isinstance(event, kind) for event in events) for kind in (Bound, TurnEnded, Awaited)] == [
-            1
-        ] * 3
+        assert [
+            sum(isinstance(event, kind) for event in events) for kind in (TurnStarted, TurnEnded, TurnPaused)
+        ] == [1] * 3
     assert server.refusals == []
     (found, done) = results(bodies(server)[-1]).values()
     assert (json.loads(found), done) == ({"celsius": 21}, "a is done")
@@ -78,10 +78,10 @@ async def test_half_of_the_results_are_taken_and_the_turn_waits_for_the_rest(put
     server = openai(TWO, Turn(Say("Both.")))
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[LOOK])
-        assert len((await session.ask("Look.")).awaiting) == 2
+        assert len((await session.ask("Look.")).pending_calls) == 2
         leave(session, put_away)
         half = await session.provide({OTHER: "two"})
-        assert (half.status, [call.id for call in half.awaiting]) == ("awaiting", [ONE])
+        assert (half.status, [call.id for call in half.pending_calls]) == ("awaiting", [ONE])
         leave(session, put_away)
         assert [each.call.id for each in session.pending] == [ONE]
         assert (await session.provide({ONE: RuntimeError("nothing there")})).text == "Both."
@@ -143,7 +143,7 @@ async def test_results_that_come_twice_change_nothing_and_different_ones_are_kep
 
 async def test_of_two_results_that_race_one_goes_on_with_the_turn_and_the_other_is_a_duplicate() -> None:
     server = openai(Turn(Call("look", {"n": 1})), Turn(Say("Done.")))
-    outcomes: list[TurnResult] = []
+    outcomes: list[AskResult] = []
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[LOOK])
         await session.ask("Look.")
@@ -161,7 +161,7 @@ async def test_of_two_results_that_race_one_goes_on_with_the_turn_and_the_other_
         assert known.completion is not None
         assert {known.completion.content, *(each.content for each in known.duplicates)} == {"one", "two"}
         events = log(runtime, session)
-        assert sum(isinstance(event, Resumed) for event in events) == 1
+        assert sum(isinstance(event, TurnResumed) for event in events) == 1
     assert len(server.requests) == 2
     assert list(results(bodies(server)[-1]).values()) == [known.completion.content]
 
@@ -226,7 +226,7 @@ async def test_meanwhile_asks_queue_and_a_switch_is_held_until_the_turn_has_ende
     async with hosting(a=server, b=other) as runtime:
         session = await runtime.open("a", tools=[LOOK])
         await session.ask("Look.")
-        assert await session.switch("b") == Deferred("b", 1)
+        assert await session.switch("b") == SwitchOutcome("b", "queued", 1)
         async with anyio.create_task_group() as tasks:
 
             async def ask(words: str) -> None:
@@ -236,10 +236,10 @@ async def test_meanwhile_asks_queue_and_a_switch_is_held_until_the_turn_has_ende
             while session._lifecycle.passivate():  # until the ask has come in: then it keeps the actors
                 await anyio.lowlevel.checkpoint()
             answer = await session.provide({ONE: 1, OTHER: 2})
-            assert (answer.text, answer.served_by.backend) == ("Both.", "a")
+            assert (answer.text, answer.binding.backend) == ("Both.", "a")
         assert said == ["Here."]
         assert session.target == "b"
-        assert isinstance(await session.switch("a"), Applied)
+        assert (await session.switch("a")).status == "applied"
 
 
 async def test_the_asks_that_wait_behind_a_turn_that_waits_are_bounded() -> None:
@@ -254,7 +254,7 @@ async def test_the_asks_that_wait_behind_a_turn_that_waits_are_bounded() -> None
                 nonlocal refused
                 try:
                     await session.ask("More.")
-                except Busy:
+                except QueueFull:
                     refused += 1
 
             for _ in range(10):
@@ -336,5 +336,5 @@ async def test_at_the_limit_of_rounds_a_turn_that_waited_is_bounded_as_any() -> 
         while answer.status == "awaiting":
             provided += 1
             assert answer.rounds == provided
-            answer = await session.provide({answer.awaiting[0].id: "nothing"})
+            answer = await session.provide({answer.pending_calls[0].id: "nothing"})
         assert (answer.text, answer.rounds, provided) == ("Enough.", 25, 24)

@@ -11,10 +11,10 @@ import anyio.lowlevel
 import pytest
 
 from actors.config import BackendLimits, PoolSettings
-from actors.core.lanes.reproduction import Reproduction
+from actors.core.lanes.reproduction import RedactedRequest
 from actors.core.log.events import EpochBegan, TurnEnded
 from actors.core.stream_events.events import CompleteEvent, ErrorEvent, TextEvent
-from actors.core.stream_events.results import Deferred
+from actors.core.stream_events.results import SwitchOutcome
 from actors.provider import dumps
 from actors.provider.provider_actor import Counters
 from actors.strict.server import LoopbackServer
@@ -92,10 +92,10 @@ async def test_a_round_that_fails_before_any_output_is_continued_on_the_next_bac
             ("a", "handed_over"),
             ("b", "complete"),
         ]
-        assert ended.result.attempts[0].why
-        assert ended.result.served_by.backend == "b"
+        assert ended.result.attempts[0].error
+        assert ended.result.binding.backend == "b"
         assert [event.type for event in events].count("failover") == 1
-        humans = [message for message in await session.history() if message.speaker == "human"]
+        humans = [message for message in await session.history() if message.role == "user"]
         assert len(humans) == 1
         ends = [event.status for event in log(runtime, session) if isinstance(event, TurnEnded)]
         assert ends == ["handed_over", "complete"]
@@ -108,7 +108,7 @@ async def test_a_connection_that_is_refused_leads_to_the_next_backend() -> None:
     two = anthropic(ANSWER)
     async with hosting(a=Unreachable(), b=two, pools=pool("a", "b")) as runtime:
         answer = await (await runtime.open("pool")).ask("Tell me.")
-        assert (answer.status, answer.served_by.backend, len(answer.attempts)) == ("complete", "b", 2)
+        assert (answer.status, answer.binding.backend, len(answer.attempts)) == ("complete", "b", 2)
 
 
 @pytest.mark.requirement("REQ-915-043")
@@ -117,7 +117,7 @@ async def test_errors_are_tried_again_as_often_as_allowed_before_the_next_backen
     one, two = openai(ANSWER, faults=lambda number, request: SERVER_ERROR), anthropic(ANSWER)
     async with hosting(a=one, b=two, pools=pool("a", "b"), backend=BackendLimits(attempts=2)) as runtime:
         answer = await (await runtime.open("pool")).ask("Tell me.")
-        assert (answer.status, answer.served_by.backend) == ("complete", "b")
+        assert (answer.status, answer.binding.backend) == ("complete", "b")
     assert (one.received, two.received) == (2, 1)
 
 
@@ -138,7 +138,7 @@ async def test_after_output_was_shown_the_ask_fails_and_the_text_stays_marked(
         assert last.text.startswith(shown)
         assert last.text.endswith("[This answer was interrupted.]")
         answer = await session.ask("Go on.")
-        assert (answer.status, answer.served_by.backend) == ("complete", "b")
+        assert (answer.status, answer.binding.backend) == ("complete", "b")
     assert two.refusals == []
     sent = [block for _, block in blocks(bodies(two)[0])]
     assert any("This answer was interrupted." in block for block in sent)
@@ -160,7 +160,7 @@ async def test_a_member_that_failed_rests_for_the_cooldown() -> None:
     one, two = openai(faults={0: QUOTA}), anthropic()
     async with hosting(a=one, b=two, pools=pool("a", "b", cooldown=600)) as runtime:
         session = await runtime.open("pool")
-        assert (await session.ask("One.")).served_by.backend == "b"
+        assert (await session.ask("One.")).binding.backend == "b"
         second = await session.ask("Two.")
         assert [at.binding.backend for at in second.attempts] == ["b"]
         assert one.received == 1
@@ -171,7 +171,7 @@ async def test_a_pool_of_manual_policy_does_not_fail_over() -> None:
     async with hosting(a=one, b=two, pools=pool("a", "b", policy="manual")) as runtime:
         answer = await (await runtime.open("pool")).ask("One.", check=False)
         assert (answer.status, two.received) == ("failed", 0)
-        assert "quota" in answer.why
+        assert "quota" in answer.error
 
 
 @pytest.mark.requirement("PROMISE-5", "REQ-915-050")
@@ -189,7 +189,7 @@ async def test_a_held_switch_beats_the_pool() -> None:
         assert isinstance(seen[-1], CompleteEvent)
         assert [at.binding.backend for at in seen[-1].result.attempts] == ["a", "c"]
         assert [e.type for e in seen].count("switch_applied") == 1
-        assert (await session.ask("And?")).served_by.backend == "c"
+        assert (await session.ask("And?")).binding.backend == "c"
         assert two.received == 0
 
 
@@ -205,10 +205,10 @@ async def test_a_held_switch_continues_no_answer_that_was_partly_shown() -> None
             async for event in events:
                 seen.append(event)
                 if isinstance(event, TextEvent) and event.offset == 2:
-                    assert await session.switch("b") == Deferred("b", 1)
+                    assert await session.switch("b") == SwitchOutcome("b", "queued", 1)
         assert isinstance(seen[-1], ErrorEvent)
         assert two.received == 0
-        assert (await session.ask("And?")).served_by.backend == "b"
+        assert (await session.ask("And?")).binding.backend == "b"
 
 
 @pytest.mark.parametrize("first", [openai, anthropic])
@@ -229,7 +229,7 @@ async def test_a_structural_refusal_is_rewritten_once_and_not_hidden_by_a_failov
         assert runtime.refused == 1
         (refused,) = answer.refusals
         assert (refused.binding.backend, refused.kind) == ("a", "transcript")
-        assert refused.why == STRUCTURAL[first]
+        assert refused.reason == STRUCTURAL[first]
         assert (await session.ask("And?")).refusals == ()
     assert two.received == 0
     assert one.refusals == []
@@ -255,7 +255,7 @@ async def test_another_backend_answers_after_a_second_structural_refusal_and_the
             ("b", "complete"),
         ]
         failed = answer.attempts[0]
-        assert failed.why == STRUCTURAL[openai]
+        assert failed.error == STRUCTURAL[openai]
         assert failed.cause is not None
         assert failed.cause.kind == "transcript"
         assert [(each.binding.backend, each.kind) for each in answer.refusals] == [("a", "transcript")] * 2
@@ -299,9 +299,9 @@ async def test_what_was_refused_is_never_sent_again_as_it_was() -> None:
 @pytest.mark.requirement("PROMISE-1", "U-08")
 async def test_a_structural_refusal_is_counted_and_handed_on_without_what_was_said(tmp_path: Path) -> None:
     words = "This is nobody's business."
-    found, told = list[Reproduction](), anyio.Event()
+    found, told = list[RedactedRequest](), anyio.Event()
 
-    def hook(reproduction: Reproduction) -> None:
+    def hook(reproduction: RedactedRequest) -> None:
         found.append(reproduction)
         told.set()
 
@@ -330,7 +330,7 @@ async def test_of_many_refusals_at_once_no_more_are_handed_on_than_may_wait(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(dumps, "WAITING", 1)
-    found = list[Reproduction]()
+    found = list[RedactedRequest]()
     refusal = Status(400, message=STRUCTURAL[openai])
     async with hosting(a=openai(faults=lambda number, request: refusal), on_refusal=found.append) as runtime:
         full = dumps.Dumps(found.append)
@@ -344,7 +344,7 @@ async def test_of_many_refusals_at_once_no_more_are_handed_on_than_may_wait(
 @pytest.mark.requirement("PROMISE-12")
 @pytest.mark.parametrize("raised", [RuntimeError("mine"), SystemExit("mine")])
 async def test_a_hook_for_refusals_that_raises_disturbs_nobody(raised: BaseException) -> None:
-    def hook(_: Reproduction) -> None:
+    def hook(_: RedactedRequest) -> None:
         raise raised
 
     refusal = Status(400, message=STRUCTURAL[openai])
@@ -380,7 +380,7 @@ async def test_a_backend_whose_key_is_gone_is_passed_over() -> None:
         environ.clear()
         events = await gathered(session, "Two.")
         assert isinstance(events[-1], ErrorEvent)
-        assert "KEY" in events[-1].result.why
+        assert "KEY" in events[-1].result.error
         await session.switch("b")
         assert (await session.ask("Three.")).status == "complete"
 
@@ -396,7 +396,7 @@ async def test_unfinished_calls_are_dropped_and_finished_ones_closed_when_a_stre
     async with hosting(a=one, b=two, pools=pool("a", "b")) as runtime:
         session = await runtime.open("pool", tools=[gate.tool])
         answer = await session.ask("Do it.")
-        assert (answer.status, answer.served_by.backend) == ("complete", "b")
+        assert (answer.status, answer.binding.backend) == ("complete", "b")
         for item in (await session.ledger()).interactions():
             assert item.reason == "never_started"
         assert gate.runs == []

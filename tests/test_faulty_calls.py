@@ -169,7 +169,7 @@ async def test_arguments_without_a_name_reach_no_tool_and_the_answer_says_so(nam
         ended, _ = (event for event in log(runtime, session) if isinstance(event, RoundEnded))
         ends = await assert_answered_once(session)
     assert (runs, ends) == (["a"], ["complete"])
-    assert (ended.cut, dict(ended.left_out), dict(answer.left_out)) == (
+    assert (ended.cut, dict(ended.left_out), dict(answer.dropped)) == (
         "fault",
         {"stray_arguments": 1},
         {"stray_arguments": 1},

@@ -9,7 +9,7 @@ import pytest
 
 from actors.config import BackendLimits, PoolSettings
 from actors.core.stream_events.events import SessionEvent
-from actors.core.stream_events.results import TurnResult
+from actors.core.stream_events.results import AskResult
 from actors.strict.server import LoopbackServer
 from actors.testing import (
     ErrorInStream,
@@ -39,14 +39,14 @@ def saying(name: str, fault: Fault, *, pieces: int | None = None) -> LoopbackSer
     return strict_server(name, lambda request: Turn(Say(TEXT)), faults={0: fault}, write_bytes=pieces)
 
 
-def ended(events: list[SessionEvent]) -> TurnResult:
+def ended(events: list[SessionEvent]) -> AskResult:
     """Return how an ask ended: once, and with its last event."""
     ends = [event for event in events if event.type in ("complete", "error")]
     assert ends == [events[-1]]
     return ends[0].result
 
 
-async def asked(server: LoopbackServer, limits: BackendLimits = NO_RETRIES) -> TurnResult:
+async def asked(server: LoopbackServer, limits: BackendLimits = NO_RETRIES) -> AskResult:
     """Ask a server of which the first answer is faulty, and see that the next ask is served."""
     async with hosting(a=server, backend=limits) as runtime:
         session = await runtime.open("a")
@@ -210,7 +210,7 @@ async def test_an_answer_without_end_is_given_up_at_its_size_and_not_asked_for_a
     result = await asked(server, BOUNDED)
     assert result.attempts[0].cause is not None
     assert (result.status, result.attempts[0].cause.kind) == ("failed", "too_long")
-    assert "larger than 65536 bytes" in result.why
+    assert "larger than 65536 bytes" in result.error
     assert server.received == 2
 
 

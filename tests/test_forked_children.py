@@ -63,7 +63,7 @@ async def test_workers_forked_after_their_runtime_was_made_are_two_hosts(
     assert first["session"] == "session-1"
     assert first["keys"][0] != second["keys"][0]
     assert first["waits"] != second["waits"]
-    assert second["error"] == ("SessionElsewhere" if where else "SessionExists")
+    assert second["error"] == ("SessionLeased" if where else "SessionExists")
 
 
 @pytest.mark.anyio

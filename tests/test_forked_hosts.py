@@ -12,7 +12,7 @@ import anyio.to_thread
 import pytest
 
 from actors import Runtime
-from actors.errors import SessionElsewhere
+from actors.errors import SessionLeased
 from actors.journal.storage import Claim, Entry, Level
 from actors.journal.storage.sqlite import SqliteStorage
 from actors.testing import OpenAIServer, serve
@@ -141,7 +141,7 @@ def test_a_forked_child_cannot_use_or_close_the_journal_of_its_parent(path: Path
     assert closed == ["closed"]
     assert host.ask("append", "one", 1, "on") == ["1"]
     with closing(SqliteStorage(path)) as other:
-        with pytest.raises(SessionElsewhere):
+        with pytest.raises(SessionLeased):
             other.claim("one")
         assert other.read("one") == [to("on")]
 

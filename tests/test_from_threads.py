@@ -10,7 +10,7 @@ import anyio.lowlevel
 import pytest
 
 from actors import Session, tool
-from actors.errors import OwnSession
+from actors.errors import ReentrantCall
 from actors.kernel.loop_thread import Backend
 from actors.testing import Call, Say, Turn
 from tests.hosting_cases import case
@@ -123,7 +123,7 @@ async def test_a_blocking_tool_that_asks_its_own_session_is_told_so() -> None:
     @tool
     def lookup() -> str:
         """Look something up."""
-        with pytest.raises(OwnSession):
+        with pytest.raises(ReentrantCall):
             anyio.from_thread.run(opened[0].ask, "What is it?")
         return "told"
 

@@ -11,7 +11,7 @@ import pytest
 from actors import Runtime
 from actors.config import RuntimeLimits
 from actors.core.log.events import Closed
-from actors.errors import ConfigError, HostFull, JournalUnavailable, SessionClosed, SessionExists
+from actors.errors import ConfigError, JournalUnavailable, SessionClosed, SessionExists, TooManySessions
 from actors.journal.storage import Appended, Entry, Storage
 from actors.journal.storage.sqlite import SqliteStorage
 from actors.runtime.handle import Session
@@ -243,7 +243,7 @@ async def test_a_session_that_nobody_has_makes_place_for_another(tmp_path: Path)
             runtime.session("two")
         async with runtime.open("a", id="three", resume=True):
             mine = await runtime.open("a", id="two", resume=True)
-            with pytest.raises(HostFull, match="2 sessions are open"):
+            with pytest.raises(TooManySessions, match="2 sessions are open"):
                 await runtime.open("a", id="four", resume=True)
         await mine.ask("Mine?")
         assert {each.id: each.state for each in await runtime.journal.list()} == dict.fromkeys(
@@ -258,7 +258,7 @@ async def test_a_session_that_waits_or_is_read_keeps_its_place(tmp_path: Path) -
         async with runtime.open("a", id="one", tools=[LOOK], resume=True) as session:
             await session.ask("Look it up.")
         await until(lambda: runtime.stats().active == 0)
-        with pytest.raises(HostFull):
+        with pytest.raises(TooManySessions):
             await runtime.open("a", id="two", resume=True)
         async with runtime.open("a", id="one", resume=True):
             await session.cancel()
@@ -266,7 +266,7 @@ async def test_a_session_that_waits_or_is_read_keeps_its_place(tmp_path: Path) -
             await anext(events)
             await until(lambda: runtime.stats().active == 0)
             for _ in range(2):
-                with pytest.raises(HostFull):
+                with pytest.raises(TooManySessions):
                     await runtime.open("a", id="two", resume=True)
         await runtime.open("a", id="two", resume=True)
         assert list(runtime.sessions) == ["two"]
@@ -283,7 +283,7 @@ async def test_a_session_that_is_read_hides_none_that_nobody_has(
                 pass
         async with aclosing(runtime.sessions["one"].events()) as events:
             await anext(events)
-            with pytest.raises(HostFull):
+            with pytest.raises(TooManySessions):
                 await runtime.open("a", id="three", resume=True)
             await runtime.open("a", id="three", resume=True)
             assert list(runtime.sessions) == ["one", "three"]
@@ -310,7 +310,7 @@ async def test_a_session_that_was_looked_up_keeps_its_place_while_its_ask_waits_
                 patched.setattr(SessionHost, "begin", begin)
                 tasks.start_soon(ask, runtime.sessions["one"])
                 await begun.wait()
-            with pytest.raises(HostFull):
+            with pytest.raises(TooManySessions):
                 await runtime.open("a", id="two", resume=True)
             begins.set()
         assert answers == ["Hi."]

@@ -4,7 +4,7 @@ import anyio
 import pytest
 
 from actors.core.values.identity import CallId
-from actors.errors import OwnSession
+from actors.errors import ReentrantCall
 from actors.scheduler.calls import MOST_SAID, for_model
 from actors.testing import Call, Say, Turn
 from actors.tools import Tool, tool
@@ -83,7 +83,7 @@ def test_what_a_model_is_told_of_a_group_is_bounded_and_says_what_is_missing() -
 
 
 def test_what_is_for_the_author_of_a_tool_stays_out_of_a_group_too() -> None:
-    told = for_model(ExceptionGroup("two", [OwnSession("secrets of the host"), ValueError("mine")]))
+    told = for_model(ExceptionGroup("two", [ReentrantCall("secrets of the host"), ValueError("mine")]))
     assert "secrets of the host" not in told
     assert told.endswith("- ValueError: mine")
 

@@ -13,7 +13,7 @@ from actors.config import RuntimeLimits
 from actors.core.settings.spending import Budget
 from actors.core.values.content import Message, Text
 from actors.core.values.packed import pack
-from actors.errors import HostFull, JournalDamaged, JournalUnavailable
+from actors.errors import JournalDamaged, JournalUnavailable, TooManySessions
 from actors.journal.storage import PAGE, Level, LogPage, Storage
 from actors.journal.storage.memory import MemoryStorage
 from actors.kernel.cell import Cell
@@ -91,7 +91,7 @@ async def test_all_that_is_read_of_a_session_that_sleeps_is_as_it_was(storage: S
         assert [each.id for each in await runtime.journal.list()] == [session.id]
         assert not await session.cancel()
         await fall_asleep(session)
-        assert (await session.ask("And now?")).served_by.backend == "two"
+        assert (await session.ask("And now?")).binding.backend == "two"
 
 
 async def _events(session: Session) -> list[object]:
@@ -252,7 +252,7 @@ async def test_as_many_sessions_are_open_as_may_be(storage: Storage) -> None:
     async with hosting(storage=storage, limits=RuntimeLimits(sessions=2), a=openai()) as runtime:
         first, _ = [await runtime.open("a", id=name) for name in ("one", "two")]
         for refused in (runtime.open("a"), runtime.resume("three")):
-            with pytest.raises(HostFull, match=r"2 sessions are open, as limits\.sessions says"):
+            with pytest.raises(TooManySessions, match=r"2 sessions are open, as limits\.sessions says"):
                 await refused
         await first.close()
         await runtime.open("a", id="three")
@@ -285,7 +285,9 @@ async def test_while_busy_sessions_hold_all_the_memory_nothing_new_is_taken_in(s
                 lambda: runtime.resume("elsewhere"),
             ]
             for call in calls:
-                with pytest.raises(HostFull, match=r"limits\.memory is 70000. Try again when some are done"):
+                with pytest.raises(
+                    TooManySessions, match=r"limits\.memory is 70000. Try again when some are done"
+                ):
                     await call()
             assert len(await other.history()) == 0  # who only reads is served
             gate.open("a")
@@ -298,10 +300,10 @@ async def test_while_busy_sessions_hold_all_the_memory_nothing_new_is_taken_in(s
 @pytest.mark.requirement("PROMISE-9")
 async def test_logs_in_memory_count_and_sleeping_frees_only_what_was_made_of_them() -> None:
     async with hosting(limits=RuntimeLimits(memory=100_000), a=openai(), b=openai()) as runtime:
-        session = await runtime.open("a", messages=[Message("human", (Text(LONG),))])
+        session = await runtime.open("a", messages=[Message("user", (Text(LONG),))])
         session._lifecycle.evict()
         said = runtime.stats().memory
-        assert len(pack(Message("human", (Text(LONG),)))) == said
+        assert len(pack(Message("user", (Text(LONG),)))) == said
         await session.ask("Hello?")
         await anyio.wait_all_tasks_blocked()
         assert runtime.stats().memory > 2 * said
@@ -309,8 +311,8 @@ async def test_logs_in_memory_count_and_sleeping_frees_only_what_was_made_of_the
             await anyio.lowlevel.checkpoint()
         session._lifecycle.evict()
         assert said < runtime.stats().memory < said + 1000
-        other = await runtime.open("b", messages=[Message("human", (Text(LONG * 3),))])
-        with pytest.raises(HostFull, match="Close some, or keep logs in a file"):
+        other = await runtime.open("b", messages=[Message("user", (Text(LONG * 3),))])
+        with pytest.raises(TooManySessions, match="Close some, or keep logs in a file"):
             await session.ask("Hello?")
         await other.close()
         assert (await session.ask("Hello?")).status == "complete"

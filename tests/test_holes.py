@@ -1,6 +1,6 @@
 """Logs whose records are all there, and which say that events between them are not."""
 
-from actors.core.log.events import Bound, Event, EventsLost, Opened, Submitted, TurnEnded
+from actors.core.log.events import AskStarted, EventsLost, LogEvent, Opened, TurnEnded, TurnStarted
 from actors.core.values.content import Message, Text
 from actors.core.values.identity import Binding
 from actors.core.values.packed import pack
@@ -9,11 +9,11 @@ from actors.journal.storage.holes import holes
 BINDING = Binding("a", "openai", "http://127.0.0.1", "", "m")
 
 
-def _log(*turns: int) -> list[Event]:
-    log: list[Event] = [Opened("one", "a")]
+def _log(*turns: int) -> list[LogEvent]:
+    log: list[LogEvent] = [Opened("one", "a")]
     for turn in turns:
-        message = pack(Message("human", (Text("Hello."),)))
-        log += [Submitted(turn, message), Bound(turn, turn, BINDING), TurnEnded(turn, "complete")]
+        message = pack(Message("user", (Text("Hello."),)))
+        log += [AskStarted(turn, message), TurnStarted(turn, turn, BINDING), TurnEnded(turn, "complete")]
     return log
 
 

@@ -18,8 +18,8 @@ import anyio.to_thread
 import pytest
 
 from actors import Runtime
-from actors.core.log.events import Bound, Closed, Event, TurnEnded
-from actors.errors import ForeignLoop, JournalError, SessionClosed, SessionExists
+from actors.core.log.events import Closed, LogEvent, TurnEnded, TurnStarted
+from actors.errors import JournalError, SessionClosed, SessionExists, WrongEventLoop
 from actors.journal.journal_actor import ReleaseSession
 from actors.journal.storage.memory import MemoryStorage
 from actors.kernel.tasks import Work
@@ -36,8 +36,8 @@ pytestmark = pytest.mark.anyio
 WORK = Turn(Call("work", {"name": "a"}))
 
 
-def assert_no_turn_is_open(events: list[Event]) -> None:
-    bound = sum(isinstance(event, Bound) for event in events)
+def assert_no_turn_is_open(events: list[LogEvent]) -> None:
+    bound = sum(isinstance(event, TurnStarted) for event in events)
     assert bound == sum(isinstance(event, TurnEnded) for event in events)
     assert isinstance(events[-1], Closed)
 
@@ -360,7 +360,7 @@ async def test_a_call_from_another_thread_or_loop_is_a_typed_error_at_once(forei
             for name, use in uses(runtime, session, events).items():
                 elsewhere = partial(anyio.run, _bounded, use, backend=foreign)
                 run = partial(_stepped, use) if foreign == "none" else elsewhere
-                with pytest.raises(ForeignLoop, match="thread and event loop that entered"):
+                with pytest.raises(WrongEventLoop, match="thread and event loop that entered"):
                     await anyio.to_thread.run_sync(run)
                 assert name
             gate.open("a")

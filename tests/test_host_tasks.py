@@ -11,7 +11,7 @@ import pytest
 
 from actors import Runtime
 from actors.config import Config, FileSettings
-from actors.errors import ActorsError, Draining, JournalUnavailable
+from actors.errors import ActorsError, JournalUnavailable, ShuttingDown
 from actors.journal.journal_actor import JournalCommand
 from actors.journal.storage import Storage
 from actors.journal.storage.sqlite import SqliteStorage
@@ -135,7 +135,7 @@ async def test_work_that_was_cancelled_because_the_runtime_was_left_raises_and_i
             tasks.start_soon(call, runtime)
             await begun.wait()
     (error,) = errors
-    assert isinstance(error, Draining)
+    assert isinstance(error, ShuttingDown)
     assert str(error) == "one/delete was cancelled before it was done: the runtime has been left"
     assert crashes == []
 
@@ -150,7 +150,7 @@ async def test_a_caller_does_not_wait_for_work_that_was_cancelled_before_its_fir
         task = runtime._running().launch(work, "one/delete")
         (begun,) = asyncio.all_tasks() - before
         begun.cancel()
-        with anyio.fail_after(60), pytest.raises(Draining):
+        with anyio.fail_after(60), pytest.raises(ShuttingDown):
             await task.result()
 
 
@@ -164,7 +164,7 @@ async def test_a_caller_does_not_wait_for_a_close_that_was_cancelled_before_its_
         for task in asyncio.all_tasks() - before - {closing}:
             task.cancel()
         with anyio.fail_after(60):
-            with pytest.raises(Draining, match="close of session 'one' was cancelled before it was done"):
+            with pytest.raises(ShuttingDown, match="close of session 'one' was cancelled before it was done"):
                 await closing
             assert list(runtime.sessions) == ["one"]
             assert session._lifecycle.closing is None  # for which a caller that opens it would wait

@@ -17,7 +17,7 @@ from msgspec import Struct
 import actors
 from actors.config.providers import PROVIDERS
 from actors.core.dialects.profiles import ALIASES, PROFILES
-from actors.core.log.events import Cancelled, Denied, Event, Failed, Refused, Returned
+from actors.core.log.events import Cancelled, Denied, Failed, LogEvent, Refused, Returned
 from tests.source import names_in, nodes_of, references, tree_of
 
 ROOT = Path(actors.__file__).parent
@@ -50,6 +50,7 @@ RETIRED = {
 """Words of this tree's own for what the field has named (docs/reference/glossary.md has those)."""
 KNOW_VENDORS = (
     *(
+        "transcripts.py",
         "adapters/",
         "cli/",
         "config/",
@@ -74,7 +75,6 @@ KNOW_VENDORS = (
 docstrings in Google's style."""
 NAME_EXAMPLES = (
     *(
-        "transcripts.py",
         "runtime/runtime.py",
         "runtime/subagents.py",
         "mcp.py",
@@ -116,7 +116,7 @@ def test_only_the_scheduler_says_how_a_call_ended() -> None:
 
     What ran when a log was forked nobody can say any more: the fork says so of it (`actors.core.session.closing`).
     """
-    assert {f"{event.__module__}.{event.__name__}" for event in Event.__args__} >= ENDS
+    assert {f"{event.__module__}.{event.__name__}" for event in LogEvent.__args__} >= ENDS
     writers = {name for name, path in _rooms("testing/") if _ends_made(path)}
     assert writers == {
         "scheduler/calls.py",

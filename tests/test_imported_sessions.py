@@ -4,12 +4,11 @@ from typing import Any
 
 import pytest
 
-from actors import from_wire
 from actors.core.dialects.profiles import PROFILES
 from actors.core.values.content import Message, Text, ToolResult
 from actors.strict.dialects import SERVERS, strict_server
 from actors.testing import Say, Turn
-from actors.transcripts import encode, render
+from actors.transcripts import encode, from_wire, render
 from tests.adapters.test_custom_tools import ITEMS, PATCH
 from tests.runtime_support import bodies, folded, hosting, openai
 
@@ -48,7 +47,7 @@ async def test_a_session_keeps_what_its_door_found_and_so_does_its_log() -> None
 async def test_messages_of_a_host_are_reported_too_and_its_own_system_prompt_stands() -> None:
     odd = Message("tool", (ToolResult("nobody", "lost"),))
     async with hosting(a=openai(Turn(Say("Yes.")))) as runtime:
-        session = await runtime.open("a", messages=[Message("human", (Text("Hi."),)), odd])
+        session = await runtime.open("a", messages=[Message("user", (Text("Hi."),)), odd])
         (note,) = (await session.history()).report.notes
         assert note == "messages[1]: result for unknown call 'nobody' kept as text"
         other = await runtime.open("a", messages=from_wire(BROKEN, "openai")[0], system="Be long.")

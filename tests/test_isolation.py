@@ -11,7 +11,7 @@ import pytest
 import trio
 from pydantic import AfterValidator
 
-from actors.errors import OwnSession
+from actors.errors import ReentrantCall
 from actors.strict.server import LoopbackServer
 from actors.testing import Call, Say, Turn
 from actors.tools import Tool, tool
@@ -351,7 +351,7 @@ async def test_a_tool_that_uses_its_own_session_is_told_that_it_must_not_and_the
             own = runtime.session("own")
             uses = (own.history, own.ledger, own.cancel, own.close, partial(runtime.journal.delete, "own"))
             for use in (*uses, partial(own.switch, "a"), partial(own.preview, "a")):
-                with pytest.raises(OwnSession) as error:
+                with pytest.raises(ReentrantCall) as error:
                     await use()
                 refused.append(str(error.value))
             return (await own.ask(words)).text
@@ -376,7 +376,7 @@ async def test_a_tool_below_a_session_cannot_close_it_and_no_tool_asks_a_session
         async def meddle(words: str) -> str:
             """Use sessions that are not one's own."""
             for use in (runtime.session("top").close, beside.history):
-                with pytest.raises(OwnSession) as error:
+                with pytest.raises(ReentrantCall) as error:
                     await use()
                 refused.append(str(error.value))
             return words

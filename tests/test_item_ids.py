@@ -19,7 +19,7 @@ from actors.core.history.history import History
 from actors.core.lanes.lane import empty
 from actors.core.ledger import Ledger
 from actors.core.log.events import EpochBegan
-from actors.core.values.content import Block, Message, Native, Seal, Text, Thinking, ToolCall
+from actors.core.values.content import Block, Message, ProviderBlock, ProviderState, Text, Thinking, ToolCall
 from actors.strict.rules import validate
 from actors.testing import Call, ResponsesProfile, ResponsesServer, ResponsesSettings, Say, Think, Turn, serve
 from actors.transcripts import render
@@ -58,7 +58,7 @@ def named(messages: list[Message], seed: int) -> list[Message]:
 def _named(message: Message, seed: int) -> Message:
     blocks: list[Block] = []
     for at, block in enumerate(message.blocks):
-        if message.speaker == "model" and isinstance(block, (Text, ToolCall)) and (seed + at) % 5:
+        if message.role == "assistant" and isinstance(block, (Text, ToolCall)) and (seed + at) % 5:
             kind = "fc" if isinstance(block, ToolCall) else "msg"
             number = 3 * seed + (at if seed % 4 else 0)  # now and then the same id comes twice
             blocks.append(_mark(f"{kind}_{number}"))
@@ -93,7 +93,7 @@ def test_no_generated_history_is_refused_with_ids() -> None:
 
 def test_what_stands_behind_reasoning_without_an_id_has_none_either() -> None:
     search = '{"type":"web_search_call","status":"completed","action":{"type":"search","query":"x"}}'
-    own = Native("web_search_call", Seal("part", quote(search), ME))
+    own = ProviderBlock("web_search_call", ProviderState("part", quote(search), ME))
     assert _sent([_thought("rs_1"), own, _mark("msg_1"), Text("Found.")]) == [
         ("reasoning", None),
         ("web_search_call", None),
@@ -134,19 +134,21 @@ def test_behind_an_item_without_an_id_no_other_of_the_answer_has_one() -> None:
 
 def _thought(item_id: str) -> Thinking:
     item = f'{{"type":"reasoning","id":"{item_id}","summary":[],"encrypted_content":"ZQ=="}}'
-    return Thinking("", Seal("reasoning_item", quote(item), ME))
+    return Thinking("", ProviderState("reasoning_item", quote(item), ME))
 
 
 def _mark(item_id: str) -> Thinking:
-    return Thinking("", Seal("item", quote(item_id), ME))
+    return Thinking("", ProviderState("item", quote(item_id), ME))
 
 
 def _sent(said: list[Block], *, without_ids: bool = False) -> list[tuple[str, str | None]]:
     """The kinds and ids of what goes back of an answer, in a lane whose ids were refused or not."""
     lane = empty(NAMED)
     lane = replace(lane, state=lane.state._replace(without_ids=without_ids))
-    asked = Message("human", (Text("Go."),))
-    rendered = render(History([asked, Message("model", tuple(said))]), Ledger(), NAMED, binding=ME, lane=lane)
+    asked = Message("user", (Text("Go."),))
+    rendered = render(
+        History([asked, Message("assistant", tuple(said))]), Ledger(), NAMED, binding=ME, lane=lane
+    )
     assert rendered.report.faults == ()
     body = json.loads(adapter(NAMED).request(rendered.segments, Settings(model="m"), rendered.facts).body)
     return [(item["type"], item.get("id")) for item in body["input"] if item.get("role") != "user"]

@@ -10,8 +10,8 @@ import anyio
 import anyio.from_thread
 import pytest
 
-from actors.core.log.events import Closed, Event, SwitchApplied
-from actors.errors import JournalError, JournalUnavailable, SessionElsewhere
+from actors.core.log.events import Closed, LogEvent, SwitchApplied
+from actors.errors import JournalError, JournalUnavailable, SessionLeased
 from actors.journal.journal_actor import BATCH, Append, ClaimSession, JournalActor, JournalCommand, ReadLog
 from actors.journal.live_events import LiveEvents
 from actors.journal.outbox import Outbox
@@ -131,7 +131,7 @@ async def test_no_log_has_an_event_whose_forerunner_was_refused(blocking: bool) 
 
 async def test_a_log_is_read_behind_what_was_sent_before() -> None:
     storage = Slow()
-    read: list[Event] = []
+    read: list[LogEvent] = []
     with anyio.fail_after(60):
         async with System() as system, anyio.create_task_group() as tasks:
             ref = journal(system, storage)
@@ -178,7 +178,7 @@ class Elsewhere(Slow):
 
     def claim(self, session: str, *, existing: bool = False) -> Claim:
         if session == "theirs":
-            raise SessionElsewhere("It belongs to another host", host="other", seconds=1)
+            raise SessionLeased("It belongs to another host", host="other", seconds=1)
         return super().claim(session, existing=existing)
 
 
@@ -192,7 +192,7 @@ async def test_a_claim_that_is_refused_harms_no_other() -> None:
                 try:
                     await ref.ask(query)
                     outcomes[name] = "done"
-                except (SessionElsewhere, JournalError) as error:
+                except (SessionLeased, JournalError) as error:
                     outcomes[name] = type(error).__name__
 
             tasks.start_soon(ref.ask, Append("first", 1, (to("a"),)))
@@ -203,7 +203,7 @@ async def test_a_claim_that_is_refused_harms_no_other() -> None:
                 tasks.start_soon(tell, name, Append(name, 1, (to("b"),)))
             await anyio.wait_all_tasks_blocked()
             storage.freed.set()
-    assert outcomes == {"theirs": "SessionElsewhere", "mine": "done", "x": "done", "bad": "JournalError"}
+    assert outcomes == {"theirs": "SessionLeased", "mine": "done", "x": "done", "bad": "JournalError"}
 
 
 async def test_more_than_fits_a_batch_waits_and_is_written_in_order() -> None:

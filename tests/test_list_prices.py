@@ -15,7 +15,7 @@ from genai_prices import Usage as ListedUsage
 from genai_prices import calc_price
 from genai_prices.data_snapshot import get_snapshot
 
-from actors import Budget, Compaction, Price, Runtime, TurnResult, tool
+from actors import AskResult, Budget, Compaction, Price, Runtime, tool
 from actors.config.providers import PROVIDERS
 from actors.core.lanes.preview import Preview
 from actors.errors import ConfigError
@@ -52,7 +52,7 @@ def script() -> list[Turn]:
 
 async def asked(
     folder: Path, lines: str = "", **options: Any
-) -> tuple[TurnResult, Preview, list[bytes]]:  # Any: arguments of `Runtime`
+) -> tuple[AskResult, Preview, list[bytes]]:  # Any: arguments of `Runtime`
     """Return what comes of an ask with a tool, a preview after it, and the bodies of its requests."""
     server, file = AnthropicServer(script()), folder / "actors.toml"
     with anyio.fail_after(60):

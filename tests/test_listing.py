@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from actors.core.log.events import Awaited, Bound, Closed, Event, TurnEnded
+from actors.core.log.events import Closed, LogEvent, TurnEnded, TurnPaused, TurnStarted
 from actors.core.session.publishing import NOBODY
 from actors.errors import ConfigError
 from actors.journal.storage import Entry, Storage
@@ -22,10 +22,10 @@ from tests.postgres import Server
 from tests.runtime_support import hosting, openai
 from tests.storages import STORAGES, begin, made
 
-ENDS: dict[State, tuple[Event, ...]] = {
+ENDS: dict[State, tuple[LogEvent, ...]] = {
     "idle": (),
-    "running": (Bound(1, 1, NOBODY),),
-    "awaiting": (Bound(1, 1, NOBODY), Awaited(1, ())),
+    "running": (TurnStarted(1, 1, NOBODY),),
+    "awaiting": (TurnStarted(1, 1, NOBODY), TurnPaused(1, ())),
     "closed": (Closed(),),
 }
 
@@ -158,7 +158,8 @@ def directory(postgres: Server) -> Any:  # Any: a connection of the test's own
         connection.execute(
             "INSERT INTO actors_session SELECT 's' || n, n, 1, NULL, 1, 1, "
             "CASE n % 500 WHEN 0 THEN 'a' ELSE 'b' END, 'a', "
-            "CASE n % 100 WHEN 0 THEN 'awaiting' ELSE 'idle' END, 0, n * 40, 0 FROM generate_series(1, 10000) AS n"
+            "CASE n % 100 WHEN 0 THEN 'awaiting' ELSE 'idle' END, 0, n * 40, 0, '', '', '' "
+            "FROM generate_series(1, 10000) AS n"
         )
         connection.execute("ANALYZE actors_session")
         yield connection
@@ -172,7 +173,7 @@ def test_events_of_a_turn_change_no_index_of_a_database(
     with closing(PostgresStorage(postgres.url(schema), clock=lambda: 1e9)) as storage:
         fence = begin(storage, "one", tenant="t").fence
         for turn in range(1, turns + 1):
-            for event in (Bound(turn, turn, NOBODY), TurnEnded(turn, "complete")):
+            for event in (TurnStarted(turn, turn, NOBODY), TurnEnded(turn, "complete")):
                 storage.append([Entry("one", fence, (event,))])
     updates = hot = 0
     counts = "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE schemaname = %s AND relname = %s"

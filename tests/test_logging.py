@@ -21,7 +21,7 @@ from actors.config import BackendLimits, PoolSettings
 from actors.core.stats.measures import AskCounts
 from actors.core.values.identity import Binding
 from actors.core.values.stream import Usage
-from actors.errors import AskFailed, Busy, Fenced, SessionClosed, ToolsetFailed
+from actors.errors import AskFailed, Fenced, QueueFull, SessionClosed, ToolsetFailed
 from actors.journal.ends import LogEnds
 from actors.journal.storage import Claim
 from actors.kernel.host_code import call_host
@@ -267,7 +267,7 @@ async def test_a_refused_ask_is_an_event_and_so_is_one_that_a_closed_session_dro
                     tasks.start_soon(_asked, session.ask)
                 while runtime.stats().asks_waiting < 8:
                     await anyio.lowlevel.checkpoint()
-                with pytest.raises(Busy):
+                with pytest.raises(QueueFull):
                     await session.ask("One too many.")
                 await session.close()
             stats = runtime.stats()

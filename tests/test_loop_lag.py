@@ -12,7 +12,7 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from actors import Runtime, Session
-from actors.core.log.events import Event
+from actors.core.log.events import LogEvent
 from actors.core.session.rebuild import Folding, rebuilt
 from actors.core.stats.stats import LoopLag
 from actors.journal.log import SLICE, folded
@@ -146,7 +146,7 @@ async def test_a_long_log_is_folded_slice_by_slice_to_the_same_session(
         with anyio.fail_after(60), counting_polls() as polls:
             fold = Folding.take
 
-            def noted(folding: Folding, part: Sequence[Event]) -> None:
+            def noted(folding: Folding, part: Sequence[LogEvent]) -> None:
                 polls.note()
                 assert len(part) <= SLICE
                 fold(folding, part)
@@ -172,7 +172,7 @@ async def test_a_session_with_a_long_log_that_is_used_again_is_folded_slice_by_s
         runtime._running().residency.evict_folds(0)
         fold = Folding.take
 
-        def noted(folding: Folding, part: Sequence[Event]) -> None:
+        def noted(folding: Folding, part: Sequence[LogEvent]) -> None:
             parts.append(len(part))
             fold(folding, part)
 

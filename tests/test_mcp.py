@@ -192,7 +192,7 @@ async def test_a_server_asks_the_hosts_model_and_is_refused_in_words_without_one
         with pytest.raises(Exception, match="declined to answer"):
             await call(offer, "poem")
     (message,) = asked[0].messages
-    assert (message.speaker, message.text, asked[0].system) == ("human", "Write a poem.", "Rhyme.")
+    assert (message.role, message.text, asked[0].system) == ("user", "Write a poem.", "Rhyme.")
     async with offered(here()) as offer:
         for name in ("poem", "favourite"):
             with pytest.raises(Exception, match=r"(?i)not support|capabilit|required"):

@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from actors import History, Ledger, Media, ToolCall, check, dialect, encode, from_wire, render, tool
+from actors import Media, ToolCall, tool
 from actors.core.dialects.profiles import PROFILES
 from actors.core.log.events import Returned
 from actors.core.values.content import Message, Text, ToolResult
@@ -16,6 +16,7 @@ from actors.strict.rules import validate
 from actors.strict.server import LoopbackServer
 from actors.testing import Call, ResponsesServer, Say, Turn
 from actors.testing.images import png_base64
+from actors.transcripts import History, Ledger, check, dialect, encode, from_wire, render
 from tests.core.session_log import TRUSTING
 from tests.runtime_support import (
     Json,
@@ -191,8 +192,8 @@ def test_gemini_before_its_third_generation_is_shown_the_image_behind_the_respon
 def test_bedrock_writes_a_document_of_a_result_with_its_name_and_no_text_for_none() -> None:
     image, document = Media("image/png", PIXEL), Media("application/pdf", "aGk=")
     said = [
-        Message("human", [Text("Look.")]),
-        Message("model", [ToolCall("c1", "camera")]),
+        Message("user", [Text("Look.")]),
+        Message("assistant", [ToolCall("c1", "camera")]),
         Message("tool", [ToolResult("c1", "", media=[image, document])]),
     ]
     body = encode(render(History(said), Ledger(), dialect("bedrock")), model="m")
@@ -211,12 +212,12 @@ def test_a_result_without_media_is_written_as_ever() -> None:
 def test_what_is_rendered_piece_by_piece_is_what_is_rendered_at_once(name: str) -> None:
     target = dialect(name)
     said = [
-        Message("human", [Text("Look.")]),
-        Message("model", [ToolCall("c1", "camera"), ToolCall("c2", "camera")]),
+        Message("user", [Text("Look.")]),
+        Message("assistant", [ToolCall("c1", "camera"), ToolCall("c2", "camera")]),
         Message("tool", [ToolResult("c1", "a", media=[IMAGE]), ToolResult("c2", "b")]),
-        Message("human", [Text("And?")]),
-        Message("model", [Text("Yes.")]),
-        Message("human", [Text("Good.")]),
+        Message("user", [Text("And?")]),
+        Message("assistant", [Text("Yes.")]),
+        Message("user", [Text("Good.")]),
     ]
     rendered, sent = render(History(said[:1]), Ledger(), target), b""
     for end in (3, 4, 6):

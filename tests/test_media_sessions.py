@@ -60,7 +60,7 @@ def hosted(servers: dict[str, LoopbackServer]) -> AbstractAsyncContextManager[Ru
 
 
 def human(*blocks: Block) -> Message:
-    return Message("human", [Text("Look at this."), *blocks])
+    return Message("user", [Text("Look at this."), *blocks])
 
 
 # ---- what a body shows
@@ -92,8 +92,8 @@ def shown(body: Any) -> list[tuple[str, str]]:  # Any: likewise
 def _items(held: list[Any]) -> Iterator[tuple[str, str]]:  # Any: likewise
     for block in held:
         match block:
-            case {"inlineData": {"mimeType": mime, "data": data}}:
-                yield ("image" if mime.startswith("image/") else "document"), data
+            case {"inlineData": {"mimeType": media_type, "data": data}}:
+                yield ("image" if media_type.startswith("image/") else "document"), data
             case {"functionResponse": response}:
                 yield "result", ""
                 yield from _items(response.get("parts", []))

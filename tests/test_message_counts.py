@@ -8,8 +8,8 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from actors import Deferred, tool
-from actors.core.log.events import Configured, Returned, SwitchApplied, SwitchHeld
+from actors import SwitchOutcome, tool
+from actors.core.log.events import Configured, Returned, SwitchApplied, SwitchQueued
 from actors.core.values.identity import CallId
 from actors.kernel import Context
 from actors.kernel.cell import Cell
@@ -125,8 +125,8 @@ async def test_an_ask_with_held_changes_is_settled_once(monkeypatch: pytest.Monk
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(session.ask, "Work.")
                 await gate.started("a")
-                assert await session.switch("b") == Deferred("b", 1)
-                assert await session.configure(system="Be brief.") == Deferred("a", 1)
+                assert await session.switch("b") == SwitchOutcome("b", "queued", 1)
+                assert await session.configure(system="Be brief.") == SwitchOutcome("a", "queued", 1)
                 gate.open("a")
         assert (session.target, (await session.history()).system) == ("b", "Be brief.")
         settled = log(runtime, session)[-2:]
@@ -162,7 +162,7 @@ async def test_a_switch_that_arrives_just_before_the_end_of_an_ask_is_applied(
             contexts[0].release()
         assert session.target == "b"
         held = [type(event) for event in log(runtime, session)[-2:]]
-    assert held == [SwitchHeld, SwitchApplied]
+    assert held == [SwitchQueued, SwitchApplied]
 
 
 async def until_queued(context: Context[Any], count: int) -> None:  # Any: actors of every protocol

@@ -27,7 +27,7 @@ from actors.core.stats.measures import (
 from actors.core.stats.stats import RuntimeStats
 from actors.core.values.identity import Binding, CallId
 from actors.core.values.stream import Usage
-from actors.errors import AskFailed, Busy, Fenced
+from actors.errors import AskFailed, Fenced, QueueFull
 from actors.journal.storage.sqlite import SqliteStorage
 from actors.provider.meters import Meters
 from actors.strict.server import serve
@@ -109,7 +109,7 @@ async def busy(path: Path) -> AsyncIterator[tuple[Runtime, RuntimeStats, list[Sa
                 tasks.start_soon(quiet, first, "Wait.")
                 while not runtime.stats().asks_waiting:
                     await anyio.lowlevel.checkpoint()
-                with pytest.raises(Busy):
+                with pytest.raises(QueueFull):
                     await first.ask("One too many.")
                 yield runtime, runtime.stats(), scraped(runtime)
                 tasks.start_soon(first.cancel)

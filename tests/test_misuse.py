@@ -102,7 +102,7 @@ async def test_nobody_says_a_call_a_result_or_a_thought_to_a_model(block: Any) -
         session = await runtime.open("a", tools=[LOOK])
         before = len(log(runtime, session))
         with pytest.raises(SessionError, match=f"part 0 is of type {type(block).__name__}"):
-            await session.ask(Message("human", (block,)))
+            await session.ask(Message("user", (block,)))
         assert len(log(runtime, session)) == before
         assert (await session.ask("Hello.")).text == "Hi."
 
@@ -241,5 +241,5 @@ async def test_a_tool_is_run_with_arguments_by_their_names(given: Any) -> None: 
     async with hosting(a=openai()) as runtime:
         session = await runtime.open("a", tools=[pay])
         with pytest.raises(SessionError, match="takes arguments by their names, not a"):
-            await session.run_tool("pay", given)
-        assert (await session.run_tool("pay", {"euros": 5})).content == "5 paid"
+            await session.call_tool("pay", given)
+        assert (await session.call_tool("pay", {"euros": 5})).content == "5 paid"

@@ -10,10 +10,10 @@ import pytest
 
 from actors import Budget, Session, Tool, ToolContext, handoff, subagent, tool
 from actors.config import Config, FileSettings, PoolSettings
-from actors.core.log.events import Bound, Event, Instructed
+from actors.core.log.events import FormatRequested, LogEvent, TurnStarted
 from actors.core.session.publishing import Publisher
 from actors.core.stream_events.events import CompleteEvent, ErrorEvent, MessageEvent, SessionEvent
-from actors.core.stream_events.results import TurnResult
+from actors.core.stream_events.results import AskResult
 from actors.core.turn.no_content import EMPTY, NUDGE, UNPARSED, UNPARSED_TOOLS_OFF
 from actors.core.values.packed import unpack
 from actors.core.values.progress import Cause
@@ -87,7 +87,7 @@ async def hosted(
     assert host.refusals == []
 
 
-def end(events: list[SessionEvent]) -> TurnResult:
+def end(events: list[SessionEvent]) -> AskResult:
     last = events[-1]
     assert isinstance(last, CompleteEvent | ErrorEvent)
     return last.result
@@ -97,17 +97,17 @@ def messages(events: list[SessionEvent]) -> list[MessageEvent]:
     return [event for event in events if isinstance(event, MessageEvent)]
 
 
-def told(events: list[Event]) -> list[str]:
-    return [unpack(event.message).text for event in events if isinstance(event, Instructed)]
+def told(events: list[LogEvent]) -> list[str]:
+    return [unpack(event.message).text for event in events if isinstance(event, FormatRequested)]
 
 
-def retold(runtime: Runtime, session: Session) -> TurnResult:
+def retold(runtime: Runtime, session: Session) -> AskResult:
     """Return how the last ask came out, as its log has it."""
     publisher = Publisher()
     return end([shown for event in log(runtime, session) for shown in publisher.published(event)])
 
 
-def assert_retold(runtime: Runtime, session: Session, result: TurnResult) -> None:
+def assert_retold(runtime: Runtime, session: Session, result: AskResult) -> None:
     """Who reads the log later is told the same, but for what is only for who asked."""
     said, later = ({**vars_of(each), **_OWN} for each in (result, retold(runtime, session)))
     assert said == later
@@ -116,7 +116,7 @@ def assert_retold(runtime: Runtime, session: Session, result: TurnResult) -> Non
 _OWN: dict[str, object] = dict.fromkeys(("output", "cost", "report", "losses", "refusals", "turn_before"))
 
 
-def vars_of(result: TurnResult) -> dict[str, object]:
+def vars_of(result: AskResult) -> dict[str, object]:
     return {name: getattr(result, name) for name in result.__struct_fields__}
 
 
@@ -135,11 +135,11 @@ async def test_an_empty_answer_is_asked_for_again_and_both_requests_are_counted(
         second = await session.ask("Go on.")
         history = await session.history()
     first, (empty, whole) = end(events), messages(events)
-    assert (first.status, first.text, first.cut, first.rounds) == ("complete", "Hi.", None, 2)
+    assert (first.status, first.text, first.incomplete, first.rounds) == ("complete", "Hi.", None, 2)
     assert (empty.incomplete, whole.incomplete, first.usage, second.usage) == ("empty", None, ONE + ONE, ONE)
     assert empty.message.blocks == ()
     retried, ended = first.attempts
-    assert (retried.status, retried.why, retried.cause) == ("retried", EMPTY, Cause("model_fault"))
+    assert (retried.status, retried.error, retried.cause) == ("retried", EMPTY, Cause("model_fault"))
     assert ended.status == "complete"
     assert [message.text for message in history] == ["Go.", "Hi.", "Go on.", "More."]
     assert len(host.requests) == 3
@@ -161,8 +161,8 @@ async def test_an_answer_that_is_empty_twice_fails_the_ask_and_the_session_goes_
         assert_retold(runtime, session, end(events))
         second = await session.ask("Go on.")
     first = end(events)
-    assert (first.status, first.cut, first.text, first.rounds) == ("failed", "empty", "", 2)
-    assert first.why == f"{EMPTY}, twice"
+    assert (first.status, first.incomplete, first.text, first.rounds) == ("failed", "empty", "", 2)
+    assert first.error == f"{EMPTY}, twice"
     assert (first.usage, second.status, second.text) == (ONE + ONE, "complete", "Hi.")
 
 
@@ -173,7 +173,7 @@ async def test_an_answer_that_is_empty_twice_is_asked_of_the_pools_next_member()
         session = await runtime.open("both")
         result = await session.ask("Go.")
         assert_retold(runtime, session, result)
-    assert (result.status, result.text, result.served_by.backend) == ("complete", "Hi.", "b")
+    assert (result.status, result.text, result.binding.backend) == ("complete", "Hi.", "b")
     assert [attempt.status for attempt in result.attempts] == ["retried", "handed_over", "complete"]
 
 
@@ -191,8 +191,8 @@ async def test_an_empty_answer_behind_tool_results_is_told_once_and_then_reporte
         assert_retold(runtime, session, result)
         after = await session.ask("And?")
         assert told(log(runtime, session)) == [NUDGE]
-    assert (result.status, result.cut, result.text, result.rounds) == ("complete", "empty", "", 3)
-    assert (after.text, after.cut, reader.ran) == ("Done.", None, 1)
+    assert (result.status, result.incomplete, result.text, result.rounds) == ("complete", "empty", "", 3)
+    assert (after.text, after.incomplete, reader.ran) == ("Done.", None, 1)
 
 
 @pytest.mark.sampled(2)
@@ -205,7 +205,7 @@ async def test_a_model_that_is_told_of_its_empty_answer_may_go_on(name: str, is_
     async with hosted(name, *turns, is_streamed=is_streamed, tools=[reader.tool]) as (_, runtime, session):
         result = await session.ask("Go.")
         assert told(log(runtime, session)) == [NUDGE, NUDGE]
-    assert (result.status, result.cut, result.text, result.rounds, reader.ran) == (
+    assert (result.status, result.incomplete, result.text, result.rounds, reader.ran) == (
         "complete",
         None,
         "Done.",
@@ -227,7 +227,7 @@ async def test_a_call_as_text_is_told_once_and_never_run(name: str, is_streamed:
         assert told(log(runtime, session)) == [UNPARSED]
         history = await session.history()
     result = end(events)
-    assert (result.status, result.cut, result.text, reader.ran) == ("complete", None, "It rains.", 1)
+    assert (result.status, result.incomplete, result.text, reader.ran) == ("complete", None, "It rains.", 1)
     assert [said.incomplete for said in messages(events)] == ["unparsed", None, None]
     assert [message.text for message in history][:3] == ["Go.", raw, UNPARSED]
 
@@ -243,8 +243,8 @@ async def test_a_call_as_text_that_comes_twice_is_reported(raw: str, is_streamed
         result = await session.ask("Go.")
         assert_retold(runtime, session, result)
         after = await session.ask("Go on.")
-    assert (result.status, result.cut, result.text, result.rounds) == ("complete", "unparsed", raw, 2)
-    assert (after.text, after.cut, reader.ran) == ("Hi.", None, 0)
+    assert (result.status, result.incomplete, result.text, result.rounds) == ("complete", "unparsed", raw, 2)
+    assert (after.text, after.incomplete, reader.ran) == ("Hi.", None, 0)
 
 
 @over_ways
@@ -254,14 +254,14 @@ async def test_an_answer_about_chat_templates_is_left_alone(about: str, is_strea
     turn = Turn(Say(text), fragment=3)
     async with hosted("vllm", turn, is_streamed=is_streamed, tools=[Reader().tool]) as (_, _, session):
         result = await session.ask("How do they mark calls?")
-    assert (result.status, result.cut, result.text, result.rounds) == ("complete", None, text, 1)
+    assert (result.status, result.incomplete, result.text, result.rounds) == ("complete", None, text, 1)
 
 
 async def test_without_tools_a_call_as_text_is_an_answer() -> None:
     raw = RAW_CALLS["qwen"]
     async with hosted("vllm", Turn(Say(raw))) as (_, _, session):
         result = await session.ask("How do they mark calls?")
-    assert (result.status, result.cut, result.text, result.rounds) == ("complete", None, raw, 1)
+    assert (result.status, result.incomplete, result.text, result.rounds) == ("complete", None, raw, 1)
 
 
 async def test_a_real_call_beside_one_as_text_runs_and_nothing_is_said_of_the_other() -> None:
@@ -270,7 +270,7 @@ async def test_a_real_call_beside_one_as_text_runs_and_nothing_is_said_of_the_ot
     async with hosted("vllm", *turns, tools=[reader.tool]) as (_, runtime, session):
         result = await session.ask("Go.")
         assert told(log(runtime, session)) == []
-    assert (result.text, result.cut, reader.ran) == ("Done.", None, 1)
+    assert (result.text, result.incomplete, reader.ran) == ("Done.", None, 1)
 
 
 @pytest.mark.parametrize("name", ["anthropic", "openai_responses", "gemini"])
@@ -278,7 +278,7 @@ async def test_an_answer_that_is_cut_is_not_asked_for_again(name: str) -> None:
     stop = {"anthropic": "max_tokens", "openai_responses": "max_output_tokens", "gemini": "MAX_TOKENS"}[name]
     async with hosted(name, Turn(Think("I could"), stop=stop)) as (_, _, session):
         result = await session.ask("Go.")
-    assert (result.status, result.cut, result.rounds) == ("complete", "length", 1)
+    assert (result.status, result.incomplete, result.rounds) == ("complete", "length", 1)
 
 
 async def test_what_a_providers_own_tool_did_is_content() -> None:
@@ -291,7 +291,7 @@ async def test_what_a_providers_own_tool_did_is_content() -> None:
     found = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
     async with hosted("anthropic", Turn(Builtin(search), Builtin(found))) as (_, _, session):
         result = await session.ask("Go.")
-    assert (result.status, result.cut, result.rounds) == ("complete", None, 1)
+    assert (result.status, result.incomplete, result.rounds) == ("complete", None, 1)
 
 
 async def test_a_forced_tool_is_forced_again_where_the_answer_was_empty() -> None:
@@ -310,7 +310,7 @@ async def test_a_conversation_that_was_handed_over_is_not_handed_over_again_for_
     async with hosting(a=above, b=other) as runtime:
         session = await runtime.open("a", tools=[to_b])
         result = await session.ask("Go.")
-        bound = [event.binding.backend for event in log(runtime, session) if isinstance(event, Bound)]
+        bound = [event.binding.backend for event in log(runtime, session) if isinstance(event, TurnStarted)]
     assert (result.status, result.text, bound) == ("complete", "Here is B.", ["a", "b"])
 
 
@@ -331,7 +331,7 @@ async def test_a_turn_that_was_told_of_its_empty_answer_and_waits_knows_where_it
         session = await runtime.open("a", tools=[count, look])
         waits = await session.ask("Go.")
         assert [told(log(runtime, session)), waits.status] == [[NUDGE], "awaiting"]
-        result = await session.provide({waits.awaiting[0].id: "found"})
+        result = await session.provide({waits.pending_calls[0].id: "found"})
     assert (result.status, result.text, lengths) == ("complete", "Done.", [1, 1])
 
 
@@ -373,7 +373,7 @@ async def test_an_ask_that_may_call_nothing_is_told_so() -> None:
         session = await runtime.open("a", tools=[Reader().tool])
         result = await session.ask("Go.", tool_choice="none")
         assert told(log(runtime, session)) == [UNPARSED_TOOLS_OFF]
-    assert (result.status, result.text, result.cut) == ("complete", "Hi.", None)
+    assert (result.status, result.text, result.incomplete) == ("complete", "Hi.", None)
     assert [body["tool_choice"] for body in bodies(server)] == [{"type": "none"}, {"type": "none"}]
 
 
@@ -382,8 +382,8 @@ async def test_a_budget_counts_both_requests_and_may_end_the_ask_between_them() 
         session = await runtime.open("a", budget=Budget(rounds=1))
         result = await session.ask("Go.", check=False)
         assert_retold(runtime, session, result)
-    assert (result.status, result.rounds, result.cut) == ("failed", 1, "empty")
-    assert "budget" in result.why
+    assert (result.status, result.rounds, result.incomplete) == ("failed", 1, "empty")
+    assert "budget" in result.error
 
 
 async def test_wherever_a_host_is_killed_the_rest_of_its_log_is_a_session_that_goes_on() -> None:
@@ -393,8 +393,8 @@ async def test_wherever_a_host_is_killed_the_rest_of_its_log_is_a_session_that_g
         session = await runtime.open("a", id="trip", tools=[reader.tool])
         whole = await session.ask("Go.")
         events = log(runtime, session)
-    assert (whole.status, whole.cut, whole.rounds) == ("complete", "unparsed", 2)
-    (asked_at,) = (at for at, event in enumerate(events) if isinstance(event, Bound))
+    assert (whole.status, whole.incomplete, whole.rounds) == ("complete", "unparsed", 2)
+    (asked_at,) = (at for at, event in enumerate(events) if isinstance(event, TurnStarted))
     for stop in range(asked_at + 1, len(events)):
         server, storage = openai(Turn(Say("Hi."))), MemoryStorage()
         copied(events[:stop], storage)
@@ -410,13 +410,18 @@ async def test_wherever_a_host_is_killed_the_rest_of_its_log_is_a_session_that_g
 async def test_a_reported_answer_of_template_tokens_is_told_and_then_reported(name: str) -> None:
     case, reader = reported(name), Reader()
     result, instructed = await asked(case, reader)
-    assert (result.status, result.cut, reader.ran, instructed) == ("complete", "unparsed", 0, [UNPARSED])
+    assert (result.status, result.incomplete, reader.ran, instructed) == (
+        "complete",
+        "unparsed",
+        0,
+        [UNPARSED],
+    )
 
 
 @pytest.mark.parametrize("name", ["no-answer-thoughts", "no-answer-nothing"])
 async def test_a_reported_answer_of_nothing_is_tried_again_and_then_fails(name: str) -> None:
     result, instructed = await asked(reported(name), Reader())
-    assert (result.status, result.cut, result.rounds, instructed) == ("failed", "empty", 2, [])
+    assert (result.status, result.incomplete, result.rounds, instructed) == ("failed", "empty", 2, [])
 
 
 def reported(name: str) -> dict[str, Any]:  # Any: JSON
@@ -424,7 +429,7 @@ def reported(name: str) -> dict[str, Any]:  # Any: JSON
     return case
 
 
-async def asked(case: dict[str, Any], reader: Reader) -> tuple[TurnResult, list[str]]:  # Any: JSON
+async def asked(case: dict[str, Any], reader: Reader) -> tuple[AskResult, list[str]]:  # Any: JSON
     """Answer an ask with the events of a case, twice, and the next one with words."""
     lines = [f"data: {json.dumps(event)}\n\n" for event in case["events"]]
     garbage = Garbage("".join((*lines, "data: [DONE]\n\n")).encode())

@@ -143,7 +143,7 @@ async def test_without_its_beta_header_such_an_account_is_refused_before_any_rul
         async with Runtime(file, environ={"TEAM": TEAM}) as runtime:
             ended = await (await runtime.open("b")).ask("Hello.", check=False)
     assert ended.status == "failed"
-    assert "OAuth authentication is currently not supported." in ended.why
+    assert "OAuth authentication is currently not supported." in ended.error
 
 
 async def test_a_header_that_a_server_repeats_is_in_no_result(tmp_path: Path) -> None:
@@ -157,7 +157,7 @@ async def test_a_header_that_a_server_repeats_is_in_no_result(tmp_path: Path) ->
         async with Runtime(file, environ={"TEAM": TEAM}) as runtime:
             ended = await (await runtime.open("b")).ask("Hello.", check=False)
     assert ended.status == "failed"
-    assert "[removed]" in ended.why
+    assert "[removed]" in ended.error
     assert TEAM not in repr(ended)
 
 

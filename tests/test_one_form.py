@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from actors import tool
-from actors.core.log.events import RoundEnded, Submitted
+from actors.core.log.events import AskStarted, RoundEnded
 from actors.core.values import packed
 from actors.core.values.content import Message
-from actors.session.commands import Look
+from actors.session.commands import GetState
 from actors.testing import Call, Say, Turn
 from tests.runtime_support import anthropic, hosting, openai
 
@@ -54,12 +54,12 @@ async def test_from_an_asks_text_to_the_requests_each_message_is_encoded_once_an
     there = anthropic(Turn(Say("Three.")))
     async with hosting(here=here, there=there) as runtime:
         session = await runtime.open("here", tools=[look])
-        for text in ("Look.", "And?"):
+        for text in ("GetState.", "And?"):
             await session.ask(text)
         await session.switch("there")
         assert (await session.ask("So?")).text == "Three."
         made, read = dict(encoder.counts), dict(decoder.counts)
-        history = (await session._session.ask(Look())).history  # the bytes that no user can see
+        history = (await session._session.ask(GetState())).history  # the bytes that no user can see
         blocks, rest = history.packed
         kept = [*(item for block in blocks for item in block), *rest]
         events = runtime.storage.read(session.id)
@@ -73,5 +73,5 @@ async def test_from_an_asks_text_to_the_requests_each_message_is_encoded_once_an
         1,
         0,
     ]  # its lane, and the second one's first request
-    logged = [event.message for event in events if isinstance(event, Submitted | RoundEnded)]
+    logged = [event.message for event in events if isinstance(event, AskStarted | RoundEnded)]
     assert all(mine is theirs for mine, theirs in zip(kept, logged, strict=True))

@@ -12,7 +12,7 @@ import anyio
 import pytest
 
 from actors import Session, subagent, tool
-from actors.core.log.events import CallHappening, Closed, Event, Failed, Opened, Returned
+from actors.core.log.events import CallEventBase, Closed, Failed, LogEvent, Opened, Returned
 from actors.scheduler.scheduler_actor import RunBatch, SchedulerActor, SchedulerCommand
 from actors.strict.server import LoopbackServer
 from actors.testing import (
@@ -61,7 +61,7 @@ async def test_every_session_has_a_scheduler_of_its_own_that_runs_all_its_batche
         ran.clear()
         await session.ask("Prices?")
         await gathered(session, "Prices?")
-        await session.run_tool("price", {"hotel": "Astoria"})
+        await session.call_tool("price", {"hotel": "Astoria"})
         assert [names for _, names in ran] == [("price", "price"), ("price", "price"), ("price",)]
         (scheduler,) = {id(each): each for each, _ in ran}.values()
         return scheduler
@@ -110,7 +110,7 @@ async def test_a_turn_of_five_calls_comes_to_the_same_in_a_session_and_in_a_suba
     first, second = _requests(below)[:2], _requests(below)[2:]
     assert first == second
     assert logs[0] == logs[1]
-    ends = [type(event).__name__ for event in logs[0] if isinstance(event, CallHappening)]
+    ends = [type(event).__name__ for event in logs[0] if isinstance(event, CallEventBase)]
     assert sorted(ends) == sorted(
         ["Returned", "Refused", "Denied", "Failed", "Refused", *["Scheduled"] * 5, *["Started"] * 2]
     )
@@ -122,7 +122,7 @@ def _requests(server: LoopbackServer) -> list[dict[str, Any]]:  # Any: JSON valu
     return [{name: value for name, value in body.items() if name != "prompt_cache_key"} for body in bodies]
 
 
-def _comparable(log: Sequence[Event]) -> list[Event]:
+def _comparable(log: Sequence[LogEvent]) -> list[LogEvent]:
     """Return a log without what is each session's own, and the ends of calls that ran together by their order."""
     kept = [event for event in log if not isinstance(event, Opened | Closed)]
     return sorted(kept, key=lambda event: event.call_id if isinstance(event, Returned | Failed) else "")

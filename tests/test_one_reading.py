@@ -15,7 +15,7 @@ from actors.core.stats.retold import recount_events
 from actors.core.stats.stats import recount
 from actors.core.stream_events.event_json import event_json
 from actors.core.stream_events.events import ApprovalRequestedEvent, CallRepairedEvent, CompleteEvent
-from actors.core.stream_events.results import TurnResult
+from actors.core.stream_events.results import AskResult
 from actors.errors import AskFailed, ConfigError
 from actors.runtime.handle import Session
 from actors.runtime.runtime import Runtime
@@ -188,7 +188,7 @@ async def test_a_call_that_waits_is_looked_at_and_runs_with_its_repaired_argumen
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[orders.tool])
         waiting = await session.ask("Order three.")
-        assert [call.arguments for call in waiting.awaiting] == [RIGHT]
+        assert [call.arguments for call in waiting.pending_calls] == [RIGHT]
         publisher = Publisher()
         (asked,) = [event for event in log(runtime, session) if isinstance(event, ApprovalAsked)]
         shown = [each for event in log(runtime, session) for each in publisher.published(event)]
@@ -196,7 +196,7 @@ async def test_a_call_that_waits_is_looked_at_and_runs_with_its_repaired_argumen
         leave(session, put_away)
         for pending in (*session.pending, *pendings):
             assert (pending.call.arguments, pending.digest) == (RIGHT, asked.digest)
-        answer = await session.decide(waiting.awaiting[0].id, "allow", digest=asked.digest)
+        answer = await session.decide(waiting.pending_calls[0].id, "allow", digest=asked.digest)
         assert (answer.text, orders.ran) == ("Done.", [RIGHT])
         assert agree(runtime, session) == (1, 0)
 
@@ -207,16 +207,16 @@ async def test_an_external_call_is_handed_out_with_its_repaired_arguments() -> N
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[Tool.external("draw", "Draw.", schema)])
         waiting = await session.ask("Draw three.")
-        assert [call.arguments for call in waiting.awaiting] == [{"n": 3}]
+        assert [call.arguments for call in waiting.pending_calls] == [{"n": 3}]
         assert [each.call.arguments for each in session.pending] == [{"n": 3}]
-        assert (await session.provide({waiting.awaiting[0].id: "drawn"})).text == "Done."
+        assert (await session.provide({waiting.pending_calls[0].id: "drawn"})).text == "Done."
 
 
 async def test_a_call_that_the_program_makes_is_judged_as_a_models_is() -> None:
     orders = Orders()
     async with hosting(a=openai(Turn(Say("Hi.")))) as runtime:
         session = await runtime.open("a", tools=[orders.tool])
-        await session.run_tool("order", WORDS["calls"][0])
+        await session.call_tool("order", WORDS["calls"][0])
         assert orders.ran == [RIGHT]
 
 
@@ -236,7 +236,7 @@ async def test_an_answer_with_one_reading_is_taken_at_the_first_try(
 ) -> None:  # Any: a type
     async with hosting(a=openai(Turn(Say(said)))) as runtime:
         session = await runtime.open("a")
-        answer: TurnResult[Any] = await session.ask("Which?", output=asked)
+        answer: AskResult[Any] = await session.ask("Which?", output=asked)
         assert (answer.output, answer.rounds, answer.text) == (value, 1, said)
         assert answer.repaired
         (ended,) = [event for event in log(runtime, session) if isinstance(event, TurnEnded)]

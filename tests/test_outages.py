@@ -231,7 +231,7 @@ INTAKE: dict[str, Callable[[Session, str], Awaitable[object]]] = {
     "ask": lambda session, _: session.ask("Again?"),
     "switch": lambda session, _: session.switch("b"),
     "configure": lambda session, _: session.configure(system="Be brief.", tools=[]),
-    "run_tool": lambda session, _: session.run_tool("work", {"name": "a"}),
+    "call_tool": lambda session, _: session.call_tool("work", {"name": "a"}),
     "compact": lambda session, _: session.compact(),
     "provide": lambda session, call: session.provide({call: "late"}),
     "close": lambda session, _: session.close(),

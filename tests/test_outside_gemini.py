@@ -7,11 +7,11 @@ import pytest
 from google.genai import types
 from pydantic import TypeAdapter, ValidationError
 
-from actors import dialect, from_wire
 from actors.adapters.request import ToolSpec
 from actors.core.data.jsonio import JsonValue, dump
 from actors.core.values.content import Media, Thinking
 from actors.testing.images import png
+from actors.transcripts import dialect, from_wire
 from tests import wanted
 from tests.at_scale import share
 from tests.generated.histories import READERS, history

@@ -17,8 +17,8 @@ from botocore.validate import ParamValidator
 from openai.types.chat.completion_create_params import CompletionCreateParamsStreaming
 from openai.types.responses.response_create_params import ResponseCreateParamsStreaming
 
-from actors import dialect
 from actors.core.data.jsonio import dump
+from actors.transcripts import dialect
 from tests import wanted
 from tests.at_scale import share
 from tests.generated.histories import READERS, history

@@ -19,9 +19,9 @@ from mistralai.client.models.chatcompletionstreamrequest import ChatCompletionSt
 from openai.types.chat.completion_create_params import CompletionCreateParamsStreaming
 from pydantic import ValidationError
 
-from actors import dialect
 from actors.core.dialects.profiles import PROFILES
 from actors.core.render import ThinkingPolicy
+from actors.transcripts import dialect
 from tests import wanted
 from tests.at_scale import share
 from tests.generated.histories import READERS, history

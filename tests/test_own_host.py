@@ -10,7 +10,7 @@ import pytest
 from actors import Runtime, tool
 from actors.config import BackendSettings, Config, FileSettings, load
 from actors.core.data.segments import Segments
-from actors.core.log.events import Bound, RequestSent
+from actors.core.log.events import RequestSent, TurnStarted
 from actors.core.values.identity import CallId
 from actors.testing import Call, OpenAIServer, ResponsesServer, Say, Turn, serve
 from actors.tools import Tool
@@ -132,7 +132,7 @@ async def test_an_open_turn_is_resumed_in_its_dialect_after_the_base_url_has_cha
     assert [chat.refusals, responses.refusals] == [[], []]
     assert first.urls == [f"{before or OFFICIAL}/{spoken}"]
     assert second.urls == [f"{after or OFFICIAL}/{spoken}", f"{after or OFFICIAL}/{later}"]
-    bound = [event.binding.dialect for event in events if isinstance(event, Bound)]
+    bound = [event.binding.dialect for event in events if isinstance(event, TurnStarted)]
     sent = [event.binding.dialect for event in events if isinstance(event, RequestSent)]
     assert sent == [bound[0], *bound]
 
@@ -153,7 +153,7 @@ async def failure(journal: Path, config: Config, transport: ByPath) -> str:
         known = (await session.ledger()).get(ONE)
         assert known is not None
         assert known.completion is not None
-        return result.why
+        return result.error
 
 
 async def test_an_open_turn_fails_clearly_where_its_dialect_is_not_spoken_any_more(tmp_path: Path) -> None:
@@ -200,4 +200,4 @@ async def test_an_open_turn_goes_on_where_a_new_one_could_not_begin(tmp_path: Pa
                 assert (await session.provide({ONE: "found"})).text == "It is done."
                 later = await session.ask("And now?", check=False)
     assert (later.status, responses.refusals) == ("failed", [])
-    assert "use openai_responses:gpt-6-astra" in later.why
+    assert "use openai_responses:gpt-6-astra" in later.error

@@ -13,42 +13,44 @@ import actors
 from actors import (
     Binding,
     Budget,
-    Choose,
     Code,
     Compaction,
     CompactionResult,
-    History,
-    Ledger,
     Media,
     Message,
-    Native,
     Price,
-    Reproduction,
-    Seal,
     Text,
     Thinking,
     ToolCall,
+    ToolChoice,
     ToolFailure,
     ToolResult,
-    dialect,
     errors,
-    from_wire,
     tool,
 )
 from actors.core.data.jsonio import Json
 from actors.core.dialects.profiles import PROFILES
-from actors.core.log.events import Interaction
+from actors.core.log.events import ToolCallRecord
 from actors.core.stream_events.events import SessionEvent
-from actors.core.stream_events.results import Applied, Deferred
+from actors.core.stream_events.results import SwitchOutcome
 from actors.core.values.content import Block
 from actors.core.values.identity import CallId
 from actors.testing import Call, Say, Turn
+from actors.transcripts import (
+    History,
+    Ledger,
+    ProviderBlock,
+    ProviderState,
+    RedactedRequest,
+    dialect,
+    from_wire,
+)
 from tests.runtime_support import hosting, openai
 
 Value = Any  # any public one
 
 BINDING = Binding("a", "anthropic", "https://example.com", "acme", "claude", "up")
-SEAL = Seal("signature", Json(b'"s"'), BINDING)
+SEAL = ProviderState("signature", Json(b'"s"'), BINDING)
 TRANSCRIPT = [
     {"role": "system", "content": "Be brief."},
     {"role": "user", "content": "Weather?"},
@@ -81,7 +83,7 @@ def constructed() -> list[Value]:
         ToolCall("c", "f", raw="{", native=SEAL),
         ToolResult("c", {"a": [1, None]}),
         Code("print()", "python"),
-        Native("x", SEAL),
+        ProviderBlock("x", SEAL),
         Media("image/png", url="https://example.com/a.png"),
     ]
     return [
@@ -91,18 +93,18 @@ def constructed() -> list[Value]:
         history.report,
         Ledger(),
         *blocks,
-        Message("model", blocks[:3], 3, BINDING),
+        Message("assistant", blocks[:3], 3, BINDING),
         BINDING,
         SEAL,
-        Interaction(CallId("c")),
+        ToolCallRecord(CallId("c")),
         Budget(rounds=1, per="day"),
-        Choose("f"),
+        ToolChoice("f"),
         Compaction(),
-        CompactionResult(2, why="x"),
+        CompactionResult(2, error="x"),
         Price(1.0, 2.0),
-        Applied("a"),
-        Deferred("a", 2),
-        Reproduction("s", "a", "anthropic", "judge", "ANT-1", "rendering", "x", b"{}", True),
+        SwitchOutcome("a", "applied"),
+        SwitchOutcome("a", "queued", 2),
+        RedactedRequest("s", "a", "anthropic", "judge", "ANT-1", "rendering", "x", b"{}", True),
         *map(dialect, PROFILES),
     ]
 
@@ -150,8 +152,8 @@ async def test_every_public_value_survives() -> None:
 def test_a_history_that_was_unpickled_goes_on() -> None:
     history, ledger = from_wire({"messages": TRANSCRIPT}, "openai_chat")
     made, known = pickle.loads(pickle.dumps((history, ledger)))
-    longer = made.append(Message("human", [Text("And?")]))
-    assert longer == history.append(Message("human", [Text("And?")]))
+    longer = made.append(Message("user", [Text("And?")]))
+    assert longer == history.append(Message("user", [Text("And?")]))
     assert [item.call_id for item in known.interactions()] == [item.call_id for item in ledger.interactions()]
     assert isinstance(made, History)
 

@@ -28,7 +28,7 @@ async def test_what_one_session_learned_of_a_backend_all_others_know_at_once() -
     async with hosting(a=one, b=two, pools=pool("a", "b", cooldown=600)) as runtime:
         for number in range(5):
             session = await runtime.open("pool", id=f"s{number}")
-            assert (await session.ask("Hello.")).served_by.backend == "b"
+            assert (await session.ask("Hello.")).binding.backend == "b"
     assert (one.received, two.received) == (1, 5)
 
 
@@ -51,9 +51,9 @@ async def test_a_backend_that_answers_somebody_is_passed_over_no_longer() -> Non
     one, two = openai(faults={0: QUOTA}), anthropic()
     async with hosting(a=one, b=two, pools=pool("a", "b", cooldown=600)) as runtime:
         session, other = await runtime.open("pool"), await runtime.open("a")
-        assert (await session.ask("One.")).served_by.backend == "b"
+        assert (await session.ask("One.")).binding.backend == "b"
         assert (await other.ask("Are you there?")).status == "complete"
-        assert (await session.ask("Two.")).served_by.backend == "a"
+        assert (await session.ask("Two.")).binding.backend == "a"
 
 
 async def test_every_request_that_failed_is_in_the_attempts_with_its_reason_and_what_was_waited_before_it(
@@ -67,7 +67,7 @@ async def test_every_request_that_failed_is_in_the_attempts_with_its_reason_and_
     assert seen == [("a", "retried"), ("a", "retried"), ("a", "handed_over"), ("b", "complete")]
     assert [each.wait > 0 for each in answer.attempts] == [False, True, True, False]
     for failed in answer.attempts[:3]:
-        assert failed.why
+        assert failed.error
         assert failed.cause is not None
         assert (failed.cause.kind, failed.cause.status) == ("transient", 500)
     assert one.received == 3
@@ -85,7 +85,7 @@ async def test_a_backend_that_fails_every_time_is_left_alone_and_its_pool_goes_o
         assert refused.status == "failed"
         assert refused.attempts[-1].cause is not None
         assert refused.attempts[-1].cause.kind == "circuit_open"
-        assert "Backend 'a' is not asked for" in refused.why
+        assert "Backend 'a' is not asked for" in refused.error
         passed = await (await runtime.open("pool")).ask("Hello.")
         assert [each.binding.backend for each in passed.attempts] == ["b"]
         refused_again = await (await runtime.open("behind")).ask(
@@ -103,12 +103,12 @@ async def test_a_request_that_is_too_long_for_one_is_another_members_who_may_tak
     one, two = openai(faults={0: long, 1: long}), anthropic(Turn(Say("I can.")))
     async with hosting(a=one, b=two, pools=pool("a", "b")) as runtime:
         answer = await (await runtime.open("pool")).ask("Hello.")
-        assert (answer.text, answer.served_by.backend) == ("I can.", "b")
+        assert (answer.text, answer.binding.backend) == ("I can.", "b")
         answer = await (await runtime.open("a")).ask(
             "Hello.", check=False
         )  # and where there is no other, that is said
         assert answer.status == "failed"
-        assert "nothing is left that could be made shorter" in answer.why
+        assert "nothing is left that could be made shorter" in answer.error
         assert answer.attempts[-1].cause is not None
         assert answer.attempts[-1].cause.kind == "overflow"
     assert (one.received, two.received) == (2, 1)
@@ -120,7 +120,7 @@ async def test_a_sticky_session_stays_with_who_took_over() -> None:
         session = await runtime.open("pool")
         served = [(await session.ask("Hello.", check=False)) for _ in range(4)]
     assert [answer.status for answer in served[1:]] == ["complete"] * 3
-    assert len({answer.served_by.backend for answer in served[1:]}) == 1
+    assert len({answer.binding.backend for answer in served[1:]}) == 1
 
 
 async def test_the_least_busy_backend_serves() -> None:
@@ -132,7 +132,7 @@ async def test_the_least_busy_backend_serves() -> None:
                 while not one.received:
                     await anyio.lowlevel.checkpoint()
             for _ in range(3):
-                assert (await second.ask("Hello.")).served_by.backend == "b"
+                assert (await second.ask("Hello.")).binding.backend == "b"
             await first.cancel()
 
 
@@ -172,7 +172,7 @@ async def test_a_session_goes_on_from_where_it_began_whatever_others_ask_and_whi
     async with hosting(a=openai(), b=openai(), c=openai(), pools=pools) as runtime:
 
         async def served(session: Session) -> str:
-            return (await session.ask("Hello.")).served_by.backend
+            return (await session.ask("Hello.")).binding.backend
 
         first, second = await runtime.open("pool"), await runtime.open("pool")
         assert [await served(first), await served(second), await served(second)] == ["a", "b", "c"]

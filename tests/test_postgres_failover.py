@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from actors import Runtime
-from actors.core.log.events import EventsLost, Submitted
+from actors.core.log.events import AskStarted, EventsLost
 from actors.core.stream_events.events import AskStartedEvent, DurableEvent, EventsLostEvent
 from actors.errors import Fenced, JournalBehind, JournalUnavailable
 from actors.journal.journal_actor import JournalActor, ReadLog
@@ -243,7 +243,7 @@ async def test_of_events_that_a_failover_lost_a_caller_a_reader_the_log_and_fsck
         await reader.aclose()
     log = storage.read("one")
     assert log[last] == EventsLost(last + 1, lost)
-    assert [b"Second" in event.message for event in log if isinstance(event, Submitted)] == [False, False]
+    assert [b"Second" in event.message for event in log if isinstance(event, AskStarted)] == [False, False]
     assert losses == [("one", last + 1, lost)]
     done = actors_now("sessions", "fsck", url)
     assert done.code == 1

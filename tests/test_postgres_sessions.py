@@ -13,7 +13,7 @@ import anyio.to_thread
 import pytest
 
 from actors import ToolContext, tool
-from actors.core.log.events import Submitted
+from actors.core.log.events import AskStarted
 from actors.errors import JournalUnavailable
 from actors.journal.storage.postgres import PostgresStorage
 from actors.runtime.handle import Session
@@ -105,7 +105,7 @@ async def test_sessions_whose_database_is_killed_and_started_again_lose_no_answe
             assert restarted(runtime) == []
             for session in sessions:
                 log = storage.read(session.id)
-                said = [repr(event.message) for event in log if isinstance(event, Submitted)]
+                said = [repr(event.message) for event in log if isinstance(event, AskStarted)]
                 for number in range(ASKS):
                     assert any(f"{session.id} {number}" in words for words in said)
         storage.close()

@@ -351,7 +351,7 @@ async def test_a_failure_before_any_output_is_tried_again_and_nobody_notices(
         assert visible == events[-1].result.text == "Here it is. " * 10
         tried, served = events[-1].result.attempts
         assert (tried.status, tried.wait, served.status) == ("retried", 0, "complete")
-        assert tried.why
+        assert tried.error
         assert tried.cause is not None
         assert served.wait > 0
     assert server.received == 2
@@ -421,7 +421,7 @@ async def test_a_silent_server_is_given_up_after_the_time_it_is_given(
         session = await runtime.open("a")
         answer = await session.ask("Tell me.", check=False)
         assert answer.status == "failed"
-        assert answer.why
+        assert answer.error
 
 
 class Crowd(HttpTransport):
@@ -485,7 +485,7 @@ async def test_a_bug_in_one_round_is_that_rounds_failure_and_disturbs_no_other()
             await gate.started("a")
             bursting.count = 1
             answer = await unlucky.ask("Hello.", check=False)
-            assert (answer.status, "ZeroDivisionError" in answer.why) == ("failed", True)
+            assert (answer.status, "ZeroDivisionError" in answer.error) == ("failed", True)
             gate.open("a")
             assert [event async for event in events][-1].type == "complete"
         assert (await unlucky.ask("Hello.")).status == "complete"
@@ -512,7 +512,7 @@ async def test_an_error_that_comes_as_a_document_with_status_200_is_told_in_its_
     told = b'{"error":{"message":"The model is overloaded.","type":"overloaded_error"}}'
     async with hosting(a=openai(ANSWER, faults={0: Garbage(told)})) as runtime:
         answer = await (await runtime.open("a")).ask("Tell me.", check=False)
-        assert (answer.status, answer.why) == ("failed", "The model is overloaded.")
+        assert (answer.status, answer.error) == ("failed", "The model is overloaded.")
 
 
 class Behind(HttpTransport):
@@ -556,7 +556,7 @@ async def test_an_answer_has_ended_at_its_end_marker_whatever_becomes_of_the_con
     monkeypatch.setattr("actors.provider.rounds.LINGER", 0.01)
     async with hosting(a=made(ANSWER), transport=Behind(then)) as runtime:
         answer = await (await runtime.open("a")).ask("Tell me.")
-        assert (answer.status, answer.why) == ("complete", "")
+        assert (answer.status, answer.error) == ("complete", "")
 
 
 SHAPE = ToolSpec("work", "Work.", dump({"type": "object", "properties": {"name": {"type": "string"}}}))
@@ -569,7 +569,7 @@ async def _generated(
     name = "anthropic" if "messages" in str(server.paths) else "openai_chat"
     codec = adapter(dialect(name))
     binding = Binding("a", name, server.base_url, "", "m")
-    rendered = render(History([Message("human", (Text("Do it."),))]), Ledger(), dialect(name))
+    rendered = render(History([Message("user", (Text("Do it."),))]), Ledger(), dialect(name))
     settings = Settings(model="m", tools=(SHAPE,), stream=stream)
     request = codec.request(rendered.segments, settings)
     async with System() as system:

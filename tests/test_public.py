@@ -7,13 +7,13 @@ from importlib.metadata import version
 import pytest
 
 import actors
-from actors import errors
+from actors import errors, transcripts
 from actors.core.dialects.profiles import PROFILES
 
 PUBLIC = """
     ActorsError Applied AskFailed AskSettings Binding Budget Choose Code Compaction CompactionResult Deferred
     Dialect History Interaction Ledger LiveTools Media Message Native Preview Price Reproduction Runtime Seal Session
-    Text Thinking Tool ToolCall ToolContext ToolFailure ToolResult ToolSource TurnResult check
+    Text Thinking Tool ToolCall ToolContext ToolFailure ToolResult ToolSource AskResult check
     decode dialect encode from_wire handoff render run subagent sync
     tool
 """
@@ -32,7 +32,7 @@ DIALECTS = """
 
 @pytest.mark.parametrize("name", DIALECTS.split())
 def test_a_dialect_is_found_by_its_public_name(name: str) -> None:
-    assert actors.dialect(name).name in PROFILES
+    assert transcripts.dialect(name).name in PROFILES
 
 
 def test_a_name_that_is_not_public_is_an_attribute_error() -> None:
@@ -50,7 +50,7 @@ def test_the_version_is_that_of_the_distribution() -> None:
     assert actors.__version__ == version("llm-actors")
 
 
-@pytest.mark.parametrize("name", ["SessionExists", "Busy"])
+@pytest.mark.parametrize("name", ["SessionExists", "QueueFull"])
 def test_a_name_of_another_public_module_is_an_attribute_error_that_says_where_it_is(name: str) -> None:
     with pytest.raises(AttributeError, match=rf"no attribute '{name}'; it is actors\.errors\.{name}$"):
         getattr(actors, name)

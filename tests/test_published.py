@@ -11,7 +11,7 @@ import pytest
 
 from actors import Session, tool
 from actors.config import BackendLimits, PoolSettings, RuntimeLimits
-from actors.core.log.events import Cancelled, Event
+from actors.core.log.events import Cancelled, LogEvent
 from actors.core.session.ask_start import AskStart
 from actors.core.session.publishing import Publisher
 from actors.core.stream_events.event_json import event_json, sse_frame
@@ -59,7 +59,7 @@ def retold(runtime: Runtime, session: Session) -> list[Json]:
     return whole
 
 
-def published(publisher: Publisher, events: list[Event]) -> list[Json]:
+def published(publisher: Publisher, events: list[LogEvent]) -> list[Json]:
     return [event_json(shown) for event in events for shown in publisher.published(event)]
 
 

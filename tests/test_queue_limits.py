@@ -6,8 +6,8 @@ from functools import partial
 import anyio
 import pytest
 
-from actors.core.stream_events.results import TurnResult
-from actors.errors import Busy
+from actors.core.stream_events.results import AskResult
+from actors.errors import QueueFull
 from actors.runtime.handle import Session
 from actors.session.queue_limits import QueueLimits
 from actors.testing import Call, Say, Turn
@@ -37,14 +37,14 @@ async def test_an_ask_behind_a_turn_that_waits_for_an_approval_is_bounded_by_its
         session = await runtime.open("a", tools=[pay])
         waits = await session.ask("Pay.")
         assert waits.status == "awaiting"
-        with pytest.raises(Busy, match=r"waited 0\.05 s behind it; nothing was asked"):
+        with pytest.raises(QueueFull, match=r"waited 0\.05 s behind it; nothing was asked"):
             await session.ask("And now?", timeout=0.05)
-        with pytest.raises(Busy):
+        with pytest.raises(QueueFull):
             async for _ in session.stream_text("And now?", timeout=0.05):
                 pass
         assert (runtime.stats().asks_waiting, runtime.stats().asks["refused"]) == (0, 2)
         assert times_running(session) == 0
-        assert (await session.decide(waits.awaiting[0].id, "allow")).text == "Paid."
+        assert (await session.decide(waits.pending_calls[0].id, "allow")).text == "Paid."
         assert (await session.ask("Hello.", timeout=60)).text == "Hi."
     assert "And now?" not in str(bodies(server))
 
@@ -52,12 +52,12 @@ async def test_an_ask_behind_a_turn_that_waits_for_an_approval_is_bounded_by_its
 async def test_an_ask_that_waits_already_when_the_turn_begins_to_wait_is_bounded_too() -> None:
     gate = Gate()
     server = openai(Turn(Call("work", {"name": "a"}), Call("look")), Turn(Say("Found.")))
-    refused = list[Busy]()
+    refused = list[QueueFull]()
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[gate.tool, LOOK])
 
         async def second() -> None:
-            with pytest.raises(Busy) as raised:
+            with pytest.raises(QueueFull) as raised:
                 await session.ask("And now?", timeout=0.05)
             refused.append(raised.value)
 
@@ -82,7 +82,7 @@ async def test_time_in_the_queue_does_not_count_once_the_turn_goes_on() -> None:
     server = openai(
         Turn(Call("look")), Turn(Call("work", {"name": "a"})), Turn(Say("Found.")), Turn(Say("Hi."))
     )
-    results = list[TurnResult]()
+    results = list[AskResult]()
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[gate.tool, LOOK])
         waits = await session.ask("Look.")
@@ -95,7 +95,7 @@ async def test_time_in_the_queue_does_not_count_once_the_turn_goes_on() -> None:
             await anyio.wait_all_tasks_blocked()
             assert has_a_queue_limit()
             assert times_running(session) == 1
-            tasks.start_soon(partial(session.provide, {waits.awaiting[0].id: "found"}))
+            tasks.start_soon(partial(session.provide, {waits.pending_calls[0].id: "found"}))
             await gate.started("a")
             assert not has_a_queue_limit()
             gate.open("a")

@@ -11,7 +11,7 @@ import anyio.lowlevel
 import pytest
 
 from actors import Runtime
-from actors.core.log.events import Event, Opened, Submitted
+from actors.core.log.events import AskStarted, LogEvent, Opened
 from actors.core.session.exported import ExportedFile
 from actors.core.values.content import Message, Text
 from actors.core.values.packed import pack
@@ -67,7 +67,7 @@ def client(request: pytest.FixtureRequest, handled: list[object], monkeypatch: p
     """Give a client that works through the log of the session `long`."""
     take = ExportedFile.take
 
-    def noted(file: ExportedFile, session: str, event: Event) -> int:
+    def noted(file: ExportedFile, session: str, event: LogEvent) -> int:
         handled.append(event)
         return take(file, session, event)
 
@@ -188,8 +188,8 @@ async def test_a_reader_of_new_events_does_not_pause_for_other_writers(endless: 
 @pytest.mark.anyio
 async def test_an_export_pauses_after_each_large_event(monkeypatch: pytest.MonkeyPatch) -> None:
     storage, pauses = MemoryStorage(), 0
-    claim, large = storage.claim("long"), pack(Message("human", (Text("a" * SLICE_BYTES),)))
-    log: list[Event] = [Opened("long", "a"), *(Submitted(number, large) for number in range(1, 6))]
+    claim, large = storage.claim("long"), pack(Message("user", (Text("a" * SLICE_BYTES),)))
+    log: list[LogEvent] = [Opened("long", "a"), *(AskStarted(number, large) for number in range(1, 6))]
     storage.append([Entry("long", claim.fence, tuple(log))])
 
     async def pause(throttle: ReadThrottle) -> None:

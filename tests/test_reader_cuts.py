@@ -9,7 +9,7 @@ import pytest
 from actors.core.stream_events.events import SessionEvent
 from actors.errors import ActorsError, SessionClosed
 from actors.journal.journal_actor import JournalCommand
-from actors.journal.readers import Following, Readers
+from actors.journal.readers import Readers, Subscriber
 from actors.journal.session_events import SessionEvents
 from actors.journal.storage import PAGE, LogPage
 from actors.journal.storage.memory import MemoryStorage
@@ -61,7 +61,7 @@ class Reading:
         return [event async for event in self.events(after, follow=False)]
 
     @property
-    def following(self) -> Following:
+    def following(self) -> Subscriber:
         (following,) = self.readers.of("long")
         return following
 

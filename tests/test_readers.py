@@ -13,7 +13,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from actors.core.log.events import Bound, Event, Opened, Submitted, TurnEnded
+from actors.core.log.events import AskStarted, LogEvent, Opened, TurnEnded, TurnStarted
 from actors.core.session.publishing import NOBODY
 from actors.core.stream_events.event_json import event_json
 from actors.core.stream_events.events import SessionEvent
@@ -44,14 +44,14 @@ OPEN_PAGE = {
     "postgres": "actors.journal.storage.postgres.reading._blobs",
 }
 """What each storage calls while a page is open in its transaction."""
-SAID = pack(Message("human", (Text("Again."),)))
+SAID = pack(Message("user", (Text("Again."),)))
 
 
-def ask_events(number: int) -> tuple[Event, ...]:
-    return Submitted(number, SAID), Bound(number, number, NOBODY), TurnEnded(number, "complete")
+def ask_events(number: int) -> tuple[LogEvent, ...]:
+    return AskStarted(number, SAID), TurnStarted(number, number, NOBODY), TurnEnded(number, "complete")
 
 
-def write_long(storage: Storage, asks: int = 100) -> list[Event]:
+def write_long(storage: Storage, asks: int = 100) -> list[LogEvent]:
     """Write the log of a session that was asked so often; return it."""
     log = [Opened("long", "a"), *(event for number in range(1, asks + 1) for event in ask_events(number))]
     assert storage.append([Entry("long", storage.claim("long").fence, tuple(log))]) == [len(log)]
@@ -102,7 +102,7 @@ def held(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
 @pytest.mark.requirement("PROMISE-8")
 async def test_while_a_page_of_a_log_is_being_read_other_sessions_write(held: tuple[Storage, Hold]) -> None:
     storage, hold = held
-    log, claim, read = write_long(storage), begin(storage, "other"), list[Event]()
+    log, claim, read = write_long(storage), begin(storage, "other"), list[LogEvent]()
     async with journal_of(storage) as journal, anyio.create_task_group() as tasks:
 
         async def look() -> None:
@@ -362,7 +362,7 @@ def test_a_page_has_as_many_events_as_fit_and_says_where_the_log_ends(
 def test_a_page_has_no_more_bytes_than_it_holds_but_for_its_last_event(
     name: str, request: pytest.FixtureRequest
 ) -> None:
-    large = [Submitted(n, pack(Message("human", (Text(f"{n}" * (PAGE_BYTES // 3)),)))) for n in range(1, 8)]
+    large = [AskStarted(n, pack(Message("user", (Text(f"{n}" * (PAGE_BYTES // 3)),)))) for n in range(1, 8)]
     with closing(made(name, request)) as storage:
         claim = begin(storage, "one")
         storage.append([Entry("one", claim.fence, tuple(large))])
@@ -382,7 +382,7 @@ def test_of_postgres_no_more_large_values_are_read_than_fit_a_page(
     monkeypatch.setattr("actors.journal.storage.postgres.reading._blobs", count)
     with closing(made("postgres", request)) as storage:
         claim = begin(storage, "one")
-        large = [Submitted(n, pack(Message("human", (Text(f"{n}" * PAGE_BYTES),)))) for n in range(1, 4)]
+        large = [AskStarted(n, pack(Message("user", (Text(f"{n}" * PAGE_BYTES),)))) for n in range(1, 4)]
         storage.append([Entry("one", claim.fence, tuple(large))])
         assert len(storage.page("one").events) == 2
     assert counts == [2]

@@ -86,7 +86,7 @@ async def test_when_an_actor_crashes_the_turn_ends_interrupted_and_the_session_g
             await crash(session, which)
             events = [event async for event in stream]
         assert isinstance(events[-1], ErrorEvent)
-        assert "restarted" in events[-1].result.why
+        assert "restarted" in events[-1].result.error
         ends = [event.status for event in log(runtime, session) if isinstance(event, TurnEnded)]
         assert ends == ["interrupted"]
         by_name = {item.arguments: item for item in (await session.ledger()).interactions()}
@@ -133,7 +133,7 @@ async def test_asks_that_wait_when_a_session_crashes_are_conducted_after_it() ->
             await crash(session, "session")
             assert [event async for event in first][-1].type == "error"
             assert [event async for event in second][-1].type == "complete"
-        said = [message.text for message in await session.history() if message.speaker == "human"]
+        said = [message.text for message in await session.history() if message.role == "user"]
         assert said == ["First.", "Second."]
         await assert_goes_on(session, server)
 

@@ -18,25 +18,24 @@ from actors import Runtime
 from actors.config import Config, FileSettings
 from actors.core.log.codec import encode_event
 from actors.core.log.events import (
-    Bound,
+    AskStarted,
     Cancelled,
     Closed,
-    Event,
+    LogEvent,
     Opened,
     RequestSent,
     Returned,
     RoundEnded,
     Started,
-    Submitted,
-    SwitchHeld,
+    SwitchQueued,
     TurnEnded,
+    TurnStarted,
 )
 from actors.core.session.publishing import Publisher
 from actors.core.stream_events.events import CompleteEvent, ErrorEvent, SessionEvent, ToolResultsEvent
-from actors.core.stream_events.results import Deferred
 from actors.core.values.identity import CallId
 from actors.errors import JournalError, SessionError
-from actors.journal.holding import HeldBytes, Holding
+from actors.journal.holding import HeldBytes, MemoryUse
 from actors.journal.journal_actor import JournalActor
 from actors.journal.log import Generation
 from actors.journal.storage import PAGE, Appended, Entry, LogPage, decoded_page
@@ -83,9 +82,9 @@ class Held(MemoryStorage):
 
     blocking = True
 
-    def __init__(self, kind: type[Event], *, fails: bool = False) -> None:
+    def __init__(self, kind: type[LogEvent], *, fails: bool = False) -> None:
         super().__init__()
-        self._kind: type[Event] | None = kind
+        self._kind: type[LogEvent] | None = kind
         self._fails = fails
         self.begun, self.freed = anyio.Event(), threading.Event()
 
@@ -121,12 +120,12 @@ def crashing(session: Session, which: str) -> Callable[[], None]:
     return lambda: ref.tell_nowait(Nonsense())
 
 
-def assert_orderly(events: list[Event]) -> None:
+def assert_orderly(events: list[LogEvent]) -> None:
     """One end for each turn, no two at once, and nothing outside its turn; no call begins after its end."""
     turn: int | None = None
     never: set[str] = set()
     for event in events:
-        if isinstance(event, Bound):
+        if isinstance(event, TurnStarted):
             assert turn is None
             turn = event.turn
         elif isinstance(event, TurnEnded):
@@ -139,13 +138,13 @@ def assert_orderly(events: list[Event]) -> None:
         elif isinstance(event, Started | Returned):
             assert event.call_id not in never
     assert turn is None
-    bound = [event.turn for event in events if isinstance(event, Bound)]
+    bound = [event.turn for event in events if isinstance(event, TurnStarted)]
     assert bound == list(range(1, len(bound) + 1))
-    asks = [event.ask for event in events if isinstance(event, Submitted)]
+    asks = [event.ask for event in events if isinstance(event, AskStarted)]
     assert asks == list(range(1, len(asks) + 1))
 
 
-def assert_ended_once(events: list[SessionEvent], stored: list[Event]) -> None:
+def assert_ended_once(events: list[SessionEvent], stored: list[LogEvent]) -> None:
     """The stream ended with its only terminal event, which says what the log says."""
     assert [isinstance(event, CompleteEvent | ErrorEvent) for event in events].count(True) == 1
     last = events[-1]
@@ -254,8 +253,8 @@ async def test_a_batch_whose_turn_ended_in_a_crash_is_not_run() -> None:
         assert unknown == ["outcome_unknown"] * 2  # that they were about to be run was written
 
 
-@pytest.mark.parametrize("kind", [Submitted, Bound, RequestSent, RoundEnded, Returned, TurnEnded])
-async def test_a_session_is_rebuilt_with_what_its_storage_was_still_writing(kind: type[Event]) -> None:
+@pytest.mark.parametrize("kind", [AskStarted, TurnStarted, RequestSent, RoundEnded, Returned, TurnEnded])
+async def test_a_session_is_rebuilt_with_what_its_storage_was_still_writing(kind: type[LogEvent]) -> None:
     gate, storage = Gate(), Held(kind)
     gate.open("a", "b")
     server = openai(WORK, *[Turn(Say("Done."))] * 3)
@@ -271,13 +270,13 @@ async def test_a_session_is_rebuilt_with_what_its_storage_was_still_writing(kind
         assert (await session.ask("And now?")).status == "complete"
         stored = log(runtime, session)
         assert_orderly(stored)
-        assert Counter(type(event) for event in stored)[Submitted] == 2
+        assert Counter(type(event) for event in stored)[AskStarted] == 2
     assert server.refusals == []
 
 
-@pytest.mark.parametrize("kind", [SwitchHeld, Returned])
+@pytest.mark.parametrize("kind", [SwitchQueued, Returned])
 async def test_a_write_that_fails_after_the_crash_of_its_sender_does_not_crash_the_next(
-    kind: type[Event],
+    kind: type[LogEvent],
 ) -> None:
     gate, storage = Gate(), Held(kind, fails=True)
     server = openai(WORK, Turn(Say("Done.")))
@@ -353,11 +352,11 @@ async def test_a_switch_that_was_held_when_a_session_crashed_is_applied_and_told
         session = await runtime.open("a", tools=[gate.tool])
         async with session.stream("Do it.") as events:
             await gate.started("a", "b")
-            assert isinstance(await session.switch("b"), Deferred)
+            assert (await session.switch("b")).status == "queued"
             await crash(session, "ledger")
             seen = [event.type async for event in events]
         assert seen[-2:] == ["switch_applied", "error"]
-        assert (await session.ask("And now?")).served_by.backend == "b"
+        assert (await session.ask("And now?")).binding.backend == "b"
 
 
 async def test_a_damaged_record_is_named_with_its_session_and_its_number() -> None:
@@ -371,7 +370,7 @@ async def test_a_damaged_record_is_named_with_its_session_and_its_number() -> No
     runtime = Runtime(Config(FileSettings(), {}), journal=storage)
     async with System() as system:
         journal = system.spawn(lambda: JournalActor(storage), "journal", depth=SHARED)
-        generation = Generation("s", 1, journal, runtime.rules, Holding(HeldBytes()), 1)
+        generation = Generation("s", 1, journal, runtime.rules, MemoryUse(HeldBytes()), 1)
         with anyio.fail_after(60), pytest.raises(JournalError) as raised:
             await generation.replay()
     assert "Session 's', record 2: Not an event: cancelled.reason: 'contacted'" in str(raised.value)

@@ -61,7 +61,7 @@ PLACES = {
 
 
 def human(*blocks: Block) -> Message:
-    return Message("human", [Text("Look at this."), *blocks])
+    return Message("user", [Text("Look at this."), *blocks])
 
 
 def messages(request: Json) -> Any:  # Any: a body under test
@@ -117,7 +117,7 @@ async def test_a_refused_image_becomes_a_note_and_the_session_stays_usable(name:
         assert (answer.status, answer.text) == ("complete", "I see.")
         assert answer.losses["media"] == 1
         (refused,) = answer.refusals
-        assert (refused.kind, refused.why, refused.binding.backend) == ("media", WORDS[name], "a")
+        assert (refused.kind, refused.reason, refused.binding.backend) == ("media", WORDS[name], "a")
         assert (await session.ask("And now?")).text == "Still here."
         (began,) = [event for event in log(runtime, session) if isinstance(event, EpochBegan)]
         assert (began.reason, began.media, began.why) == ("media", (media_name(BAD),), WORDS[name])

@@ -105,7 +105,7 @@ async def test_a_host_that_makes_no_grammar_of_a_pattern_is_sent_none_from_then_
         session = await runtime.open("a", tools=[TOOL])
         result = await session.ask("List.")
         assert result.text == "Done."
-        assert [(item.without, item.why) for item in result.refusals] == [
+        assert [(item.without, item.reason) for item in result.refusals] == [
             (("schema_patterns",), f"{GRAMMAR} (tool 'list', key 'id')")
         ]
         assert len(sent(server)) == 3
@@ -138,7 +138,7 @@ async def test_a_refusal_without_a_known_rewrite_names_the_tool() -> None:
         session = await runtime.open("a", tools=[TOOL])
         result = await session.ask("List.", check=False)
     assert result.status == "failed"
-    assert f"{words} (tool 'list', key 'id')" in result.why
+    assert f"{words} (tool 'list', key 'id')" in result.error
     assert {item.kind for item in result.refusals} == {"transcript"}
 
 

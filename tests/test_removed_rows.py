@@ -5,13 +5,12 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
-from shutil import copy
 from typing import Any
 
 import psycopg
 import pytest
 
-from actors.errors import Fenced, JournalDamaged, JournalUnavailable, SessionElsewhere
+from actors.errors import Fenced, JournalDamaged, JournalUnavailable, SessionLeased
 from actors.journal.storage import NOTHING, Entry, Storage
 from actors.journal.storage.memory import MemoryStorage
 from actors.journal.storage.postgres import PostgresStorage
@@ -20,13 +19,10 @@ from actors.journal.storage.postgres.check import JournalTables
 from actors.journal.storage.postgres.connection import Link
 from actors.journal.storage.sqlite import SqliteStorage
 from actors.journal.storage.sqlite.check import JournalFile
-from actors.journal.storage.sqlite.format import set_noted
-from actors.journal.storage.sqlite.records import WRITTEN, PlacedRow
 from tests.postgres import Server
 from tests.storages import STORAGES, begin, made, to
 
 NAME = "a-session-that-is-gone"
-GOLDEN = Path(__file__).parent / "golden_journals"
 FLOOR = "UPDATE actors_meta SET value = %s WHERE key = 'floor'"
 
 
@@ -157,45 +153,6 @@ def test_no_file_has_a_byte_of_the_name_of_a_deleted_session(tmp_path: Path) -> 
         assert list(file.damage()) == []
 
 
-# Older journals
-
-
-@pytest.mark.parametrize("version", ["v1.2", "v2.3"])
-def test_a_file_that_is_brought_up_to_date_loses_the_rows_of_deleted_sessions(
-    tmp_path: Path, version: str
-) -> None:
-    path = tmp_path / "sessions.db"
-    copy(GOLDEN / f"{version}.db", path)
-    with closing(sqlite3.connect(path)) as file, file:
-        (sessions,) = file.execute("SELECT value FROM meta WHERE key = 'sessions'").fetchone()
-        row = PlacedRow(NAME, sessions + 1, 7).values
-        written = dict(zip((name.strip() for name in WRITTEN.split(",")), row, strict=True))
-        values = [written[name] for _, name, *_ in file.execute("PRAGMA table_info(session)")]
-        file.execute(f"INSERT INTO session VALUES ({','.join('?' * len(values))})", values)
-        set_noted(file, "sessions", sessions + 1)
-    with closing(SqliteStorage(path)) as storage:
-        assert storage.read("one") != []
-        assert NAME not in names(storage)
-        assert list(storage.vacuum()) == []
-        assert NAME.encode() not in path.read_bytes()
-        assert storage.claim(NAME).fence == 8
-    with closing(JournalFile(path)) as journal:
-        assert [each for each in journal.damage() if each.session != "every"] == []
-
-
-def test_tables_that_are_brought_up_to_date_lose_the_rows_of_deleted_sessions(
-    postgres: Server, schema: str, direct: psycopg.Connection[Any]
-) -> None:
-    direct.execute((GOLDEN / "postgres_v1.sql").read_text())
-    direct.execute(
-        "INSERT INTO actors_session VALUES (%s, 7, 7, NULL, 0, 0, '', '', 'idle', 0, 0, 0)", (NAME,)
-    )
-    with closing(PostgresStorage(postgres.url(schema))) as storage:
-        assert storage.read("one") != []
-        assert NAME not in names(storage)
-        assert storage.claim(NAME).fence == 8
-
-
 # Several hosts
 
 
@@ -304,7 +261,7 @@ def test_hosts_that_claim_and_delete_at_once_are_given_no_number_twice_and_never
             for session in order:
                 try:
                     claim = host.claim(session)
-                except (SessionElsewhere, JournalUnavailable):  # the other has it, or was quicker each time
+                except (SessionLeased, JournalUnavailable):  # the other has it, or was quicker each time
                     continue
                 given.append((session, claim.fence))
                 if number % 3:
@@ -312,7 +269,7 @@ def test_hosts_that_claim_and_delete_at_once_are_given_no_number_twice_and_never
             for names in ([*order] if number % 2 else [*order[:1]], [*order]):
                 try:
                     host.delete(*names)
-                except (SessionElsewhere, JournalUnavailable):
+                except (SessionLeased, JournalUnavailable):
                     for session, fence in given[-len(order) :]:
                         host.release(session, fence)
         return given

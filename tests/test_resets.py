@@ -111,10 +111,10 @@ async def test_a_limit_that_resets_hours_ahead_is_not_waited_for(told: dict[str,
         transport.port = first.port
         alone = await (await runtime.open("a")).ask("Hello.", check=False)
         assert (alone.status, len(transport.asked)) == ("failed", 1)
-        assert "it asks to wait " in alone.why
-        assert " h" in alone.why
+        assert "it asks to wait " in alone.error
+        assert " h" in alone.error
         pooled = await (await runtime.open("pool")).ask("Hello.", check=False)
-        assert (pooled.text, pooled.served_by.backend) == ("I can.", "b")
+        assert (pooled.text, pooled.binding.backend) == ("I can.", "b")
     assert len(transport.asked) <= 2
 
 

@@ -145,7 +145,7 @@ async def test_an_answer_with_an_image_of_more_than_a_mebibyte_in_its_last_event
             for block in message.blocks
             if isinstance(block, Media)
         )
-        assert (media.mime, media.data) == ("image/png", "A" * 1_200_000)
+        assert (media.media_type, media.data) == ("image/png", "A" * 1_200_000)
         assert (await session.ask("What is it?")).text == "A cat."
     assert server.refusals == []
 

@@ -19,16 +19,16 @@ from actors.config import Config, FileSettings
 from actors.core.data.jsonio import Json
 from actors.core.log.codec import decode_event, encode_event
 from actors.core.log.events import (
-    Bound,
     Configured,
     Effects,
-    Event,
+    LogEvent,
     Opened,
     Returned,
     Started,
     SwitchApplied,
-    SwitchHeld,
+    SwitchQueued,
     TurnEnded,
+    TurnStarted,
 )
 from actors.core.stream_events.events import CompleteEvent
 from actors.core.values.identity import CallId
@@ -36,8 +36,8 @@ from actors.errors import (
     ConfigError,
     JournalDamaged,
     SessionClosed,
-    SessionElsewhere,
     SessionExists,
+    SessionLeased,
     SessionUnknown,
 )
 from actors.journal.storage import Entry, Storage
@@ -75,7 +75,7 @@ def weather(city: str) -> str:
     return f"{city}: 21 C"
 
 
-def copied(events: Iterable[Event], storage: Storage, session: str = "trip") -> None:
+def copied(events: Iterable[LogEvent], storage: Storage, session: str = "trip") -> None:
     """Put the log of a host that was killed into a storage."""
     claim = storage.claim(session)
     storage.append([Entry(session, claim.fence, tuple(decode_event(encode_event(each)) for each in events))])
@@ -117,7 +117,7 @@ async def test_a_session_whose_runtime_was_left_goes_on_with_the_same_bytes(
 
 @asynccontextmanager
 async def cut_off(
-    hosted: Hosting, tools: Iterable[Any], storage: Storage, wait: Callable[[list[Event]], bool]
+    hosted: Hosting, tools: Iterable[Any], storage: Storage, wait: Callable[[list[LogEvent]], bool]
 ) -> AsyncIterator[None]:
     """Ask, and copy the log to a storage as it is when `wait` says so: what a host leaves that is killed then."""
     async with hosted(MemoryStorage()) as runtime, anyio.create_task_group() as tasks:
@@ -130,7 +130,7 @@ async def cut_off(
         tasks.cancel_scope.cancel()
 
 
-def have(kind: type[Event], count: int = 1) -> Callable[[list[Event]], bool]:
+def have(kind: type[LogEvent], count: int = 1) -> Callable[[list[LogEvent]], bool]:
     """Return what says whether a log has so many events of a kind."""
     return lambda events: sum(isinstance(event, kind) for event in events) >= count
 
@@ -226,9 +226,9 @@ async def test_a_turn_that_waits_goes_on_in_the_same_turn_on_the_same_binding(
             assert (session.busy, [each.call.id for each in session.pending]) == (True, [ONE])
             answer = await session.provide({ONE: {"celsius": 21}})
             assert (answer.status, answer.text, answer.rounds) == ("complete", "21 C.", 2)
-            assert [attempt.binding for attempt in answer.attempts] == [asked.served_by]
+            assert [attempt.binding for attempt in answer.attempts] == [asked.binding]
             events = log(runtime, session)
-            assert [type(event) for event in events].count(Bound) == 1
+            assert [type(event) for event in events].count(TurnStarted) == 1
             assert not any(isinstance(event, Configured) for event in events)
             await assert_rebuilds(runtime, session)
     assert_prefixes(server)
@@ -288,7 +288,7 @@ async def test_a_switch_that_was_held_when_its_turn_ended_is_applied() -> None:
             session = await runtime.open("a", id="trip")
             await session.ask("Well?")
             *events, end = log(runtime, session)
-            copied([*events, SwitchHeld(1, "a"), end], storage)
+            copied([*events, SwitchQueued(1, "a"), end], storage)
         async with hosted(storage) as runtime:
             session = await runtime.resume("trip")
             assert isinstance(log(runtime, session)[-1], SwitchApplied)
@@ -388,7 +388,7 @@ async def test_who_waits_gets_the_session_when_its_host_lets_go(tmp_path: Path) 
         async with anyio.create_task_group() as tasks, hosted(there) as other:
             await other.open("a", id="trip")
             for wait in (0.0, 0.2):
-                with pytest.raises(SessionElsewhere, match="belongs to host"):
+                with pytest.raises(SessionLeased, match="belongs to host"):
                     await runtime.resume("trip", wait=wait)
             tasks.start_soon(resume)
         assert (await resumed[0].ask("Well?")).text == "Yes."

@@ -15,10 +15,10 @@ from actors import Runtime, ToolContext, tool
 from actors.config import Config, FileSettings
 from actors.config.settings import JournalSettings
 from actors.core.data.jsonio import Json
-from actors.core.log.events import Awaited, Bound, Event, Failed, Opened, Returned
+from actors.core.log.events import Failed, LogEvent, Opened, Returned, TurnPaused, TurnStarted
 from actors.core.settings.durations import duration
 from actors.core.values.identity import Binding, CallId
-from actors.errors import ConfigError, JournalDamaged, SessionElsewhere
+from actors.errors import ConfigError, JournalDamaged, SessionLeased
 from actors.journal.storage import Entry, Storage
 from actors.journal.storage.clock import ObservedClock, observe
 from actors.journal.storage.memory import MemoryStorage
@@ -84,7 +84,7 @@ def kept(storage: Storage) -> list[str]:
     return sorted(each.id for each in storage.sessions())
 
 
-def at_rest(storage: Storage, session: str, *events: Event, tenant: str = "") -> None:
+def at_rest(storage: Storage, session: str, *events: LogEvent, tenant: str = "") -> None:
     """Write a log that nobody has open."""
     claim = begin(storage, session, tenant=tenant)
     if events:
@@ -107,7 +107,7 @@ async def test_what_nobody_used_for_so_long_is_deleted_and_nothing_else(
 ) -> None:
     large = Returned(CallId("c"), Json(b'"' + b"x" * 20_000 + b'"'))
     at_rest(storage, "old", large)
-    at_rest(storage, "waits", Bound(1, 1, BINDING), Awaited(1, ()))
+    at_rest(storage, "waits", TurnStarted(1, 1, BINDING), TurnPaused(1, ()))
     async with hosting(a=openai(*[Turn(Say("Yes."))] * 2), storage=storage) as runtime:
         swept = retention(runtime, clock)
         await runtime.open("a", id="open")
@@ -144,11 +144,11 @@ async def test_what_another_host_has_is_left_until_it_lets_go(tmp_path: Path, cl
     begin(theirs, "theirs", tenant="t")
     at_rest(mine, "theirs-c1", tenant="t")
     async with hosting(a=openai(), storage=mine) as runtime:
-        with pytest.raises(SessionElsewhere):
+        with pytest.raises(SessionLeased):
             await runtime.journal.delete("theirs")
         assert kept(mine) == ["mine", "theirs", "theirs-c1"]
         assert await months(clock, retention(runtime, clock), 5) == [0, 0, 0, 2, 0]
-        with pytest.raises(SessionElsewhere, match="'theirs' belongs to host"):
+        with pytest.raises(SessionLeased, match="'theirs' belongs to host"):
             await runtime.journal.delete(tenant="t")
         assert kept(mine) == ["theirs"]
         theirs.close()

@@ -11,12 +11,12 @@ import pytest
 from actors import Runtime
 from actors.config import RuntimeLimits
 from actors.core.history.compaction import Compaction
-from actors.core.log.events import Awaited, EpochBegan, Rewound
+from actors.core.log.events import EpochBegan, Rewound, TurnPaused
 from actors.core.settings.spending import Budget
 from actors.core.stream_events.events import RewoundEvent
-from actors.core.stream_events.results import TurnResult
+from actors.core.stream_events.results import AskResult
 from actors.core.values.identity import CallId
-from actors.errors import AskFailed, Busy, ConfigError, JournalUnavailable, OverBudget, SessionError
+from actors.errors import AskFailed, ConfigError, JournalUnavailable, OverBudget, QueueFull, SessionError
 from actors.journal.storage import Storage
 from actors.journal.storage.memory import MemoryStorage
 from actors.journal.storage.sqlite import SqliteStorage
@@ -35,7 +35,7 @@ LOOK = Tool.external("look", "Looks something up, elsewhere.", {"type": "object"
 ONE = CallId("hist_tool_1")
 
 
-async def talk(session: Session, *words: str) -> list[TurnResult]:
+async def talk(session: Session, *words: str) -> list[AskResult]:
     """Say one after the other."""
     return [await session.ask(each) for each in words]
 
@@ -139,7 +139,7 @@ async def test_a_rewind_is_refused_where_no_more_asks_are_taken() -> None:
         await gate.started("a")
         tasks.start_soon(session.rewind, 0)
         await waiting(session, 1)
-        with pytest.raises(Busy):
+        with pytest.raises(QueueFull):
             await session.rewind(0)
         gate.open("a")
 
@@ -286,7 +286,7 @@ async def test_a_rewind_that_waits_outlives_a_crash(which: str) -> None:
 async def test_a_rewind_that_waits_is_refused_when_a_crash_comes_as_the_turn_begins_to_wait(
     which: str,
 ) -> None:
-    storage = Held(Awaited)
+    storage = Held(TurnPaused)
     server = openai(Turn(Call("look", {"n": 1})), Turn(Say("Done.")), Turn(Say("More.")))
     async with hosting(a=server, storage=storage) as runtime, anyio.create_task_group() as tasks:
         session = await runtime.open("a", tools=[LOOK])

@@ -13,7 +13,7 @@ import pytest
 
 from actors.config import Config, FileSettings, ReasoningSettings, RuntimeLimits
 from actors.core.history.history import History
-from actors.core.log.events import Closed, Event, Opened, SwitchApplied, TurnEnded
+from actors.core.log.events import Closed, LogEvent, Opened, SwitchApplied, TurnEnded
 from actors.core.stream_events.events import SessionEvent
 from actors.core.values.content import Media, Message, Text, ToolCall, ToolResult
 from actors.core.values.identity import CallId
@@ -236,8 +236,8 @@ async def test_leaving_a_runtime_does_not_wait_for_a_tool_that_blocks_its_thread
 async def test_a_session_opened_with_a_history_goes_on_from_it() -> None:
     call = CallId("hist_tool_7")
     imported = [
-        Message("human", (Text("Look."),)),
-        Message("model", (ToolCall(call, "work", {"name": "z"}), ToolCall(CallId("other"), "work", {}))),
+        Message("user", (Text("Look."),)),
+        Message("assistant", (ToolCall(call, "work", {"name": "z"}), ToolCall(CallId("other"), "work", {}))),
         Message("tool", (ToolResult(call, "z is done"),)),
     ]
     gate = Gate()
@@ -260,8 +260,8 @@ async def test_a_session_opened_with_a_history_goes_on_from_it() -> None:
 async def test_results_that_answer_no_call_are_not_sent_as_results_and_are_reported() -> None:
     call = CallId("one")
     imported = [
-        Message("human", (Text("Look."),)),
-        Message("model", (ToolCall(call, "work", {"name": "z"}),)),
+        Message("user", (Text("Look."),)),
+        Message("assistant", (ToolCall(call, "work", {"name": "z"}),)),
         Message("tool", (ToolResult(CallId("nobody"), "orphan"), ToolResult(call, "z is done"))),
     ]
     server = anthropic()
@@ -279,9 +279,9 @@ async def test_an_ask_takes_a_message_of_a_human_and_no_other() -> None:
     server = openai()
     async with hosting(a=server) as runtime:
         session = await runtime.open("a")
-        assert (await session.ask(Message("human", (Text("one"), Text("two"))))).status == "complete"
+        assert (await session.ask(Message("user", (Text("one"), Text("two"))))).status == "complete"
         with pytest.raises(SessionError, match="model"):
-            await session.ask(Message("model", (Text("x"),)))
+            await session.ask(Message("assistant", (Text("x"),)))
         with pytest.raises(SessionError, match="tool"):
             await session.ask(Message("tool", (Text("x"),)))
         assert len(await session.history()) == 2
@@ -295,9 +295,9 @@ NO_MESSAGES: list[Any] = [  # Any: as above
     ODD,
     {"role": "user", "content": "x"},
     History(),
-    Message("human", (ODD,)),
-    Message("human", (Media("image/png", ODD),)),
-    Message("human", (Text(json=ODD[0]),)),
+    Message("user", (ODD,)),
+    Message("user", (Media("image/png", ODD),)),
+    Message("user", (Text(json=ODD[0]),)),
 ]
 
 
@@ -378,7 +378,7 @@ class Failing(MemoryStorage):
         super().__init__()
         self.failures = 0
         self.after = 0
-        self.refused: type[Event] | None = None
+        self.refused: type[LogEvent] | None = None
         """Kind of event to fail at, once."""
 
     def append(self, entries: Sequence[Entry]) -> Sequence[Appended]:
@@ -435,7 +435,7 @@ async def test_a_switch_that_cannot_be_written_did_not_happen() -> None:
         storage.failures = 1
         with pytest.raises(JournalError, match="no space left"):
             await session.switch("b")
-        assert (await session.ask("Hello.")).served_by.backend == "a"
+        assert (await session.ask("Hello.")).binding.backend == "a"
 
 
 @pytest.mark.requirement("PROMISE-6", "REQ-915-050")
@@ -450,7 +450,7 @@ async def test_a_held_switch_whose_application_cannot_be_written_is_applied_afte
             gate.open("a")
             seen = [event async for event in events]
         assert seen[-1].type == "complete"
-        assert (await session.ask("Hello.")).served_by.backend == "b"
+        assert (await session.ask("Hello.")).binding.backend == "b"
         applied = [event.target for event in log(runtime, session) if isinstance(event, SwitchApplied)]
         assert applied == ["b"]
 
@@ -508,7 +508,7 @@ async def test_a_preview_of_any_target_makes_no_backend_and_one_too_many_is_refu
             assert actors(runtime) == before
             await session.switch("b")
             refused = await session.ask("And you?", check=False)
-            assert (refused.status, refused.why) == (
+            assert (refused.status, refused.error) == (
                 "failed", "1 backends are in use, and 'b' would be one more; raise limits.backends"
             )  # fmt: skip
             await session.switch("a")

@@ -47,7 +47,7 @@ async def test_the_calls_of_a_message_run_at_the_same_time_and_are_answered_in_c
                 gate.open(name)
                 await recorded(session, f"hist_tool_{number}")
         history = await session.history()
-        assert [message.speaker for message in history] == ["human", "model", "tool", "model"]
+        assert [message.role for message in history] == ["user", "assistant", "tool", "assistant"]
         kinds = [type(event) for event in log(runtime, session)]
         assert kinds.index(Started) > max(at for at, kind in enumerate(kinds) if kind is Scheduled)
     assert server.refusals == []

@@ -9,7 +9,7 @@ import pytest
 
 from actors import Session, tool
 from actors.core.stream_events.events import ResyncEvent, SessionEvent
-from actors.errors import OwnSession, SessionClosed, UnknownSeq
+from actors.errors import ReentrantCall, SessionClosed, UnknownSeq
 from actors.events import event_json
 from actors.journal import readers
 from actors.runtime.runtime import Runtime
@@ -195,7 +195,7 @@ async def test_a_tool_may_not_read_its_own_session() -> None:
             """Read the events."""
             try:
                 await so_far(runtime.session("s"))
-            except OwnSession as error:
+            except ReentrantCall as error:
                 refused.append(str(error))
             return "no"
 

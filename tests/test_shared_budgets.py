@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 from prometheus_client import CollectorRegistry, generate_latest
 
-from actors import Budget, Compaction, Price, Runtime, TurnResult, subagent
+from actors import AskResult, Budget, Compaction, Price, Runtime, subagent
 from actors.config import Config, FileSettings, PoolSettings, load
 from actors.core.log.events import RequestSent
 from actors.core.settings.spending import Used, shared_budgets
@@ -57,7 +57,7 @@ async def test_a_used_up_budget_ends_a_turn_at_a_boundary_and_refuses_all_who_sh
         assert (await one.ask("Hello?")).status == "complete"
         ended = await other.ask("Work!", check=False)
         whose = f"the budget of {name.split('.')[0][:-1]} {name.split('.')[1]!r}"
-        assert (ended.status, ended.why) == ("failed", f"{whose} of 150 tokens is used up (200 were used)")
+        assert (ended.status, ended.error) == ("failed", f"{whose} of 150 tokens is used up (200 were used)")
         assert ended.attempts[-1].cause is not None
         assert ended.attempts[-1].cause.kind == "limit"
         assert [item.status for item in (await other.ledger()).interactions()] == ["complete"]
@@ -93,13 +93,13 @@ async def test_of_sessions_at_the_same_time_those_wait_for_which_what_is_in_flig
     """Four requests are begun at once. Each is taken to come to more than a thousand tokens, until it is answered."""
     held = anyio.Event()
 
-    async def hold(session: Session, results: list[TurnResult]) -> None:
+    async def hold(session: Session, results: list[AskResult]) -> None:
         results.append(await session.ask("Hello?"))
 
     server = OpenAIServer([HUNDRED] * 4, faults=lambda number, request: None if held.is_set() else Stall())
     async with sharing({"tenants.t": Budget(tokens=2000)}, server) as runtime:
         sessions = [await runtime.open("a", tenant="t") for _ in range(4)]
-        results: list[TurnResult] = []
+        results: list[AskResult] = []
         async with anyio.create_task_group() as tasks:
             for session in sessions[:2]:
                 tasks.start_soon(hold, session, results)
@@ -327,7 +327,7 @@ async def test_a_turn_ends_when_the_summary_before_it_has_used_up_the_budget() -
             assert (await session.preview("a")).compacts
             ended = await session.ask("And?", check=False)  # a summary is written, and then nothing is left
             assert [attempt.status for attempt in ended.attempts] == ["handed_over", "failed"]
-            assert "is used up (8020 were used)" in ended.why
+            assert "is used up (8020 were used)" in ended.error
             assert len(server.requests) == 2
             assert [event.aside for event in log(runtime, session) if isinstance(event, RequestSent)] == [
                 False,

@@ -7,7 +7,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from actors import History, Runtime
+from actors import Runtime
 from actors.adapters.adapter import adapter
 from actors.adapters.codec import decode
 from actors.adapters.request import Settings
@@ -17,7 +17,7 @@ from actors.core.data.form import replace
 from actors.core.data.jsonio import quote
 from actors.core.dialects.profiles import PROFILES
 from actors.core.ledger import Ledger
-from actors.core.values.content import Block, Message, Seal, Text, Thinking
+from actors.core.values.content import Block, Message, ProviderState, Text, Thinking
 from actors.testing import (
     AnthropicServer,
     Call,
@@ -30,7 +30,7 @@ from actors.testing import (
     serve,
     validate,
 )
-from actors.transcripts import encode, render
+from actors.transcripts import History, encode, render
 from tests.adapters.wire_streams import chunk, dumped, openai_stream, run
 from tests.at_scale import share
 from tests.generated.histories import READERS, history
@@ -64,8 +64,8 @@ def answered(*, whole: bool = False) -> Message:
 
 def sent(*blocks: Block) -> list[dict[str, object]]:
     """The calls that are sent of what this copy answered, first the words of another."""
-    said = Message("model", blocks, origin=ME)
-    rendered = render(History([Message("human", [Text("u")]), said]), Ledger(), COPY, binding=ME)
+    said = Message("assistant", blocks, origin=ME)
+    rendered = render(History([Message("user", [Text("u")]), said]), Ledger(), COPY, binding=ME)
     assert check(encode(rendered, model="m"), COPY) == []
     calls: list[dict[str, object]] = json.loads(rendered.transcript)[1]["tool_calls"]
     return calls
@@ -74,7 +74,7 @@ def sent(*blocks: Block) -> list[dict[str, object]]:
 @pytest.mark.parametrize("whole", [False, True])
 def test_a_signature_goes_back_in_its_call(whole: bool) -> None:
     message = answered(whole=whole)
-    seal = Seal("extra_content", quote("c2ln"), ME)
+    seal = ProviderState("extra_content", quote("c2ln"), ME)
     assert message.blocks[:-1] == (Thinking("", seal),)
     assert [call.get("extra_content") for call in sent(*message.blocks)] == [SIGNED]
 
@@ -88,7 +88,7 @@ def test_a_call_of_another_has_the_placeholder_and_no_other_call_of_its_message(
 
 def test_the_judge_misses_a_signature_and_the_official_profile_takes_none() -> None:
     (call,) = answered().calls
-    messages = [Message("human", [Text("u")]), Message("model", [call])]
+    messages = [Message("user", [Text("u")]), Message("assistant", [call])]
     bare = encode(render(History(messages), Ledger(), PROFILES["openai_compatible"]), model="m")
     assert [fault.rule for fault in check(bare, COPY)] == ["GEM-04"]
     refusal = validate(bare, "openai_compatible", settings=CompatibleSettings(MODEL))

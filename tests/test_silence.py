@@ -145,7 +145,7 @@ async def test_a_pool_goes_on_although_an_errors_body_never_ends(monkeypatch: py
     pools = {"pool": PoolSettings(members=("a", "b"))}
     async with hosting(a=Endless(), b=openai(Turn(Say("I can."))), pools=pools) as runtime:
         answer = await (await runtime.open("pool")).ask("Hello.", check=False)
-    assert (answer.text, answer.attempts[0].why) == ("I can.", "down for repair")
+    assert (answer.text, answer.attempts[0].error) == ("I can.", "down for repair")
 
 
 @pytest.mark.anyio
@@ -155,4 +155,4 @@ async def test_a_server_that_only_pings_is_given_up() -> None:
     async with hosting(a=server, backend=limits) as runtime:
         answer = await (await runtime.open("a")).ask("Hello.", check=False)
     assert (answer.status, NO_RETRIES.silence_timeout) == ("failed", None)
-    assert "without saying anything" in answer.why
+    assert "without saying anything" in answer.error

@@ -19,7 +19,7 @@ from msgspec import structs
 
 import actors.testing
 from actors.core.log import events
-from actors.core.log.events import Event
+from actors.core.log.events import LogEvent
 from actors.core.stats.stats import (
     BackendStats,
     BudgetStats,
@@ -71,7 +71,7 @@ OFTEN = Odds(
     compact=0.2,
     rewind=0.2,
     output=0.15,
-    run_tool=0.1,
+    call_tool=0.1,
     settings=0.2,
     budget=0.5,
     tenant=0.5,
@@ -173,11 +173,11 @@ def test_an_observer_sees_each_event_before_it_is_in_the_log() -> None:
     class Recorder(Observer):
         def __init__(self, world: World) -> None:
             self.world = world
-            self.seen: dict[str, list[Event]] = {}
-            self.logs: dict[str, list[Event]] = {}
+            self.seen: dict[str, list[LogEvent]] = {}
+            self.logs: dict[str, list[LogEvent]] = {}
             observers.append(self)
 
-        def event(self, session: str, event: Event) -> None:
+        def event(self, session: str, event: LogEvent) -> None:
             assert event not in self.world.journal.read(session)[len(self.seen.get(session, ())) :]
             self.seen.setdefault(session, []).append(event)
 
@@ -195,7 +195,7 @@ def test_the_journal_knows_the_ended_turns_and_the_session_of_a_task() -> None:
     journal = SimulatedJournal(Observer())
     fence = journal.claim("s1").fence
     ends = [events.TurnEnded(turn, "complete") for turn in (1, 2, 3)]
-    task = events.Submitted(1, pack(Message("human", (Text("[task 1.1.r0c0] Do it."),))))
+    task = events.AskStarted(1, pack(Message("user", (Text("[task 1.1.r0c0] Do it."),))))
     journal.append([Entry("s1", fence, (*ends, task, events.Rewound(1)))])
     assert journal.ended_turns("s1") == [1]
     assert journal.session_of("1.1.r0c0") == "s1"

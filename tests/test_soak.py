@@ -62,7 +62,10 @@ FAULTY = Seen(10, {}, {"transient": 2}, 2, 0)
             _soaked({"circuit_open": 1}, {}, FAULTY),
             ["1 asks failed for circuit_open, which 0 faults do not explain"],
         ),
-        (_soaked({"Busy": 1}, {}, FAULTY), ["1 asks failed for Busy, which 0 faults do not explain"]),
+        (
+            _soaked({"QueueFull": 1}, {}, FAULTY),
+            ["1 asks failed for QueueFull, which 0 faults do not explain"],
+        ),
         (_soaked({}, {"tasks": 2}, CLEAN), ["2 tasks leaked"]),
         (_soaked({}, {}, Seen(10, {"OAC-05": 1}, {}, 2, 0)), ["1 requests refused by OAC-05"]),
         (_soaked({}, {}, CLEAN, 1), ["1 refused for structure"]),

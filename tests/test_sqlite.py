@@ -1,4 +1,4 @@
-"""The SQLite file: what others and older versions wrote, blobs, levels, and who is alive."""
+"""The SQLite file: its format, what others wrote, blobs, levels, and who is alive."""
 
 import os
 import sqlite3
@@ -19,7 +19,7 @@ from actors.config import load
 from actors.core.data.jsonio import Json
 from actors.core.log import events
 from actors.core.log.codec import encode_event
-from actors.core.log.events import Closed, Event, Opened, Returned, Scheduled, Submitted, SwitchApplied
+from actors.core.log.events import AskStarted, Closed, LogEvent, Opened, Returned, Scheduled, SwitchApplied
 from actors.core.values.content import Message, Text
 from actors.core.values.identity import CallId
 from actors.core.values.packed import pack
@@ -29,7 +29,7 @@ from actors.errors import (
     JournalDamaged,
     JournalError,
     JournalUnavailable,
-    SessionElsewhere,
+    SessionLeased,
 )
 from actors.journal.journal_actor import Append, ClaimSession, JournalActor
 from actors.journal.storage import Entry
@@ -46,9 +46,9 @@ from tests.storages import begin, to
 
 GOLDEN = sorted((Path(__file__).parent / "golden_journals").glob("*.db"))
 WORDS = "many words " * 4000
-LOG: tuple[Event, ...] = (
-    Opened("one", "a", "Be brief.", (pack(Message("human", (Text("Before."),))),), tenant="t"),
-    Submitted(1, pack(Message("human", (Text(WORDS),)))),
+LOG: tuple[LogEvent, ...] = (
+    Opened("one", "a", "Be brief.", (pack(Message("user", (Text("Before."),))),), tenant="t"),
+    AskStarted(1, pack(Message("user", (Text(WORDS),)))),
     Scheduled(CallId("c"), "work", Json(b'{"n":1}')),
     Returned(CallId("c"), Json(b'"' + WORDS.encode() + b'"')),
     SwitchApplied("b"),
@@ -75,8 +75,6 @@ def write_golden(path: Path) -> None:
 def test_a_journal_of_every_version_is_read_and_written_on(golden: Path, tmp_path: Path) -> None:
     copy(golden, tmp_path / "sessions.db")
     storage = SqliteStorage(tmp_path / "sessions.db")
-    storage.open()
-    assert (tmp_path / "sessions.db-wal").stat().st_size < 10 * 4120  # nothing of the older tables
     assert storage.read("one") == list(LOG)
     assert storage.read("two")[1:] == [*LOG[1:], Closed()]
     every = storage.read("every")
@@ -95,79 +93,59 @@ def test_a_journal_of_every_version_is_read_and_written_on(golden: Path, tmp_pat
     assert all("are lost" in each.what for each in damage)  # one of its events says so
 
 
-V1_DAMAGE = {
-    "a record that has changed": "UPDATE record SET bytes = bytes || x'00' WHERE session = 1 AND number = 4",
-    "one that is missing": "DELETE FROM record WHERE session = 1 AND number = 2",
-    "a lost beginning": "DELETE FROM record WHERE session = 1 AND number = 1",
-    "a lost end": "DELETE FROM record WHERE session = 1 AND number = 5",
-    "all that is lost": "DELETE FROM record WHERE session = 1",
-    "one too many": (
-        "INSERT INTO record SELECT session, 6, checksum, bytes FROM record WHERE session = 1 AND number = 5"
-    ),
-    "a record of another session": "UPDATE record SET session = 4 WHERE session = 1 AND number = 3",
-    "an entry that has changed": "UPDATE session SET last = 4 WHERE name = 'one'",
-}
-
-
-@pytest.mark.parametrize("damage", V1_DAMAGE)
-def test_what_is_damaged_in_an_older_file_is_so_when_it_is_brought_up_to_date(
-    damage: str, tmp_path: Path
-) -> None:
-    path = tmp_path / "sessions.db"
-    copy(next(each for each in GOLDEN if each.stem == "v1.2"), path)
-    with closing(sqlite3.connect(path)) as other, other:
-        assert other.execute(V1_DAMAGE[damage]).rowcount > 0
-    with closing(SqliteStorage(path)) as storage:
-        with pytest.raises(JournalDamaged, match="session 'one'"):
-            storage.read("one")
-        assert storage.read("two")[1:] == [*LOG[1:], Closed()]
-    with closing(JournalFile(path)) as file:
-        assert "one" in {each.session for each in file.damage()}
-
-
 def test_there_is_a_golden_journal_of_this_version() -> None:
     assert VERSION in [path.stem for path in GOLDEN]
 
 
-def test_an_older_file_is_brought_up_to_date_and_a_newer_one_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "sessions.db"
-    storage = SqliteStorage(path)
-    begin(storage, "one")
-    storage.close()
-
-    def to_next(connection: sqlite3.Connection) -> None:
-        connection.execute("ALTER TABLE host ADD COLUMN place TEXT")
-
-    monkeypatch.setattr(file_format, "VERSION", file_format.VERSION + 1)
-    monkeypatch.setattr(file_format, "MIGRATIONS", {file_format.VERSION - 1: to_next})
-    storage.open()
-    assert len(storage.read("one")) == 1
-    storage.close()
-    monkeypatch.undo()
-    with pytest.raises(JournalError, match="format version 4 is newer than this program's, 3"):
+def test_a_new_file_has_the_tables_of_the_golden_journal(tmp_path: Path) -> None:
+    """A change of the tables changes their version."""
+    with closing(SqliteStorage(tmp_path / "sessions.db")) as storage:
         storage.open()
+    golden = next(path for path in GOLDEN if path.stem == VERSION)
+    assert tables(tmp_path / "sessions.db") == tables(golden)
 
 
-def test_a_migration_that_fails_leaves_the_file_as_it_was(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    storage = SqliteStorage(tmp_path / "sessions.db")
-    begin(storage, "one")
-    storage.close()
+def tables(path: Path) -> list[tuple[str, str]]:
+    with closing(sqlite3.connect(f"file:{path}?immutable=1", uri=True)) as file:
+        return file.execute(
+            "SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name"
+        ).fetchall()
 
-    def fails(connection: sqlite3.Connection) -> None:
-        connection.execute("DROP TABLE record")
-        raise OSError("no room")
 
-    monkeypatch.setattr(file_format, "VERSION", file_format.VERSION + 1)
-    monkeypatch.setattr(file_format, "MIGRATIONS", {file_format.VERSION - 1: fails})
-    with pytest.raises(JournalUnavailable):
-        storage.open()
-    monkeypatch.undo()
-    assert len(storage.read("one")) == 1
-    storage.close()
+def test_a_file_of_a_newer_version_is_refused_and_not_touched(tmp_path: Path) -> None:
+    path, newer = tmp_path / "sessions.db", file_format.VERSION + 1
+    with closing(SqliteStorage(path)) as storage:
+        begin(storage, "one")
+    set_version(path, newer)
+    before = path.read_bytes()
+    for use in (SqliteStorage(path).open, lambda: JournalFile(path)):
+        with pytest.raises(
+            JournalError, match=f"format version {newer} is newer than this program's, {newer - 1}"
+        ):
+            use()
+    assert path.read_bytes() == before
+
+
+def test_a_file_that_becomes_newer_while_it_is_open_is_refused(tmp_path: Path) -> None:
+    path, newer = tmp_path / "sessions.db", file_format.VERSION + 1
+    with closing(SqliteStorage(path)) as storage:
+        claim = begin(storage, "one")
+        assert len(storage.read("one")) == 1
+        set_version(path, newer)
+        for use in (
+            lambda: storage.append([Entry("one", claim.fence, (to("b"),))]),
+            lambda: storage.read("one"),
+            lambda: storage.claim("two"),
+        ):
+            with pytest.raises(JournalError, match=f"format version {newer} is newer than this program's"):
+                use()
+        set_version(path, file_format.VERSION)
+        assert len(storage.read("one")) == 1
+
+
+def set_version(path: Path, version: int) -> None:
+    with closing(sqlite3.connect(path)) as other, other:
+        other.execute(f"PRAGMA user_version = {version}")
 
 
 def test_a_file_that_is_named_as_seen_from_here_is_the_same_wherever_the_process_goes(
@@ -194,7 +172,7 @@ def test_a_file_that_a_link_leads_to_is_one_journal_with_one_live_writer(tmp_pat
     link.symlink_to(tmp_path / "sessions.db")
     with closing(SqliteStorage(link)) as one, closing(SqliteStorage(tmp_path / "sessions.db")) as two:
         begin(one, "s")
-        with pytest.raises(SessionElsewhere):
+        with pytest.raises(SessionLeased):
             two.claim("s")
         assert len(two.read("s")) == 1
         with closing(JournalFile(link)) as file:
@@ -290,7 +268,7 @@ def test_what_was_deleted_and_left_in_the_log_by_a_crash_is_gone_when_the_file_i
     assert not dead.exists()
     other = SqliteStorage(tmp_path / "s.db")
     assert other.claim("two").fence == 2
-    with pytest.raises(SessionElsewhere):  # a host that lives has all that is its own
+    with pytest.raises(SessionLeased):  # a host that lives has all that is its own
         other.claim("one")
     other.close()
     storage.close()
@@ -300,14 +278,14 @@ def test_two_storages_of_one_file_are_two_hosts(tmp_path: Path) -> None:
     mine, theirs = SqliteStorage(tmp_path / "sessions.db"), SqliteStorage(tmp_path / "sessions.db")
     claim = begin(mine, "one")
     for refused in (theirs.claim, theirs.delete):
-        with pytest.raises(SessionElsewhere, match="belongs to host") as raised:
+        with pytest.raises(SessionLeased, match="belongs to host") as raised:
             refused("one")
         assert 0 < raised.value.seconds <= 10
     mine.append([Entry("one", claim.fence, (to("b"),))])
     assert len(theirs.read("one")) == 2
     mine.release("one", claim.fence)
     assert theirs.claim("one").fence == claim.fence + 1
-    with pytest.raises(SessionElsewhere):
+    with pytest.raises(SessionLeased):
         mine.claim("one")
     theirs.close()
     assert mine.claim("one").last == 2
@@ -321,11 +299,11 @@ def test_a_host_whose_lease_is_over_is_taken_over_and_writes_only_what_nobody_to
     claims = {name: begin(late, name) for name in ("one", "two")}
     now = moved_clock(monkeypatch)
     now[0] += 9
-    with pytest.raises(SessionElsewhere):
+    with pytest.raises(SessionLeased):
         other.claim("one")
     late.beat()
     now[0] += 9
-    with pytest.raises(SessionElsewhere):
+    with pytest.raises(SessionLeased):
         other.claim("one")
     now[0] += 2
     assert other.claim("one").fence == 2
@@ -526,7 +504,7 @@ def test_claims_and_an_append_that_are_made_together_are_one_commit(
     begin(other, "theirs")
     before = commits.count
     with storage.together():
-        with pytest.raises(SessionElsewhere):
+        with pytest.raises(SessionLeased):
             storage.claim("theirs")
         two = storage.claim("two")
         assert storage.append([Entry("one", claim.fence, (to("b"),))]) == [2]

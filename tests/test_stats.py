@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from actors import subagent, tool
 from actors.config import PoolSettings, RuntimeLimits
-from actors.core.log.events import Bound, EpochBegan, EpochReason, RequestSent
+from actors.core.log.events import EpochBegan, EpochReason, RequestSent, TurnStarted
 from actors.core.session.publishing import Publisher
 from actors.core.stats.retold import recount_events
 from actors.core.stats.stats import COUNTERS, Stalls, ToolCounts, recount
@@ -238,11 +238,11 @@ async def test_a_request_is_refused_for_its_structure_only_if_its_own_turn_rewri
     reason: EpochReason,
 ) -> None:
     here = Binding("a", "openai_chat", "", "", "gpt")
-    bound, sent = Bound(1, 1, here), RequestSent(1, 1, here, 0, 1)
+    bound, sent = TurnStarted(1, 1, here), RequestSent(1, 1, here, 0, 1)
     begins = EpochBegan(here, 1, reason)
     refused = {"a": ToolCounts(tool_api_400_total=1)} if reason in ("refusal", "thinking") else {}
     assert recount([bound, sent, begins]) == refused
-    assert recount([bound, sent, Bound(2, 2, here), begins]) == {}
+    assert recount([bound, sent, TurnStarted(2, 2, here), begins]) == {}
 
 
 async def test_events_tell_a_turn_at_its_limit_once_and_calls_that_failed_are_not_invalid() -> None:

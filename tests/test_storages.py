@@ -5,7 +5,16 @@ from itertools import pairwise
 
 import pytest
 
-from actors.core.log.events import Awaited, Bound, Closed, Event, Opened, Resumed, SwitchApplied, TurnEnded
+from actors.core.log.events import (
+    Closed,
+    LogEvent,
+    Opened,
+    SwitchApplied,
+    TurnEnded,
+    TurnPaused,
+    TurnResumed,
+    TurnStarted,
+)
 from actors.core.values.identity import Binding
 from actors.errors import Fenced
 from actors.journal.storage import NOTHING, Entry, Storage
@@ -95,15 +104,15 @@ def test_what_is_deleted_is_gone_and_its_writer_is_fenced(storage: Storage) -> N
     ("events", "state", "target"),
     [
         ((), "idle", "a"),
-        ((Bound(1, 1, BINDING),), "running", "a"),
-        ((Bound(1, 1, BINDING), Awaited(1, ())), "awaiting", "a"),
-        ((Bound(1, 1, BINDING), Awaited(1, ()), Resumed(1)), "running", "a"),
-        ((Bound(1, 1, BINDING), TurnEnded(1, "complete"), SwitchApplied("b")), "idle", "b"),
+        ((TurnStarted(1, 1, BINDING),), "running", "a"),
+        ((TurnStarted(1, 1, BINDING), TurnPaused(1, ())), "awaiting", "a"),
+        ((TurnStarted(1, 1, BINDING), TurnPaused(1, ()), TurnResumed(1)), "running", "a"),
+        ((TurnStarted(1, 1, BINDING), TurnEnded(1, "complete"), SwitchApplied("b")), "idle", "b"),
         ((Closed(),), "closed", "a"),
     ],
 )
 def test_the_directory_says_where_a_session_stands(
-    storage: Storage, events: tuple[Event, ...], state: str, target: str
+    storage: Storage, events: tuple[LogEvent, ...], state: str, target: str
 ) -> None:
     claim = begin(storage, "one", tenant="t")
     for event in events:

@@ -9,8 +9,8 @@ import anyio.to_thread
 import pytest
 
 from actors.config import PoolSettings
-from actors.core.settings.values import Choose
-from actors.errors import AskFailed, Busy, ConfigError, ForeignLoop, SessionError
+from actors.core.settings.values import ToolChoice
+from actors.errors import AskFailed, ConfigError, QueueFull, SessionError, WrongEventLoop
 from actors.runtime.handle import Session
 from actors.session import streams
 from actors.testing import Call, Disconnect, OpenAIServer, Say, Stall, Status, Think, Turn
@@ -153,7 +153,7 @@ async def test_settings_are_checked_at_once_and_what_refuses_the_ask_is_raised_i
         with pytest.raises(ConfigError, match="rounds"):
             session.stream_text("Hello.", max_rounds=0)
         with pytest.raises(ConfigError, match="nothing"):
-            session.stream_text("Hello.", tool_choice=Choose("nothing"))
+            session.stream_text("Hello.", tool_choice=ToolChoice("nothing"))
         text = session.stream_text([])
         with pytest.raises(SessionError, match="empty list"):
             await anext(text)
@@ -168,7 +168,7 @@ async def test_a_text_beyond_the_asks_that_may_wait_is_busy() -> None:
             for _ in range(9):
                 tasks.start_soon(session.ask, "Do it.")
             await gate.started("a")
-            with pytest.raises(Busy):
+            with pytest.raises(QueueFull):
                 await anext(session.stream_text("Me too."))
             gate.open("a")
 
@@ -196,7 +196,7 @@ async def test_another_thread_is_refused_at_once() -> None:
         session = await runtime.open("a")
 
         def elsewhere() -> None:
-            with pytest.raises(ForeignLoop):
+            with pytest.raises(WrongEventLoop):
                 session.stream_text("Hello.")
 
         await anyio.to_thread.run_sync(elsewhere)

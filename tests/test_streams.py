@@ -4,7 +4,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from actors.core.log.events import Event, RequestSent, Returned, RoundEnded, Submitted, TurnEnded
+from actors.core.log.events import AskStarted, LogEvent, RequestSent, Returned, RoundEnded, TurnEnded
 from actors.core.stream_events.events import (
     CallEnd,
     CompleteEvent,
@@ -18,7 +18,7 @@ from actors.core.stream_events.events import (
     ToolCallEvent,
     ToolResultsEvent,
 )
-from actors.errors import Busy
+from actors.errors import QueueFull
 from actors.session import streams
 from actors.testing import SERVER_ERROR, Call, Disconnect, Say, Stall, Think, Turn
 from tests.runtime_support import Gate, anthropic, bodies, gathered, hosting, log, openai
@@ -92,8 +92,8 @@ async def test_a_stream_tells_text_thinking_calls_and_results_in_order_and_ends_
 async def test_a_durable_event_is_in_the_log_at_its_number_before_it_is_shown() -> None:
     gate = Gate()
     gate.open("a", "b")
-    kinds: dict[str, type[Event]] = {
-        "ask_started": Submitted,
+    kinds: dict[str, type[LogEvent]] = {
+        "ask_started": AskStarted,
         "request_sent": RequestSent,
         "message": RoundEnded,
         "tool_results": Returned,
@@ -126,7 +126,7 @@ async def test_a_stream_that_fails_ends_with_one_error(faults: dict[int, object]
         events = await gathered(session, "Do it.")
         assert_sound(events)
         assert isinstance(events[-1], ErrorEvent)
-        assert events[-1].result.why
+        assert events[-1].result.error
         assert events[-1].result.status == "failed"
 
 
@@ -239,12 +239,12 @@ async def test_an_ask_beyond_those_that_may_wait_is_refused_as_busy_and_none_is_
             for number in range(8):
                 async with session.stream(f"waits {number}"):
                     pass  # it is accepted, and nobody reads it
-            with pytest.raises(Busy, match="8 asks waiting"):
+            with pytest.raises(QueueFull, match="8 asks waiting"):
                 await session.ask("one too many")
             gate.open("a", "b")
         assert (await session.ask("last")).status == "complete"
         assert ends == ["complete"]
-        said = [message.text for message in await session.history() if message.speaker == "human"]
+        said = [message.text for message in await session.history() if message.role == "user"]
         assert said == ["first", *(f"waits {number}" for number in range(8)), "last"]
     assert server.refusals == []
 

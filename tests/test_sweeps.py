@@ -18,7 +18,7 @@ from actors.config import Config, FileSettings, RuntimeLimits
 from actors.config.settings import JournalSettings
 from actors.core.log.events import Failed
 from actors.core.values.identity import CallId
-from actors.errors import HostFull, JournalDamaged, JournalUnavailable, SessionElsewhere
+from actors.errors import JournalDamaged, JournalUnavailable, SessionLeased, TooManySessions
 from actors.journal.storage import Entry, Storage
 from actors.journal.storage.deletion import RemainingData
 from actors.journal.storage.memory import MemoryStorage
@@ -132,7 +132,7 @@ def test_of_several_logs_all_are_deleted_or_none(kind: str, request: pytest.Fixt
         begin(mine, "mine")
         with closing(other):
             begin(other, "theirs")
-            with pytest.raises(SessionElsewhere):
+            with pytest.raises(SessionLeased):
                 mine.delete("mine", "nobody", "theirs")
             assert kept(mine) == ["mine", "theirs"]
         mine.delete("mine", "nobody", "theirs")
@@ -216,7 +216,7 @@ async def test_sessions_that_a_sweep_deletes_take_no_room_from_those_that_are_op
         try:
             while "new" not in runtime._registry._reserved:
                 await anyio.lowlevel.checkpoint()
-            with pytest.raises(HostFull):
+            with pytest.raises(TooManySessions):
                 await runtime.open("a", id="third")
         finally:
             storage.freed.set()

@@ -7,9 +7,9 @@ import anyio.lowlevel
 import pytest
 
 from actors.config import PoolSettings
-from actors.core.log.events import SwitchApplied, SwitchFailed, SwitchHeld, SwitchSuperseded
+from actors.core.log.events import SwitchApplied, SwitchFailed, SwitchQueued, SwitchSuperseded
 from actors.core.stream_events.events import DurableEvent, SessionEvent, SwitchAppliedEvent, SwitchFailedEvent
-from actors.core.stream_events.results import Applied, Deferred
+from actors.core.stream_events.results import SwitchOutcome
 from actors.errors import ConfigError, ToolDefinitionError, UnknownTarget
 from actors.kernel import Command
 from actors.runtime.handle import Session
@@ -65,10 +65,10 @@ async def test_a_switch_between_turns_is_applied_to_the_next_request(old: Made, 
     one, two = old(*WORK), new(Turn(Say("Here.")))
     async with hosting(old=one, new=two) as runtime:
         session = await runtime.open("old", tools=[gate.tool])
-        assert (await session.ask("Do it.")).served_by.backend == "old"
-        assert await session.switch("new") == Applied("new")
+        assert (await session.ask("Do it.")).binding.backend == "old"
+        assert await session.switch("new") == SwitchOutcome("new", "applied")
         assert two.received == 0
-        assert (await session.ask("And?")).served_by.backend == "new"
+        assert (await session.ask("And?")).binding.backend == "new"
         assert one.received == 2
     assert one.refusals == two.refusals == []
     (body,) = bodies(two)
@@ -84,16 +84,16 @@ async def test_a_switch_during_a_turn_waits_for_its_end_and_says_so(old: Made, n
     async with hosting(old=one, new=two) as runtime:
         session = await runtime.open("old", tools=[gate.tool])
         events, outcomes = await ask_and(session, gate, "new")
-        assert outcomes == [Deferred("new", 1)]
+        assert outcomes == [SwitchOutcome("new", "queued", 1)]
         assert (one.received, two.received) == (2, 0)
         told = statuses(events)
         assert told.index("switch_queued") < told.index("turn_ended") < told.index("switch_applied")
         assert [event.type for event in events][-1] == "complete"
         seqs = {e.type: e.seq for e in events if isinstance(e, DurableEvent)}
         stored = log(runtime, session)
-        assert stored[seqs["switch_queued"] - 1] == SwitchHeld(1, "new")
+        assert stored[seqs["switch_queued"] - 1] == SwitchQueued(1, "new")
         assert stored[seqs["switch_applied"] - 1] == SwitchApplied("new", held=True)
-        assert (await session.ask("And?")).served_by.backend == "new"
+        assert (await session.ask("And?")).binding.backend == "new"
         assert one.received == 2
     assert one.refusals == two.refusals == []
 
@@ -105,7 +105,7 @@ async def test_of_several_switches_during_a_turn_the_latest_wins_and_the_others_
     async with hosting(a=one, b=two, c=three) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         events, outcomes = await ask_and(session, gate, "b", "c")
-        assert outcomes == [Deferred("b", 1), Deferred("c", 1)]
+        assert outcomes == [SwitchOutcome("b", "queued", 1), SwitchOutcome("c", "queued", 1)]
         told = [(e.type, getattr(e, "target", "")) for e in events if "switch" in e.type]
         assert told == [
             ("switch_queued", "b"),
@@ -114,7 +114,7 @@ async def test_of_several_switches_during_a_turn_the_latest_wins_and_the_others_
             ("switch_applied", "c"),
         ]
         assert SwitchSuperseded("b", "c") in log(runtime, session)
-        assert (await session.ask("And?")).served_by.backend == "c"
+        assert (await session.ask("And?")).binding.backend == "c"
         assert two.received == 0
 
 
@@ -126,13 +126,13 @@ async def test_a_switch_right_after_a_crash_supersedes_the_one_that_was_held() -
         session = await runtime.open("a", tools=[gate.tool])
         async with session.stream("Do it."):
             await gate.started("a", "b")
-            assert await session.switch("b") == Deferred("b", 1)
+            assert await session.switch("b") == SwitchOutcome("b", "queued", 1)
             await session._refs.ledger.tell(Nonsense())  # type: ignore[arg-type]  # no handler knows it: a crash
-            assert await session.switch("c") == Applied("c")
+            assert await session.switch("c") == SwitchOutcome("c", "applied")
         with anyio.fail_after(5):
-            assert (await session.ask("And?")).served_by.backend == "c"
+            assert (await session.ask("And?")).binding.backend == "c"
         switches = [event for event in log(runtime, session) if type(event).__name__.startswith("Switch")]
-        assert switches == [SwitchHeld(1, "b"), SwitchSuperseded("b", "c"), SwitchApplied("c", held=False)]
+        assert switches == [SwitchQueued(1, "b"), SwitchSuperseded("b", "c"), SwitchApplied("c", held=False)]
         assert two.received == 0
 
 
@@ -149,12 +149,12 @@ async def test_an_unknown_target_fails_at_once_and_changes_nothing() -> None:
         assert len(log(runtime, session)) == before
         async with session.stream("Do it.") as events:
             await gate.started("a", "b")
-            assert await session.switch("b") == Deferred("b", 1)
+            assert await session.switch("b") == SwitchOutcome("b", "queued", 1)
             with pytest.raises(UnknownTarget):
                 await session.switch("nowhere")
             gate.open("a", "b")
             assert "switch_superseded" not in statuses([event async for event in events])
-        assert (await session.ask("And?")).served_by.backend == "b"
+        assert (await session.ask("And?")).binding.backend == "b"
 
 
 @pytest.mark.requirement("REQ-915-002", "REQ-915-003", "PROMISE-5", "PROMISE-1")
@@ -172,9 +172,9 @@ async def test_a_switch_at_any_moment_never_splits_a_turn_between_two_backends(
                     await anyio.lowlevel.checkpoint()
                 outcome = await session.switch("b")
                 seen = [event async for event in events]
-            assert statuses(seen).count("switch_applied") == isinstance(outcome, Deferred)
+            assert statuses(seen).count("switch_applied") == (outcome.status == "queued")
             assert (one.received, two.received) == (2, 0)
-            assert (await session.ask("And?")).served_by.backend == "b"
+            assert (await session.ask("And?")).binding.backend == "b"
             assert (one.received, two.received) == (2, 2)
         assert one.refusals == two.refusals == []
 
@@ -279,7 +279,7 @@ async def test_a_held_switch_whose_target_is_gone_at_the_boundary_has_failed_and
         session = await runtime.open("a", tools=[gate.tool])
         async with session.stream("Do it.") as events:
             await gate.started("a", "b")
-            assert await session.switch("b") == Deferred("b", 1)
+            assert await session.switch("b") == SwitchOutcome("b", "queued", 1)
             del environ["KEY"]
             gate.open("a", "b")
             seen = [event async for event in events]
@@ -288,10 +288,10 @@ async def test_a_held_switch_whose_target_is_gone_at_the_boundary_has_failed_and
         assert seen[-1].type == "complete"
         assert "switch_applied" not in statuses(seen)
         assert log(runtime, session)[failed.seq - 1] == SwitchFailed("b", failed.error)
-        assert (await session.ask("And?")).served_by.backend == "a"
+        assert (await session.ask("And?")).binding.backend == "a"
         assert two.received == 0
         environ["KEY"] = "secret"
-        assert await session.switch("b") == Applied("b")
+        assert await session.switch("b") == SwitchOutcome("b", "applied")
 
 
 async def test_a_held_switch_whose_target_is_gone_leaves_a_failover_to_the_pool() -> None:
@@ -346,5 +346,5 @@ async def test_a_switch_to_a_backend_that_takes_fewer_tools_is_refused_and_chang
             with pytest.raises(ConfigError, match=TOO_MANY):
                 await session.preview(target)
         assert len(log(runtime, session)) == before
-        assert (await session.ask("Go.")).served_by.backend == "b"
+        assert (await session.ask("Go.")).binding.backend == "b"
         assert one.received == 0

@@ -14,7 +14,15 @@ import pytest
 
 import actors
 from actors import Runtime, sync
-from actors.errors import AskFailed, Busy, ConfigError, ForeignLoop, JournalError, KernelError, OwnSession
+from actors.errors import (
+    AskFailed,
+    ConfigError,
+    JournalError,
+    KernelError,
+    QueueFull,
+    ReentrantCall,
+    WrongEventLoop,
+)
 from actors.kernel import loop_thread
 from actors.kernel.loop_thread import RUNNING
 from actors.kernel.parking import parking
@@ -189,14 +197,14 @@ def test_its_own_event_loop_is_refused_and_a_tool_in_a_thread_may_call(backend: 
     async def inside() -> str:
         """Ask from the loop."""
         for refused in (lambda: other.ask("?"), runtime.close, runtime.stats):
-            with pytest.raises(ForeignLoop, match="would wait for itself"):
+            with pytest.raises(WrongEventLoop, match="would wait for itself"):
                 refused()
         return "refused"
 
     @tool
     def beside() -> str:
         """Ask from a thread."""
-        with pytest.raises(OwnSession):
+        with pytest.raises(ReentrantCall):
             session.ask("?")
         told.append("own session")
         return "refused too"
@@ -217,7 +225,7 @@ def test_a_call_from_the_loop_of_a_runtime_is_refused() -> None:
         async def inside(_runtime: Runtime) -> None:
             loop._check()
 
-        with pytest.raises(ForeignLoop):
+        with pytest.raises(WrongEventLoop):
             runtime.call(inside)
 
 
@@ -225,7 +233,7 @@ def test_a_forked_process_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with sync.BlockingRuntime() as runtime:
         with monkeypatch.context() as patch:
             patch.setattr(runtime._loop, "_process", -1)
-            with pytest.raises(ForeignLoop, match="forked"):
+            with pytest.raises(WrongEventLoop, match="forked"):
                 runtime.stats()
         assert runtime.stats().sessions == 0
 
@@ -255,7 +263,7 @@ def test_asks_beyond_those_that_may_wait_are_busy() -> None:
         next(session.stream("Do it."))
         for _ in range(8):
             runtime.call(accepted)
-        with pytest.raises(Busy):
+        with pytest.raises(QueueFull):
             session.ask("Me too.")
         gate.set()
 
@@ -348,7 +356,7 @@ import warnings
 import anyio
 
 from actors import Runtime, sync, tool
-from actors.errors import ForeignLoop
+from actors.errors import WrongEventLoop
 from actors.testing import Call, OpenAIServer, Say, Turn
 from actors.testing.in_thread import serve_in_thread
 
@@ -378,7 +386,7 @@ warnings.simplefilter("ignore")
 if (child := os.fork()) == 0:
     try:
         session.ask("?")
-    except ForeignLoop:
+    except WrongEventLoop:
         runtime.close()
         with sync.BlockingRuntime() as own:
             own.stats()

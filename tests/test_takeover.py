@@ -15,8 +15,8 @@ import anyio.to_thread
 import pytest
 
 from actors import Runtime
-from actors.core.log.events import Event, SwitchApplied
-from actors.errors import JournalUnavailable, SessionElsewhere
+from actors.core.log.events import LogEvent, SwitchApplied
+from actors.errors import JournalUnavailable, SessionLeased
 from actors.journal.storage import Claim, Entry, Storage
 from actors.journal.storage.named import storage_at
 from actors.journal.storage.postgres import PostgresStorage
@@ -107,7 +107,7 @@ def taken_over(storage: Storage, session: str) -> Claim:
     while True:
         try:
             return storage.claim(session)
-        except SessionElsewhere as elsewhere:
+        except SessionLeased as elsewhere:
             if monotonic() > until:
                 raise
             sleep(min(elsewhere.seconds, LEASE) + 0.01)
@@ -227,7 +227,7 @@ def test_a_database_that_is_killed_and_started_again_under_load_loses_nothing_th
         storage.close()
 
 
-def _when_available(storage: Storage) -> list[Event]:
+def _when_available(storage: Storage) -> list[LogEvent]:
     """Read a log as soon as that is possible, which may not be at once on a machine with much to do."""
     until = monotonic() + 60
     while True:

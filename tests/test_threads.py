@@ -14,7 +14,7 @@ from actors.config import RuntimeLimits
 from actors.errors import ThreadsBusy
 from actors.kernel.parking import Waiter, wake
 from actors.scheduler import calls
-from actors.scheduler.threads import Place, PlaceRequest, Threads
+from actors.scheduler.threads import PlaceRequest, Threads, ThreadSlot
 from actors.testing import Call, OpenAIServer, Say, Turn
 from tests.runtime_support import Json, hosting
 
@@ -191,7 +191,7 @@ def test_whatever_happens_no_place_is_lost_and_nobody_waits_while_one_is_free(
     pool = Threads()
     asking = Asking(pool)
     requests: list[PlaceRequest] = []
-    held: list[Place] = []
+    held: list[ThreadSlot] = []
     for step, number in steps:
         if step == "ask":
             requests.append(asking.ask(1 + number % 3, f"t{number % 2}", f"s{number}"))

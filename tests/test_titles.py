@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import closing
 from math import inf, nan
 from pathlib import Path
-from shutil import copy
 from typing import Any
 
 import pytest
@@ -16,7 +15,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from actors import Runtime
 from actors.cli import main
 from actors.core.log.codec import encode_event
-from actors.core.log.events import Bound, Opened, TurnEnded
+from actors.core.log.events import Opened, TurnEnded, TurnStarted
 from actors.core.session.publishing import NOBODY
 from actors.core.settings.labels import Metadata
 from actors.errors import ConfigError, JournalDamaged
@@ -35,7 +34,6 @@ from actors.testing import OpenAIServer, Say, Status, Turn
 from tests.postgres import Server
 from tests.runtime_support import bodies, hosting, openai
 from tests.storages import STORAGES, begin, made, to
-from tests.test_sqlite import GOLDEN
 
 TITLE = "Über 100 % Regen_in Oslo"
 NOTES: dict[str, str | int | float | bool] = {
@@ -99,7 +97,9 @@ def test_the_title_and_the_metadata_stay_while_the_log_grows_and_go_when_it_is_d
 ) -> None:
     claim = begin(storage, "one", title=TITLE, metadata=tuple(NOTES.items()))
     for turn in range(1, 4):
-        storage.append([Entry("one", claim.fence, (Bound(turn, turn, NOBODY), TurnEnded(turn, "complete")))])
+        storage.append(
+            [Entry("one", claim.fence, (TurnStarted(turn, turn, NOBODY), TurnEnded(turn, "complete")))]
+        )
     storage.release("one", claim.fence)
     stored = storage.find("one")
     assert stored is not None
@@ -208,19 +208,6 @@ def test_a_blocking_session_has_them_too() -> None:
     with BlockingRuntime(Runtime(environ={"OPENAI_BASE_URL": "http://127.0.0.1:1"})) as runtime:
         session = runtime.open("openai:gpt-5.2", title=TITLE, metadata=NOTES)
         assert (session.title, session.metadata) == (TITLE, NOTES)
-
-
-@pytest.mark.parametrize("golden", [each for each in GOLDEN if each.stem < "v3"], ids=lambda path: path.stem)
-def test_sessions_of_an_older_file_have_no_title_and_are_whole(golden: Path, tmp_path: Path) -> None:
-    path = tmp_path / "sessions.db"
-    copy(golden, path)
-    with closing(JournalFile(path)) as file:
-        assert [each for each in file.damage() if each.session != "every"] == []
-        assert file.sessions == 3
-    with closing(SqliteStorage(path)) as storage:
-        assert [(each.title, each.metadata) for each in storage.sessions()] == [("", {})] * 3
-        begin(storage, "new", title=TITLE)
-        assert listed(storage, title="oslo") == ["new"]
 
 
 COLUMNS = [("title", "'Another'"), ("folded", "'another'"), ("metadata", "'{}'"), ("title", "''")]

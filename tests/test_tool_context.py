@@ -170,7 +170,7 @@ async def test_a_tool_sees_its_call_its_host_and_the_conversation_before_its_tur
 
 
 def _words(history: History) -> list[str]:
-    return [f"{message.speaker}: {message.text}" for message in history]
+    return [f"{message.role}: {message.text}" for message in history]
 
 
 @pytest.mark.anyio

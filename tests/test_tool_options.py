@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from actors.core.data.jsonio import JsonValue
-from actors.core.log.events import Effects, Event, Started
+from actors.core.log.events import Effects, LogEvent, Started
 from actors.errors import KernelError, ToolDefinitionError
 from actors.testing import Call, Turn
 from actors.tools import Tool, tool
@@ -117,7 +117,7 @@ def test_a_tool_without_a_body_is_asked_about_unless_it_only_reads(
 @pytest.mark.parametrize("effects", ["pure", "idempotent", "once"])
 async def test_what_a_call_does_to_the_world_is_in_the_log_before_it_begins(effects: Effects) -> None:
     """Whether it may be run again is decided by what it was when it began, whatever its tool has become since."""
-    begun: list[Event] = []
+    begun: list[LogEvent] = []
 
     @tool(effects=effects)
     async def work() -> str:

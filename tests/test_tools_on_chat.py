@@ -89,7 +89,7 @@ async def test_a_pool_skips_such_members_and_reports_them(policy: str) -> None:
     complete = events[-1]
     assert isinstance(complete, CompleteEvent)
     result = complete.result
-    assert (result.text, result.served_by.backend, later.text) == ("Cold.", "claude", "Bye.")
+    assert (result.text, result.binding.backend, later.text) == ("Cold.", "claude", "Bye.")
     assert [each.binding.backend for each in result.attempts] == ["claude"]
     for shown in (preview.skipped, result.skipped, later.skipped):
         assert [each.member for each in shown] == ["gpt", "twin"]
@@ -112,7 +112,7 @@ async def test_a_pool_without_tools_skips_nobody() -> None:
         async with serve(chat), Runtime(config(chat.base_url)) as runtime:
             session = await runtime.open("main")
             result = await session.ask("Is it?")
-    assert (result.text, result.served_by.backend, result.skipped) == ("Yes.", "gpt", ())
+    assert (result.text, result.binding.backend, result.skipped) == ("Yes.", "gpt", ())
 
 
 async def test_weights_stay_with_the_members_that_are_left() -> None:

@@ -10,7 +10,7 @@ import anyio
 import pytest
 from mcp import Client
 
-from actors import Choose, LiveTools, Runtime, ToolSource, mcp, tool
+from actors import LiveTools, Runtime, ToolChoice, ToolSource, mcp, tool
 from actors.config import Config, FileSettings, load
 from actors.config.settings import PoolSettings
 from actors.core.log.events import Configured, EpochBegan
@@ -220,7 +220,7 @@ async def test_a_tool_that_the_ask_forces_is_not_taken_away_within_it() -> None:
     server = openai(DEBUG, STEP, DONE, DONE)
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[Debugger().source()])
-        assert (await session.ask("Debug it.", tool_choice=Choose("debug"))).status == "complete"
+        assert (await session.ask("Debug it.", tool_choice=ToolChoice("debug"))).status == "complete"
         assert "did step" not in "".join(map(str, await session.history()))
         assert (await session.ask("Thanks.")).status == "complete"
     assert declared(server) == [*[["debug"]] * 3, ["step", "stop"]]

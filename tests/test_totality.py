@@ -25,13 +25,13 @@ from actors.core import check
 from actors.core.dialects.dialect import Dialect
 from actors.core.dialects.profiles import ALIASES, PROFILES
 from actors.core.log import events
-from actors.core.log.events import EpochReason, Event, Gap, Reason
+from actors.core.log.events import EpochReason, Gap, LogEvent, Reason
 from actors.core.models.concerns import Family
 from actors.core.normalize.attribute import SAID_BY
 from actors.core.render.choose import SYNTHETIC
 from actors.core.rulebook import PREFIXES
 from actors.core.stream_events.events import SessionEvent
-from actors.core.values.content import Block, Speaker
+from actors.core.values.content import Block, MessageRole
 from actors.strict.rules import DIALECTS as RULED
 from tests.generated import strategies
 from tests.generated.histories import READERS, history
@@ -108,12 +108,12 @@ TABLES: dict[str, tuple[Names, Callable[[], Names]]] = {
     "tests/generated/histories.py:history": (named(Block), generated),
     "actors/__init__.py:__all__": (named(Block), lambda: set(actors.__all__) & named(Block)),
     "docs/reference/api.md:Block": (named(Block), lambda: headed("api.md", "###") & named(Block)),
-    "tests/generated/strategies.py:events": (named(Event), lambda: drawn(strategies.events(), 400)),
+    "tests/generated/strategies.py:events": (named(LogEvent), lambda: drawn(strategies.events(), 400)),
     "actors/core/log/events.py:__doc__": (
-        named(Event),
-        lambda: set(re.findall(r"[A-Z]\w+", str(events.__doc__))) & named(Event),
+        named(LogEvent),
+        lambda: set(re.findall(r"[A-Z]\w+", str(events.__doc__))) & named(LogEvent),
     ),
-    "docs/reference/api.md:Event": (named(Event), lambda: headed("api.md", "###") & named(Event)),
+    "docs/reference/api.md:Event": (named(LogEvent), lambda: headed("api.md", "###") & named(LogEvent)),
     "actors/events.py:__all__": (
         named(SessionEvent),
         lambda: set(actors.events.__all__) & named(SessionEvent),
@@ -180,4 +180,4 @@ def test_a_place_is_where_its_name_says(place: str) -> None:
 
 def test_an_alias_stands_for_a_profile_and_every_block_has_a_speaker() -> None:
     assert set(ALIASES.values()) <= VENDORS
-    assert all(speakers and set(speakers) <= set(get_args(Speaker)) for speakers in SAID_BY.values())
+    assert all(roles and set(roles) <= set(get_args(MessageRole)) for roles in SAID_BY.values())

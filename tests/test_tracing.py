@@ -14,7 +14,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from actors import Budget, Session, tool
 from actors.config import Config, FileSettings, PoolSettings, RuntimeLimits
-from actors.errors import ActorsError, Busy, ConfigError, NotAwaited, OverBudget, SessionClosed
+from actors.errors import ActorsError, ConfigError, NotAwaited, OverBudget, QueueFull, SessionClosed
 from actors.runtime.runtime import Runtime
 from actors.strict.windows import window
 from actors.telemetry.otel import Tracing
@@ -197,7 +197,7 @@ async def test_a_summary_ends_no_span_of_the_request_that_it_makes_room_for() ->
         async with Runtime(environ=environ, tracing=seen.tracing, seed=1) as runtime:
             session = await runtime.open("openai:gpt-5.2")
             answers = [await session.ask(words) for _ in range(2)]
-            assert [answer.text for answer in answers] == ["a", "c"], answers[1].why
+            assert [answer.text for answer in answers] == ["a", "c"], answers[1].error
     errors = [dict(span.attributes or {}).get("error.type") for span in seen.spans() if "chat" in span.name]
     assert errors == [None, "400", None]
     told = sum(
@@ -209,24 +209,26 @@ async def test_a_summary_ends_no_span_of_the_request_that_it_makes_room_for() ->
     assert told == sum(used)  # those of the summary among them
 
 
-@pytest.mark.parametrize("error", [Busy, OverBudget, SessionClosed, NotAwaited])
+@pytest.mark.parametrize("error", [QueueFull, OverBudget, SessionClosed, NotAwaited])
 async def test_an_ask_that_is_refused_leaves_no_span_open_and_says_why(error: type[ActorsError]) -> None:
     seen, gate = Seen(), Gate()
     server = OpenAIServer([Turn(Call("work", {"name": "a"})), Turn(Say("Done."))])
     async with serve(server):
         environ = {"OPENAI_BASE_URL": server.base_url}
-        config = Config(FileSettings(limits=RuntimeLimits(max_queued_asks=int(error is not Busy))), environ)
+        config = Config(
+            FileSettings(limits=RuntimeLimits(max_queued_asks=int(error is not QueueFull))), environ
+        )
         async with Runtime(config, tracing=seen.tracing, seed=1) as runtime:
             session = await runtime.open("openai:gpt-5.2", tools=[gate.tool], budget=Budget(rounds=2))
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(session.ask, "Do it.")
                 await gate.started("a")
-                if error is Busy:
+                if error is QueueFull:
                     await refused(session, error)
                 gate.open("a")
             if error is SessionClosed:
                 await session.close()
-            if error is not Busy:
+            if error is not QueueFull:
                 await refused(session, error)
     agents = [span for span in seen.spans() if span.name == "invoke_agent"]
     assert len(agents) == 2

@@ -61,12 +61,12 @@ async def test_who_cannot_be_reached_is_tried_again_and_then_the_next_is_asked(
     async with hosting(a=lost, b=two, pools=pools, backend=BackendLimits(attempts=2)) as runtime:
         session = await runtime.open("both")
         answer = await session.ask("Tell me.")
-        assert (answer.status, answer.text, answer.served_by.backend) == ("complete", "Fine.", "b")
+        assert (answer.status, answer.text, answer.binding.backend) == ("complete", "Fine.", "b")
         assert (await session.ask("And now?")).text == "Still fine."
     first, second, third = answer.attempts
     causes = [attempt.cause for attempt in (first, second)]
     assert [cause is not None and (cause.kind, cause.status) for cause in causes] == [("transient", None)] * 2
-    assert all(says in attempt.why.lower() for attempt in (first, second))
+    assert all(says in attempt.error.lower() for attempt in (first, second))
     assert third.cause is None
     assert lost.received == 0
     assert len(resolver) >= 2 * (made is Nameless)
@@ -80,6 +80,6 @@ async def test_an_ask_of_one_that_cannot_be_reached_fails_in_one_line(
         session = await runtime.open("a")
         answer = await session.ask("Tell me.", check=False)
         assert (answer.status, len(answer.attempts)) == ("failed", 1)
-        assert says in answer.why.lower()
-        assert "\n" not in answer.why
+        assert says in answer.error.lower()
+        assert "\n" not in answer.error
         assert [message.text for message in await session.history()] == ["Tell me."]

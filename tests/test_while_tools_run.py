@@ -123,9 +123,9 @@ async def test_at_no_moment_of_a_turn_is_a_call_said_to_be_lost(made: Made) -> N
 
 def test_what_is_added_to_such_a_history_leaves_its_call_as_it_was() -> None:
     calls = ToolCall("c1", "work", {}), ToolCall("c2", "work", {})
-    taken = History([Message("model", calls), Message("tool", [ToolResult("c1", is_complete=False)])])
+    taken = History([Message("assistant", calls), Message("tool", [ToolResult("c1", is_complete=False)])])
     longer = taken.append(
-        Message("model", [ToolCall("c3", "work", {})]), Message("tool", [ToolResult("c3", "x")])
+        Message("assistant", [ToolCall("c3", "work", {})]), Message("tool", [ToolResult("c3", "x")])
     )
     for history in (taken, longer):
         known = {each.call_id: each.reason for each in history.ledger.interactions()}

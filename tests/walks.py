@@ -30,6 +30,7 @@ from actors.core.history.turn_ends import end_of
 from actors.core.lanes.lane import Rendered
 from actors.core.log.codec import decode_event, encode_event
 from actors.core.log.events import (
+    AskStarted,
     Cancelled,
     Compacted,
     Configured,
@@ -37,14 +38,13 @@ from actors.core.log.events import (
     EpochBegan,
     Failed,
     Refused,
+    ResultsTrimmed,
     Returned,
     Rewound,
     RoundEnded,
     Scheduled,
     Short,
-    Shortened,
     Started,
-    Submitted,
     TurnEnded,
 )
 from actors.core.render import RenderTarget
@@ -256,7 +256,7 @@ class Walk:
         self.number += 1
         words = [self.random.choice(TEXTS) if self.rarely(4) else TEXTS[0]]
         blocks = [*words, *self.some(MEDIA), *self.some(DOCUMENTS)] if self.rarely(5) else words
-        self.session.write(Submitted(self.number, pack(Message("human", blocks, self.number))))
+        self.session.write(AskStarted(self.number, pack(Message("user", blocks, self.number))))
 
     def some(self, media: Sequence[T]) -> tuple[T, ...]:
         """A few of these, the same ones twice as well."""
@@ -285,7 +285,7 @@ class Walk:
             return
         start = self.random.randrange(held - 1)
         stop = self.random.randrange(start + 1, held + 1)
-        self.session.write(Compacted(start, stop, pack(Message("human", [Text("What was said before.")]))))
+        self.session.write(Compacted(start, stop, pack(Message("user", [Text("What was said before.")]))))
         for binding in self.session.lanes.bindings():
             self.begin(binding)
         self.ends = [(self.number, len(self.calls))]  # where a summary cuts is at no turn's edge here
@@ -306,7 +306,7 @@ class Walk:
         """Some results are shown as marks from now on, in every lane."""
         ends = [known.call_id for known in self.session.state.ledger.interactions() if known.completion]
         some = self.random.sample(ends, len(ends) // 2)
-        self.session.write(Shortened(tuple([(each, self.random.choice(SHORT)) for each in some])))
+        self.session.write(ResultsTrimmed(tuple([(each, self.random.choice(SHORT)) for each in some])))
 
     def configure(self) -> None:
         """Other tools are offered, fewer or in another order, behind another system prompt; or all is as before."""

@@ -12,7 +12,7 @@ from actors.core.dialects.dialect import Dialect
 from actors.core.history.history import History
 from actors.core.ledger import Ledger
 from actors.core.render import ThinkingPolicy
-from actors.core.settings.values import ChoiceWord, Choose
+from actors.core.settings.values import ChoiceWord, ToolChoice
 from actors.core.values.content import Media, Message, Text
 from actors.core.values.identity import Binding
 from actors.session.output import output_of
@@ -72,7 +72,7 @@ def wanted(seed: int, model: str = "m", *, tool: ToolSpec = READ, stream: bool =
         model=model,
         system="Be brief.",
         tools=() if seed % 5 == 4 else (tool,),
-        tool_choice=CHOICES[seed % 4] or Choose(tool.name),
+        tool_choice=CHOICES[seed % 4] or ToolChoice(tool.name),
         max_tokens=LIMITS[seed // 2 % 3],
         temperature=TEMPERATURES[seed // 5 % 4],
         top_p=TOPS[seed // 7 % 3],
@@ -98,7 +98,7 @@ def conversation(history: Callable[[int], tuple[list[Message], Ledger]], seed: i
     messages, ledger = history(seed)
     if seed % 2:
         turn = max((message.turn for message in messages), default=0) + 1
-        messages = [*messages, Message("human", PARTS, turn)]
+        messages = [*messages, Message("user", PARTS, turn)]
     return History(messages, ledger), ledger
 
 

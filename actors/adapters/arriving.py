@@ -17,7 +17,16 @@ from actors.adapters.wire import Long, json_text
 from actors.core.data.jsonio import MAX_ARGUMENTS, Json, parse_object, quote, sanitised
 from actors.core.dialects.dialect import Dialect
 from actors.core.schemas.property_keys import with_keys
-from actors.core.values.content import FREE, Block, Media, Native, Seal, Text, Thinking, ToolCall
+from actors.core.values.content import (
+    FREE,
+    Block,
+    Media,
+    ProviderBlock,
+    ProviderState,
+    Text,
+    Thinking,
+    ToolCall,
+)
 from actors.core.values.identity import Binding, CallId
 from actors.core.values.stream import ArgumentsDelta, StreamEvent, TextDelta, ThinkingDelta
 
@@ -171,7 +180,7 @@ class Words:
 
     kind: Literal["text", "thinking"]
     pieces: Pieces = field(default_factory=Pieces)
-    seal: Seal | None = None
+    seal: ProviderState | None = None
     done: bool = False
 
     def delta(self, text: str) -> TextDelta | ThinkingDelta:
@@ -218,7 +227,7 @@ class Events:
 
 
 @dataclass(slots=True, eq=False)
-class ArrivingCall:
+class PartialCall:
     """A tool call that is arriving. Without a name it is arguments that wait for their call.
 
     Attributes:
@@ -315,7 +324,7 @@ class ArrivingCall:
         return takes_objects or said == block.json.decode()
 
 
-def take_long(part: Words | ArrivingCall, text: Long) -> LongTextDeltas:
+def take_long(part: Words | PartialCall, text: Long) -> LongTextDeltas:
     """Add a long text to a part and return its events."""
     kept = part.pieces.kept
     first = len(kept)
@@ -329,7 +338,7 @@ class Own:
 
     name: str
     value: object
-    kind: Literal["part", "unknown", "mark"]  # as in `Native`
+    kind: Literal["part", "unknown", "mark"]  # as in `ProviderBlock`
     done: bool = False
 
     @property
@@ -339,10 +348,14 @@ class Own:
     def block(self, binding: Binding, maker: Binding) -> Block | None:
         if isinstance(self.value, Media):
             return self.value
-        return Native(self.name, Seal(self.kind, quote(json_text(self.value)), maker)) if self.value else None
+        return (
+            ProviderBlock(self.name, ProviderState(self.kind, quote(json_text(self.value)), maker))
+            if self.value
+            else None
+        )
 
     def is_said_again(self, block: Block | None, dialect: Dialect) -> bool:
         return block is not None and self.kind == "part"
 
 
-Part: TypeAlias = Words | ArrivingCall | Own
+Part: TypeAlias = Words | PartialCall | Own

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from actors.adapters.arriving import ArrivingCall, Events, LongTextDeltas, Own, Part, Pieces, Words, take_long
+from actors.adapters.arriving import Events, LongTextDeltas, Own, Part, PartialCall, Pieces, Words, take_long
 from actors.adapters.calls import CallTable, Slot, real_word
 from actors.adapters.classify import cut
 from actors.adapters.failure import broken
@@ -29,7 +29,7 @@ from actors.core.data.form import replace
 from actors.core.data.jsonio import quote, sanitised
 from actors.core.dialects.dialect import Dialect
 from actors.core.transcript.projection import tool_name
-from actors.core.values.content import Block, Media, Message, Seal, Thinking
+from actors.core.values.content import Block, Media, Message, ProviderState, Thinking
 from actors.core.values.identity import Binding, mint
 from actors.core.values.stream import ArgumentsDelta, CallDone, CallStarted, Cut, Finish, StreamEvent, Usage
 
@@ -46,7 +46,7 @@ def _once(reason: str) -> str:
 
 
 @dataclass(eq=False)
-class Assembly:
+class MessageBuilder:
     """The parts of one answer, and the events not yet handed out.
 
     Attributes:
@@ -86,7 +86,7 @@ class Assembly:
         self._parts: list[Part] = []
         self._marks: dict[str, Own] = {}
         self._figures: dict[str, int] = {}
-        self._held: ArrivingCall | None = None  # the last part: a call that ended, or was cut
+        self._held: PartialCall | None = None  # the last part: a call that ended, or was cut
         self._table = CallTable(self.tools)
         self._is_lost = False  # whether arguments, or a call's, went astray
 
@@ -105,7 +105,7 @@ class Assembly:
         Text that was handed out cannot be taken back; the message is without it.
         """
         for part in self._parts:
-            if isinstance(part, ArrivingCall):
+            if isinstance(part, PartialCall):
                 self._announce(part)
         self.begin()
 
@@ -129,7 +129,7 @@ class Assembly:
     def seal(self, part: Words, kind: str, data: str) -> None:
         """Attach the provider's own state to a thinking block, verbatim. A later one replaces it."""
         if data:
-            part.seal = Seal(kind, quote(data), self._maker)
+            part.seal = ProviderState(kind, quote(data), self._maker)
 
     @property
     def _maker(self) -> Binding:
@@ -137,7 +137,7 @@ class Assembly:
         served = self.binding.upstream or self.upstream
         return replace(self.binding, upstream=served) if served else self.binding
 
-    def complete(self, part: Words | ArrivingCall, *texts: str | Long) -> None:
+    def complete(self, part: Words | PartialCall, *texts: str | Long) -> None:
         """Add what is missing of a text that the provider repeats whole at the end. On arguments it has the last word.
 
         An empty text or an empty object overrides nothing.
@@ -157,7 +157,7 @@ class Assembly:
             if final.stripped(len("{}")) not in ("", "{}"):
                 part.pieces = final
 
-    def sign(self, call: ArrivingCall, kind: str, data: str) -> None:
+    def sign(self, call: PartialCall, kind: str, data: str) -> None:
         """Put the provider's signature of a call directly in front of it."""
         words = call.signature = Words("thinking", done=True)
         self.seal(words, kind, data)
@@ -169,8 +169,8 @@ class Assembly:
         self._append(part)
         return part
 
-    def media(self, mime: str, data: str = "", url: str = "") -> None:
-        made = Media(sanitised(mime), sanitised(data), sanitised(url))
+    def media(self, media_type: str, data: str = "", url: str = "") -> None:
+        made = Media(sanitised(media_type), sanitised(data), sanitised(url))
         self.native("media", made, goes_back=False).done = True
 
     def mark(self, name: str, value: object, *, more: bool = True) -> None:
@@ -190,8 +190,8 @@ class Assembly:
         native_id: object,
         name: object,
         text: str | Long = "",
-        touched: Collection[ArrivingCall] = (),
-    ) -> ArrivingCall:
+        touched: Collection[PartialCall] = (),
+    ) -> PartialCall:
         """Take a fragment of a tool call, and return the call that it begins or continues.
 
         `touched` are the calls that earlier fragments of the same delta belong to.
@@ -219,7 +219,7 @@ class Assembly:
         """Return a tool's name; empty for a placeholder, unless a tool has that name."""
         return name if isinstance(name, str) and name in (self.tools or ()) else real_word(name)
 
-    def call(self, native_id: str, name: str, slot: Slot = None) -> ArrivingCall:
+    def call(self, native_id: str, name: str, slot: Slot = None) -> PartialCall:
         """Begin a tool call. Without a name, it is arguments that wait for one.
 
         Raises:
@@ -227,7 +227,7 @@ class Assembly:
         """
         if self._calls == MAX_CALLS:
             raise broken(f"the answer holds more than {MAX_CALLS} tool calls")
-        part = ArrivingCall(mint(self.first_call + self._calls), slot)
+        part = PartialCall(mint(self.first_call + self._calls), slot)
         self._calls += 1
         self._append(part)
         self._table.note(part, slot, native_id)
@@ -239,7 +239,7 @@ class Assembly:
         """How many calls were given a canonical id, those included that are left out or were never announced."""
         return self._calls
 
-    def identify(self, call: ArrivingCall, native_id: str, name: str, *, is_final: bool = False) -> None:
+    def identify(self, call: PartialCall, native_id: str, name: str, *, is_final: bool = False) -> None:
         """Give a call the id and name that it does not have yet, or that a final item has for it.
 
         The call is announced once it has a name that is no piece of one.
@@ -254,7 +254,7 @@ class Assembly:
         if call.name and (self.tools is None or call.wire_name in self.tools):
             self._announce(call)
 
-    def argue(self, call: ArrivingCall, piece: str | Long) -> None:
+    def argue(self, call: PartialCall, piece: str | Long) -> None:
         """Add a piece of argument text."""
         call.done = False
         if call.name and not call.announced:
@@ -269,7 +269,7 @@ class Assembly:
     def drop_unfinished_calls(self) -> None:
         """Leave out the calls that the provider did not call complete: it says that the answer is cut."""
         for part in self._parts:
-            if isinstance(part, ArrivingCall) and not part.done:
+            if isinstance(part, PartialCall) and not part.done:
                 self._drop(part)
 
     def end(self, part: Part, *, told: bool = True) -> None:
@@ -281,14 +281,10 @@ class Assembly:
             StreamFault: It is a call whose end was not told, without all of its arguments, and no reason to stop says
                 that the answer was cut.
         """
-        if (
-            not told
-            and isinstance(part, ArrivingCall)
-            and not (part.dropped or part.is_whole or self._is_cut)
-        ):
+        if not told and isinstance(part, PartialCall) and not (part.dropped or part.is_whole or self._is_cut):
             raise broken("the answer ended inside a tool call")
         part.done = True
-        if not isinstance(part, ArrivingCall) or part.ended or part.dropped:
+        if not isinstance(part, PartialCall) or part.ended or part.dropped:
             return
         if part is self._parts[-1] and self.finish_reason is None:
             self._held = part
@@ -308,7 +304,7 @@ class Assembly:
         for part in unended:
             if fails:
                 self.end(part, told=False)
-            elif isinstance(part, ArrivingCall) and not (part.dropped or part.is_whole):
+            elif isinstance(part, PartialCall) and not (part.dropped or part.is_whole):
                 self._drop(part)
                 self._is_lost = True
         for part in self._parts:
@@ -316,7 +312,7 @@ class Assembly:
         self._release()
 
     def _settle(self) -> None:
-        calls = [part for part in self._parts if isinstance(part, ArrivingCall)]
+        calls = [part for part in self._parts if isinstance(part, PartialCall)]
         if not calls:
             return
         answered = AnswerCalls(calls, self.tools, makes_ids=self._table.makes_ids)
@@ -391,7 +387,7 @@ class Assembly:
 
     @property
     def calls(self) -> bool:
-        return any(isinstance(part, ArrivingCall) and not part.dropped for part in self._parts)
+        return any(isinstance(part, PartialCall) and not part.dropped for part in self._parts)
 
     @property
     def says(self) -> bool:
@@ -419,7 +415,7 @@ class Assembly:
                 stands = stands and part.is_said_again(block, self.dialect)
         marks = (mark.block(self.binding, self._maker) for mark in self._marks.values())
         blocks += [mark for mark in marks if mark is not None]
-        return Message("model", blocks, self.turn, self.binding)
+        return Message("assistant", blocks, self.turn, self.binding)
 
     @property
     def _is_cut(self) -> bool:
@@ -447,7 +443,7 @@ class Assembly:
         if call is not None and call.done and not call.dropped:
             self._conclude(call)
 
-    def _conclude(self, call: ArrivingCall) -> None:
+    def _conclude(self, call: PartialCall) -> None:
         self._announce(call)  # a number that was given is told, so that nothing else gets it
         if self._is_cut and not call.is_whole:
             self._drop(call)
@@ -455,7 +451,7 @@ class Assembly:
             call.ended = True
             self._known.append(CallDone(call.id))
 
-    def _drop(self, call: ArrivingCall) -> None:
+    def _drop(self, call: PartialCall) -> None:
         if call.dropped:
             return
         call.dropped = True
@@ -463,7 +459,7 @@ class Assembly:
         if call.signature is not None:
             call.signature.seal = None
 
-    def _announce(self, call: ArrivingCall) -> None:
+    def _announce(self, call: PartialCall) -> None:
         if call.announced:
             return
         call.announced = True

@@ -12,7 +12,7 @@ from io import BytesIO
 from typing import ClassVar, NoReturn, Protocol
 
 from actors.adapters.arriving import Words
-from actors.adapters.assembly import Assembly
+from actors.adapters.assembly import MessageBuilder
 from actors.adapters.classify import in_answer, unfinished
 from actors.adapters.document import MAX_VALUES, LongText, TooManyValues, load_document, loaded
 from actors.adapters.failure import AnswerFault, broken
@@ -41,7 +41,7 @@ class Frames(Protocol):
 
 
 @dataclass(eq=False)
-class Decoder(Assembly, ABC):
+class Decoder(MessageBuilder, ABC):
     """Feed it bytes, read events, close it once. `actors.adapters.codec` makes one.
 
     Attributes:

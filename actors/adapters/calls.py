@@ -15,7 +15,7 @@ What only the whole answer can decide is decided at its end (`actors.adapters.se
 from collections.abc import Collection
 from typing import TypeAlias
 
-from actors.adapters.arriving import ArrivingCall
+from actors.adapters.arriving import PartialCall
 from actors.adapters.settling import repaired
 
 Slot: TypeAlias = int | str | None
@@ -52,14 +52,14 @@ class CallTable:
     def __init__(self, tools: Collection[str] | None) -> None:
         self.tools = tools
         self.makes_ids = False  # whether a fragment of a call came under an id of its own
-        self._latest: ArrivingCall | None = None
-        self._reopened: ArrivingCall | None = None  # a whole call that was named again
-        self._by_slot: dict[Slot, ArrivingCall] = {}
-        self._by_id: dict[tuple[Slot, str], ArrivingCall] = {}
+        self._latest: PartialCall | None = None
+        self._reopened: PartialCall | None = None  # a whole call that was named again
+        self._by_slot: dict[Slot, PartialCall] = {}
+        self._by_id: dict[tuple[Slot, str], PartialCall] = {}
 
     def find(
-        self, slot: Slot, native_id: str, name: str, text: str, touched: Collection[ArrivingCall] = ()
-    ) -> ArrivingCall | None:
+        self, slot: Slot, native_id: str, name: str, text: str, touched: Collection[PartialCall] = ()
+    ) -> PartialCall | None:
         """Return the call that a fragment continues, None if it begins one.
 
         `touched` are the calls that earlier fragments of the same delta belong to: a name never continues those.
@@ -77,7 +77,7 @@ class CallTable:
             return None
         return call if self._goes_on(call, native_id, name, text) else None
 
-    def note(self, call: ArrivingCall, slot: Slot, native_id: str) -> None:
+    def note(self, call: PartialCall, slot: Slot, native_id: str) -> None:
         """Remember that a fragment of a call came under this slot and id."""
         self._latest = call
         if slot is not None:
@@ -85,7 +85,7 @@ class CallTable:
         if native_id:
             self._by_id[slot, native_id] = self._by_id[None, native_id] = call
 
-    def _continued(self, slot: Slot, native_id: str, text: str) -> ArrivingCall | None:
+    def _continued(self, slot: Slot, native_id: str, text: str) -> PartialCall | None:
         """Return the call that a fragment without a name continues."""
         if native_id and (same := self._by_id.get((slot, native_id))):
             return same
@@ -114,7 +114,7 @@ class CallTable:
         call.is_guessed = call.is_guessed or not (is_placed or call.native_id == native_id)
         return call
 
-    def _goes_on(self, call: ArrivingCall, native_id: str, name: str, text: str) -> bool:
+    def _goes_on(self, call: PartialCall, native_id: str, name: str, text: str) -> bool:
         """Return whether a fragment with a name continues a call at its place instead of beginning another."""
         has_other_id = bool(native_id and call.native_id and native_id != call.native_id)
         if call.is_closed:
@@ -137,7 +137,7 @@ class CallTable:
         opens, ends = call.pieces.stripped(len("{}")) == "{}", text.strip() == "{}"  # as some relays do
         return (opens and not ends) or (ends and bool(native_id))
 
-    def grown_name(self, call: ArrivingCall, native_id: str, name: str) -> str:
+    def grown_name(self, call: PartialCall, native_id: str, name: str) -> str:
         """Return the name of a call with a further piece of it; empty if that would be another call's name.
 
         The piece may begin with the name so far. Where the declared tools are not known, a name is a piece if it comes
@@ -157,7 +157,7 @@ class CallTable:
         return ""
 
 
-def _has_all(call: ArrivingCall) -> bool:
+def _has_all(call: PartialCall) -> bool:
     """Return whether a call has all of its arguments, as far as that is seen while it arrives."""
     if call.told:
         return True

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import Any
 
 from actors.adapters.base import MAX_ANSWER, Decoder
-from actors.adapters.reading import Reading
+from actors.adapters.reading import TranscriptReader
 from actors.adapters.request import Settings
 from actors.adapters.request_head import Preamble
 from actors.adapters.writing import Writing
@@ -27,7 +27,7 @@ class Codec:
     writer: type[Writing]
     preamble: Callable[[Settings, Any, frozenset[str]], Preamble]  # Any: the family's own profiles
     decoder: type[Decoder]
-    reading: Callable[[Binding], Reading]
+    reading: Callable[[Binding], TranscriptReader]
 
 
 def codec(family: Family) -> Codec:

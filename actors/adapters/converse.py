@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from typing import ClassVar, Literal
 from urllib.parse import quote as percent
 
-from actors.adapters.arriving import ArrivingCall, Own, Part, Words
+from actors.adapters.arriving import Own, Part, PartialCall, Words
 from actors.adapters.base import Decoder
 from actors.adapters.calls import Slot, real_word, slot_of
 from actors.adapters.codec import Codec
@@ -26,7 +26,7 @@ from actors.adapters.failure import broken
 from actors.adapters.framing import FrameParser
 from actors.adapters.marks import mark
 from actors.adapters.outputs import NAME
-from actors.adapters.reading import Reading, as_text, blob
+from actors.adapters.reading import TranscriptReader, as_text, blob
 from actors.adapters.request import Settings, ToolSpec
 from actors.adapters.request_head import Preamble, Wire, WireTable, chosen, opened, system, with_fields
 from actors.adapters.schemas.closed import closed
@@ -91,9 +91,9 @@ class ConverseWriter(Writing):
 def _media(media: Media, title: str) -> bytes:
     """Write an attachment. A document has the name the transcript gave it, and a text beside it (BED-13)."""
     source = b'"source":{"bytes":%b}' % quote(media.data)
-    kind = (_FORMATS.get(media.mime) or media.mime.partition("/")[2]).encode()
+    kind = (_FORMATS.get(media.media_type) or media.media_type.partition("/")[2]).encode()
     form = b'"format":"%b",' % kind
-    if media.mime.startswith("image/"):
+    if media.media_type.startswith("image/"):
         return b'{"image":{%b%b}}' % (form, source)
     name = title.encode()
     words = b'{"text":"Attached document: %b (%b)."}' % (name, kind)
@@ -247,7 +247,7 @@ class ConverseDecoder(Decoder):
             self._reasoning(slot, fields(delta["reasoningContent"]))
         elif "toolUse" in delta:
             text = self.arguments(fields(delta["toolUse"]).get("input"))
-            if isinstance(part, ArrivingCall):
+            if isinstance(part, PartialCall):
                 self.argue(part, text)
             else:
                 self.fragment(slot, "", "", text)
@@ -287,7 +287,7 @@ class ConverseDecoder(Decoder):
         if part is None:
             self.words("text")  # an empty text, of which no piece came, is not sent again
             return
-        if isinstance(part, ArrivingCall):
+        if isinstance(part, PartialCall):
             part.is_closed = True
         self.end(part)
 
@@ -313,7 +313,7 @@ def _joined(pieces: list[str]) -> str:
 _DOCUMENTS = {"csv": "text/csv", "html": "text/html", "txt": "text/plain", "md": "text/markdown"}
 
 
-class ConverseReading(Reading):
+class ConverseReading(TranscriptReader):
     """A Converse transcript being read."""
 
     stray_part: ClassVar[str] = "block of no kind"
@@ -369,8 +369,8 @@ def _attachment(part: WireObject, kind: str) -> Media | None:
     if not (data := blob(held.inner("source").take("bytes"))):
         return None
     form = held.text("format")
-    mime = f"image/{form}" if kind == "image" else _DOCUMENTS.get(form, f"application/{form}")
-    return Media(mime, data)
+    media_type = f"image/{form}" if kind == "image" else _DOCUMENTS.get(form, f"application/{form}")
+    return Media(media_type, data)
 
 
 CODEC = Codec(writer=ConverseWriter, preamble=preamble, decoder=ConverseDecoder, reading=ConverseReading)

@@ -27,7 +27,7 @@ from actors.adapters.classify import cut
 from actors.adapters.codec import Codec
 from actors.adapters.document import LongText
 from actors.adapters.failure import broken
-from actors.adapters.reading import Reading, blob
+from actors.adapters.reading import TranscriptReader, blob
 from actors.adapters.request import Settings, ToolSpec
 from actors.adapters.request_head import Preamble, Wire, WireTable, chosen, opened, system, with_fields
 from actors.adapters.schemas.closed import closed
@@ -38,7 +38,7 @@ from actors.core.data.jsonio import Json, quote
 from actors.core.dialects.dialect import GeminiDialect
 from actors.core.models.concerns import Role
 from actors.core.transcript.transcript import Titled
-from actors.core.values.content import Code, Media, Speaker, Thinking, ToolCall
+from actors.core.values.content import Code, Media, MessageRole, Thinking, ToolCall
 
 BLANK = "signed_blank"
 """Kind of the seal of a signature whose part is a text of nothing but whitespace, or of nothing."""
@@ -106,7 +106,7 @@ class GeminiWriter(Writing):
 
 
 def _inline(media: Media) -> bytes:
-    return b'{"inlineData":{"mimeType":%b,"data":%b}' % (quote(media.mime), quote(media.data))
+    return b'{"inlineData":{"mimeType":%b,"data":%b}' % (quote(media.media_type), quote(media.data))
 
 
 def _identified(call_id: str, name: str) -> bytes:
@@ -295,12 +295,12 @@ class GenerateContentDecoder(Decoder):
         self.end(call)
 
 
-class ContentsReading(Reading):
+class ContentsReading(TranscriptReader):
     """A generateContent transcript being read."""
 
     container: ClassVar[str] = "contents"
     content: ClassVar[str] = "parts"
-    speakers: ClassVar[Mapping[str, Speaker]] = {"user": "human", "model": "model"}
+    roles: ClassVar[Mapping[str, MessageRole]] = {"user": "user", "model": "assistant"}
     stray_message: ClassVar[str] = "item that is no content"
     stray_part: ClassVar[str] = "part of an unknown kind"
 

@@ -32,7 +32,7 @@ from actors.core.models.concerns import Family
 from actors.core.transcript.projection import flat_name
 from actors.core.values.content import Message
 from actors.core.values.identity import Binding
-from actors.core.values.intake import NameTally, Remarks
+from actors.core.values.intake import NameTally, ReportBuilder
 from actors.errors import TranscriptError
 
 HOLDERS = ("messages", "input", "contents")  # keys under which a request body holds its transcript
@@ -73,7 +73,7 @@ _FOREIGN: tuple[tuple[str, tuple[frozenset[str], ...]], ...] = (
     ("ATIF", (frozenset({"schema_version", "steps"}),)),
     ("Inspect", (frozenset({"eval", "samples"}),)),
     ("OpenTelemetry", (frozenset({"resourceSpans"}),)),
-    ("llxprt", (frozenset({"speaker", "blocks"}),)),
+    ("llxprt", (frozenset({"role", "blocks"}),)),
     ("the Responses API's list of items", (frozenset({"object", "data"}),)),
 )
 """Formats of other tools, by keys that a document or each of its messages has. They are named, and not read."""
@@ -221,7 +221,7 @@ def _of_block(block: Fields, place: str) -> Iterator[_Mark]:
 INSTRUCTIONS = ("system", "instructions", "systemInstruction", "system_instruction")  # and its system prompt
 
 
-def read(transcript: object, name: str | None) -> tuple[list[tuple[str, Message]], Remarks, str | None]:
+def read(transcript: object, name: str | None) -> tuple[list[tuple[str, Message]], ReportBuilder, str | None]:
     """Read a wire transcript in the shape it is in; return its messages, what was odd, and the system prompt.
 
     Args:

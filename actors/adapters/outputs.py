@@ -19,7 +19,7 @@ from actors.core.dialects.dialect import Dialect
 from actors.core.dialects.narrow import for_model
 from actors.core.models.concerns import OutputMeans
 from actors.core.schemas.json_schema import below
-from actors.core.settings.values import Choose
+from actors.core.settings.values import ToolChoice
 from actors.core.turn.output import OUTPUT_TOOL
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def asked_form(settings: Settings, dialect: Dialect) -> Settings:
         case "tool":
             spec = ToolSpec(OUTPUT_TOOL, "Give your final answer.", settings.output or Json(b"{}"))
             alone = settings.tool_choice == "none" or not settings.tools
-            choice = Choose(OUTPUT_TOOL) if alone else settings.tool_choice
+            choice = ToolChoice(OUTPUT_TOOL) if alone else settings.tool_choice
             choice = "required" if choice == "auto" else choice
             return replace(settings, tools=(*settings.tools, spec), tool_choice=choice, output=None)
         case _:

@@ -18,21 +18,25 @@ from actors.core.values.content import (
     Block,
     Media,
     Message,
-    Seal,
-    Speaker,
+    MessageRole,
+    ProviderState,
     Text,
     Thinking,
     ToolCall,
     ToolResult,
 )
 from actors.core.values.identity import Binding, result_key
-from actors.core.values.intake import Remarks
+from actors.core.values.intake import ReportBuilder
 
 _WORDS = ("text", "input_text", "output_text")
-_SAID_BY: Mapping[type[Block], Speaker] = {ToolCall: "model", Thinking: "model", ToolResult: "tool"}
+_SAID_BY: Mapping[type[Block], MessageRole] = {
+    ToolCall: "assistant",
+    Thinking: "assistant",
+    ToolResult: "tool",
+}
 
 
-class Reading:
+class TranscriptReader:
     """Collects messages, and notes what was odd. A family says what its messages and parts are.
 
     As they stand, `said` reads messages as Anthropic and those who copy it have them, `part` and `media` parts as
@@ -41,17 +45,17 @@ class Reading:
 
     container: ClassVar[str] = "messages"  # the key of a body that holds its messages
     content: ClassVar[str] = "content"  # the key of a message that holds its parts
-    speakers: ClassVar[Mapping[str, Speaker]] = {"user": "human", "assistant": "model"}
+    roles: ClassVar[Mapping[str, MessageRole]] = {"user": "user", "assistant": "assistant"}
     instructors: ClassVar[Sequence[str]] = ("system",)
     stray_message: ClassVar[str] = "item that is no message"
     stray_part: ClassVar[str] = "content of an unknown kind"
 
     def __init__(self, origin: Binding) -> None:
-        self.remarks = Remarks()
+        self.remarks = ReportBuilder()
         self._origin = origin
         self.where = "transcript"
-        self._speaker: Speaker = "human"
-        self._runs: list[tuple[str, Speaker, list[Block]]] = []
+        self._role: MessageRole = "user"
+        self._runs: list[tuple[str, MessageRole, list[Block]]] = []
         self._silent = False  # whether the wire message being read has said nothing so far
         self._fresh = True  # the next block begins a message of its own
         self._system: list[str] = []
@@ -61,14 +65,14 @@ class Reading:
     def message(self, message: WireObject) -> None:
         """Read a message."""
         role = message.text("role")
-        self.begin(self.speakers.get(role, "human"))
+        self.begin(self.roles.get(role, "user"))
         self.said(role, message)
 
     def said(self, role: str, message: WireObject) -> None:
         """Read what a message of this role says."""
         if role in self.instructors:
             self.instruct(message, self.content)
-        elif role in self.speakers:
+        elif role in self.roles:
             self.parts(message)
         else:
             self.fold_role(message)
@@ -119,7 +123,7 @@ class Reading:
         for number, value in enumerate(messages):
             self.where, self._silent = f"{self.container}[{number}]", True
             if not isinstance(value := plain(value), dict):
-                self.begin("human")
+                self.begin("user")
                 self.fold(self.stray_message, value)
                 continue
             message = WireObject(value)
@@ -129,21 +133,21 @@ class Reading:
             if self._silent:
                 self.remarks.left_out.add(f"{self.container}[] that says nothing")
 
-    def done(self) -> tuple[list[tuple[str, Message]], Remarks, str | None]:
+    def done(self) -> tuple[list[tuple[str, Message]], ReportBuilder, str | None]:
         """Return the messages with their places, what was odd, and the system prompt if there is one."""
         said = [
-            (place, kept(Message, speaker, tuple(blocks), 0, self._origin if speaker == "model" else None))
-            for place, speaker, blocks in self._runs
+            (place, kept(Message, role, tuple(blocks), 0, self._origin if role == "assistant" else None))
+            for place, role, blocks in self._runs
         ]
         return said, self.remarks, "\n\n".join(self._system) or None
 
-    def begin(self, speaker: Speaker, *, joins: bool = False) -> None:
-        """Let what follows be said by this speaker: a message of its own.
+    def begin(self, role: MessageRole, *, joins: bool = False) -> None:
+        """Let what follows be said by this role: a message of its own.
 
         One that `joins` goes on with the message before it, where the model or its tools said that too.
         """
-        goes_on = joins and self._runs and speaker == self._speaker != "human"
-        self._speaker = speaker
+        goes_on = joins and self._runs and role == self._role != "user"
+        self._role = role
         self._fresh = self._fresh or not goes_on
 
     def note(self, kind: str, *about: str) -> None:
@@ -154,9 +158,9 @@ class Reading:
     def say(self, block: Block) -> None:
         """Take a block. It may decide who speaks: models call and think, tools answer."""
         self._silent = False
-        speaker = _SAID_BY.get(type(block), self._speaker)
-        if self._fresh or self._runs[-1][1] != speaker:
-            self._runs.append((self.where, speaker, []))
+        role = _SAID_BY.get(type(block), self._role)
+        if self._fresh or self._runs[-1][1] != role:
+            self._runs.append((self.where, role, []))
             self._fresh = False
         self._runs[-1][2].append(block)
 
@@ -181,12 +185,14 @@ class Reading:
         """Return an attachment; a note in place of one that cannot be read, which no provider would accept."""
         if not media.data or (damage := media.damage) is None:
             return media
-        self.note("attachment of type %s left out: %s", repr(media.mime)[:40], damage)
-        return Text(f"[An attachment of type {media.mime[:40]} stood here that cannot be read: {damage}.]")
+        self.note("attachment of type %s left out: %s", repr(media.media_type)[:40], damage)
+        return Text(
+            f"[An attachment of type {media.media_type[:40]} stood here that cannot be read: {damage}.]"
+        )
 
     def think(self, text: str, kind: str = "", state: str = "") -> None:
         """Take reasoning, sealed if the provider left its state."""
-        seal = Seal(kind, quote(state), self._origin) if state else None
+        seal = ProviderState(kind, quote(state), self._origin) if state else None
         if text or seal:
             self.say(Thinking(text, seal))
 
@@ -212,7 +218,7 @@ class Reading:
         """
         if not key and not has_name:
             self.note("call to %s has no id", repr(name)[:80])
-        native = Seal("call_id", quote(key), self._origin) if key else None
+        native = ProviderState("call_id", quote(key), self._origin) if key else None
         name = flat_name(namespace, name)
         if free:
             words = "" if given is None else as_text(given)
@@ -307,7 +313,7 @@ class Reading:
         self._silent = False
         if self._runs:
             self.note("system message in mid-conversation kept as a note")
-            self._speaker = "human"
+            self._role = "user"
             self.say(Text(f"[System note] {text}"))
         else:
             self._system.append(text)
@@ -320,7 +326,7 @@ class Reading:
             part.says("type", "text", "input_text")
             return part.text("text")
         if found := self.media(part):
-            self.note("%s in the system prompt left out", found.mime)
+            self.note("%s in the system prompt left out", found.media_type)
             return None
         return None if "cachePoint" in part.fields else as_text(part.whole())
 

@@ -14,7 +14,7 @@ from actors.core.data.jsonio import Json, quote
 from actors.core.data.segments import Segments
 from actors.core.dialects.dialect import Cache
 from actors.core.settings.table import out_of_range
-from actors.core.settings.values import Mode, RequestSettings, ToolChoice
+from actors.core.settings.values import Mode, RequestSettings, ToolChoiceSetting
 from actors.errors import ConfigError
 
 TEXT = Json(b'{"type":"text"}')
@@ -54,7 +54,7 @@ class Settings(RequestSettings, frozen=True, kw_only=True):
         system: System prompt, or None.
         tools: Tools to declare, in a fixed order: it is part of the prefix.
         tool_choice: `none` declares the tools and forbids their use, so that the prefix stands; `required` forces any,
-            and `Choose` one of them.
+            and `ToolChoice` one of them.
         thinking: `adaptive` asks for reasoning and `off` for none, where the dialect has a switch for it;
             `manual` asks for a budget of tokens, where the model is of the kind that wants one (ANT-45, ANT-46).
         budgeted: Whether the transcript was rendered for a model with a thinking budget (ANT-40). Without it, a model
@@ -73,7 +73,7 @@ class Settings(RequestSettings, frozen=True, kw_only=True):
     model: str
     system: str | None = None
     tools: tuple[ToolSpec, ...] = ()
-    tool_choice: ToolChoice = "auto"
+    tool_choice: ToolChoiceSetting = "auto"
     thinking: Mode = "default"
     budgeted: bool = False
     thinking_tokens: int | None = None

@@ -12,7 +12,7 @@ from actors.core.data.jsonio import dump, quote
 from actors.core.dialects.dialect import ChatDialect, Dialect
 from actors.core.models.concerns import Family
 from actors.core.settings.table import REQUEST_SETTINGS, SETTINGS, Setting
-from actors.core.settings.values import Choose
+from actors.core.settings.values import ToolChoice
 
 Wire: TypeAlias = "bytes | str | int | float | Sequence[Wire] | Mapping[str, Wire] | None"
 """A value of a request. Bytes are JSON already."""
@@ -54,7 +54,7 @@ def chosen(settings: Settings) -> Literal["none", "required"] | ToolSpec | None:
     choice = settings.tool_choice
     if choice == "auto" or not settings.tools:
         return None
-    if isinstance(choice, Choose):
+    if isinstance(choice, ToolChoice):
         return next(tool for tool in settings.tools if tool.name == choice.tool)
     return choice
 

@@ -35,7 +35,7 @@ from actors.core.dialects.dialect import Dialect
 from actors.core.models.facts import Permission
 from actors.core.schemas.property_keys import PLAIN_KEYS
 from actors.core.settings.table import REQUEST_SETTINGS, SETTINGS
-from actors.core.settings.values import Choose, Mode, ToolChoice
+from actors.core.settings.values import Mode, ToolChoice, ToolChoiceSetting
 from actors.core.transcript.projection import flat_name, tool_name, within
 from actors.core.values.identity import content_name
 from actors.errors import ConfigError
@@ -197,9 +197,9 @@ def _fit_choice(settings: Settings, dialect: Dialect, losses: dict[str, None]) -
     return replace(settings, tool_choice=named, thinking="off", thinking_tokens=None)
 
 
-def _choice(choice: ToolChoice, settings: Settings, dialect: Dialect) -> ToolChoice:
+def _choice(choice: ToolChoiceSetting, settings: Settings, dialect: Dialect) -> ToolChoiceSetting:
     """Return a forced choice as the model and the host take it: by the tool's name, or as any tool."""
-    if not isinstance(choice, Choose):
+    if not isinstance(choice, ToolChoice):
         return choice
     tool = next((tool for tool in settings.tools if tool.name == choice.tool), None)
     if tool is None:  # it went while the ask waited
@@ -208,11 +208,11 @@ def _choice(choice: ToolChoice, settings: Settings, dialect: Dialect) -> ToolCho
     return choice if is_named and not (tool.namespace and dialect.request.namespaces) else "required"
 
 
-def _renamed(choice: ToolChoice, names: Mapping[str, str]) -> ToolChoice:
+def _renamed(choice: ToolChoiceSetting, names: Mapping[str, str]) -> ToolChoiceSetting:
     """Return a choice by the name that the tool is declared under."""
-    if not isinstance(choice, Choose):
+    if not isinstance(choice, ToolChoice):
         return choice
-    return next((Choose(made) for made, own in names.items() if own == choice.tool), choice)
+    return next((ToolChoice(made) for made, own in names.items() if own == choice.tool), choice)
 
 
 def why_no_tools(model: str, dialect: Dialect) -> str:

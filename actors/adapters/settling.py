@@ -19,7 +19,7 @@ from itertools import chain, pairwise, takewhile
 from msgspec import DecodeError, Raw
 from msgspec.json import Decoder
 
-from actors.adapters.arriving import ArrivingCall, Pieces
+from actors.adapters.arriving import PartialCall, Pieces
 from actors.core.data.jsonio import MAX_ARGUMENTS, parse_object
 
 _SENT = 8 * MAX_ARGUMENTS  # characters of arguments that were sent over and over
@@ -43,7 +43,7 @@ class AnswerCalls:
     """
 
     def __init__(
-        self, calls: Sequence[ArrivingCall], tools: Collection[str] | None, *, makes_ids: bool
+        self, calls: Sequence[PartialCall], tools: Collection[str] | None, *, makes_ids: bool
     ) -> None:
         self._calls = [call for call in calls if not call.dropped]
         self._tools = tools
@@ -72,7 +72,7 @@ class AnswerCalls:
 
     def _drop_echoes(self) -> None:
         """Drop a call without arguments that is one before it by id and name: an empty fragment of that one."""
-        known: dict[tuple[str, str], ArrivingCall] = {}
+        known: dict[tuple[str, str], PartialCall] = {}
         for call in self._calls:
             key = call.native_id, call.wire_name
             if not call.pieces.is_blank:
@@ -84,7 +84,7 @@ class AnswerCalls:
 
     def _place_strays(self) -> None:
         """Give arguments without a name to the call before them if that makes an object of the two."""
-        before: ArrivingCall | None = None
+        before: PartialCall | None = None
         for call in self._calls:
             if call.wire_name:
                 before = call
@@ -99,7 +99,7 @@ class AnswerCalls:
                 self.left_out.append("stray_arguments")
         self._keep()
 
-    def _goes_on(self, before: ArrivingCall, stray: ArrivingCall) -> bool:
+    def _goes_on(self, before: PartialCall, stray: PartialCall) -> bool:
         """Return whether arguments without a name are more of the call before them: they have no id of their own."""
         if before.is_closed or (stray.native_id and not self._makes_ids):
             return False
@@ -139,7 +139,7 @@ class AnswerCalls:
                 self._makes_ids = self._makes_ids or first.native_id != other.native_id
             self._keep()
 
-    def _repair(self, call: ArrivingCall) -> None:
+    def _repair(self, call: PartialCall) -> None:
         if call.free or call.told or call.pieces.is_blank or call.is_whole:
             return
         text = repaired(call.pieces)
@@ -169,7 +169,7 @@ class AnswerCalls:
                     _absorb(call, other)
         self._keep()
 
-    def _next(self, at: int) -> ArrivingCall:
+    def _next(self, at: int) -> PartialCall:
         """Return the call behind one: the next of its index, where fragments of a call have ids of their own."""
         call, behind = self._calls[at], self._calls[at + 1 :]
         if self._makes_ids and call.slot is not None:
@@ -182,7 +182,7 @@ class AnswerCalls:
             not (call.free or call.told or call.pieces.is_blank or call.is_whole) for call in self._calls
         )
 
-    def _may_be_piece(self, call: ArrivingCall, other: ArrivingCall) -> bool:
+    def _may_be_piece(self, call: PartialCall, other: PartialCall) -> bool:
         """Return whether a call's name may be the beginning of the next one's, as far as is known."""
         if self._tools is None:
             return call.slot == other.slot and not other.native_id
@@ -202,7 +202,7 @@ class AnswerCalls:
 
     def _drop_copies(self) -> None:
         """Drop a call that has the id, the name and the arguments of one before it."""
-        known: dict[tuple[str, str], list[ArrivingCall]] = {}
+        known: dict[tuple[str, str], list[PartialCall]] = {}
         for call in self._calls:
             if not call.native_id:
                 continue
@@ -325,7 +325,7 @@ def _without_empty(text: str) -> str:
     return _EMPTY_BEHIND.sub("", _EMPTY_IN_FRONT.sub("", text))
 
 
-def _fragments(calls: Sequence[ArrivingCall]) -> int:
+def _fragments(calls: Sequence[PartialCall]) -> int:
     """Return how many calls behind the first are further fragments of it, by their text."""
     name, texts, size = calls[0].wire_name, [], 0
     for call in calls:
@@ -348,7 +348,7 @@ def _fragments(calls: Sequence[ArrivingCall]) -> int:
     return 0
 
 
-def _is_without_id(name: str, call: ArrivingCall) -> bool:
+def _is_without_id(name: str, call: PartialCall) -> bool:
     return not call.native_id and call.wire_name == name
 
 
@@ -366,7 +366,7 @@ def _is_followed(pieces: Pieces) -> bool:
     return False
 
 
-def _absorb(call: ArrivingCall, other: ArrivingCall) -> None:
+def _absorb(call: PartialCall, other: PartialCall) -> None:
     """Add what came of a call under another's place or id."""
     call.pieces.size += other.pieces.size
     call.pieces.kept += other.pieces.kept
@@ -377,7 +377,7 @@ def _absorb(call: ArrivingCall, other: ArrivingCall) -> None:
     other.dropped = True
 
 
-def _arguments(call: ArrivingCall) -> str:
+def _arguments(call: PartialCall) -> str:
     """Return arguments so that equal ones are the same text; `{}` if there are none."""
     if call.pieces.size > MAX_ARGUMENTS:
         digest = blake2b()

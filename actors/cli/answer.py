@@ -13,15 +13,15 @@ from actors.core.stream_events.events import (
     SwitchFailedEvent,
     SwitchSupersededEvent,
 )
-from actors.core.stream_events.results import TurnResult
+from actors.core.stream_events.results import AskResult
 from actors.core.turn.no_content import NO_CONTENT
 from actors.core.values.content import ToolCall
 from actors.provider import advice
 
 
-def failure_reason(result: TurnResult, config: Config) -> str:
+def failure_reason(result: AskResult, config: Config) -> str:
     """Return one line about why an ask failed, and what to try."""
-    return pending_calls(result.awaiting) if result.awaiting else advice.no_answer(result, config)
+    return pending_calls(result.pending_calls) if result.pending_calls else advice.no_answer(result, config)
 
 
 def pending_calls(calls: Iterable[ToolCall]) -> str:
@@ -32,18 +32,18 @@ def pending_calls(calls: Iterable[ToolCall]) -> str:
     )
 
 
-def incomplete_parts(result: TurnResult) -> Iterator[str]:
+def incomplete_parts(result: AskResult) -> Iterator[str]:
     """Yield a line for each part of the answer that is missing or was dropped."""
-    if result.cut in NO_CONTENT:
+    if result.incomplete in NO_CONTENT:
         if result.status == "complete":  # otherwise the reason of the failure contains it
-            yield f"no complete answer from {result.served_by}: {NO_CONTENT[result.cut]}"
-    elif result.cut is not None:
-        yield f"the answer was cut ({result.cut}): {result.served_by} stopped with {result.finish!r}"
-    if result.left_out:
-        kinds = ", ".join(f"{count} x {kind}" for kind, count in result.left_out)
+            yield f"no complete answer from {result.binding}: {NO_CONTENT[result.incomplete]}"
+    elif result.incomplete is not None:
+        yield f"the answer was cut ({result.incomplete}): {result.binding} stopped with {result.finish_reason!r}"
+    if result.dropped:
+        kinds = ", ".join(f"{count} x {kind}" for kind, count in result.dropped)
         yield f"dropped from the answer: {kinds}"
-    if result.status == "complete" and result.why:
-        yield f"{result.why}: the last calls of the model were not run"
+    if result.status == "complete" and result.error:
+        yield f"{result.error}: the last calls of the model were not run"
 
 
 def note(event: SessionEvent) -> str:

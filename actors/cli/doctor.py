@@ -29,7 +29,7 @@ from actors.cli.screen import ColorOption, safe, screen
 from actors.config import Backend, Config, load
 from actors.config.providers import PROVIDERS
 from actors.core.data.segments import Segments
-from actors.core.log.events import Event, RequestSent
+from actors.core.log.events import LogEvent, RequestSent
 from actors.core.policy.learned import models_entry
 from actors.core.values.identity import Binding
 from actors.errors import ActorsError
@@ -162,7 +162,7 @@ def _has_journal(options: argparse.Namespace, config: Config) -> bool:
     return path is not None and path.exists()
 
 
-def _unsupported_parameters(events: Iterable[Event]) -> dict[Binding, list[str]]:
+def _unsupported_parameters(events: Iterable[LogEvent]) -> dict[Binding, list[str]]:
     """Return the unsupported parameters that requests omitted, by binding."""
     found: dict[Binding, list[str]] = {}
     for event in events:

@@ -10,17 +10,17 @@ from actors.errors import (
     AskFailed,
     ConfigError,
     CredentialFailed,
-    HostFull,
     JournalError,
     MediaError,
     MissingKey,
     OverBudget,
     ProviderFailed,
+    TooManySessions,
     TranscriptError,
 )
 
 if TYPE_CHECKING:
-    from actors.core.stream_events.results import TurnResult
+    from actors.core.stream_events.results import AskResult
     from actors.core.values.progress import Cause
 
 
@@ -85,7 +85,7 @@ _OF_ERROR: tuple[tuple[type[BaseException], Exit], ...] = (
     (TranscriptError, Exit.USAGE),
     (ProviderFailed, Exit.UNREACHABLE),
     (OverBudget, Exit.LIMIT),
-    (HostFull, Exit.LIMIT),
+    (TooManySessions, Exit.LIMIT),
     (JournalError, Exit.JOURNAL),
     (ActorsError, Exit.FAILED),
     (OSError, Exit.USAGE),
@@ -101,11 +101,11 @@ def of_error(error: BaseException) -> Exit:
     return next((code for kind, code in _OF_ERROR if isinstance(error, kind)), Exit.FAILED)
 
 
-def of_result(result: "TurnResult") -> Exit:
+def of_result(result: "AskResult") -> Exit:
     """Return the exit code for the result of an ask."""
     if result.status == "failed":
         return _of_cause(result.attempts[-1].cause if result.attempts else None)
-    if result.status == "complete" and result.why:  # the last calls were not run
+    if result.status == "complete" and result.error:  # the last calls were not run
         return Exit.LIMIT
     return _OF_STATUS.get(result.status, Exit.INTERRUPTED)
 

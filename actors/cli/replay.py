@@ -30,17 +30,17 @@ from actors.core.check import check
 from actors.core.data.jsonio import JsonValue, parse
 from actors.core.dialects.profiles import dialect
 from actors.core.log.events import (
+    AskStarted,
     Compacted,
     EpochBegan,
-    Event,
     Failed,
+    LogEvent,
     Opened,
     RequestSent,
+    ResultsTrimmed,
     Returned,
     Rewound,
     RoundEnded,
-    Shortened,
-    Submitted,
 )
 from actors.core.session.exported import imported
 from actors.core.session.state import SessionState
@@ -137,7 +137,7 @@ async def _send(options: argparse.Namespace) -> Exit:
     return Exit.OK if is_complete else Exit.FAILED
 
 
-def _events(options: argparse.Namespace) -> list[Event]:
+def _events(options: argparse.Namespace) -> list[LogEvent]:
     if Path(options.id).is_file():
         return imported(Path(options.id).read_bytes())[0]
     with closing(stored_sessions(options, load(options.config, os.environ))) as storage:
@@ -167,7 +167,7 @@ def _ask_line(ask: RepeatedAsk) -> str:
     return f"[ask {ask.ask}] {ask.status}{why}, {ask.calls} calls with a recorded result: {ask.text}{missing}"
 
 
-def rendered_requests(events: Sequence[Event], to: str) -> Iterator[RenderedRequest]:
+def rendered_requests(events: Sequence[LogEvent], to: str) -> Iterator[RenderedRequest]:
     """Yield each request of a log, rendered for a dialect and judged by its rules."""
     state, lane, target = SessionState(), None, dialect(to)
     for seq, event in enumerate(events, 1):
@@ -180,12 +180,14 @@ def rendered_requests(events: Sequence[Event], to: str) -> Iterator[RenderedRequ
             omitted = [omission.name for omission in event.omitted]
             yield RenderedRequest(seq, event.turn, event.round, len(body), faults, losses, omitted)
             lane = rendered.lane
-        elif isinstance(event, Compacted | Shortened | Rewound | EpochBegan):
+        elif isinstance(event, Compacted | ResultsTrimmed | Rewound | EpochBegan):
             lane = None
         state = state.apply(event)
 
 
-async def repeated_asks(events: Sequence[Event], config: Config, target: str) -> AsyncGenerator[RepeatedAsk]:
+async def repeated_asks(
+    events: Sequence[LogEvent], config: Config, target: str
+) -> AsyncGenerator[RepeatedAsk]:
     """Ask a target what the user of a log asked, and yield each result."""
     recorded, first = _RecordedCalls(events), events[0]
     assert isinstance(first, Opened)
@@ -193,15 +195,15 @@ async def repeated_asks(events: Sequence[Event], config: Config, target: str) ->
         session = await runtime.open(target, tools=list(recorded.tools()), system=first.system)
         for number, message in enumerate(_user_messages(events), 1):
             recorded.answered, recorded.missing = 0, []
-            result = await session.ask(Message("human", message.blocks), check=False)
+            result = await session.ask(Message("user", message.blocks), check=False)
             yield RepeatedAsk(
-                number, result.status, result.why, result.text, recorded.answered, recorded.missing
+                number, result.status, result.error, result.text, recorded.answered, recorded.missing
             )
 
 
-def _user_messages(events: Sequence[Event]) -> list[Message]:
-    found = [unpack(event.message) for event in events if isinstance(event, Submitted)]
-    return [message for message in found if message.speaker == "human" and message.blocks]
+def _user_messages(events: Sequence[LogEvent]) -> list[Message]:
+    found = [unpack(event.message) for event in events if isinstance(event, AskStarted)]
+    return [message for message in found if message.role == "user" and message.blocks]
 
 
 class RecordedFailure(Exception):
@@ -218,7 +220,7 @@ class _RecordedCalls:
     `answered` counts the calls of the current ask that had a result, `missing` lists the others.
     """
 
-    def __init__(self, events: Sequence[Event]) -> None:
+    def __init__(self, events: Sequence[LogEvent]) -> None:
         self._results: defaultdict[tuple[str, str], deque[Returned | Failed]] = defaultdict(deque)
         self.answered, self.missing = 0, list[str]()
         made = dict[CallId, ToolCall]()

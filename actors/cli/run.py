@@ -35,7 +35,7 @@ from actors.core.stream_events.events import (
     TextEvent,
     ThinkingEvent,
 )
-from actors.core.stream_events.results import TurnResult
+from actors.core.stream_events.results import AskResult
 from actors.core.stream_events.round_text import RoundText
 from actors.runtime.handle import Session
 
@@ -154,7 +154,7 @@ class _Ask:
                         complain(line)
         return code
 
-    def _code(self, result: TurnResult) -> Exit:
+    def _code(self, result: AskResult) -> Exit:
         code = of_result(result)
         if code is Exit.INTERRUPTED:
             complain(f"{MESSAGES[self._cancelled_by]}; the turn was cancelled")

@@ -211,7 +211,7 @@ def _line(event: SessionEvent) -> str:
         case CompactedEvent(replaced=replaced):
             return f"[{event.seq}] compacted {replaced} messages"
         case CompleteEvent(result=result) | ErrorEvent(result=result) if result.status != "complete":
-            return f"[{event.seq}] {result.status}: {result.why}"
+            return f"[{event.seq}] {result.status}: {result.error}"
         case _:
             return ""
 

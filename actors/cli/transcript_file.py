@@ -15,7 +15,7 @@ from actors.adapters.importing import declared
 from actors.adapters.request import Settings
 from actors.core.dialects.dialect import Dialect
 from actors.core.transcript.diagnostics import Filler
-from actors.core.values.intake import Remarks
+from actors.core.values.intake import ReportBuilder
 from actors.errors import TranscriptError
 from actors.transcripts import from_wire, render, requested
 
@@ -64,7 +64,7 @@ class Conversion:
     @cached_property
     def repairs(self) -> list[str]:
         """A line for each defect of the transcript; for many of a kind, a few lines and a count."""
-        remarks, report = Remarks(), self.rendered.report
+        remarks, report = ReportBuilder(), self.rendered.report
         for call_id, dedupe in (*self._history.report.dedupe, *report.dedupe):
             remarks.add("deduplicated", f"a result of %s ({dedupe})", call_id)
         for call_id, reason in report.synthetic:

@@ -104,7 +104,7 @@ class RuntimeLimits(Frozen):
         on_repeat: The reaction to the third message of a turn with the same call and the same result: `allow` (none),
             `warn` (a note to the model with the result), `stop` (a final text, with tools off). The default is `warn`,
             because polling a running job is legitimate.
-        max_queued_asks: Asks that may wait for the ask in flight. One more raises `Busy`.
+        max_queued_asks: Asks that may wait for the ask in flight. One more raises `QueueFull`.
         max_calls_per_message: Calls of one message that run. The others are refused, and the model is told why.
         tool_threads: Threads of the process that may be in use when a blocking tool starts.
         thread_wait_timeout: Seconds that a blocking tool waits for a thread before its call is refused.
@@ -113,7 +113,7 @@ class RuntimeLimits(Frozen):
         result_bytes: Bytes of JSON that are kept of a tool's result. The rest is cut, with a mark.
         max_subagent_depth: Levels of subagents below the session that a program opened.
         max_active_sessions: Idle sessions that keep their actors. The default depends on `memory`, and is at least 64.
-        sessions: Open sessions, subagents included. One more raises `HostFull`.
+        sessions: Open sessions, subagents included. One more raises `TooManySessions`.
         memory: Bytes of all sessions: their conversations, rendered transcripts, and logs that are kept in memory. The
             least recently used sessions are hibernated first. If busy sessions hold that much, asks and new sessions
             are refused. The default is half of the memory that the machine or the container gives the process.

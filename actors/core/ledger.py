@@ -16,18 +16,18 @@ from msgspec import Struct
 
 from actors.core.data.form import Public, kept, reduce_fields, replace
 from actors.core.data.jsonio import Json
-from actors.core.data.table import NOTHING, Table
+from actors.core.data.table import NOTHING, PersistentMap
 from actors.core.log.events import (
     CallEvent,
     Cancelled,
     Completion,
     Failed,
-    Interaction,
     Reason,
     RequestSent,
     Returned,
     Scheduled,
     Started,
+    ToolCallRecord,
     result_of,
 )
 from actors.core.values.content import Media, in_words
@@ -42,7 +42,7 @@ def is_repeated(end: object) -> bool:
     return isinstance(end, Returned | Failed) and end.repeated
 
 
-def closed(known: Interaction) -> Interaction:
+def closed(known: ToolCallRecord) -> ToolCallRecord:
     """Return what another session may take over about a call: that session has sent nothing yet, and runs nothing."""
     if known.end is not None:
         return replace(known, sealed=None)
@@ -51,9 +51,9 @@ def closed(known: Interaction) -> Interaction:
 
 
 class Ledger(Struct, frozen=True, gc=False, eq=False, init=False, metaclass=Public):
-    """An immutable mapping from canonical call id to `Interaction`. `apply` returns the next ledger."""
+    """An immutable mapping from canonical call id to `ToolCallRecord`. `apply` returns the next ledger."""
 
-    _known: Table[CallId, Interaction]
+    _known: PersistentMap[CallId, ToolCallRecord]
     late: tuple[CallId, ...]
     """Calls with a late result, in the order in which those came."""
     size: int
@@ -61,12 +61,12 @@ class Ledger(Struct, frozen=True, gc=False, eq=False, init=False, metaclass=Publ
 
     __reduce__ = reduce_fields
 
-    def __new__(cls, interactions: Iterable[Interaction] = ()) -> Self:
+    def __new__(cls, interactions: Iterable[ToolCallRecord] = ()) -> Self:
         known = {item.call_id: item for item in interactions}
         late = tuple([item.call_id for item in known.values() if item.late is not None])
-        return kept(cls, Table(known) if known else NOTHING, late, sum(map(_size, known.values())))
+        return kept(cls, PersistentMap(known) if known else NOTHING, late, sum(map(_size, known.values())))
 
-    def get(self, call_id: CallId) -> Interaction | None:
+    def get(self, call_id: CallId) -> ToolCallRecord | None:
         """Return what is known about a call, or None."""
         return self._known.get(call_id)
 
@@ -86,13 +86,13 @@ class Ledger(Struct, frozen=True, gc=False, eq=False, init=False, metaclass=Publ
     def __len__(self) -> int:
         return len(self._known)
 
-    def interactions(self) -> list[Interaction]:
+    def interactions(self) -> list[ToolCallRecord]:
         """Return every interaction, in order of first mention."""
         return [item for _, item in self._known.items()]
 
     def apply(self, *events: CallEvent | RequestSent) -> "Ledger":
         """Return the ledger that knows these events too. Knowing one already changes nothing."""
-        changed: dict[CallId, Interaction] = {}
+        changed: dict[CallId, ToolCallRecord] = {}
         late, size = self.late, self.size
         for event in events:
             if isinstance(event, RequestSent):
@@ -107,8 +107,8 @@ class Ledger(Struct, frozen=True, gc=False, eq=False, init=False, metaclass=Publ
                 late = (*late, call_id)
         return kept(Ledger, self._known.update(changed), late, size) if changed else self
 
-    def _now(self, call_id: CallId, changed: dict[CallId, Interaction]) -> Interaction:
-        return changed.get(call_id) or self._known.get(call_id) or Interaction(call_id)
+    def _now(self, call_id: CallId, changed: dict[CallId, ToolCallRecord]) -> ToolCallRecord:
+        return changed.get(call_id) or self._known.get(call_id) or ToolCallRecord(call_id)
 
     def __eq__(self, other: object) -> bool:
         return self._known == other._known if isinstance(other, Ledger) else NotImplemented
@@ -126,7 +126,7 @@ CALL = 400
 """Bytes that Python takes for what is known of one call, about, beside its arguments and results."""
 
 
-def _size(known: Interaction) -> int:
+def _size(known: ToolCallRecord) -> int:
     said = CALL + len(known.arguments or b"")
     ends = (() if known.end is None else (result_of(known.end),)) + known.duplicates
     return said + sum(
@@ -138,7 +138,7 @@ def _media(media: tuple[Media, ...]) -> int:
     return sum([len(item.data) for item in media]) if media else 0
 
 
-def _told(known: Interaction, event: CallEvent) -> tuple[Interaction, int]:
+def _told(known: ToolCallRecord, event: CallEvent) -> tuple[ToolCallRecord, int]:
     """Return what is known of a call now that this has happened, and how many bytes more are kept of it."""
     match event:
         case Scheduled(tool=tool, arguments=arguments):
@@ -152,7 +152,7 @@ def _told(known: Interaction, event: CallEvent) -> tuple[Interaction, int]:
             return _ended(known, event)
 
 
-def _ended(known: Interaction, event: Completion) -> tuple[Interaction, int]:
+def _ended(known: ToolCallRecord, event: Completion) -> tuple[ToolCallRecord, int]:
     """Add a real completion: the first counts, one after a seal is late, a different one is kept."""
     more = len(event.content) + _media(event.media) if isinstance(event, Returned) else len(event.error)
     if known.end is None:
@@ -163,7 +163,7 @@ def _ended(known: Interaction, event: Completion) -> tuple[Interaction, int]:
     return replace(known, duplicates=(*known.duplicates, new)), more
 
 
-def _sealed(known: Interaction, reason: Reason) -> Interaction:
+def _sealed(known: ToolCallRecord, reason: Reason) -> ToolCallRecord:
     """Seal a call's synthetic result; without effect where a real completion or a seal came first."""
     return known if known.end is not None or known.sealed is not None else replace(known, sealed=reason)
 

@@ -18,7 +18,7 @@ class HeldBytes(Struct, gc=False):
     total: int = 0
 
 
-class Holding(Struct, gc=False):
+class MemoryUse(Struct, gc=False):
     """What one session holds. `everyone`: of which this is a part."""
 
     everyone: HeldBytes

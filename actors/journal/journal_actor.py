@@ -21,14 +21,14 @@ from typing import Any, ClassVar, TypeAlias, TypeVar, assert_never
 
 from msgspec import Struct
 
-from actors.core.log.events import Closed, Event
+from actors.core.log.events import Closed, LogEvent
 from actors.errors import (
     Fenced,
     JournalBehind,
     JournalDamaged,
     JournalError,
     JournalUnavailable,
-    SessionElsewhere,
+    SessionLeased,
 )
 from actors.journal.ends import LogEnds
 from actors.journal.live_events import LiveEvents
@@ -69,7 +69,7 @@ class Append(Query[int], frozen=True):
 
     session: str
     fence: int
-    events: tuple[Event, ...]
+    events: tuple[LogEvent, ...]
     on_durable: tuple[tuple[int, OnDurable], ...] = ()
     on_failure: Callable[[JournalError], None] | None = None
     live: LiveEvents | None = None
@@ -116,7 +116,7 @@ class LogQuery(Query[R], frozen=True):
 
     def refused(self, error: Exception) -> None:
         """Tell the asker that it is not done."""
-        if isinstance(error, JournalError | SessionElsewhere):
+        if isinstance(error, JournalError | SessionLeased):
             self.reply.fail(error)
             return
         why = f"Session {self.session!r}: its log could not be {self.deed}: {type(error).__name__}: {error}"

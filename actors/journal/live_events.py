@@ -6,7 +6,7 @@ that `session.events()` reads a log with, so both readers receive the same event
 
 from collections.abc import Sequence
 
-from actors.core.log.events import Event
+from actors.core.log.events import LogEvent
 from actors.core.session.publishing import Publisher
 from actors.core.stream_events.events import CompleteEvent, ErrorEvent
 from actors.core.stream_events.sink import Sink
@@ -44,7 +44,7 @@ class LiveEvents:
         """Publish nothing until the next ask."""
         self.is_idle, self._sink = True, None
 
-    def publish(self, events: Sequence[Event], last: int) -> None:
+    def publish(self, events: Sequence[LogEvent], last: int) -> None:
         """Publish events that have become durable. `last` is the number of the last one.
 
         The terminal event is left out: the session makes it, with the parts of the result that no log has.

@@ -10,14 +10,14 @@ from msgspec import Struct
 from actors.core.data.form import replace
 from actors.core.lanes.lane import Lane, Rendered
 from actors.core.ledger import NO_CALLS
-from actors.core.log.events import Configured, Event, Opened, SwitchApplied
+from actors.core.log.events import Configured, LogEvent, Opened, SwitchApplied
 from actors.core.session.closing import last_round, repeatable
 from actors.core.session.lanes import Lanes, Rules
 from actors.core.session.rebuild import Folding
 from actors.core.session.state import SessionState
 from actors.core.values.content import ToolCall
 from actors.core.values.identity import Binding
-from actors.journal.holding import Holding
+from actors.journal.holding import MemoryUse
 from actors.journal.journal_actor import JournalCommand, OnDurable
 from actors.journal.live_events import LiveEvents
 from actors.journal.outbox import Outbox
@@ -63,16 +63,16 @@ class LogWriter:
         self.state = replace(state, ledger=NO_CALLS)
         self._holding.count("messages", state.size)
 
-    def _apply(self, event: Event) -> None:
+    def _apply(self, event: LogEvent) -> None:
         self.state = self.state.apply(event)
         self._holding.count("messages", self.state.size)
 
-    def hold(self, event: Event, on_durable: OnDurable | None = None) -> None:
+    def hold(self, event: LogEvent, on_durable: OnDurable | None = None) -> None:
         """Write an event together with the next ones of the session: nothing waits for it until then."""
         self._apply(event)
         self._outbox.hold(event, on_durable)
 
-    async def write(self, event: Event, on_durable: OnDurable | None = None) -> int:
+    async def write(self, event: LogEvent, on_durable: OnDurable | None = None) -> int:
         """Write an event; return its number when it is durable.
 
         `on_durable` is called too, even if the caller is cancelled meanwhile.
@@ -87,7 +87,7 @@ class LogWriter:
 
     def send(
         self,
-        event: Event,
+        event: LogEvent,
         on_durable: OnDurable | None,
         context: Context[Any],  # Any: the owner's commands
     ) -> None:
@@ -106,7 +106,7 @@ class LogWriter:
         append = self._outbox.append(event, on_durable=written, on_failure=context.fail)
         context.tell(self._journal, append)
 
-    def _changed(self, event: Event, on_durable: OnDurable | None, seq: int) -> None:
+    def _changed(self, event: LogEvent, on_durable: OnDurable | None, seq: int) -> None:
         """Note that an event is durable which may change the target or the configuration."""
         if isinstance(event, SwitchApplied | Configured):
             self._on_configured(event)
@@ -138,7 +138,7 @@ SLICE = 256
 """Events that are folded between two polls of the event loop: a few milliseconds."""
 
 
-async def folded(events: Sequence[Event], rules: Rules) -> tuple[SessionState, Lanes]:
+async def folded(events: Sequence[LogEvent], rules: Rules) -> tuple[SessionState, Lanes]:
     """Return the session that wrote a log, as `rebuilt` does; a long log does not hold up the event loop."""
     folding = Folding(rules)
     for first in range(0, len(events), SLICE):
@@ -148,7 +148,7 @@ async def folded(events: Sequence[Event], rules: Rules) -> tuple[SessionState, L
     return folding.end()
 
 
-def replay_of(events: Sequence[Event], state: SessionState, lanes: Lanes) -> Replay:
+def replay_of(events: Sequence[LogEvent], state: SessionState, lanes: Lanes) -> Replay:
     """Return the replay of a log that folds to this state and these lanes."""
     first = events[0] if events else None
     opened = first if isinstance(first, Opened) else None
@@ -203,7 +203,7 @@ class Generation:
         fence: int,
         journal: Ref[JournalCommand],
         rules: Rules,
-        holding: Holding,
+        holding: MemoryUse,
         number: int = 0,
         replay: Replay | None = None,
     ) -> None:

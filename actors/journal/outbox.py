@@ -7,7 +7,7 @@ whichever of its actors sends that, so one commit writes both and the log keeps 
 
 from collections.abc import Callable
 
-from actors.core.log.events import Event
+from actors.core.log.events import LogEvent
 from actors.errors import JournalError
 from actors.journal.journal_actor import Append, OnDurable
 from actors.journal.live_events import LiveEvents
@@ -26,7 +26,7 @@ class Outbox:
 
     def __init__(self, session: str, fence: int, live: LiveEvents) -> None:
         self._session, self._fence, self._live = session, fence, live
-        self._events: list[Event] = []
+        self._events: list[LogEvent] = []
         self._callbacks: list[tuple[int, OnDurable]] = []
 
     @property
@@ -34,7 +34,7 @@ class Outbox:
         """Whether no event is held."""
         return not self._events
 
-    def hold(self, event: Event, on_durable: OnDurable | None = None) -> None:
+    def hold(self, event: LogEvent, on_durable: OnDurable | None = None) -> None:
         """Hold an event until the next append."""
         if on_durable is not None:
             self._callbacks.append((len(self._events), on_durable))
@@ -42,7 +42,7 @@ class Outbox:
 
     def append(
         self,
-        *events: Event,
+        *events: LogEvent,
         on_durable: OnDurable | None = None,
         on_failure: Callable[[JournalError], None] | None = None,
     ) -> Append:

@@ -6,7 +6,7 @@ previous page has been used, so other readers of the journal take turns, and no 
 
 from typing import Self
 
-from actors.core.log.events import Event
+from actors.core.log.events import LogEvent
 from actors.errors import JournalError
 from actors.journal.journal_actor import JournalCommand, ReadLog
 from actors.journal.read_throttle import ReadThrottle
@@ -73,9 +73,9 @@ class LogPages:
         return page
 
 
-async def read_log(journal: Ref[JournalCommand], session: str, *, anew: bool = False) -> list[Event]:
+async def read_log(journal: Ref[JournalCommand], session: str, *, anew: bool = False) -> list[LogEvent]:
     """Return all events of a log, or an empty list if it does not exist. Raises `JournalError` if it cannot be read."""
-    events = list[Event]()
+    events = list[LogEvent]()
     async for page in LogPages(journal, session, anew=anew):
         events += page.events
     return events

@@ -21,7 +21,7 @@ BUFFER = 1024
 """Deltas that are buffered per reader."""
 
 
-class Following:
+class Subscriber:
     """The news for one reader: the end of the log, and the buffered deltas.
 
     Attributes:
@@ -108,19 +108,19 @@ class Readers:
     __slots__ = ("following", "throttle")
 
     def __init__(self) -> None:
-        self.following: dict[str, list[ref[Following]]] = {}
+        self.following: dict[str, list[ref[Subscriber]]] = {}
         self.throttle = ReadThrottle()
 
-    def of(self, session: str) -> list[Following]:
+    def of(self, session: str) -> list[Subscriber]:
         """Return the current readers of a session."""
         found = [reference() for reference in self.following.get(session, ())]
         return [each for each in found if each is not None]
 
-    def follow(self, session: str) -> Following:
+    def follow(self, session: str) -> Subscriber:
         """Add a reader of a session, until the returned object is collected."""
-        following = Following()
+        following = Subscriber()
 
-        def forget(gone: ref[Following]) -> None:
+        def forget(gone: ref[Subscriber]) -> None:
             left = [each for each in self.following.get(session, ()) if each is not gone]
             if left:
                 self.following[session] = left

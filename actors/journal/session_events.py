@@ -12,14 +12,14 @@ no actor of the session waits for it. A reader that works through a long log pau
 from collections import deque
 from collections.abc import Callable
 
-from actors.core.log.events import Closed, Event
+from actors.core.log.events import Closed, LogEvent
 from actors.core.session.ask_start import AskStart
 from actors.core.session.publishing import Publisher
 from actors.core.stream_events.events import ResyncEvent, SessionEvent
-from actors.errors import ActorsError, ActorStopped, Draining, UnknownSeq
+from actors.errors import ActorsError, ActorStopped, ShuttingDown, UnknownSeq
 from actors.journal.journal_actor import JournalCommand, ReadLog
 from actors.journal.read_throttle import SLICE
-from actors.journal.readers import Following, Readers
+from actors.journal.readers import Readers, Subscriber
 from actors.journal.storage import PAGE, LogPage
 from actors.kernel import Ref
 
@@ -56,9 +56,9 @@ class SessionEvents:
         self._session, self._after, self._follow = session, after, follow
         self._journal, self._readers = journal, readers
         self._check, self._is_over, self._gone = check, is_over, gone
-        self._following: Following | None = None
+        self._following: Subscriber | None = None
         self._publisher = Publisher()
-        self._log: deque[Event] = deque()  # read, not yet published
+        self._log: deque[LogEvent] = deque()  # read, not yet published
         self._ready: deque[SessionEvent] = deque()  # published, not yet returned; all have one number
         self._is_left = self._has_closed = False
         self._is_catching_up = False  # the last page was a long one
@@ -98,7 +98,7 @@ class SessionEvents:
         self._is_left, self._following = True, None
         self._ready.clear()
 
-    async def _begin(self) -> Following:
+    async def _begin(self) -> Subscriber:
         """Subscribe, then read the first page, so that no event is missed. If the log goes back, repeat both."""
         if type(self._after) is not int or self._after < 0:
             raise UnknownSeq(f"after= takes a number from 0, not {self._after!r}")
@@ -149,9 +149,9 @@ class SessionEvents:
                 publisher.published(event)
         return publisher
 
-    async def _between(self, after: int, end: int) -> list[Event]:
+    async def _between(self, after: int, end: int) -> list[LogEvent]:
         """Return the events after number `after`, up to number `end`."""
-        events = list[Event]()
+        events = list[LogEvent]()
         while (seq := after + len(events)) < end:
             page = await self._read(seq, end - seq)
             if not page.events:
@@ -159,7 +159,7 @@ class SessionEvents:
             events += page.events
         return events
 
-    async def _go_back(self, following: Following) -> None:
+    async def _go_back(self, following: Subscriber) -> None:
         """Drop the events that were read and are not in the log any more, and read on from the event it went back to.
 
         Nothing changes before the last await, so a cancelled caller goes back at its next call.
@@ -180,7 +180,7 @@ class SessionEvents:
         self._log.clear()
         following.cut_to = None
 
-    async def _publish(self, following: Following) -> None:
+    async def _publish(self, following: Subscriber) -> None:
         """Publish events of the log until one is visible to readers, up to the place of the next delta."""
         place = following.place
         if not self._log:
@@ -204,7 +204,7 @@ class SessionEvents:
         self._log.extend(page.events)
         self._is_catching_up = len(page.events) >= SLICE
 
-    async def _wait(self, following: Following) -> None:
+    async def _wait(self, following: Subscriber) -> None:
         """Wait for news. Stop reading at the end of the log, unless the reader follows."""
         if self._has_closed or not self._follow:
             await self.aclose()
@@ -217,5 +217,5 @@ class SessionEvents:
         most = self._readers.throttle.page_size(most)
         try:
             return await self._journal.ask(ReadLog(self._session, after, most=most))
-        except (ActorStopped, Draining):
+        except (ActorStopped, ShuttingDown):
             raise self._gone() from None

@@ -14,7 +14,7 @@ import anyio.to_thread
 from actors.journal.outage import JournalMeter
 from actors.journal.storage import Storage
 from actors.journal.storage.calls import call_and_beat, call_storage
-from actors.kernel.shared import Shared
+from actors.kernel.shared import SystemState
 
 R = TypeVar("R")
 
@@ -28,7 +28,7 @@ class StorageThreads:
         system: Provides the clock.
     """
 
-    def __init__(self, storage: Storage, meter: JournalMeter, system: Shared) -> None:
+    def __init__(self, storage: Storage, meter: JournalMeter, system: SystemState) -> None:
         self._storage, self._meter, self._system = storage, meter, system
         self._writing, self._reading = anyio.CapacityLimiter(1), anyio.CapacityLimiter(1)
         self._beaten = meter.beaten = system.now()

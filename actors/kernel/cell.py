@@ -21,7 +21,7 @@ from actors.kernel.account import Reason, State
 from actors.kernel.actor import Actor, Context
 from actors.kernel.message import TOLD, Command
 from actors.kernel.ref import C, Ref
-from actors.kernel.shared import Shared
+from actors.kernel.shared import SystemState
 
 AnyCell: TypeAlias = "Cell[Any]"  # Any: the kernel serves cells of every protocol; refs carry the type
 
@@ -52,7 +52,7 @@ class Group(Struct, eq=False):
     the group was ended by, if it was no crash.
     """
 
-    system: Shared
+    system: SystemState
     restart: Restart = RESTART
     members: "list[AnyCell]" = field(default_factory=list)
     crashes: list[float] = field(default_factory=list)

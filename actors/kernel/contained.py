@@ -23,7 +23,7 @@ import anyio
 from anyio.lowlevel import checkpoint
 
 from actors.interrupts import is_delivered
-from actors.kernel.parking import Changes, Parking
+from actors.kernel.parking import Changes, EventLoop
 from actors.kernel.tasks import Ended, Work, begun, primed
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class Containment:
         parking: The host's.
     """
 
-    def __init__(self, parking: Parking) -> None:
+    def __init__(self, parking: EventLoop) -> None:
         self.parking = parking
         self.step: tuple[Contained, float] | None = None
         """The piece whose code runs at this moment, and since when, by `time.monotonic`. For a look from outside."""

@@ -11,7 +11,7 @@ from math import inf
 
 from msgspec import Struct
 
-from actors.kernel.parking import Changes, Parking
+from actors.kernel.parking import Changes, EventLoop
 
 _SMALL = 64  # husks that are not worth a rebuild
 
@@ -25,7 +25,7 @@ class Timer(Struct, eq=False):
 class Deadlines:
     """Calls actions at their times, in order of time and then of arrival. `pending`: how many are to come."""
 
-    def __init__(self, parking: Parking) -> None:
+    def __init__(self, parking: EventLoop) -> None:
         self._now, self._scope = parking.now, parking.scope
         self._sooner = Changes(parking)
         self._heap: list[tuple[float, int, Timer]] = []

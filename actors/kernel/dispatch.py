@@ -14,7 +14,7 @@ from contextvars import Context as Variables
 from typing import TypeAlias
 
 from actors.kernel.message import Command
-from actors.kernel.parking import Parking
+from actors.kernel.parking import EventLoop
 
 Visit: TypeAlias = Callable[[int], bool]
 """Handles up to so many messages that an actor has; says whether there are more. It raises nothing."""
@@ -33,7 +33,7 @@ class Dispatcher:
 
     __slots__ = ("_called", "_parking", "acting", "busy", "command", "late", "ready", "run", "stretch")
 
-    def __init__(self, parking: Parking, variables: Variables) -> None:
+    def __init__(self, parking: EventLoop, variables: Variables) -> None:
         self._parking = parking
         self._called = False
         self.run = variables.run

@@ -13,7 +13,7 @@ from types import TracebackType
 
 import anyio
 
-from actors.kernel.parking import Changes, Parking
+from actors.kernel.parking import Changes, EventLoop
 from actors.kernel.tasks import Tasks
 
 HURRY = 0.2  # seconds that a step of the leaving may take once it is hurried
@@ -28,7 +28,7 @@ class SystemHost:
 
     def __init__(
         self,
-        parking: Parking,
+        parking: EventLoop,
         room: Callable[[], AbstractAsyncContextManager[None]],
         leave: "Callable[[SystemHost], Awaitable[bool]]",
         context: Context,

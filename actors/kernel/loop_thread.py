@@ -22,7 +22,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 import anyio
 from anyio.abc import TaskGroup
 
-from actors.errors import ForeignLoop, KernelError
+from actors.errors import KernelError, WrongEventLoop
 from actors.kernel.forking import reset_after_fork
 from actors.kernel.parking import parking
 
@@ -73,7 +73,7 @@ class LoopThread:
         If the caller is interrupted, the call is cancelled and the interrupt goes on at once.
 
         Raises:
-            ForeignLoop: The caller is on this loop, which would wait for itself, or in a forked process.
+            WrongEventLoop: The caller is on this loop, which would wait for itself, or in a forked process.
             KernelError: The loop has been stopped.
         """
         return self.result(self.start(function))
@@ -133,7 +133,7 @@ class LoopThread:
 
     def _check(self) -> None:
         if os.getpid() != self._process:
-            raise ForeignLoop(
+            raise WrongEventLoop(
                 f"This {self._name} belongs to the process that this one was forked from; make another here"
             )
         if threading.current_thread() is self._thread:
@@ -141,8 +141,8 @@ class LoopThread:
         if self._is_stopped:
             raise self._gone()
 
-    def _own_loop(self) -> ForeignLoop:
-        return ForeignLoop(
+    def _own_loop(self) -> WrongEventLoop:
+        return WrongEventLoop(
             f"A call of this {self._name} from its own event loop would wait for itself; in an async tool or callback "
             "await the async API (ToolContext), or make it a plain function, which runs in another thread"
         )

@@ -87,7 +87,7 @@ def wake(waiter: Waiter | None, value: object = None) -> None:
         waiter.set_result(value)
 
 
-class Parking(Struct, frozen=True):
+class EventLoop(Struct, frozen=True):
     """What the kernel needs of the running event loop.
 
     `spawn` starts a task of the loop's own, of a coroutine that must not raise; nobody waits for it, and its starter
@@ -113,7 +113,7 @@ class Changes:
 
     __slots__ = ("_parking", "_waiting")
 
-    def __init__(self, parking: Parking) -> None:
+    def __init__(self, parking: EventLoop) -> None:
         self._parking = parking
         self._waiting: list[Waiter] = []
 
@@ -145,7 +145,7 @@ def running_loop() -> object | None:
     return loop
 
 
-def parking() -> Parking:
+def parking() -> EventLoop:
     """Return the running loop's parking.
 
     Raises:
@@ -157,14 +157,14 @@ def parking() -> Parking:
 
 
 @lru_cache(maxsize=1)
-def _parking(loop: Any) -> Parking:  # Any: trio's token, or asyncio's loop
+def _parking(loop: Any) -> EventLoop:  # Any: trio's token, or asyncio's loop
     return _asyncio(loop) if hasattr(loop, "call_soon") else _trio(loop)
 
 
-def _asyncio(loop: "asyncio.AbstractEventLoop") -> Parking:
+def _asyncio(loop: "asyncio.AbstractEventLoop") -> EventLoop:
     import asyncio
 
-    return Parking(
+    return EventLoop(
         waiter=partial(asyncio.Future, loop=loop),
         # found once: to ask for the loop's class costs as much as to make one
         scope=type(anyio.CancelScope()),
@@ -186,10 +186,10 @@ def _uncancel() -> None:
         task.uncancel()
 
 
-def _trio(token: "trio.lowlevel.TrioToken") -> Parking:
+def _trio(token: "trio.lowlevel.TrioToken") -> EventLoop:
     import trio
 
-    return Parking(
+    return EventLoop(
         waiter=TrioWaiter,
         scope=trio.CancelScope,
         now=trio.lowlevel.current_clock().current_time,

@@ -14,13 +14,13 @@ from typing import Any, Generic, TypeVar
 from anyio.lowlevel import checkpoint
 from msgspec import Struct
 
-from actors.errors import ActorStopped, AskTimeout, AskUphill, Draining, MailboxFull
+from actors.errors import ActorStopped, AskOrderError, AskTimeout, MailboxFull, ShuttingDown
 from actors.kernel.account import State
 from actors.kernel.dispatch import STRETCH
 from actors.kernel.mailbox import BoundedQueue
 from actors.kernel.message import TOLD, Command, ErrorReply, Query, R, Reply, asked, told
 from actors.kernel.parking import Scope, Waiter, wake
-from actors.kernel.shared import Shared
+from actors.kernel.shared import SystemState
 
 C = TypeVar("C", bound=Command, contravariant=True)
 D = TypeVar("D", bound=Command)
@@ -71,7 +71,7 @@ def current_child() -> Child | None:
     return None if child is None or child.is_over else child
 
 
-def is_outside(system: Shared) -> bool:
+def is_outside(system: SystemState) -> bool:
     """Tell whether the caller is none of the system's actors."""
     return system.dispatcher.acting is None and current_child() is None
 
@@ -83,7 +83,7 @@ class Ref(Struct, Generic[C], eq=False):
     the actor is to be visited, or held, or on its way down or up, so that a sender need not have it visited.
     """
 
-    system: Shared
+    system: SystemState
     name: str
     capacity: int
     rank: tuple[int, int]
@@ -112,7 +112,7 @@ class Ref(Struct, Generic[C], eq=False):
 
         Raises:
             ActorStopped: The actor has ended.
-            Draining: The system is shutting down, and the caller is not one of its actors.
+            ShuttingDown: The system is shutting down, and the caller is not one of its actors.
         """
         message = command if command.reply is TOLD else told(command)
         if not self._take(message):
@@ -144,7 +144,7 @@ class Ref(Struct, Generic[C], eq=False):
         Raises:
             AskTimeout: No answer in time. If the actor has not come to the question yet, it never will.
             ActorFailed: Its handler raised (the cause is chained), or the question was dropped unanswered.
-            AskUphill: The caller is an actor's child, and the receiver does not stand below that actor.
+            AskOrderError: The caller is an actor's child, and the receiver does not stand below that actor.
             ActorStopped, Draining: As with `tell`, or while the question was queued.
         """
         system, caller, deadline = self.system, current_child(), inf
@@ -218,7 +218,7 @@ class Ref(Struct, Generic[C], eq=False):
             raise self.gone()
         if is_outside(self.system):
             self.system.account.refuse(self.name, command, "draining")
-            raise Draining(f"Actor {self.name!r} takes no new work: its system is shutting down.")
+            raise ShuttingDown(f"Actor {self.name!r} takes no new work: its system is shutting down.")
 
     def _queue(self, command: Command) -> BoundedQueue[Command]:
         if command.control:
@@ -250,8 +250,8 @@ class Ref(Struct, Generic[C], eq=False):
         finally:
             deadlines.withdraw(timer)
 
-    def _uphill(self, asker: "Ref[Any]") -> AskUphill:
-        return AskUphill(
+    def _uphill(self, asker: "Ref[Any]") -> AskOrderError:
+        return AskOrderError(
             f"Actor {asker.name!r} of (depth, level) {asker.rank} must not ask {self.name!r} of {self.rank}: asks go "
             "downhill; tell it, or answer by an event."
         )

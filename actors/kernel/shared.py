@@ -17,7 +17,7 @@ def _nothing(*_: object) -> None:
     """Report nothing."""
 
 
-class Shared:
+class SystemState:
     """What the actors of one system share. Made on its event loop.
 
     `account` has the dead letters, `cells` the actors that have not ended, by name; `active` is how many of them have

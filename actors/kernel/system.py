@@ -16,7 +16,7 @@ import anyio
 import anyio.lowlevel
 from msgspec.structs import replace
 
-from actors.errors import Draining, KernelError
+from actors.errors import KernelError, ShuttingDown
 from actors.kernel.account import Account
 from actors.kernel.actor import Actor, Context
 from actors.kernel.cell import RESTART, AnyCell, Cell, Group, Restart
@@ -25,7 +25,7 @@ from actors.kernel.dispatch import Dispatcher
 from actors.kernel.host import SystemHost
 from actors.kernel.parking import Changes
 from actors.kernel.ref import C, Ref, current, is_outside
-from actors.kernel.shared import Shared
+from actors.kernel.shared import SystemState
 
 SHARED = 1 << 30  # the depth of actors that those of every other depth may ask
 GRACE = 0.5  # seconds that foreign code has to end when the system is left, before it is dropped
@@ -34,7 +34,7 @@ SHUTDOWN = 10.0  # seconds that all actors together have to end then; what is le
 Step = Callable[[], Awaitable[object]]
 
 
-class System(Shared):
+class System(SystemState):
     """Starts actors on the running event loop, and stops them when its block is left.
 
     `first` is what the host does before it stops the actors, in steps with the seconds each may take; `last`, after
@@ -105,12 +105,12 @@ class System(Shared):
 
         Raises:
             KernelError: The name is taken.
-            Draining: The system is shutting down, and the caller is not one of its actors.
+            ShuttingDown: The system is shutting down, and the caller is not one of its actors.
         """
         if name in self.cells:
             raise KernelError(f"An actor named {name!r} is running already; stop it, or take another name.")
         if self.draining and is_outside(self):
-            raise Draining(f"Actor {name!r} is not started: the system is shutting down.")
+            raise ShuttingDown(f"Actor {name!r} is not started: the system is shutting down.")
         actor = factory()
         rank = (depth, type(actor).level)
         rank = self.ranks.setdefault(rank, rank)

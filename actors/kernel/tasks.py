@@ -13,7 +13,7 @@ import types
 from collections.abc import Callable, Coroutine, Generator
 from typing import Any, TypeAlias
 
-from actors.kernel.parking import Changes, Parking, Scope
+from actors.kernel.parking import Changes, EventLoop, Scope
 
 Work: TypeAlias = Callable[[], Coroutine[Any, Any, object]]  # Any: the event loop's own traps and answers
 Ended: TypeAlias = Callable[[BaseException | None], None]
@@ -40,7 +40,7 @@ class Tasks:
 
     __slots__ = ("_changes", "_parking", "_running", "cancelled")
 
-    def __init__(self, parking: Parking) -> None:
+    def __init__(self, parking: EventLoop) -> None:
         self._parking = parking
         self._changes = Changes(parking)
         self._running: dict[Scope, object] = {}  # the loop itself holds a task only weakly

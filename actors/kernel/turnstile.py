@@ -22,7 +22,7 @@ import anyio.to_thread
 from msgspec import Struct, field
 
 from actors.kernel.dispatch import Dispatcher
-from actors.kernel.parking import Parking, Waiter, parking, running_loop
+from actors.kernel.parking import EventLoop, Waiter, parking, running_loop
 
 T = TypeVar("T")
 
@@ -100,7 +100,7 @@ class Turnstile:
     )
 
     def __init__(
-        self, parking: Parking, width: int = WIDTH, clock: Callable[[], float] = perf_counter
+        self, parking: EventLoop, width: int = WIDTH, clock: Callable[[], float] = perf_counter
     ) -> None:
         self._parking, self._width, self._clock = parking, width, clock
         self._waiting: deque[Waiter] = deque()

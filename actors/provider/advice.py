@@ -14,7 +14,7 @@ import re
 from typing import TYPE_CHECKING
 
 from actors.adapters.failure import ACTIONS
-from actors.core.stream_events.results import TurnResult
+from actors.core.stream_events.results import AskResult
 from actors.core.values.identity import Binding
 from actors.core.values.progress import Attempt, Cause
 from actors.errors import AskFailed, ConfigError, nearest
@@ -45,7 +45,7 @@ _NO_SETTINGS = frozenset(("stream_options", "include"))
 """Parameters that nobody can set."""
 
 
-def ask_failed(result: TurnResult, config: "Config") -> AskFailed:
+def ask_failed(result: AskResult, config: "Config") -> AskFailed:
     """Return the error of an ask that failed."""
     cause = _cause(result)
     return AskFailed(
@@ -58,17 +58,17 @@ def ask_failed(result: TurnResult, config: "Config") -> AskFailed:
     )
 
 
-def no_answer(result: TurnResult, config: "Config") -> str:
+def no_answer(result: AskResult, config: "Config") -> str:
     """Return one line on why an ask has no answer, and what to try."""
     cause, found = _cause(result), advice(result, config)
     if cause is not None and cause.kind in _BOUNDS:
         failed = _sent_again(result)
-        before = f"; its request had failed: {failed.why}{found and f'; {found}'}" if failed else ""
-        return f"stopped: {result.why}{before}"
-    return f"{result.served_by} gave no answer: {result.why}{found and f'; {found}'}"
+        before = f"; its request had failed: {failed.error}{found and f'; {found}'}" if failed else ""
+        return f"stopped: {result.error}{before}"
+    return f"{result.binding} gave no answer: {result.error}{found and f'; {found}'}"
 
 
-def advice(result: TurnResult, config: "Config") -> str:
+def advice(result: AskResult, config: "Config") -> str:
     """Return what may help an ask that failed, in one line without credentials; empty if nothing is known to."""
     attempt = _sent_again(result) or (result.attempts[-1] if result.attempts else None)
     if attempt is None or attempt.cause is None or attempt.cause.kind in _BOUNDS:
@@ -78,14 +78,14 @@ def advice(result: TurnResult, config: "Config") -> str:
     return found or _of_conversation(result, attempt.cause)
 
 
-def _cause(result: TurnResult) -> Cause | None:
+def _cause(result: AskResult) -> Cause | None:
     return result.attempts[-1].cause if result.attempts else None
 
 
-def _sent_again(result: TurnResult) -> Attempt | None:
+def _sent_again(result: AskResult) -> Attempt | None:
     """Return the failed request that was being sent again when the time of an ask was over."""
     cause = _cause(result)
-    if cause is None or cause.kind != "time" or result.finish is not None or len(result.attempts) < 2:
+    if cause is None or cause.kind != "time" or result.finish_reason is not None or len(result.attempts) < 2:
         return None
     *_, failed, last = result.attempts
     return failed if failed.status == "retried" and last.wait else None
@@ -99,14 +99,14 @@ def _of_key(attempt: Attempt, cause: Cause, config: "Config") -> str:
     """Name what holds the key that was refused."""
     if cause.status == 403:
         return f"may {config.credential_source(attempt.binding)} use {attempt.binding.model}?"
-    if cause.status != 401 and not (cause.kind == "config" and _BAD_KEY.search(attempt.why)):
+    if cause.status != 401 and not (cause.kind == "config" and _BAD_KEY.search(attempt.error)):
         return ""
     return f"does {attempt.binding.backend} accept {config.credential_source(attempt.binding)}?"
 
 
 def _of_model(attempt: Attempt, cause: Cause, config: "Config") -> str:
     """Name the nearest model, if the provider knows none of this name."""
-    model, why = attempt.binding.model, attempt.why
+    model, why = attempt.binding.model, attempt.error
     is_named = bool(model) and re.search(rf"(?<![\w-]){re.escape(model)}(?![\w-])", why) is not None
     says_so = _NO_MODEL.search(why) is not None
     if not (
@@ -144,7 +144,7 @@ def _of_parameter(attempt: Attempt, cause: Cause, config: "Config") -> str:
         return ""
     from actors.adapters.refused_parameters import refused_parameter
 
-    found = refused_parameter(attempt.why, "")
+    found = refused_parameter(attempt.error, "")
     names = [name for name in found.settings if name not in _NO_SETTINGS] if found else []
     if (
         found is None or not names or (names == ["thinking"] and cause.kind == "transcript")
@@ -161,10 +161,10 @@ def _of_address(attempt: Attempt, cause: Cause, config: "Config") -> str:
     except ConfigError:  # a dialect that the file had once
         return ""
     fix = _fix(attempt, cause, url)
-    return fix if not fix or url in attempt.why else f"tried POST {url}; {fix}"
+    return fix if not fix or url in attempt.error else f"tried POST {url}; {fix}"
 
 
-def _of_conversation(result: TurnResult, cause: Cause) -> str:
+def _of_conversation(result: AskResult, cause: Cause) -> str:
     """Name the turn to go back to, if what was said is refused: it would be in the next request too."""
     before = result.turn_before
     if cause.kind not in _UNUSABLE or before is None:
@@ -183,7 +183,7 @@ def tried(binding: Binding, config: "Config") -> str:
 
 
 def _fix(attempt: Attempt, cause: Cause, url: str) -> str:
-    binding, why, status = attempt.binding, attempt.why, cause.status
+    binding, why, status = attempt.binding, attempt.error, cause.status
     if status in _NO_SUCH_PLACE or (status is None and any(sign in why for sign in _UNREADABLE)):
         return _other_path(binding, url)
     if status in _ELSEWHERE:

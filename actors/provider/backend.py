@@ -16,7 +16,7 @@ from actors.core.dialects.dialect import lane_key
 from actors.core.lanes.lane import Rendered
 from actors.core.log.events import Omission
 from actors.core.settings.asking import Asked
-from actors.core.settings.values import ToolChoice
+from actors.core.settings.values import ToolChoiceSetting
 from actors.core.stats.stats import ToolCounts
 from actors.core.transcript.transcript import NO_FACTS
 from actors.core.values.identity import Binding
@@ -37,7 +37,7 @@ class ResolvedBackend(Struct):
         self,
         rendered: Rendered,
         session: str,
-        choice: ToolChoice | None = None,
+        choice: ToolChoiceSetting | None = None,
         asked: Asked | None = None,
         omitted: Sequence[Omission] = (),
     ) -> Request:
@@ -65,7 +65,7 @@ class ResolvedBackend(Struct):
             return True
         return means(settings, self.adapter.dialect) == "prompt"
 
-    def forces_in_words(self, asked: Asked | None) -> ToolChoice | None:
+    def forces_in_words(self, asked: Asked | None) -> ToolChoiceSetting | None:
         """Return the tool choice of an ask if the model accepts none that forces a tool; None if it does, or need not.
 
         The instruction stands in for the choice: taking the other tools away would break reasoning bound to them.
@@ -76,11 +76,11 @@ class ResolvedBackend(Struct):
         is_refused = any(omission.name == "tool_choice" for omission in self.facts.omissions(settings))
         return asked.tool_choice if is_refused or not can_force(settings, self.adapter.dialect) else None
 
-    def omissions(self, choice: ToolChoice | None, asked: Asked | None) -> tuple[Omission, ...]:
+    def omissions(self, choice: ToolChoiceSetting | None, asked: Asked | None) -> tuple[Omission, ...]:
         """Return the parameters that a request leaves out because the provider refused them before."""
         return self.facts.omissions(self.asked_settings(choice, asked))
 
-    def asked_settings(self, choice: ToolChoice | None, asked: Asked | None) -> Settings:
+    def asked_settings(self, choice: ToolChoiceSetting | None, asked: Asked | None) -> Settings:
         """Return the backend's settings with those of an ask in their place."""
         changes = {} if asked is None else asked.of_request
         if choice is not None:

@@ -21,7 +21,7 @@ from actors.core.settings.spending import PERIOD_SECONDS, Budget, Cost, Used, le
 from actors.core.stats.stats import BudgetStats
 from actors.core.values.identity import Binding
 from actors.core.values.stream import Usage
-from actors.kernel.parking import Parking, Waiter, wake
+from actors.kernel.parking import EventLoop, Waiter, wake
 
 _ARRIVALS = count(1)
 _arrived = attrgetter("arrived")
@@ -94,7 +94,7 @@ class SharedBudget:
         budget: Budget,
         before: Used,
         cost: Cost,
-        parking: Parking,
+        parking: EventLoop,
         whose: str = "the session's budget",
         window: Window | None = None,
     ) -> None:
@@ -301,7 +301,7 @@ class RuntimeBudgets:
     """
 
     def __init__(
-        self, budgets: Mapping[str, Budget], cost: Cost, parking: Parking, now: Callable[[], float]
+        self, budgets: Mapping[str, Budget], cost: Cost, parking: EventLoop, now: Callable[[], float]
     ) -> None:
         self._budgets = {
             name: _shared_budget(name, budget, cost, parking, now) for name, budget in budgets.items()
@@ -322,7 +322,7 @@ class RuntimeBudgets:
 
 
 def _shared_budget(
-    name: str, budget: Budget, cost: Cost, parking: Parking, now: Callable[[], float]
+    name: str, budget: Budget, cost: Cost, parking: EventLoop, now: Callable[[], float]
 ) -> SharedBudget:
     table, _, owner = name.partition(".")
     window = None if budget.per is None else Window(PERIOD_SECONDS[budget.per], now)

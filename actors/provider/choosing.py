@@ -34,7 +34,7 @@ class Affinity(Struct):
 MINDING = frozenset(("sticky", "cheapest"))
 
 
-class MemberChoice:
+class MemberSelector:
     """Chooses for one ask.
 
     Args:

@@ -15,7 +15,7 @@ import msgspec
 
 from actors import telemetry
 from actors.core.dialects.dialect import Dialect
-from actors.core.lanes.reproduction import Reproduction, reproduction
+from actors.core.lanes.reproduction import RedactedRequest, reproduction
 from actors.core.transcript.diagnostics import Refusal
 
 MOST = 256
@@ -25,7 +25,7 @@ WAITING = 64
 
 T = TypeVar("T")
 
-OnRefusal: TypeAlias = Callable[[Reproduction], object] | str | PathLike[str]
+OnRefusal: TypeAlias = Callable[[RedactedRequest], object] | str | PathLike[str]
 """A hook, called in the event loop until it raises; or a directory, which is made if it is not there."""
 
 

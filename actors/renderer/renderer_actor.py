@@ -11,7 +11,7 @@ from typing import ClassVar, TypeAlias, assert_never
 from actors.core.history.history import History
 from actors.core.lanes.lane import Lane, Rendered
 from actors.core.ledger import Ledger
-from actors.core.log.events import Compacted, EpochBegan, Shortened
+from actors.core.log.events import Compacted, EpochBegan, ResultsTrimmed
 from actors.core.session.lanes import Lanes
 from actors.core.values.identity import Binding
 from actors.journal.log import Generation, Replay
@@ -48,7 +48,7 @@ class MarkStale(Command, frozen=True):
 class Shrink(Command, frozen=True):
     """Note that the history was made shorter: the log says so, or will before the next request."""
 
-    event: Shortened | Compacted
+    event: ResultsTrimmed | Compacted
 
 
 class Rewind(Command, frozen=True):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import anyio
 import anyio.to_thread
 
-from actors.errors import Draining, JournalUnavailable
+from actors.errors import JournalUnavailable, ShuttingDown
 from actors.journal.storage.calls import back_up
 from actors.runtime.session_host import SessionHost
 
@@ -55,7 +55,7 @@ async def make_backup(host: SessionHost, path: "Path") -> None:
     task = host.launch(backup.run, "journal/backup")
     try:
         await task.result()
-    except Draining:
+    except ShuttingDown:
         raise JournalUnavailable(f"{path}: the runtime was left before this backup was complete") from None
     except BaseException:
         backup.abandon()

@@ -12,8 +12,8 @@ from contextlib import asynccontextmanager, suppress
 import anyio
 from msgspec import Struct
 
-from actors.core.log.events import Closed, Event
-from actors.errors import ActorsError, Draining, SessionElsewhere, SessionExists
+from actors.core.log.events import Closed, LogEvent
+from actors.errors import ActorsError, SessionExists, SessionLeased, ShuttingDown
 from actors.journal.journal_actor import Append, ClaimSession, DeleteLog, ReadLog
 from actors.journal.storage import Claim
 from actors.runtime.registry import SessionRegistry
@@ -59,7 +59,7 @@ async def claim_session(host: SessionHost, session: str, *, existing: bool = Fal
         existing: Only if it has a log; else the claim's `last` is 0, and there is nothing to release.
 
     Raises:
-        SessionElsewhere: Another host has it.
+        SessionLeased: Another host has it.
         JournalError: It cannot be claimed.
     """
     pending = _PendingClaim(host, session)
@@ -74,13 +74,13 @@ async def claim_existing(host: SessionHost, session: str, wait: float) -> Claim:
     """Claim a session that has a log; if another host has it, wait so many seconds for that one to let it go.
 
     Raises:
-        SessionElsewhere: It has not.
+        SessionLeased: It has not.
     """
     until = anyio.current_time() + wait
     while True:
         try:
             return await claim_session(host, session, existing=True)
-        except SessionElsewhere:
+        except SessionLeased:
             if (left := until - anyio.current_time()) <= 0:
                 raise
         await anyio.sleep(min(POLL, left))
@@ -108,14 +108,14 @@ class Claims:
 
         Raises:
             SessionExists: The given id has a log, or the session is open.
-            SessionElsewhere: Another host has the session of the given id.
+            SessionLeased: Another host has the session of the given id.
             JournalError: The session cannot be claimed.
         """
         while True:
             name = self._reserve(given)
             try:
                 last = (await self._claim(name)).last
-            except SessionElsewhere:
+            except SessionLeased:
                 if given is not None:
                     raise
                 last = 1
@@ -133,7 +133,7 @@ class Claims:
 
         Raises:
             SessionUnknown: The session has no log.
-            SessionElsewhere: Another host has the session.
+            SessionLeased: Another host has the session.
             JournalError: The session cannot be claimed.
         """
         name = self._reserve(given)
@@ -152,7 +152,7 @@ class Claims:
             claim = await self._claim(name)
         return bool(claim.last)
 
-    async def write(self, name: str, log: Sequence[Event]) -> None:
+    async def write(self, name: str, log: Sequence[LogEvent]) -> None:
         """Write a log. Raises `JournalError` if it cannot be written."""
         self.written.append(name)
         await self._host.journal.ask(Append(name, self._fences[name], tuple(log)))
@@ -205,7 +205,7 @@ async def claiming(host: SessionHost, registry: SessionRegistry) -> AsyncGenerat
         if not claims.written:
             claims.release()
         elif isinstance(error, Exception):
-            with suppress(Draining):  # the runtime is being left; the error of the block matters more
+            with suppress(ShuttingDown):  # the runtime is being left; the error of the block matters more
                 await host.carry_out(claims.drop, "claims")
         else:
             host.start(claims.drop, "claims")

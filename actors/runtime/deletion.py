@@ -13,10 +13,10 @@ import anyio
 from msgspec import Struct
 
 from actors import telemetry
-from actors.core.log.events import Event, Opened
+from actors.core.log.events import LogEvent, Opened
 from actors.core.session.below import calls_begun, name_below, split_below
 from actors.core.values.identity import CallId
-from actors.errors import ActorsError, JournalDamaged, JournalError, JournalUnavailable, SessionElsewhere
+from actors.errors import ActorsError, JournalDamaged, JournalError, JournalUnavailable, SessionLeased
 from actors.journal.journal_actor import (
     ClaimSession,
     DeleteLog,
@@ -30,7 +30,7 @@ from actors.journal.read_throttle import ReadThrottle
 from actors.journal.storage import Claim
 from actors.kernel import Ref
 
-Take: TypeAlias = Callable[[str, Sequence[Event]], Awaitable[None]]
+Take: TypeAlias = Callable[[str, Sequence[LogEvent]], Awaitable[None]]
 
 
 async def was_used_before(journal: Ref[JournalCommand], session: str, time: float) -> bool:
@@ -50,7 +50,7 @@ async def delete_logs(journal: Ref[JournalCommand], session: str) -> list[str]:
         session: Whose.
 
     Raises:
-        SessionElsewhere: Another host has it, or one below it.
+        SessionLeased: Another host has it, or one below it.
         JournalError: A log cannot be deleted.
     """
     claim: Claim = await journal.ask(ClaimSession(session, existing=True))
@@ -93,7 +93,7 @@ async def delete_unused(
             deleted += await _delete(journal, list(chain.from_iterable(below)))
         except JournalUnavailable:
             raise
-        except (SessionElsewhere, JournalError):
+        except (SessionLeased, JournalError):
             for names in below:
                 with _logging_failure():
                     deleted += await _delete(journal, names)
@@ -143,7 +143,7 @@ def _logging_failure() -> Iterator[None]:
         yield
     except JournalUnavailable:
         raise
-    except SessionElsewhere:
+    except SessionLeased:
         pass
     except JournalError as error:
         telemetry.retention_failed(error)

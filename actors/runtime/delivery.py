@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from actors.core.settings.asking import AskSettings, asked
-from actors.core.stream_events.results import TurnResult
+from actors.core.stream_events.results import AskResult
 from actors.core.stream_events.sink import Sink
 from actors.core.values.content import Message, Text
 from actors.core.values.packed import pack
@@ -17,11 +17,11 @@ from actors.errors import (
     ActorFailed,
     ActorsError,
     ActorStopped,
-    AskUphill,
-    Draining,
-    OwnSession,
+    AskOrderError,
+    ReentrantCall,
     SessionClosed,
     SessionError,
+    ShuttingDown,
 )
 from actors.kernel import Query, Ref
 from actors.runtime.lifecycle import SessionLifecycle
@@ -56,7 +56,7 @@ class SessionCaller:
         host = self._lifecycle.host
         host.check()
         if is_inside(host.system, self.id):
-            raise OwnSession(
+            raise ReentrantCall(
                 f"A tool of session {self.id!r} cannot use that session: it waits for the tool. Return what it should "
                 "know, or open another session for it"
             )
@@ -66,7 +66,7 @@ class SessionCaller:
         """The session's actors, made now if it has none."""
         try:
             return self._lifecycle.activate()
-        except (ActorStopped, Draining):
+        except (ActorStopped, ShuttingDown):
             raise self._ended_error() from None
 
     @property
@@ -77,18 +77,18 @@ class SessionCaller:
     def _refs(self) -> SessionRefs:
         return self._actors.refs
 
-    def _check_result(self, result: TurnResult, check: bool) -> TurnResult:
+    def _check_result(self, result: AskResult, check: bool) -> AskResult:
         """Return a result; raise `AskFailed` instead if the ask failed and the caller wants that."""
         if check and result.status == "failed":
             raise self._lifecycle.host.ask_failed(result)
         return result
 
-    async def _perform(self, act: HostCall | HostCompaction | HostRewind, text: str = "") -> TurnResult:
+    async def _perform(self, act: HostCall | HostCompaction | HostRewind, text: str = "") -> AskResult:
         """Perform an act in place of an ask, and return its result. Readers see it if it has a text for the history."""
         self._check()
         sink = AnswerSink(self._ended_error)
         heard = self._lifecycle.host.readers.joined(self.id, sink) if text else sink
-        message = pack(Message("human", (Text(text),) if text else ()))
+        message = pack(Message("user", (Text(text),) if text else ()))
         await self._send(Submit(message, heard, copy_context(), act), lambda actors: actors.session)
         return await sink.outcome()
 
@@ -145,10 +145,10 @@ class SessionCaller:
             await self._lifecycle.actors_ended()
         try:
             return await whom(self._actors).ask(query)
-        except (ActorStopped, Draining):
+        except (ActorStopped, ShuttingDown):
             raise self._ended_error() from None
-        except AskUphill:
-            raise OwnSession(
+        except AskOrderError:
+            raise ReentrantCall(
                 f"A tool asked session {self.id!r}, which was not opened by it or below it; a tool may use only those"
             ) from None
         except ActorFailed:

@@ -15,7 +15,7 @@ from actors.core.log.events import Verdict
 from actors.core.session.state import SessionState
 from actors.core.settings.asking import AskSettings, asked
 from actors.core.stream_events.events import SessionEvent
-from actors.core.stream_events.results import PendingCall, SwitchOutcome, TurnResult
+from actors.core.stream_events.results import AskResult, PendingCall, SwitchOutcome
 from actors.core.values.content import ToolResult
 from actors.errors import (
     ConfigError,
@@ -27,7 +27,7 @@ from actors.runtime.delivery import SessionCaller
 from actors.runtime.lifecycle import SessionLifecycle
 from actors.scheduler.calls import brought_ends
 from actors.session.brought import Brought, checked_results, decision, host_call
-from actors.session.commands import Cancel, Configure, Look, Switch
+from actors.session.commands import Cancel, Configure, GetState, Switch
 from actors.session.pending import HostCompaction, HostRewind
 from actors.session.preview import preview_of
 from actors.session.streams import AnswerSink, AskStream, TextStream
@@ -65,21 +65,21 @@ class Session(SessionCaller):
     @overload
     async def ask(
         self, words: Words, *, output: type[T], check: bool = True, **settings: Unpack[AskSettings]
-    ) -> TurnResult[T]: ...
+    ) -> AskResult[T]: ...
 
     @overload
     async def ask(
         self, words: Words, *, output: Any = None, check: bool = True, **settings: Unpack[AskSettings]
-    ) -> TurnResult: ...
+    ) -> AskResult: ...
 
     async def ask(
         self, words: Words, *, output: Any = None, check: bool = True, **settings: Unpack[AskSettings]
-    ) -> TurnResult:
+    ) -> AskResult:
         """Say something and return how it came out: text, status, who served it, at what cost.
 
         Args:
             words: A text, a list of texts and `Media`, or a human's `Message`.
-            output: The form of the answer, which is `TurnResult.output` then: a type (a pydantic model, a dataclass, a
+            output: The form of the answer, which is `AskResult.output` then: a type (a pydantic model, a dataclass, a
                 `TypedDict`, any annotation) or a JSON Schema. An answer without it is corrected a bounded number of
                 times; then the ask has failed.
             check: Raise if the ask fails. Without it the result is returned then too, with its `status` and `why`.
@@ -89,9 +89,9 @@ class Session(SessionCaller):
             AskFailed: There is no answer. The session can go on; `error.result` is the result.
             ConfigError: There is no such setting, it takes no such value, or it forces a tool that the session does not
                 have; or `output` has no JSON Schema.
-            Busy: Too many asks wait, or a turn ahead of this ask waits for its caller, and did for `timeout` seconds.
-            OwnSession: A tool of this session asks.
-            ForeignLoop: The caller is not on the runtime's event loop.
+            QueueFull: Too many asks wait, or an earlier turn has waited for its caller for `timeout` seconds.
+            ReentrantCall: A tool of this session asks.
+            WrongEventLoop: The caller is not on the runtime's event loop.
             SessionClosed: The session has ended, or ends before the ask does.
             SessionError: It crashed just now, and did not take the ask; or this is not a human's message.
             JournalError: It cannot be written (`JournalUnavailable`), or another writer has the session (`Fenced`).
@@ -159,7 +159,7 @@ class Session(SessionCaller):
             gone=self._ended_error,
         )
 
-    async def run_tool(self, name: str, arguments: Mapping[str, JsonValue] | None = None) -> ToolResult:
+    async def call_tool(self, name: str, arguments: Mapping[str, JsonValue] | None = None) -> ToolResult:
         """Run one of the session's tools, without asking the model; return its result.
 
         It waits as an ask does for those before it. The history gets a message of the program's and one call, which is
@@ -168,7 +168,7 @@ class Session(SessionCaller):
 
         Raises:
             SessionError: The session has no such tool, or it has no body.
-            Busy: Too many asks wait.
+            QueueFull: Too many asks wait.
         """
         self._check()
         call = host_call(self.id, self._actors.equipment.tools, name, arguments)
@@ -179,7 +179,7 @@ class Session(SessionCaller):
         """The calls that the turn in flight waits for: their results, or somebody's approval."""
         return self._lifecycle.waits
 
-    async def provide(self, results: Mapping[str, object], *, check: bool = True) -> TurnResult:
+    async def provide(self, results: Mapping[str, object], *, check: bool = True) -> AskResult:
         """Bring results of external calls, by call id, and return how the ask comes out, or how it stands.
 
         The same turn goes on, on the same binding, once nothing is awaited any more; until then the status is
@@ -192,7 +192,7 @@ class Session(SessionCaller):
         Raises:
             AskFailed: The turn went on, and the ask failed.
             NotAwaited: A call of these was never handed out, or waits for an approval. Nothing is recorded.
-            Busy: Too many results wait to be recorded.
+            QueueFull: Too many results wait to be recorded.
         """
         return await self._gone_on(self._brought(results), check)
 
@@ -205,7 +205,7 @@ class Session(SessionCaller):
         arguments: Mapping[str, JsonValue] | None = None,
         digest: str | None = None,
         check: bool = True,
-    ) -> TurnResult:
+    ) -> AskResult:
         """Say whether a call that asked may run; return how the ask comes out, or stands, as `provide` does.
 
         Args:
@@ -220,7 +220,7 @@ class Session(SessionCaller):
             AskFailed: The turn went on, and the ask failed.
             NotAwaited: The call waits for no decision.
             DecisionRefused: The digest is another, or the arguments are wrong. The call waits still.
-            Busy: As in `provide`.
+            QueueFull: As in `provide`.
         """
         return await self._gone_on(decision(call_id, verdict, reason, arguments, digest), check)
 
@@ -249,7 +249,7 @@ class Session(SessionCaller):
     def _brought(self, results: Mapping[str, object]) -> Brought:
         return brought_ends(checked_results(results), self._lifecycle.host.limits.result)
 
-    async def _gone_on(self, brought: Brought, check: bool) -> TurnResult:
+    async def _gone_on(self, brought: Brought, check: bool) -> AskResult:
         self._check()
         sink = AnswerSink(self._ended_error)
         await self._resolve(brought, sink)
@@ -266,7 +266,7 @@ class Session(SessionCaller):
             sink.leave()
 
     async def switch(self, target: str) -> SwitchOutcome:
-        """Send the next ask to `target`; return `Applied`, or `Deferred` while one is in flight.
+        """Send the next ask to `target`, at once or, while a turn is in flight, when that turn has ended.
 
         Raises:
             ConfigError: The target does not exist, cannot be used, or takes fewer tools. Nothing has changed.
@@ -279,7 +279,7 @@ class Session(SessionCaller):
         system: str | EllipsisType | None = ...,
         tools: Iterable[Item] | EllipsisType = ...,
     ) -> SwitchOutcome:
-        """Have another system prompt or other tools from the next ask on: `Applied`, or `Deferred` while one runs.
+        """Replace the system prompt or the tools from the next ask on; queued while a turn is in flight.
 
         What is not given stays as it is. Of several that wait the latest counts, of system prompt and tools each by
         itself; a `status` event `configured` says when they are in force. Calls that were made of a tool that is gone
@@ -340,7 +340,7 @@ class Session(SessionCaller):
 
     async def _told(self) -> tuple[SessionState, Ledger]:
         """Return what the session knows at one moment, of calls that are about to run too."""
-        state = await self._query(Look())
+        state = await self._query(GetState())
         return state, state.running(await self.ledger())
 
     async def compact(self) -> CompactionResult:
@@ -351,7 +351,7 @@ class Session(SessionCaller):
 
         Raises:
             CompactionFailed: No summary was written, and there was nothing else to make shorter. All is as it was.
-            Busy: Too many asks wait.
+            QueueFull: Too many asks wait.
             OverBudget: The session's budget is used up.
         """
         return (call := HostCompaction()).value(self.id, await self._perform(call))
@@ -364,12 +364,12 @@ class Session(SessionCaller):
         It waits as an ask does for those before it, also if its caller leaves, and cuts no turn short: `cancel` does.
 
         Args:
-            to: `TurnResult.turn`, or the `turn` of an event or of a model's message. Going there twice is going once.
+            to: `AskResult.turn`, or the `turn` of an event or of a model's message. Going there twice is going once.
 
         Raises:
             ConfigError: The history has no such turn: there was none, a summary stands for it, or a rewind removed it.
             SessionError: A turn waits for its caller. Cancel it first.
-            Busy: Too many asks wait.
+            QueueFull: Too many asks wait.
         """
         return (call := HostRewind(to)).value(self.id, await self._perform(call))
 
@@ -382,10 +382,10 @@ class Session(SessionCaller):
         after it, not even to be read.
 
         Raises:
-            OwnSession: A tool of this session asks. It would wait for itself.
+            ReentrantCall: A tool of this session asks. It would wait for itself.
             JournalError: The end cannot be written. The session is still open, but for one that is `Fenced`.
-            Draining: The close was cancelled before it was done, as whoever cancels all tasks of the event loop does.
-                The session is still open.
+            ShuttingDown: The close was cancelled before it was done, such as by a caller that cancels all tasks of
+                the event loop. The session is still open.
         """
         self._check()
         await self._lifecycle.close()

@@ -7,7 +7,7 @@ is taken from that report and not from the work itself, and a caller never waits
 import anyio
 
 from actors import telemetry
-from actors.errors import ActorsError, Draining
+from actors.errors import ActorsError, ShuttingDown
 from actors.kernel import System
 from actors.kernel.tasks import Work
 from actors.session.pending import again
@@ -50,10 +50,10 @@ class HostTask:
 
         Raises:
             Exception: Raised by the work.
-            Draining: The work was cancelled before it was done.
+            ShuttingDown: The work was cancelled before it was done.
         """
         await self._over.wait()
         if self._error is not None:
             raise again(self._error) or self._error
         if not self._is_done:
-            raise Draining(f"{self._name} was cancelled before it was done: the runtime has been left")
+            raise ShuttingDown(f"{self._name} was cancelled before it was done: the runtime has been left")

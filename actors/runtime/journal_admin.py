@@ -11,7 +11,7 @@ from os import PathLike
 from time import time
 from typing import Protocol, TypeAlias
 
-from actors.core.log.events import Event
+from actors.core.log.events import LogEvent
 from actors.core.settings.labels import Scalar, checked_metadata, checked_title
 from actors.core.transcript.diagnostics import Refusal
 from actors.errors import ConfigError
@@ -118,7 +118,7 @@ class JournalAdmin:
         name = session_id(id)
         file, throttle = ExportedFile(), host.readers.throttle
 
-        async def take(session: str, events: Sequence[Event]) -> None:
+        async def take(session: str, events: Sequence[LogEvent]) -> None:
             size = 0
             for number, event in enumerate(events, 1):
                 size += file.take(session, event)
@@ -214,8 +214,8 @@ class JournalAdmin:
         Raises:
             ConfigError: No id, tenant or age is given; an argument cannot be used; or an age is given, and the clock is
                 far from the last use of the journal, in which case a date works.
-            SessionElsewhere: Another host has one of the sessions. All others are deleted.
-            OwnSession: A tool of one of them makes this call. All others are deleted.
+            SessionLeased: Another host has one of the sessions. All others are deleted.
+            ReentrantCall: A tool of one of them makes this call. All others are deleted.
             SessionExists: One of them is being opened or deleted. All others are deleted.
             JournalError: One of them cannot be deleted.
             JournalUnavailable: The journal cannot be written, and no more are deleted.

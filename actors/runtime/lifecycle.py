@@ -26,13 +26,13 @@ from actors.core.stream_events.sink import Sink
 from actors.errors import (
     ActorFailed,
     ActorStopped,
-    Draining,
     Fenced,
     JournalBehind,
     JournalDamaged,
     JournalError,
+    ShuttingDown,
 )
-from actors.journal.holding import Holding
+from actors.journal.holding import MemoryUse
 from actors.journal.log import Replay
 from actors.provider.choosing import Affinity
 from actors.provider.resolver import Resolver
@@ -40,7 +40,7 @@ from actors.runtime.host_task import HostTask
 from actors.runtime.session_actors import ActorHooks, SessionActors, SessionSpec
 from actors.runtime.session_host import SessionHost
 from actors.scheduler.children import Above
-from actors.session.commands import End
+from actors.session.commands import Close
 from actors.session.configuration import Change, Configuration
 from actors.session.pending import PendingAsks, again
 from actors.session.records import AskRecord
@@ -102,7 +102,7 @@ class SessionLifecycle:
     ) -> None:
         self.spec, self.host, self.configuration = spec, host, configuration
         self.record = AskRecord(spec.name, host.asks, host.advise)
-        self.holding = Holding(host.residency.held)
+        self.holding = MemoryUse(host.residency.held)
         self.handles, self.is_given_back, self._submitting = 0, False, 0
         self.above: Above | None = None
         self.used: Used | None = replay.state.used
@@ -188,7 +188,7 @@ class SessionLifecycle:
         Raises:
             ActorStopped: The session has ended, or the system is shutting down.
             Fenced: The session has ended, because another host has it.
-            Draining: The system is shutting down.
+            ShuttingDown: The system is shutting down.
         """
         if self._state == "ended" or not self.host.running:
             raise again(self.fenced) or ActorStopped(f"Session {self.name!r} has ended; open another")
@@ -391,17 +391,17 @@ class SessionLifecycle:
         Raises:
             JournalUnavailable: The end cannot be written. The session goes on, without the asks that it had.
             Fenced: Another host has the session, which has ended here.
-            Draining: The close was cancelled before it was done. The session is still open.
+            ShuttingDown: The close was cancelled before it was done. The session is still open.
         """
         if (closing := self.closing) is None:
             work = partial(self._close, in_order)
             closing = self._closing = self.host.launch(work, f"{self.name}/close")
         try:
             await closing.result()
-        except Draining:
+        except ShuttingDown:
             if self.is_over:
                 return
-            raise Draining(
+            raise ShuttingDown(
                 f"The close of session {self.name!r} was cancelled before it was done; close it again"
             ) from None
 
@@ -410,7 +410,7 @@ class SessionLifecycle:
         try:
             if in_order and not self.is_over:
                 with suppress(
-                    ActorStopped, Draining, JournalDamaged
+                    ActorStopped, ShuttingDown, JournalDamaged
                 ):  # it has ended, or no end can be written
                     await self._write_end()
         except Exception as error:
@@ -425,7 +425,7 @@ class SessionLifecycle:
         for left in reversed(range(END_TRIES)):
             await self.actors_ended()
             try:
-                await (self.actors or self.activate()).session.ask(End())
+                await (self.actors or self.activate()).session.ask(Close())
             except (ActorFailed, JournalBehind) as error:
                 if not left and isinstance(error, JournalBehind):
                     raise

@@ -8,7 +8,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 from actors.core.settings.asking import AskSettings
-from actors.core.stream_events.results import TurnResult
+from actors.core.stream_events.results import AskResult
 from actors.core.turn.batch import Approve
 from actors.journal.storage.memory import MemoryStorage
 from actors.runtime.runtime import Runtime
@@ -35,7 +35,7 @@ async def run(
     config: "str | PathLike[str] | Config | None" = None,
     environ: Mapping[str, str] | None = None,
     **settings: Unpack[AskSettings],
-) -> TurnResult[T]: ...
+) -> AskResult[T]: ...
 
 
 @overload
@@ -52,7 +52,7 @@ async def run(
     config: "str | PathLike[str] | Config | None" = None,
     environ: Mapping[str, str] | None = None,
     **settings: Unpack[AskSettings],
-) -> TurnResult: ...
+) -> AskResult: ...
 
 
 async def run(
@@ -68,7 +68,7 @@ async def run(
     config: "str | PathLike[str] | Config | None" = None,
     environ: Mapping[str, str] | None = None,
     **settings: Unpack[AskSettings],
-) -> TurnResult:
+) -> AskResult:
     """Ask one question and return the result. Nothing of it is kept.
 
     Each call enters and leaves a `Runtime` of its own, so connections, learned facts and budgets are not shared: a

@@ -20,7 +20,7 @@ from msgspec.structs import asdict
 
 from actors.core.data.form import replace
 from actors.core.history.history import History
-from actors.core.log.events import Event, Opened
+from actors.core.log.events import LogEvent, Opened
 from actors.core.session.closing import forked
 from actors.core.session.rebuild import rebuilt
 from actors.core.settings.labels import Metadata, Scalar, checked_metadata, checked_title, frozen
@@ -155,7 +155,7 @@ class SessionOpener:
             await claims.write(name, forked(events[:last], name, key))
         return name
 
-    async def import_logs(self, logs: Sequence[tuple[str, Sequence[Event]]]) -> None:
+    async def import_logs(self, logs: Sequence[tuple[str, Sequence[LogEvent]]]) -> None:
         """Write exported logs under these ids, all of them or none. See `JournalAdmin.import_session`."""
         async with claiming(self._host, self._registry) as claims:
             for name, _ in logs:

@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 import anyio
 from msgspec import Struct
 
-from actors.errors import ConfigError, HostFull, SessionExists
+from actors.errors import ConfigError, SessionExists, TooManySessions
 from actors.runtime.handle import Session
 from actors.runtime.handles import OpenSessions
 from actors.runtime.residency import Hosted
@@ -78,12 +78,12 @@ class SessionRegistry:
         """Check that one more session may be open. A session without a handle makes room for another.
 
         Raises:
-            HostFull: The runtime has as many sessions as it may have.
+            TooManySessions: The runtime has as many sessions as it may have.
         """
         opening = {name for name, each in self._reserved.items() if each.purpose == "open"}
         most = host.residency.limits.sessions
         if len(self.open.keys() | opening) >= most and not host.residency.let_one_go():
-            raise HostFull(f"{len(self.open)} sessions are open, as limits.sessions says; close one")
+            raise TooManySessions(f"{len(self.open)} sessions are open, as limits.sessions says; close one")
 
     def reserve(self, given: str | None) -> str:
         """Reserve an id for a session to be opened, and return it. An id is made up if none is given.

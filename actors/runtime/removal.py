@@ -5,7 +5,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 
-from actors.errors import OwnSession, SessionExists
+from actors.errors import ReentrantCall, SessionExists
 from actors.journal.storage.directory import StoredSession
 from actors.runtime.deletion import delete_logs, delete_unused, was_used_before
 from actors.runtime.registry import SessionRegistry
@@ -37,7 +37,9 @@ class SessionRemoval:
         """
         host, registry = self._host, self._registry
         if is_inside(host.system, name):
-            raise OwnSession(f"A tool of session {name!r} cannot delete it: the deletion waits for the tool")
+            raise ReentrantCall(
+                f"A tool of session {name!r} cannot delete it: the deletion waits for the tool"
+            )
         if registry.is_reserved(name):
             raise SessionExists(f"Session {name!r} is just being opened or deleted; try again")
         registry.reserve_for_deletion(name)

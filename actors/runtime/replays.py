@@ -7,7 +7,7 @@ open (`actors.session.recovery`).
 from contextvars import copy_context
 from typing import Any
 
-from actors.core.log.events import Event, Opened
+from actors.core.log.events import LogEvent, Opened
 from actors.core.session.closing import breaks_off
 from actors.core.session.state import SessionState
 from actors.core.values.content import Message
@@ -30,7 +30,7 @@ def unknown(session: str) -> SessionUnknown:
     )
 
 
-async def read_events(journal: Ref[JournalCommand], session: str) -> list[Event]:
+async def read_events(journal: Ref[JournalCommand], session: str) -> list[LogEvent]:
     """Return the events of a session's log.
 
     Raises:
@@ -89,5 +89,5 @@ def unfinished_asks(
         return None if form is None else PendingAsks(most_waiting, form=form), None
     name = replay.state.session
     sink = AnswerSink(lambda: SessionClosed(f"Session {name!r} could not be resumed: it crashed"))
-    lost = Submit(pack(Message("human")), sink, copy_context())
+    lost = Submit(pack(Message("user")), sink, copy_context())
     return PendingAsks(most_waiting, current=lost, form=form), sink

@@ -16,13 +16,13 @@ from msgspec import Struct
 from actors import telemetry
 from actors.errors import (
     ActorStopped,
-    Draining,
     JournalDamaged,
     JournalError,
     JournalUnavailable,
-    OwnSession,
-    SessionElsewhere,
+    ReentrantCall,
     SessionExists,
+    SessionLeased,
+    ShuttingDown,
 )
 from actors.journal.journal_actor import FindSession, JournalCommand, ListSessions, LookAtClock, Vacuum
 from actors.journal.storage.clock import ObservedClock
@@ -53,7 +53,7 @@ Delete = Callable[[str, float | None], Awaitable[Collection[str]]]
 """Deletes a session and those below it, unless it was used at this time or since, and returns their ids."""
 DeleteUnused = Callable[[Sequence[StoredSession]], Awaitable[Collection[str]]]
 """Deletes sessions, as they were listed, that nobody has used since, and those below them; returns their ids."""
-_LEFT = (SessionElsewhere, SessionExists, OwnSession, JournalDamaged)
+_LEFT = (SessionLeased, SessionExists, ReentrantCall, JournalDamaged)
 """Why one session is not deleted, and others are."""
 
 
@@ -100,7 +100,7 @@ async def delete_all(
         before: Of sessions that were last used before this time, in seconds since 1970; None for any.
 
     Raises:
-        SessionElsewhere: Another host has one; all others are deleted.
+        SessionLeased: Another host has one; all others are deleted.
         JournalError: One cannot be deleted, and all others are; or nothing can any more.
     """
     gone, left = dict[str, None](), dict[str, Exception]()
@@ -186,7 +186,7 @@ class Retention(Struct):
         while True:
             try:
                 await self.sweep()
-            except (ActorStopped, Draining):
+            except (ActorStopped, ShuttingDown):
                 return
             except JournalError as error:  # it is tried again
                 telemetry.retention_failed(error)

@@ -94,8 +94,9 @@ class Runtime:
             logged, and it is called no more.
         tracing: Traces asks with OpenTelemetry: an `actors.telemetry.otel.Tracing`. If it or a span processor raises,
             that is logged, and nothing more is traced.
-        on_refusal: Given a `Reproduction` of each request that was refused for its structure, without its content; or a
-            directory where they are written as JSON. If it raises, that is logged, and it is called no more.
+        on_refusal: Called with a `RedactedRequest`, which has no content, for each request that was refused for its
+            structure; or a directory where they are written as JSON. If it raises, that is logged, and it is called no
+            more.
         prices: What models cost, by name or pattern (`claude-*`); they count before those of the file.
         compaction: When and how histories are made shorter, in place of the file's `[compaction]`.
         budgets: Budgets that sessions share, by `tenants.NAME` and `pools.NAME`, in place of those of the file.
@@ -320,7 +321,7 @@ class Runtime:
             ConfigError: The target, a tool, the id, the tenant, the budget, the title or the metadata cannot be used;
                 there are more tools than the target takes; or a budget of money and no price.
             SessionExists: A session of this id is open, or has a log; with `resume`, it is of another `tenant`.
-            SessionClosed, SessionElsewhere: As for `Runtime.resume`.
+            SessionClosed, SessionLeased: As for `Runtime.resume`.
             TranscriptError: `messages` holds something else than messages.
             ToolsetFailed: A toolset cannot be opened. Nothing of it is left.
             JournalError: The log cannot be written. No session is open then.
@@ -376,7 +377,7 @@ class Runtime:
             SessionUnknown: It has no log.
             SessionClosed: It was closed for good.
             SessionExists: It is open here.
-            SessionElsewhere: Another host has it, and is alive.
+            SessionLeased: Another host has it, and is alive.
             ConfigError: Its target, or a tool, cannot be used; or `output` is not what the ask that waits was given.
             ToolsetFailed: A toolset cannot be opened.
             JournalError: Its log is damaged, or cannot be read or written.

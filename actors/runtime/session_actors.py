@@ -19,8 +19,8 @@ from actors.core.settings.labels import Scalar
 from actors.core.settings.spending import Used
 from actors.core.turn.batch import Approve
 from actors.core.turn.bounds import Bounds
-from actors.errors import ActorStopped, Draining, JournalError
-from actors.journal.holding import Holding
+from actors.errors import ActorStopped, JournalError, ShuttingDown
+from actors.journal.holding import MemoryUse
 from actors.journal.log import Generation, Replay
 from actors.kernel import Group, Ref, Restart
 from actors.ledger.ledger_actor import LedgerActor, LedgerCommand
@@ -99,7 +99,7 @@ class SessionActors:
         spec: SessionSpec,
         host: SessionHost,
         configuration: Configuration,
-        holding: Holding,
+        holding: MemoryUse,
         pending: PendingAsks,
         affinity: Affinity,
         hooks: ActorHooks,
@@ -160,7 +160,7 @@ class SessionActors:
         """Cancel the ask in flight, and drop those that wait. A turn that awaits its caller is not in flight."""
         self.pending.drop_waiting()
         if self.pending.current is not None:
-            with suppress(ActorStopped, Draining):
+            with suppress(ActorStopped, ShuttingDown):
                 await self.session.ask(Cancel())
 
     def passivate(self) -> Replay | None:

@@ -10,21 +10,21 @@ import anyio
 from msgspec import Struct, field
 
 from actors import telemetry
-from actors.core.log.events import Event
+from actors.core.log.events import LogEvent
 from actors.core.session.lanes import Rules
 from actors.core.session.rebuild import rebuilt
 from actors.core.stats.measures import AskCounts, ToolMeasures
 from actors.core.stats.stats import LoopLag
-from actors.core.stream_events.results import TurnResult
+from actors.core.stream_events.results import AskResult
 from actors.core.turn.bounds import Bounds
 from actors.errors import (
     ActorStopped,
     AskFailed,
-    Draining,
-    ForeignLoop,
-    HostFull,
     JournalError,
     JournalUnavailable,
+    ShuttingDown,
+    TooManySessions,
+    WrongEventLoop,
 )
 from actors.journal.journal_actor import BATCH, Beat, JournalCommand, ReleaseSession
 from actors.journal.log import SLICE, Replay, replay_of
@@ -92,7 +92,7 @@ class SessionHost(Struct):
     ended: Callable[[Hosted], None]
     toolsets: Toolsets
     open_below: OpenBelow
-    ask_failed: Callable[[TurnResult], AskFailed]
+    ask_failed: Callable[[AskResult], AskFailed]
     tool_failed: Callable[[ToolFailure], object] | None = None
     readers: Readers = field(default_factory=Readers)
     tracing: "RuntimeTracing | None" = None
@@ -102,7 +102,7 @@ class SessionHost(Struct):
     turnstile: Turnstile = field(default_factory=turnstile)
     running: bool = True
     loop: object = field(default_factory=running_loop)
-    advise: Callable[[TurnResult], str] = lambda _: ""
+    advise: Callable[[AskResult], str] = lambda _: ""
 
     def __post_init__(self) -> None:
         ask_failed = self.ask_failed
@@ -125,7 +125,7 @@ class SessionHost(Struct):
 
     def replay(self, session: str) -> Replay | None:
         """Return the replay of a session's log if it is short and in memory; else its actors read it."""
-        events: list[Event] = []
+        events: list[LogEvent] = []
         if not self.storage.blocking:
             # if that fails, the actors read the log through the journal, which raises a typed error
             events = call_host(partial(self.storage.read, session), lambda _: [])
@@ -137,10 +137,10 @@ class SessionHost(Struct):
         """Refuse a caller on another event loop, whose answer would never arrive.
 
         Raises:
-            ForeignLoop: The caller is on another event loop than the runtime.
+            WrongEventLoop: The caller is on another event loop than the runtime.
         """
         if running_loop() is not self.loop:
-            raise ForeignLoop(
+            raise WrongEventLoop(
                 "A runtime and its sessions belong to the thread and event loop that entered the runtime; call from "
                 "there, as asyncio.run_coroutine_threadsafe and anyio.from_thread.run do"
             )
@@ -150,14 +150,14 @@ class SessionHost(Struct):
 
         Raises:
             JournalUnavailable: An event would wait too long to be written.
-            HostFull: Busy sessions, and logs in memory, hold all the memory that sessions may hold.
+            TooManySessions: Busy sessions, and logs in memory, hold all the memory that sessions may hold.
         """
         lag = self.meter.lag(self.journal.waiting, BATCH, self.system.now())
         if lag > LAG:
             raise JournalUnavailable(f"The journal is slow: an event would wait {lag:.0f} s; try again later")
         if not self.residency.has_room():
             held, most = self.residency.held.total, self.residency.limits.memory
-            raise HostFull(
+            raise TooManySessions(
                 f"The sessions hold {held} bytes; limits.memory is {most}. "
                 + (
                     "Try again when some are done"
@@ -179,19 +179,19 @@ class SessionHost(Struct):
 
         Raises:
             Exception: Raised by `work`.
-            Draining: `work` was cancelled before it was done, because the runtime was left.
+            ShuttingDown: `work` was cancelled before it was done, because the runtime was left.
         """
         await self.launch(work, name).result()
 
     def release(self, session: str, fence: int) -> None:
         """Let other hosts claim a session. A journal that has ended has released all sessions."""
         command = ReleaseSession(session, fence)
-        with suppress(ActorStopped, Draining):
+        with suppress(ActorStopped, ShuttingDown):
             if not self.journal.offer(command):
                 self.start(partial(self._release, command), f"{session}/release")
 
     async def _release(self, command: ReleaseSession) -> None:
-        with suppress(ActorStopped, Draining):  # as above
+        with suppress(ActorStopped, ShuttingDown):  # as above
             await self.journal.tell(command)
 
     def forget(self, session: Hosted) -> None:
@@ -207,7 +207,7 @@ class SessionHost(Struct):
             self.start(partial(self._beat, lease / 3), "journal/heartbeat")
 
     async def _beat(self, seconds: float) -> None:
-        with suppress(ActorStopped, Draining):
+        with suppress(ActorStopped, ShuttingDown):
             while True:
                 await anyio.sleep(seconds)
                 with suppress(JournalError):  # tried again; a host that takes over meanwhile fences this one

@@ -8,7 +8,7 @@ from itertools import count
 
 from actors.core.settings.spending import Budget
 from actors.core.values.content import ToolCall
-from actors.errors import SessionClosed, SessionExists, TooDeep
+from actors.errors import SessionClosed, SessionExists, SubagentDepthExceeded
 from actors.kernel import SHARED
 from actors.kernel.ref import current_child
 from actors.provider.budgets import SharedBudget
@@ -37,12 +37,12 @@ class SubagentOpener:
         """Open a session with what the one above has: target, approvals, `deps`, tenant, what is left of its budget.
 
         Raises:
-            TooDeep: It would stand too deep.
+            SubagentDepthExceeded: It would stand too deep.
             OverBudget: Nothing is left of the budget above.
         """
         outer = self._session(above.session)._lifecycle
         if outer.spec.depth >= self._most:
-            raise TooDeep(
+            raise SubagentDepthExceeded(
                 f"A subagent of session {above.session!r} would stand {outer.spec.depth + 1} levels deep; "
                 f"limits.max_subagent_depth is {self._most}"
             )

@@ -76,10 +76,10 @@ def subagent(
             result = await child.ask(task, output=output, check=False)
         if result.status != "complete":
             raise SubagentFailed(
-                f"{name} did not complete ({result.status}): {result.why or 'no reason given'}"
+                f"{name} did not complete ({result.status}): {result.error or 'no reason given'}"
             )
-        if result.cut in NO_CONTENT:
-            raise SubagentFailed(f"{name} gave no answer: {NO_CONTENT[result.cut]}")
+        if result.incomplete in NO_CONTENT:
+            raise SubagentFailed(f"{name} gave no answer: {NO_CONTENT[result.incomplete]}")
         return result.text if output is None else result.output
 
     return tool(name=name, description=description, **options)(ask)

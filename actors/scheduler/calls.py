@@ -17,12 +17,12 @@ from msgspec import Struct
 from actors.core.data.fit import SizeLimits
 from actors.core.data.ingest import ingest
 from actors.core.data.jsonio import Json, quote
-from actors.core.log.events import CallEvent, Delegated, Failed, Returned, Started
+from actors.core.log.events import CallEvent, Failed, Returned, Started, SubagentUsage
 from actors.core.stream_events.events import ToolFailedEvent
 from actors.core.turn.batch import Approve, Planned, denied
 from actors.core.turn.returned import is_large, parted
 from actors.core.values.identity import CallId
-from actors.errors import AskFailed, JournalError, KernelError, OwnSession, ResourceBusy, ThreadsBusy
+from actors.errors import AskFailed, JournalError, KernelError, ReentrantCall, ResourceBusy, ThreadsBusy
 from actors.interrupts import is_delivered
 from actors.kernel.contained import Contained
 from actors.kernel.deadlines import Timer
@@ -33,7 +33,7 @@ from actors.scheduler.children import Subagents
 from actors.scheduler.executor import Executor, Inside
 from actors.scheduler.from_threads import belonging, run_in
 from actors.scheduler.ordering import ResourceWriter
-from actors.scheduler.threads import READERS, THREADS, Place, PlaceRequest, Threads
+from actors.scheduler.threads import READERS, THREADS, PlaceRequest, Threads, ThreadSlot
 from actors.scheduler.views import NO_VIEW, TurnView, context_of, subagents_of
 from actors.tools import Tool
 from actors.tools.signature import is_async
@@ -48,7 +48,7 @@ MOST_SAID, MOST_LEAVES = 4096, 16
 """Characters of what a tool raised that a model is told, and errors of a group."""
 
 
-class Site(Struct, frozen=True):
+class BatchContext(Struct, frozen=True):
     """What the calls of one batch share.
 
     Args:
@@ -77,18 +77,20 @@ class _Raised(Struct, frozen=True):
 class Running:
     """One call. `prepare` it, and once that it begins is durable `start` it."""
 
-    def __init__(self, planned: Planned, tool: Tool[..., Any], site: Site) -> None:  # Any: any function
+    def __init__(
+        self, planned: Planned, tool: Tool[..., Any], site: BatchContext
+    ) -> None:  # Any: any function
         self.call, self.tool, self.site = planned.call, tool, site
         self.arguments: Mapping[str, Any] = planned.arguments  # Any: whatever types the function asks for
         self._asks = planned.asks
-        self._place: Place | None = None
-        self._thread: Place | None = None
+        self._place: ThreadSlot | None = None
+        self._thread: ThreadSlot | None = None
         self._task: Contained | None = None
         self._inside: Inside | None = None
         self._timer: Timer | None = None
         self._writer: ResourceWriter | None = None
         self._subagents: Subagents | None = None
-        self.delegated: Sequence[Delegated] = ()
+        self.delegated: Sequence[SubagentUsage] = ()
         """What the sessions used that its tool opened and that have ended."""
         self._fault: BaseException | None = None  # of the host's rule that names what it writes to
         self._began: float | None = None  # by the loop's clock, until it is counted
@@ -321,7 +323,7 @@ class Running:
         said: object = answer
         return said
 
-    async def _placed(self, pool: Threads, most: int) -> Place:
+    async def _placed(self, pool: Threads, most: int) -> ThreadSlot:
         """Wait for a thread of a pool of which `most` may be in use.
 
         Raises:
@@ -422,7 +424,7 @@ def _leaves(group: BaseException) -> Iterator[BaseException]:
 
 
 def _text_of(error: BaseException) -> str:
-    if isinstance(error, KernelError | OwnSession):
+    if isinstance(error, KernelError | ReentrantCall):
         return "The tool failed for a reason that lies in the program that runs it."
     try:
         told = (

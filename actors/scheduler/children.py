@@ -13,13 +13,13 @@ from typing import Any, Protocol, TypeAlias
 import anyio
 from msgspec import Struct
 
-from actors.core.log.events import Delegated
+from actors.core.log.events import SubagentUsage
 from actors.core.session.below import name_below
 from actors.core.settings.spending import Used
 from actors.core.stream_events.events import SessionEvent, SubagentEvent
 from actors.core.stream_events.sink import Sink
 from actors.core.values.identity import CallId
-from actors.errors import Draining, JournalError, SessionClosed
+from actors.errors import JournalError, SessionClosed, ShuttingDown
 from actors.kernel.tasks import Work
 from actors.tools.context import Subagent, SubagentOptions
 
@@ -110,7 +110,7 @@ class Subagents:
         self._open: set[Owned] = set()
         self._then: list[Callable[[], None]] = []
         self._is_ending = False
-        self.delegated: list[Delegated] = []
+        self.delegated: list[SubagentUsage] = []
         """What those used that have ended, where somebody counts that."""
 
     def open(self, options: SubagentOptions) -> "SubagentBlock":
@@ -157,13 +157,13 @@ class Subagents:
         """End one of them, and wait for that. A caller that is interrupted leaves it to the end of the call."""
         try:
             await owned.close()
-        except (JournalError, Draining):  # nobody could use it any more
+        except (JournalError, ShuttingDown):  # nobody could use it any more
             await owned.close(in_order=False)
         if owned not in self._open:
             return
         self._open.discard(owned)
         if owned.used is not None:
-            self.delegated.append(Delegated(self._above.call_id, owned.name, owned.used))
+            self.delegated.append(SubagentUsage(self._above.call_id, owned.name, owned.used))
         if self._open:
             return
         waiting, self._then = self._then, []

@@ -24,20 +24,20 @@ from actors.core.log.events import (
     CallEvent,
     Cancelled,
     Completion,
-    Delegated,
     Failed,
     Reason,
     Refused,
     Returned,
     Scheduled,
     Started,
+    SubagentUsage,
 )
 from actors.core.schemas.arguments import ArgumentError
 from actors.core.schemas.readings import FittingValue
 from actors.core.schemas.repair import Repair, RepairMode
 from actors.core.stats.stats import ToolCounts
 from actors.core.turn.batch import Approve, BoundArguments, Plan, Waits, plan
-from actors.core.turn.guards import HEEDLESS, Heed, again
+from actors.core.turn.guards import HEEDLESS, CallPolicy, again
 from actors.core.values.content import ToolCall
 from actors.core.values.identity import CallId
 from actors.errors import JournalError, KernelError, SessionError
@@ -46,7 +46,7 @@ from actors.kernel.host_code import call_host
 from actors.kernel.parking import Waiter, parking, wake
 from actors.kernel.variables import with_variables
 from actors.ledger.ledger_actor import LedgerCommand, LedgerSnapshot, Record, Recorded
-from actors.scheduler.calls import GRACE, Running, Site, for_model
+from actors.scheduler.calls import GRACE, BatchContext, Running, for_model
 from actors.scheduler.executor import Executor
 from actors.scheduler.views import NO_VIEW, TurnView
 from actors.tools import Approval, Tool
@@ -69,7 +69,7 @@ class BatchEnded(Struct, frozen=True):
     refused: int = 0
     external: tuple[ToolCall, ...] = ()
     approvals: tuple[ToolCall, ...] = ()
-    delegated: tuple[Delegated, ...] = ()
+    delegated: tuple[SubagentUsage, ...] = ()
     repaired: tuple[Repair, ...] = ()
     snapshot: LedgerSnapshot | None = None
 
@@ -94,7 +94,7 @@ class RunBatch(Query[BatchEnded], frozen=True):
     view: TurnView = NO_VIEW
     approved: bool = False
     waited: bool = False
-    heed: Heed = HEEDLESS
+    heed: CallPolicy = HEEDLESS
     repair: RepairMode = "unambiguous"
     again: bool = False
     counts: ToolCounts = field(default_factory=ToolCounts)
@@ -222,7 +222,12 @@ class _Batch:
     """A running batch."""
 
     def __init__(
-        self, planned: Plan, ledger: Ref[LedgerCommand], executor: Executor, heed: Heed, counts: ToolCounts
+        self,
+        planned: Plan,
+        ledger: Ref[LedgerCommand],
+        executor: Executor,
+        heed: CallPolicy,
+        counts: ToolCounts,
     ) -> None:
         self._plan = planned
         self._counts = counts
@@ -237,7 +242,7 @@ class _Batch:
 
     async def run(self, command: RunBatch, tools: Tools, approve: Approve | None) -> BatchEnded:
         """Run the calls that can run, and record the end of every call."""
-        site = Site(self._executor, command.variables, approve, self._begin, self.ended, command.view)
+        site = BatchContext(self._executor, command.variables, approve, self._begin, self.ended, command.view)
         calls = [Running(planned, tools[planned.call.name], site) for planned in self._plan.run]
         try:
             begin = tuple([each.started for each in calls if each.prepare()])

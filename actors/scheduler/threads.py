@@ -21,7 +21,7 @@ LINGER = 1.0
 """Seconds that idle threads may take to end when the last runtime is left."""
 
 
-class Place:
+class ThreadSlot:
     """The right to use one thread. It ends with `run`, or with `give_back` if it was not used."""
 
     __slots__ = ("_pool", "is_over", "is_stuck")
@@ -56,7 +56,7 @@ class PlaceRequest:
 
     def __init__(self, tenant: str, session: str, limit: int, notify: Callable[[], object]) -> None:
         self.tenant, self.session, self.limit, self._notify = tenant, session, limit, notify
-        self.place: Place | None = None
+        self.place: ThreadSlot | None = None
         self.error: ThreadsBusy | None = None
 
     @property
@@ -64,7 +64,7 @@ class PlaceRequest:
         """Whether it has a place, or is refused."""
         return self.place is not None or self.error is not None
 
-    def result(self) -> Place:
+    def result(self) -> ThreadSlot:
         """Return the place of a request that is answered.
 
         Raises:
@@ -93,7 +93,7 @@ class Threads:
     def reset(self) -> None:
         """Forget every thread and place. A forked child has none of them, and nobody there releases the lock."""
         self._lock = threading.Lock()
-        self.begin: Callable[[Place, Callable[[], object]], None] = self._run
+        self.begin: Callable[[ThreadSlot, Callable[[], object]], None] = self._run
         """Runs a piece of work in a thread, and gives its place back then. Simulations have something else there."""
         self._idle: list[_Worker] = []
         self.users = 0
@@ -125,7 +125,7 @@ class Threads:
         for worker in idle:
             worker.join(LINGER)
 
-    def take(self, limit: int) -> Place | None:
+    def take(self, limit: int) -> ThreadSlot | None:
         """Return a place if fewer than `limit` are in use. Nobody who waits could have it."""
         with self._lock:
             return self._new_place() if self.taken < limit else None
@@ -153,7 +153,7 @@ class Threads:
         if place is not None:
             place.give_back()
 
-    def _run(self, place: Place, work: Callable[[], object]) -> None:
+    def _run(self, place: ThreadSlot, work: Callable[[], object]) -> None:
         with self._lock:
             worker = self._idle.pop() if self._idle else None
         if worker is None:
@@ -165,14 +165,14 @@ class Threads:
                 raise
         worker.box.put((place, work))
 
-    def _freed(self, place: Place) -> None:
+    def _freed(self, place: ThreadSlot) -> None:
         with self._lock:
             place.is_over = True
             self.taken -= 1
             self.stuck -= place.is_stuck
         self._serve()
 
-    def _forsaken(self, place: Place) -> None:
+    def _forsaken(self, place: ThreadSlot) -> None:
         with self._lock:
             if place.is_over or place.is_stuck:
                 return
@@ -208,9 +208,9 @@ class Threads:
                 del self._waiting[limit]
         return answered
 
-    def _new_place(self) -> Place:
+    def _new_place(self) -> ThreadSlot:
         self.taken += 1
-        return Place(self)
+        return ThreadSlot(self)
 
     def _busy(self, limit: int) -> ThreadsBusy:
         return ThreadsBusy(
@@ -234,7 +234,7 @@ class _Worker(threading.Thread):
 
         super().__init__(name="actors tool", daemon=True)
         self._pool = pool
-        self.box: SimpleQueue[tuple[Place, Callable[[], object]] | None] = SimpleQueue()
+        self.box: SimpleQueue[tuple[ThreadSlot, Callable[[], object]] | None] = SimpleQueue()
 
     def run(self) -> None:
         """Do one piece of work after another."""

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, get_args
 
 from actors.core.data.jsonio import JsonValue
 from actors.core.ledger import Ledger
-from actors.core.log.events import ApprovalDecided, Awaited, Failed, Returned, Verdict
+from actors.core.log.events import ApprovalDecided, Failed, Returned, TurnPaused, Verdict
 from actors.core.session.awaiting import approved, pending, publisher_at
 from actors.core.stream_events.results import PendingCall
 from actors.core.turn.batch import denied
@@ -23,7 +23,7 @@ from actors.journal.live_events import LiveEvents
 from actors.journal.log import Generation, LogWriter
 from actors.journal.pages import LogPages
 from actors.scheduler.scheduler_actor import CheckCall, EndCalls
-from actors.session.commands import Taken
+from actors.session.commands import ResolutionRecorded
 from actors.session.inflight import SessionRefs
 from actors.session.pending import Bring, Decision, HostCall
 from actors.session.session_ledger import SessionLedger
@@ -58,7 +58,7 @@ def host_call(
     """
     given: object = arguments
     if not isinstance(given, Mapping | None):
-        raise SessionError(f"run_tool() takes arguments by their names, not a {type(given).__name__}")
+        raise SessionError(f"call_tool() takes arguments by their names, not a {type(given).__name__}")
     tool = tools.get(name)
     if tool is None or tool.is_external:
         what = "has no body" if tool else f"is not among {', '.join(tools) or 'none'}"
@@ -94,14 +94,14 @@ def decision(
 
 async def record(
     log: LogWriter, refs: SessionRefs, ledger: SessionLedger, bring: Bring, generation: Generation
-) -> Taken:
+) -> ResolutionRecorded:
     """Record results or a decision, and return the state of the turn for its session, or the refusal."""
     try:
         seq = await _record(log, refs, ledger, bring, generation.live)
     except SessionError as error:
-        return Taken(generation.number, error=error)
+        return ResolutionRecorded(generation.number, error=error)
     known, state = await ledger.query(), log.state
-    return Taken(generation.number, pending(state, known), approved(state, known), seq)
+    return ResolutionRecorded(generation.number, pending(state, known), approved(state, known), seq)
 
 
 async def _record(
@@ -139,7 +139,9 @@ async def _check_handed_out(
         return
     if all(call_id in ledger for call_id in late):
         async for page in LogPages(refs.journal, log.state.session, urgent=True):
-            late -= {each for event in page.events if isinstance(event, Awaited) for each in event.external}
+            late -= {
+                each for event in page.events if isinstance(event, TurnPaused) for each in event.external
+            }
     if late:
         raise NotAwaited(f"No external call {min(late)!r} was handed out; awaited are: {_named(waits)}")
 

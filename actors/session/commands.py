@@ -34,7 +34,7 @@ class Cancel(Query[bool], frozen=True):
     control: ClassVar[bool] = True
 
 
-class Look(Query[SessionState], frozen=True):
+class GetState(Query[SessionState], frozen=True):
     """Query the present state. It has no ledger: query the ledger actor for that."""
 
     control: ClassVar[bool] = True
@@ -51,7 +51,7 @@ class Finished(Command, frozen=True):
     generation: int
 
 
-class Taken(Command, frozen=True):
+class ResolutionRecorded(Command, frozen=True):
     """The oldest queued results or decision are recorded, or refused. `generation` as in `Finished`.
 
     Args:
@@ -76,12 +76,21 @@ class EndWritten(Command, frozen=True):
     generation: int
 
 
-class End(Query[None], frozen=True):
+class Close(Query[None], frozen=True):
     """Cancel the ask in flight, drop those that wait, and write that the session has ended."""
 
     control: ClassVar[bool] = True
 
 
 SessionCommand: TypeAlias = (
-    Submit | Bring | Switch | Configure | Cancel | Look | Finished | Taken | End | EndWritten
+    Submit
+    | Bring
+    | Switch
+    | Configure
+    | Cancel
+    | GetState
+    | Finished
+    | ResolutionRecorded
+    | Close
+    | EndWritten
 )

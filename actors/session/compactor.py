@@ -19,8 +19,8 @@ from actors.core.history.estimate import tokens_of_results
 from actors.core.history.history import History
 from actors.core.lanes.lane import Rendered
 from actors.core.ledger import Ledger
-from actors.core.log.events import Compacted, EpochBegan, RoundEnded, Short, Shortened
-from actors.core.settings.values import ToolChoice
+from actors.core.log.events import Compacted, EpochBegan, ResultsTrimmed, RoundEnded, Short
+from actors.core.settings.values import ToolChoiceSetting
 from actors.core.turn.no_content import content_cut
 from actors.core.turn.turn import PARAMETER_REFUSALS
 from actors.core.values.identity import CallId
@@ -113,7 +113,7 @@ class Compactor:
             return made
         known = await self._ask.ledger.query()
         if not made.messages:
-            short = await self._shortenable(known, old=bool(made.why), before=before)
+            short = await self._shortenable(known, old=bool(made.error), before=before)
         else:
             short = await self._shortenable(known, old=False, before=self._log.state.history.length)
         return replace(made, results=(await self._shorten(short)).results) if short else made
@@ -135,10 +135,10 @@ class Compactor:
         return expected(self._ask.resolver, self._log.state, known, self._requests.backend.binding)
 
     async def _shorten(self, short: dict[CallId, Short]) -> CompactionResult:
-        await self._hold(Shortened(tuple(short.items())))
+        await self._hold(ResultsTrimmed(tuple(short.items())))
         return CompactionResult(results=len(short))
 
-    async def _hold(self, event: Shortened | Compacted) -> None:
+    async def _hold(self, event: ResultsTrimmed | Compacted) -> None:
         """Write the event with the next append, and begin an epoch in every lane."""
         self._log.hold(event)
         await self._ask.refs.renderer.tell(Shrink(event))
@@ -149,14 +149,16 @@ class Compactor:
         """Summarise the turns before a message, but for the last `keep`."""
         stop = compaction.cut(self._log.state.history.since(0), keep, before)
         if not stop:
-            return CompactionResult(why=NOTHING_LEFT)
+            return CompactionResult(error=NOTHING_LEFT)
         summary = await self._request_summary(before)
         self.cause = summary.cause
         if not summary.text:
-            return CompactionResult(why=summary.why, usage=summary.usage)
+            return CompactionResult(error=summary.why, usage=summary.usage)
         history, known = self._log.state.history, await self._ask.ledger.query()
         if compaction.is_longer(summary.text, history, known, stop):
-            return CompactionResult(why="the summary is longer than what it stands for", usage=summary.usage)
+            return CompactionResult(
+                error="the summary is longer than what it stands for", usage=summary.usage
+            )
         stands_for = compaction.needed(history, known, stop)
         await self._hold(Compacted(0, stop, compaction.summary(summary.text, stands_for, self._settings)))
         return CompactionResult(stop, usage=summary.usage)
@@ -218,7 +220,7 @@ class Compactor:
         return True
 
     @property
-    def _choice(self) -> ToolChoice | None:
+    def _choice(self) -> ToolChoiceSetting | None:
         """The tool choice of the request for a summary.
 
         Where marks ask for the cache, a tool choice stands before the messages, so the cache would be missed.

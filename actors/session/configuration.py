@@ -14,7 +14,7 @@ from msgspec import Struct
 from actors.core.log.events import Configured, SwitchApplied
 from actors.core.session.state import SessionState
 from actors.core.settings.asking import Asked, check_choice
-from actors.core.settings.values import Choose
+from actors.core.settings.values import ToolChoice
 from actors.errors import ConfigError
 from actors.provider.budgets import SharedBudget
 from actors.provider.resolver import Resolver, over_budget
@@ -91,7 +91,7 @@ class Configuration(Struct):
         Raises:
             ConfigError: There is no such tool.
         """
-        if asked is not None and isinstance(asked.tool_choice, Choose):
+        if asked is not None and isinstance(asked.tool_choice, ToolChoice):
             offer = self.offer if self._change is None or self._change.offer is ... else self._change.offer
             offer.refresh()
             check_choice(asked.tool_choice, offer.tools.names)

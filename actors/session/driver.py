@@ -16,19 +16,19 @@ from actors.adapters.failure import TOO_LONG
 from actors.core.history.compaction import AFTER, CompactionResult
 from actors.core.log.events import (
     ApprovalAsked,
-    Awaited,
-    Bound,
-    Resumed,
+    AskStarted,
     RoundEnded,
-    Submitted,
     SwitchApplied,
     TurnEnded,
+    TurnPaused,
+    TurnResumed,
+    TurnStarted,
     TurnStatus,
 )
 from actors.core.policy.routing import Pool, settled
 from actors.core.session.awaiting import digest, pending, so_far
 from actors.core.settings.asking import Asked, forced_instruction
-from actors.core.settings.values import ToolChoice
+from actors.core.settings.values import ToolChoiceSetting
 from actors.core.turn import turn as turns
 from actors.core.turn.bounds import Bounds
 from actors.core.turn.output import instruction
@@ -40,7 +40,7 @@ from actors.core.values.progress import Attempt, Cause
 from actors.errors import ConfigError
 from actors.ledger.ledger_actor import DurableLedger
 from actors.provider.backend import ResolvedBackend
-from actors.provider.choosing import Affinity, MemberChoice
+from actors.provider.choosing import Affinity, MemberSelector
 from actors.provider.resolver import too_full
 from actors.scheduler.scheduler_actor import CloseCalls, RunBatch, StopBatch
 from actors.scheduler.views import TurnView
@@ -85,7 +85,7 @@ class TurnDriver:
         choice = self._choice(number)
         member = await choice.first(pool)
         message = self._with_form(member, message, asked)
-        log.hold(Submitted(number, message, asked))
+        log.hold(AskStarted(number, message, asked))
         await self._make_room(member)
         with self._handing:
             await self._until_last(pool, choice, [member], await self._served(member))
@@ -95,11 +95,11 @@ class TurnDriver:
         ask, state = self.ask, self.ask.log.state
         number, turn = state.asks + 1, state.turns + 1
         call = ToolCall(mint(state.calls + 1), made.name, json=made.arguments)
-        ask.log.hold(Submitted(number, message))
-        self._bind(Bound(turn, number, RUNTIME))
+        ask.log.hold(AskStarted(number, message))
+        self._bind(TurnStarted(turn, number, RUNTIME))
         ledger, put = await ask.refs.ledger.ask(DurableLedger()), ask.sink.put
         view = TurnView(turn, 1, ask.log.state.history, ledger, put if ask.sink.is_watched else None)
-        said = Message("model", (call,), turn)
+        said = Message("assistant", (call,), turn)
         ask.log.hold(RoundEnded(turn, 1, pack(said), calls=1))
         batch = RunBatch((call,), ask.variables, view, repair=self.bounds.repair, approved=True)
         ask.stoppable(lambda context: context.tell(ask.refs.scheduler, StopBatch()))
@@ -128,7 +128,7 @@ class TurnDriver:
         assert binding is not None
         self.ask.tally = Tally.resumed(pause.awaited, state.history[-1].text)
         self._began = anyio.current_time()
-        resumed = Resumed(state.turns)
+        resumed = TurnResumed(state.turns)
         if waits and not self.ask.cancelled:  # what is run must not be taken up again after a crash
             await self.ask.log.write(resumed)
         else:
@@ -140,10 +140,10 @@ class TurnDriver:
             served = await self._resumed(binding, tried[-1], waited)
             await self._until_last(pool, choice, tried, served)
 
-    def _choice(self, ask: int) -> MemberChoice:
-        return MemberChoice(self.ask.resolver, self.affinity, ask)
+    def _choice(self, ask: int) -> MemberSelector:
+        return MemberSelector(self.ask.resolver, self.affinity, ask)
 
-    async def _until_last(self, pool: Pool, choice: MemberChoice, tried: list[str], served: Served) -> None:
+    async def _until_last(self, pool: Pool, choice: MemberSelector, tried: list[str], served: Served) -> None:
         """Drive the turns after the first, until one is the last or waits."""
         self._sent(choice, pool, tried[-1], served)
         while isinstance(served.step, CloseStep):
@@ -170,7 +170,7 @@ class TurnDriver:
                 self.ask.log.state.session, served.binding, served.step.cause, following
             )
 
-    def _sent(self, choice: MemberChoice, pool: Pool, member: str, served: Served) -> None:
+    def _sent(self, choice: MemberSelector, pool: Pool, member: str, served: Served) -> None:
         """Record the prompt size per backend for cache affinity."""
         choice.sent(pool, member, served.sent)
 
@@ -221,14 +221,14 @@ class TurnDriver:
             backend = ask.resolver.backend(writer)
             provider = ask.resolver.provider(writer, backend.binding)
         except ConfigError as error:
-            self._bind(Bound(number, state.asks, Binding(member, "")))
+            self._bind(TurnStarted(number, state.asks, Binding(member, "")))
             await self._end(Binding(member, ""), CloseStep("failed", str(error)), last=last)
-            return CompactionResult(why=str(error))
-        self._bind(Bound(number, state.asks, backend.binding))
+            return CompactionResult(error=str(error))
+        self._bind(TurnStarted(number, state.asks, backend.binding))
         compactor = Compactor(TurnRequests(ask, backend, provider, number))
         with self.ask.sharing():
             result = await how(compactor)
-        why, cause = result.why, compactor.cause
+        why, cause = result.error, compactor.cause
         done = result.messages or result.results or why == NOTHING_LEFT
         status: TurnStatus = "cancelled" if ask.cancelled else "complete" if done else "failed"
         malformed = ask.tally.malformed  # no answer was looked at here
@@ -263,7 +263,7 @@ class TurnDriver:
         self._timed()
         ledger = await self.ask.ledger.query()
         progress = self.ask.tally.progress(tried)
-        event = Awaited(log.state.turns, external, approvals, step.so_far, progress, self._seconds())
+        event = TurnPaused(log.state.turns, external, approvals, step.so_far, progress, self._seconds())
 
         def told(seq: int) -> None:
             self.ask.waits = pending(log.state, ledger)
@@ -283,7 +283,7 @@ class TurnDriver:
             return message
         said = unpack(message)
         return pack(
-            Message(said.speaker, (*said.blocks, Text(instruction(asked.output))), said.turn, said.origin)
+            Message(said.role, (*said.blocks, Text(instruction(asked.output))), said.turn, said.origin)
         )
 
     def _instruct(self, backend: ResolvedBackend) -> None:
@@ -294,7 +294,7 @@ class TurnDriver:
         self.ask.is_instructed = True
         self.ask.instruct(instruction(asked.output))
 
-    def _force_in_words(self, backend: ResolvedBackend) -> ToolChoice | None:
+    def _force_in_words(self, backend: ResolvedBackend) -> ToolChoiceSetting | None:
         """Tell a model that accepts no forced tool choice to call a tool; return that choice."""
         choice = backend.forces_in_words(self.ask.log.state.asked)
         if choice is not None and not self.ask.is_forced:
@@ -334,7 +334,7 @@ class TurnDriver:
         return anyio.current_time() - self._began
 
     async def _next(
-        self, pool: Pool, choice: MemberChoice, tried: list[str], ended: CloseStep
+        self, pool: Pool, choice: MemberSelector, tried: list[str], ended: CloseStep
     ) -> tuple[Pool, str | None]:
         """Return the backend that continues the ask: by a handoff, or after a failure by a held switch or the pool."""
         choice.resolver = self.ask.resolver
@@ -375,9 +375,9 @@ class TurnDriver:
             served = self._steps(member, number)
         except ConfigError as error:  # it could be used when the session was opened: a key is gone since
             binding = Binding(member, "")
-            self._bind(Bound(number, ask, binding))
+            self._bind(TurnStarted(number, ask, binding))
             return Served(binding, CloseStep("failed", str(error), elsewhere=True))
-        self._bind(Bound(number, ask, served.binding))
+        self._bind(TurnStarted(number, ask, served.binding))
         self._instruct(served.backend)
         bounds = replace(self._bounded(), forced=self._force_in_words(served.backend))
         conversation = turns.turn(bounds, malformed=self.ask.tally.malformed)
@@ -410,7 +410,7 @@ class TurnDriver:
         provider = self.ask.resolver.provider(member, backend.binding)
         return TurnSteps(TurnRequests(self.ask, backend, provider, number), self._bounded())
 
-    def _bind(self, bound: Bound) -> None:
+    def _bind(self, bound: TurnStarted) -> None:
         """Hold a turn's first event."""
         self._began = anyio.current_time()
 

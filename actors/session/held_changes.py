@@ -10,11 +10,11 @@ from actors.core.log.events import (
     Configured,
     SwitchApplied,
     SwitchFailed,
-    SwitchHeld,
+    SwitchQueued,
     SwitchSuperseded,
 )
 from actors.core.policy.routing import settled
-from actors.core.stream_events.results import Applied, Deferred
+from actors.core.stream_events.results import SwitchOutcome
 from actors.errors import ActorsError
 from actors.journal.log import LogWriter
 from actors.kernel import Context, Ref
@@ -58,10 +58,12 @@ class HeldChanges:
         if (held := log.state.held) is not None:
             log.send(SwitchSuperseded(held, target), None, context)
         if at_once:
-            log.send(SwitchApplied(target), lambda _: reply.send(Applied(target)), context)
+            log.send(SwitchApplied(target), lambda _: reply.send(SwitchOutcome(target, "applied")), context)
             return
         turn = self._turn
-        log.send(SwitchHeld(turn, target), lambda _: reply.send(Deferred(target, turn)), context)
+        log.send(
+            SwitchQueued(turn, target), lambda _: reply.send(SwitchOutcome(target, "queued", turn)), context
+        )
 
     def configure(self, command: Configure, context: Context[Any], *, at_once: bool) -> None:  # Any: as above
         """Take up other tools or another system prompt, from a handler of `context`."""
@@ -69,9 +71,9 @@ class HeldChanges:
         self._equipment.hold(command.change)
         if at_once:
             event = self._take_up(context, or_drop=True)
-            self._log.send(event, lambda _: reply.send(Applied(target)), context)
+            self._log.send(event, lambda _: reply.send(SwitchOutcome(target, "applied")), context)
         else:
-            reply.send(Deferred(target, self._turn))
+            reply.send(SwitchOutcome(target, "queued", self._turn))
 
     def compare(self, context: Context[Any]) -> None:  # Any: as above
         """Log a configuration change if the system prompt or the tools differ from the log."""

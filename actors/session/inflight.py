@@ -9,14 +9,14 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from actors.adapters.request import Request
-from actors.core.log.events import Awaited, Instructed
+from actors.core.log.events import FormatRequested, TurnPaused
 from actors.core.policy.routing import Pool, SkippedMember
 from actors.core.schemas.repair import Repair, RepairMode
 from actors.core.session.state import SessionState
 from actors.core.settings.asking import Asked
 from actors.core.settings.spending import total
 from actors.core.stream_events.events import MemberSkippedEvent
-from actors.core.stream_events.results import PendingCall, TurnResult
+from actors.core.stream_events.results import AskResult, PendingCall
 from actors.core.stream_events.sink import Sink
 from actors.core.transcript.diagnostics import Report
 from actors.core.turn import turn as turns
@@ -137,7 +137,7 @@ class Tally(Struct):
         )
 
     @staticmethod
-    def resumed(waited: Awaited, text: str) -> "Tally":
+    def resumed(waited: TurnPaused, text: str) -> "Tally":
         """Return the totals of an ask when its turn began to wait; `text` is the last text of that turn."""
         progress = waited.ask_so_far
         attempts, left_out = list(progress.attempts), dict(progress.left_out)
@@ -154,12 +154,12 @@ class Tally(Struct):
             refusals=list(progress.refusals),
         )
 
-    def result(self, served_by: Binding, ended: CloseStep, state: SessionState) -> TurnResult:
+    def result(self, served_by: Binding, ended: CloseStep, state: SessionState) -> AskResult:
         """Return the result of the ask whose last turn ended so."""
         status = ended.status
         assert status in ("complete", "cancelled", "failed")
         left_out = tuple(self.left_out.items())
-        return TurnResult(
+        return AskResult(
             self.text,
             status,
             served_by,
@@ -281,7 +281,7 @@ class AskInFlight(Struct):
     def instruct(self, words: str) -> None:
         """Add an instruction for the model; it is written with the next request."""
         state = self.log.state
-        self.log.hold(Instructed(state.asks, pack(Message("human", (Text(words),), state.turns))))
+        self.log.hold(FormatRequested(state.asks, pack(Message("user", (Text(words),), state.turns))))
 
     def ended(self, step: CloseStep) -> CloseStep:
         """Return the end of a turn: one that was stopped but not cancelled has failed."""

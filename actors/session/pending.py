@@ -14,12 +14,12 @@ from actors.core.log.events import Failed, Returned, Verdict
 from actors.core.session.publishing import terminal
 from actors.core.settings.asking import Asked
 from actors.core.stream_events.events import SessionEvent, TerminalEvent
-from actors.core.stream_events.results import TurnResult
+from actors.core.stream_events.results import AskResult
 from actors.core.stream_events.sink import Sink
 from actors.core.values.content import ToolResult
 from actors.core.values.identity import CallId
 from actors.core.values.packed import Packed
-from actors.errors import Busy, CompactionFailed, ConfigError, JournalError, SessionError
+from actors.errors import CompactionFailed, ConfigError, JournalError, QueueFull, SessionError
 from actors.kernel import Query
 from actors.kernel.host_code import call_host
 from actors.session.output import Output
@@ -40,10 +40,10 @@ class HostCall(Struct):
     arguments: JsonObject
     result: ToolResult | None = None
 
-    def value(self, session: str, came_of: TurnResult) -> ToolResult:
+    def value(self, session: str, came_of: AskResult) -> ToolResult:
         """Return what the program is given. Raises `SessionError` if the call was not run."""
         if self.result is None:
-            raise SessionError(f"Session {session!r} did not run tool {self.name!r}: {came_of.why}")
+            raise SessionError(f"Session {session!r} did not run tool {self.name!r}: {came_of.error}")
         return self.result
 
 
@@ -52,10 +52,10 @@ class HostCompaction(Struct):
 
     result: CompactionResult | None = None
 
-    def value(self, session: str, came_of: TurnResult) -> CompactionResult:
+    def value(self, session: str, came_of: AskResult) -> CompactionResult:
         """Return what the program is given. Raises `CompactionFailed` if nothing was made shorter."""
         if self.result is None or came_of.status in ("failed", "interrupted"):
-            raise CompactionFailed(f"The history of session {session!r} is as it was: {came_of.why}")
+            raise CompactionFailed(f"The history of session {session!r} is as it was: {came_of.error}")
         return self.result
 
 
@@ -75,7 +75,7 @@ class HostRewind(Struct):
         if type(self.to) is not int or self.to < 0:
             raise ConfigError(f"rewind(to=) takes the number of a turn, or 0; not {self.to!r}")
 
-    def value(self, session: str, came_of: TurnResult) -> int:
+    def value(self, session: str, came_of: AskResult) -> int:
         """Return what the program is given. Raises `ConfigError` if it was refused, `SessionError` after a crash."""
         if self.refusal:
             raise ConfigError(self.refusal)
@@ -85,7 +85,7 @@ class HostRewind(Struct):
 
 
 class Submit(Query[None], frozen=True):
-    """Begin an ask, or let it wait. Answered when it is accepted; `Busy` if too many wait.
+    """Begin an ask, or let it wait. Answered when it is accepted; `QueueFull` if too many wait.
 
     Args:
         message: The user's message.
@@ -183,22 +183,24 @@ class PendingAsks(Struct):
         """Whether no command of a caller is queued."""
         return not (self.waiting or self.brought)
 
-    def too_many(self, session: str) -> Busy:
+    def too_many(self, session: str) -> QueueFull:
         """Return the error for an ask that finds the queue full."""
-        return Busy(f"Session {session!r} has {len(self.waiting)} asks waiting; wait for one, or cancel.")
+        return QueueFull(
+            f"Session {session!r} has {len(self.waiting)} asks waiting; wait for one, or cancel."
+        )
 
-    def too_much(self, session: str) -> Busy:
+    def too_much(self, session: str) -> QueueFull:
         """Return the error for results that find the queue full."""
-        return Busy(f"Session {session!r} has {len(self.brought)} results waiting; bring this later.")
+        return QueueFull(f"Session {session!r} has {len(self.brought)} results waiting; bring this later.")
 
-    def settle(self, result: TurnResult, seq: int) -> None:
+    def settle(self, result: AskResult, seq: int) -> None:
         """Keep the result of the ask in flight: its last event is in the log, with the number `seq`.
 
         The result survives a crash of the session from here on. `conclude` delivers it.
         """
         self.terminal = terminal(result, seq)
 
-    def conclude(self) -> TurnResult | None:
+    def conclude(self) -> AskResult | None:
         """Deliver the result of the ask in flight and end its stream; return the result, if there is one."""
         self._deliver()
         event, self.current, self.terminal = self.terminal, None, None
@@ -222,7 +224,7 @@ class PendingAsks(Struct):
         self.waiting = [each for each in self.waiting if each is not submit]
         self.record.queue(-1)
 
-    def refuse(self, submit: Submit, error: Busy) -> None:
+    def refuse(self, submit: Submit, error: QueueFull) -> None:
         """Remove and count an ask that has waited too long. The caller ends its stream."""
         self.remove(submit)
         submit.variables.copy().run(self.record.refuse, error)

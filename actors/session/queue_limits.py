@@ -9,7 +9,7 @@ from typing import Any
 
 import anyio
 
-from actors.errors import Busy
+from actors.errors import QueueFull
 from actors.kernel import Child, Context
 from actors.kernel.ref import current_child
 from actors.session.pending import PendingAsks, Submit
@@ -44,8 +44,8 @@ class QueueLimits:
             ask.sink.close(error)
             self._pending.rested()
 
-    def _too_long(self, seconds: float) -> Busy:
-        return Busy(
+    def _too_long(self, seconds: float) -> QueueFull:
+        return QueueFull(
             f"Session {self._session!r} has a turn that waits for its caller, and this ask waited {seconds:g} s behind "
             "it; nothing was asked. Decide, provide or cancel first (session.pending has the calls)"
         )

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from actors import telemetry
 from actors.core.session.phases import Phase
 from actors.core.stats.measures import AskCounts, AskOutcome, SessionStage
-from actors.core.stream_events.results import PendingCall, TurnResult
+from actors.core.stream_events.results import AskResult, PendingCall
 from actors.errors import ActorsError
 
 _STAGES: dict[Phase, SessionStage] = {
@@ -35,7 +35,7 @@ class AskRecord(Struct):
 
     session: str = ""
     counts: AskCounts = field(default_factory=AskCounts)
-    advise: Callable[[TurnResult], str] = lambda _: ""
+    advise: Callable[[AskResult], str] = lambda _: ""
     waits: tuple[PendingCall, ...] = ()
     _stage: SessionStage = "idle"
 
@@ -51,7 +51,7 @@ class AskRecord(Struct):
         """Note that so many more asks wait, or fewer."""
         self.counts.queued += more
 
-    def end(self, result: TurnResult) -> None:
+    def end(self, result: AskResult) -> None:
         """Note how an ask came out. One that awaits its caller has not ended."""
         if result.status in self.counts.outcomes:
             self.counts.outcomes[cast("AskOutcome", result.status)] += 1

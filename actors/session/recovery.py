@@ -13,7 +13,7 @@ from msgspec import Struct
 from actors.core.ledger import Ledger
 from actors.core.log.events import Reason, TurnEnded
 from actors.core.session.publishing import interrupted
-from actors.core.stream_events.results import TurnResult
+from actors.core.stream_events.results import AskResult
 from actors.core.values.content import ToolCall
 from actors.core.values.identity import CallId
 from actors.journal.log import LogWriter
@@ -47,7 +47,7 @@ class Recovery(Struct):
     repeatable: tuple[ToolCall, ...]
     _is_stopped: bool = False
 
-    async def run(self) -> tuple[TurnResult, int]:
+    async def run(self) -> tuple[AskResult, int]:
         """Close the turn in flight; return how its ask came out, and the log's last number."""
         bound, seq = self.log.state.bound, self.seq
         await self._close_calls()

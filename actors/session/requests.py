@@ -18,7 +18,7 @@ from actors.core.history.history import History
 from actors.core.lanes.lane import Rendered, seals
 from actors.core.log.events import EpochBegan, Omission, RequestSent
 from actors.core.settings.asking import Asked
-from actors.core.settings.values import ToolChoice
+from actors.core.settings.values import ToolChoiceSetting
 from actors.core.stream_events.events import RequestRenderedEvent
 from actors.core.stream_events.sink import Sink
 from actors.core.turn.turn import MediaRefused
@@ -47,7 +47,7 @@ class RequestPlan(Struct, frozen=True):
     """
 
     round: int
-    choice: ToolChoice | None = None
+    choice: ToolChoiceSetting | None = None
     asked: Asked | None = None
     omitted: tuple[Omission, ...] = ()
     tools_off: bool = False

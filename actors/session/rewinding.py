@@ -9,7 +9,7 @@ from actors.core.history.turn_ends import end_of, refusal
 from actors.core.log.events import Rewound
 from actors.core.session.publishing import NOBODY
 from actors.core.session.state import SessionState
-from actors.core.stream_events.results import TurnResult
+from actors.core.stream_events.results import AskResult
 from actors.core.values.stream import Usage
 from actors.errors import SessionError
 from actors.renderer.renderer_actor import Rewind
@@ -20,7 +20,7 @@ from actors.session.pending import HostRewind, PendingAsks
 async def rewind(ask: AskInFlight, made: HostRewind, pending: PendingAsks) -> None:
     """Have it written that the history ends at an earlier place, unless it ends there already, or cannot."""
     state, to = ask.log.state, made.to
-    result = TurnResult("", "complete", NOBODY, (), 0, Usage(), turn=to)
+    result = AskResult("", "complete", NOBODY, (), 0, Usage(), turn=to)
     if (end := end_of(state.ends, to)) is None:
         why = refusal(state.ends, to, state.turns)
         made.refusal = f"Session {state.session!r} cannot be rewound to turn {to}: {why}"

@@ -14,7 +14,7 @@ from typing import ClassVar, assert_never
 
 from actors.core.log.events import Closed
 from actors.core.session import awaiting, phases
-from actors.core.session.phases import Action, Happening, Phase
+from actors.core.session.phases import Action, Phase, PhaseEvent
 from actors.core.session.publishing import Publisher, terminal
 from actors.core.session.state import SessionState
 from actors.core.stream_events.results import PendingCall
@@ -29,14 +29,14 @@ from actors.provider.choosing import Affinity
 from actors.session.brought import record
 from actors.session.commands import (
     Cancel,
+    Close,
     Configure,
-    End,
     EndWritten,
     Finished,
-    Look,
+    GetState,
+    ResolutionRecorded,
     SessionCommand,
     Switch,
-    Taken,
 )
 from actors.session.configuration import Equipment
 from actors.session.deadline import Deadline
@@ -169,19 +169,21 @@ class SessionActor(Actor[SessionCommand]):
                 self._changed(command)
             case Cancel():
                 self._cancelled(command.reply)
-            case Look():
+            case GetState():
                 command.reply.send(self._log.state)
             case Bring():
                 self._brought(command)
-            case Finished(generation=number) | Taken(generation=number) | EndWritten(generation=number) if (
-                number != self._generation.number
-            ):
+            case (
+                Finished(generation=number)
+                | ResolutionRecorded(generation=number)
+                | EndWritten(generation=number)
+            ) if number != self._generation.number:
                 pass
-            case Taken():
+            case ResolutionRecorded():
                 self._taken(command)
             case Finished():
                 self._finished()
-            case End():
+            case Close():
                 self._ended(command.reply)
             case EndWritten():
                 self._step("written")
@@ -194,7 +196,7 @@ class SessionActor(Actor[SessionCommand]):
         assert self._context is not None
         return self._context
 
-    def _step(self, happening: Happening) -> Action:
+    def _step(self, happening: PhaseEvent) -> Action:
         """Take one step in the table; return the action."""
         action, phase = phases.step(self._phase, happening)
         self._enter(phase)
@@ -296,7 +298,7 @@ class SessionActor(Actor[SessionCommand]):
         command = await record(self._log, self._refs, self._ledger, bring, self._generation)
         await self._mine.ref.tell(command)
 
-    def _taken(self, command: Taken) -> None:
+    def _taken(self, command: ResolutionRecorded) -> None:
         """Answer the caller whose results are recorded; continue the turn if nothing is missing any more."""
         bring = self._pending.brought.pop(0)
         self._is_taking = False
@@ -309,7 +311,7 @@ class SessionActor(Actor[SessionCommand]):
             self._generation.live.end()
         self._take()
 
-    def _accepted(self, bring: Bring, command: Taken) -> None:
+    def _accepted(self, bring: Bring, command: ResolutionRecorded) -> None:
         if self._phase != "awaiting":
             bring.sink.put(terminal(awaiting.late(self._log.state), command.seq))
             return
@@ -320,7 +322,7 @@ class SessionActor(Actor[SessionCommand]):
             self._pending.current = bring
             self._go_on_with("complete", bring.sink, bring.variables)
 
-    def _go_on_with(self, happening: Happening, sink: Sink, variables: Variables) -> None:
+    def _go_on_with(self, happening: PhaseEvent, sink: Sink, variables: Variables) -> None:
         """Start a child that continues or closes the turn that waits."""
         self._queue_limits.end()
         closes = self._step(happening) == "close"

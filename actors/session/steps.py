@@ -16,7 +16,7 @@ from actors.adapters.failure import ACTIONS, Failure
 from actors.core.lanes.lane import Rendered, blamed
 from actors.core.log.events import EpochBegan, EpochReason, Reason, RoundEnded
 from actors.core.settings.asking import forced_instruction
-from actors.core.settings.values import ToolChoice
+from actors.core.settings.values import ToolChoiceSetting
 from actors.core.transcript.diagnostics import Refusal, Report
 from actors.core.turn import turn as turns
 from actors.core.turn.bounds import Bounds
@@ -189,7 +189,7 @@ class TurnSteps:
         rendered = await self._refs.renderer.ask(render)
         return rendered.lane.state.epoch
 
-    def _choice(self, *, tools_off: bool) -> ToolChoice | None:
+    def _choice(self, *, tools_off: bool) -> ToolChoiceSetting | None:
         """Return the tool choice of a request; after a call the model is free to answer in words."""
         if tools_off:
             return "none"
@@ -232,14 +232,14 @@ class TurnSteps:
             self._ask.tally.cut = content_cut(message, has_tools=bool(self.backend.settings.tools))
         is_empty = self._ask.tally.cut == "empty"
         self._has_answered |= self._ask.tally.cut not in ("empty", "unparsed")
-        return Message(message.speaker, (), message.turn, message.origin) if is_empty else message
+        return Message(message.role, (), message.turn, message.origin) if is_empty else message
 
     async def _shrink(self, again: bool) -> Outcome:
         """Compact the history: the request was too long."""
         before = self._log.state.history.length
         made = await Compactor(self._requests).after_overflow(again=again)
         self._guard.shifted(before - self._log.state.history.length)
-        return turns.Shrunk(bool(made.messages or made.results), made.why, made.usage)
+        return turns.Shrunk(bool(made.messages or made.results), made.error, made.usage)
 
     async def _check(self, message: Message) -> Outcome:
         """Read an answer as the requested value."""
@@ -304,7 +304,7 @@ class TurnSteps:
             return None
         return turns.ParameterRefused(omitted, self._in_words({omission.name for omission in omitted}))
 
-    def _in_words(self, omitted: Set[str]) -> ToolChoice | None:
+    def _in_words(self, omitted: Set[str]) -> ToolChoiceSetting | None:
         """Add an instruction in place of a refused parameter; return a forced tool choice."""
         asked, ask = self._log.state.asked, self._ask
         if asked is None:
@@ -343,7 +343,7 @@ class TurnSteps:
         kept = broken.message
         if kept is None and not (broken.calls or broken.left_out or broken.usage != NO_USAGE):
             return None
-        nothing = Message("model", (), self._number, self.backend.binding)
+        nothing = Message("assistant", (), self._number, self.backend.binding)
         message = nothing if kept is None else interrupted_message(kept)
         await self._ended(number, message, broken, why)
         return message if kept is not None else None

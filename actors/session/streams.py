@@ -14,7 +14,7 @@ from actors.core.stream_events.events import (
     ThinkingEvent,
     droppable,
 )
-from actors.core.stream_events.results import TurnResult
+from actors.core.stream_events.results import AskResult
 from actors.core.stream_events.round_text import RoundText
 from actors.errors import ActorsError
 from actors.kernel import Lost, Subscription
@@ -31,10 +31,10 @@ class AnswerSink:
 
     def __init__(self, gone: Callable[[], ActorsError]) -> None:
         self._gone, self._ended = gone, parking().waiter()
-        self._result: TurnResult | None = None
+        self._result: AskResult | None = None
         self._error: Exception | None = None
 
-    async def outcome(self) -> TurnResult:
+    async def outcome(self) -> AskResult:
         """Wait for it. Raises what the stream was closed with, or that the session has gone."""
         await self._ended
         if self._result is None:
@@ -141,13 +141,13 @@ class TextStream:
         self,
         events: AskStream,
         begin: Callable[[], Awaitable[None]],
-        checked: Callable[[TurnResult], TurnResult],
+        checked: Callable[[AskResult], AskResult],
     ) -> None:
         self.events, self._begin, self._checked = events, begin, checked
         self._round = RoundText()
         self._has_begun = False
         self._place: tuple[int, ...] = (0, 0)
-        self.result: TurnResult | None = None
+        self.result: AskResult | None = None
         """How the ask came out, once its text has ended; None before."""
 
     def __aiter__(self) -> "TextStream":

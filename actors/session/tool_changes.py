@@ -10,7 +10,7 @@ from functools import partial
 import anyio
 
 from actors import telemetry
-from actors.core.settings.values import Choose
+from actors.core.settings.values import ToolChoice
 from actors.core.stream_events.events import ToolChangeDeferredEvent
 from actors.core.values.content import Thinking
 from actors.provider.backend import ResolvedBackend
@@ -70,7 +70,7 @@ class ToolChanges:
             return f"{served.binding.model} reasoned in this turn, and its reasoning is bound to the tools"
         asked = self._ask.log.state.asked
         forced = None if asked is None else asked.tool_choice
-        if isinstance(forced, Choose) and forced.tool not in equipment.tools:
+        if isinstance(forced, ToolChoice) and forced.tool not in equipment.tools:
             return f"the ask forces the tool {forced.tool!r}, which is not offered any more"
         return ""
 

@@ -23,11 +23,11 @@ def _part(number: int, part: object) -> Text | Media:
 def packed_words(words: Words) -> Packed:
     """Return what an ask says, as it is kept."""
     if isinstance(words, str):
-        return pack(Message("human", (Text(words),)))
+        return pack(Message("user", (Text(words),)))
     if isinstance(words, list | tuple):
         if not words:
             raise SessionError("An ask says something; this is an empty list")
-        return _taken(Message("human", [_part(number, part) for number, part in enumerate(words)]))
+        return _taken(Message("user", [_part(number, part) for number, part in enumerate(words)]))
     return _taken(words)
 
 
@@ -37,10 +37,12 @@ def _taken(message: object) -> Packed:
     except ValueError as error:
         raise SessionError(f"An ask takes a text or a Message: {error}") from None
     assert isinstance(message, Message)
-    if message.speaker != "human":
-        raise SessionError(f"An ask takes what a human says, not a message of speaker {message.speaker!r}")
+    if message.role != "user":
+        raise SessionError(f"An ask takes what a human says, not a message of role {message.role!r}")
     for number, block in enumerate(message.blocks):
         part = _part(number, block)
         if isinstance(part, Media) and (damage := part.damage) is not None:
-            raise MediaError(f"Part {number} of the ask, of type {part.mime!r}, cannot be used: {damage}")
+            raise MediaError(
+                f"Part {number} of the ask, of type {part.media_type!r}, cannot be used: {damage}"
+            )
     return packed

@@ -18,7 +18,7 @@ from itertools import islice, zip_longest
 from typing import ParamSpec, TypeVar
 
 from actors.core.stats.stats import ReuseStats
-from actors.core.stream_events.results import TurnResult
+from actors.core.stream_events.results import AskResult
 from actors.core.transcript.diagnostics import Refusal
 from actors.core.values.identity import Binding
 from actors.core.values.progress import Cause
@@ -341,15 +341,15 @@ def parameter_refused(binding: Binding, parameter: str, *, is_value: bool) -> No
 
 
 @never_raising
-def ask_failed(session: str, result: TurnResult, advise: Callable[[TurnResult], str]) -> None:
+def ask_failed(session: str, result: AskResult, advise: Callable[[AskResult], str]) -> None:
     """Log that an ask failed. What a provider said is in its result alone."""
     cause = result.attempts[-1].cause if result.attempts else None
     emit(
         "warning",
         "ask_failed",
         session=session,
-        backend=result.served_by.backend,
-        model=result.served_by.model,
+        backend=result.binding.backend,
+        model=result.binding.model,
         kind=None if cause is None else cause.kind,
         http_status=None if cause is None else cause.status,
         attempts=len(result.attempts),
@@ -359,9 +359,9 @@ def ask_failed(session: str, result: TurnResult, advise: Callable[[TurnResult], 
 
 
 @never_raising
-def ask_interrupted(session: str, result: TurnResult) -> None:
+def ask_interrupted(session: str, result: AskResult) -> None:
     """Log that a restart ended an ask: of the session's actors, or of the process that had the session."""
-    served = result.served_by
+    served = result.binding
     emit("info", "ask_interrupted", session=session, backend=served.backend, model=served.model)
 
 

@@ -39,7 +39,7 @@ from actors.core.stream_events.events import (
     ToolResultsEvent,
     TurnEndedEvent,
 )
-from actors.core.stream_events.results import TurnResult
+from actors.core.stream_events.results import AskResult
 from actors.core.values.content import Block, Text, Thinking, ToolCall
 from actors.core.values.identity import Binding
 from actors.core.values.progress import Cause
@@ -289,9 +289,9 @@ class AskSpans:
         for call_id in tuple(self._calls):
             self._returned(call_id, "never_started")
 
-    def _ended(self, result: TurnResult) -> None:
+    def _ended(self, result: AskResult) -> None:
         self._close(result.status)
-        span, binding = self._ask, result.served_by
+        span, binding = self._ask, result.binding
         span.set_attributes({**_whom(binding), "gen_ai.response.model": binding.model})
         _spend(span, result.usage)
         if self._tracing.content:

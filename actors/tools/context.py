@@ -10,7 +10,7 @@ from msgspec import Struct
 from actors.core.history.history import NO_MESSAGES, History
 from actors.core.settings.asking import AskSettings
 from actors.core.stream_events.events import SessionEvent
-from actors.core.stream_events.results import SwitchOutcome, TurnResult
+from actors.core.stream_events.results import AskResult, SwitchOutcome
 from actors.core.values.content import Message
 from actors.errors import SessionError
 
@@ -26,7 +26,7 @@ class Subagent(Protocol):
 
     async def ask(
         self, words: str | Message, *, output: Any = None, check: bool = True, **settings: Unpack[AskSettings]
-    ) -> TurnResult:
+    ) -> AskResult:
         """Say something and return how it came out. Raises `AskFailed` as `Session.ask` does."""
 
     def stream(
@@ -174,7 +174,7 @@ class ToolContext(Generic[Deps]):
             tools: What its model may call.
             system: Its system prompt.
 
-        Entering the block raises what `Runtime.open` does, and `TooDeep` where sessions stand below each other as far
-        as `limits.max_subagent_depth` lets them. Only async tools can use it.
+        Entering the block raises what `Runtime.open` does, and `SubagentDepthExceeded` beyond
+        `limits.max_subagent_depth` levels of sessions. Only async tools can use it.
         """
         return self._door.subagent(SubagentOptions(target, tools, system))

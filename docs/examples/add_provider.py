@@ -4,9 +4,10 @@ from tempfile import TemporaryDirectory
 
 import anyio
 
-from actors import Dialect, Runtime, dialect, encode, from_wire, render
+from actors import Runtime
 from actors.config.dialects import derived
 from actors.testing import CompatibleProfile, CompatibleServer, CompatibleSettings, Say, Turn, serve, validate
+from actors.transcripts import Dialect, dialect, encode, from_wire, render
 
 ACTORS_TOML = """
 [dialects.house]

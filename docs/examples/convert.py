@@ -1,4 +1,4 @@
-from actors import check, dialect, encode, from_wire, render
+from actors.transcripts import check, dialect, encode, from_wire, render
 
 FOUND = [
     {"role": "system", "content": "Be brief."},

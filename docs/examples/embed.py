@@ -22,7 +22,7 @@ class Service:
             return f"(no answer: {error})"
         except ActorsError as error:
             return f"(not now: {error})"
-        return result.text if result.status == "complete" else f"({result.status}: {result.why})"
+        return result.text if result.status == "complete" else f"({result.status}: {result.error})"
 
     async def events(self, conversation: str, words: str) -> AsyncIterator[SessionEvent]:
         async with self._runtime.session(conversation).stream(words) as events:

@@ -20,11 +20,11 @@ async def main() -> None:
     async with serve(server), Runtime(environ={"OPENAI_BASE_URL": server.base_url}) as runtime:
         session = await runtime.open("openai:gpt-5.2", tools=[LOOKUP])
         answer = await session.ask("Where are my orders?")
-        print(answer.status, [call.arguments["order"] for call in answer.awaiting])
+        print(answer.status, [call.arguments["order"] for call in answer.pending_calls])
 
-        first, second = answer.awaiting  # hours may pass here
+        first, second = answer.pending_calls  # hours may pass here
         answer = await session.provide({first.id: {"state": "on its way"}})
-        print(answer.status, [call.arguments["order"] for call in answer.awaiting])
+        print(answer.status, [call.arguments["order"] for call in answer.pending_calls])
 
         answer = await session.provide({second.id: {"state": "delivered"}})
         print(answer.status, answer.text)

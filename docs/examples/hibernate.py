@@ -4,7 +4,7 @@ from tempfile import TemporaryDirectory
 import anyio
 
 from actors import Runtime
-from actors.errors import HostFull
+from actors.errors import TooManySessions
 from actors.testing import OpenAIServer, Say, Turn, serve
 
 ACTORS_TOML = """
@@ -40,7 +40,7 @@ async def main(folder: Path) -> None:
             print((await first.ask("Still there?")).text)
             try:
                 await runtime.open("gpt")
-            except HostFull as error:
+            except TooManySessions as error:
                 print(error)
 
 

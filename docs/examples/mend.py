@@ -1,6 +1,6 @@
 import json
 
-from actors import check, dialect, encode, from_wire, render
+from actors.transcripts import check, dialect, encode, from_wire, render
 
 left_behind = [
     {"role": "user", "content": "Weather in Oslo and in Rome?"},

@@ -37,7 +37,7 @@ async def main(file: Path) -> None:
                 result = await session.ask(words)
                 print(result.text)
                 for attempt in result.attempts:
-                    print("  ", attempt.binding, attempt.status, attempt.why)
+                    print("  ", attempt.binding, attempt.status, attempt.error)
 
 
 with TemporaryDirectory() as folder:

@@ -27,7 +27,7 @@ async def book_and_switch(session: Session) -> None:
                 print(await session.switch("openai:gpt-5.2"))
                 booked.set()
             elif event.type == "complete":
-                print(event.result.served_by, "-", event.result.text)
+                print(event.result.binding, "-", event.result.text)
 
 
 async def main() -> None:
@@ -40,7 +40,7 @@ async def main() -> None:
             preview = await session.preview("openai:gpt-5.2")
             print("not shown to gpt:", preview.losses)
             answer = await session.ask("Where do I sleep?")
-            print(answer.served_by, "-", answer.text)
+            print(answer.binding, "-", answer.text)
 
 
 anyio.run(main)

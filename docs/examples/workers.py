@@ -32,8 +32,8 @@ class Host:
             session = await self._session(name)
             if again:  # the worker that was asked first may have written it, and even answered
                 history = list(await session.history())
-                if any(each.speaker == "human" and each.text == words for each in history):
-                    if history[-1].speaker == "model":
+                if any(each.role == "user" and each.text == words for each in history):
+                    if history[-1].role == "assistant":
                         return history[-1].text
                     words = GO_ON
             return (await session.ask(words)).text

@@ -212,7 +212,7 @@ values = st.recursive(
 def test_no_stream_raises_anything_but_a_stream_fault(events: list[tuple[str, dict[str, object]]]) -> None:
     made = decoder()
     run(made, [*(wire.event(kind, **payload) for kind, payload in events), wire.ended()])
-    assert made.partial_message().speaker == "model"
+    assert made.partial_message().role == "assistant"
 
 
 @given(body=values, noise=st.binary(max_size=200))

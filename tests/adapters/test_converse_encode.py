@@ -15,7 +15,7 @@ from actors.core.data.segments import Segments
 from actors.core.dialects.profiles import BEDROCK
 from actors.core.models.concerns import Role
 from actors.core.transcript.transcript import TranscriptFacts
-from actors.core.values.content import Media, Seal, Text, Thinking
+from actors.core.values.content import Media, ProviderState, Text, Thinking
 from tests.adapters.converse_wire import BEDROCK_BINDING
 from tests.core.recorded import Answer, Called, Said, written
 
@@ -81,8 +81,8 @@ def test_a_result_without_words_is_told_as_such(blank: str) -> None:
 
 
 def test_reasoning_goes_back_in_both_forms() -> None:
-    sealed = Thinking("hm", Seal("signature", quote("sig"), BEDROCK_BINDING))
-    hidden = Thinking("", Seal("redacted", quote("c2Vj"), BEDROCK_BINDING))
+    sealed = Thinking("hm", ProviderState("signature", quote("sig"), BEDROCK_BINDING))
+    hidden = Thinking("", ProviderState("redacted", quote("c2Vj"), BEDROCK_BINDING))
     assert content(sealed, hidden) == [
         {"reasoningContent": {"reasoningText": {"text": "hm", "signature": "sig"}}},
         {"reasoningContent": {"redactedContent": "c2Vj"}},

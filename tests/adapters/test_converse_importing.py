@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors import from_wire
 from actors.core.dialects.profiles import BEDROCK
 from actors.core.history.history import History
 from actors.core.values.content import Media, Text, Thinking, ToolCall, ToolResult
 from actors.testing import BedrockSettings, validate
 from actors.testing.images import png, png_base64
+from actors.transcripts import from_wire
 from tests.at_scale import extent
 from tests.core.converse_rows import DOCUMENT, IMAGE, answer, model, redacted, text, thought, use, user
 from tests.core.session_log import body, cold, refused

@@ -33,7 +33,7 @@ def test_an_answer_is_read_whole(recording: Recording) -> None:
     events, message = run(recording.decoder(), [recording.stream])
     assert isinstance(message, Message)
     assert said(message) == recording.blocks
-    assert message.speaker == "model"
+    assert message.role == "assistant"
     assert message.origin == recording.binding
     assert texts(events) == message.text
     started = [event.call_id for event in events if isinstance(event, CallStarted)]
@@ -191,7 +191,7 @@ def test_no_stream_raises_anything_but_a_stream_fault(profile: Dialect, data: st
         decoder,
         [stream, data.draw(st.sampled_from([b"", b"data: [DONE]", b'data: {"type":"message_stop"}']))],
     )
-    assert decoder.partial_message().speaker == "model"
+    assert decoder.partial_message().role == "assistant"
 
 
 @profiles
@@ -249,7 +249,7 @@ def test_a_value_of_another_type_raises_nothing_but_a_stream_fault(
         lines[place] = f"data: {json.dumps(with_another(event, data))}"
     decoder = recording.decoder()
     run(decoder, ["\n".join(lines).encode()])
-    assert decoder.partial_message().speaker == "model"
+    assert decoder.partial_message().role == "assistant"
 
 
 def with_another(value: object, data: st.DataObject) -> object:

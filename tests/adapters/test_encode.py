@@ -7,15 +7,16 @@ from typing import Any
 import pytest
 
 import actors.adapters
-from actors import History, Message, Text, ToolCall, ToolResult, check, dialect, encode, from_wire, render
+from actors import Message, Text, ToolCall, ToolResult
 from actors.adapters.adapter import adapter
 from actors.adapters.request import Settings, ToolSpec
 from actors.core.data.jsonio import Json, quote
 from actors.core.data.segments import Segments
 from actors.core.ledger import Ledger
-from actors.core.values.content import Media, Seal, Thinking
+from actors.core.values.content import Media, ProviderState, Thinking
 from actors.core.values.identity import Binding
 from actors.errors import ConfigError, ProjectionFault
+from actors.transcripts import History, check, dialect, encode, from_wire, render
 from tests.core.recorded import Answer, Called, Said, written
 from tests.source import references
 
@@ -80,8 +81,8 @@ def test_anthropic_continues_the_message_it_left_open_and_flags_an_error() -> No
 
 
 def test_anthropic_writes_sealed_thinking_as_it_came() -> None:
-    signed = Thinking("why", Seal("signature", quote("s/+="), CLAUDE))
-    redacted = Thinking("", Seal("redacted", quote("opaque"), CLAUDE))
+    signed = Thinking("why", ProviderState("signature", quote("s/+="), CLAUDE))
+    redacted = Thinking("", ProviderState("redacted", quote("opaque"), CLAUDE))
     messages = _messages("anthropic", ("assistant", (signed, redacted)))
     assert isinstance(messages, list)
     assert messages[0]["content"] == [
@@ -194,10 +195,10 @@ def test_no_adapter_knows_the_ledger_or_the_renderer() -> None:
 def test_results_without_a_valid_call_id_are_no_results_on_the_anthropic_wire_and_are_reported() -> None:
     calls = [ToolCall(f"c{number}", "read", {"p": number}) for number in (1, 2, 3)]
     history = [
-        Message("human", [Text("u")]),
-        Message("model", calls),
+        Message("user", [Text("u")]),
+        Message("assistant", calls),
         Message("tool", [ToolResult("c2", "two"), ToolResult("", "nameless"), ToolResult("c9", "stranger")]),
-        Message("human", [Text("go")]),
+        Message("user", [Text("go")]),
     ]
     said = History(history)
     body = json.loads(encode(render(said, Ledger(), dialect("anthropic")), model="m"))
@@ -238,7 +239,7 @@ def test_an_image_by_address_survives_an_import(name: str) -> None:
 
 
 def test_a_declared_tool_has_the_name_its_calls_have_and_too_many_tools_are_refused() -> None:
-    history = [Message("human", [Text("u")]), Message("model", [ToolCall("c", "a.b")])]
+    history = [Message("user", [Text("u")]), Message("assistant", [ToolCall("c", "a.b")])]
     rendered = render(History(history), Ledger(), dialect("openai"))
     body = json.loads(encode(rendered, model="m", tools=[{"name": "a.b"}]))
     called = body["messages"][1]["tool_calls"][0]["function"]["name"]

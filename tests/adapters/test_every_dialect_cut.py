@@ -31,7 +31,7 @@ WORDS = "I look at \u65e5\u672c \U0001f600."
 ARGUMENTS = ({"name": "a \u2713"}, {"name": ""})
 TURN = Turn(Think("Let me see."), Say(WORDS), *(Call("read", arguments) for arguments in ARGUMENTS))
 TOOLS = (ToolSpec("read", "Read.", Json(b'{"type":"object","properties":{"name":{"type":"string"}}}')),)
-ASKED = History([Message("human", (Text("Read both."),))])
+ASKED = History([Message("user", (Text("Read both."),))])
 dialects = pytest.mark.parametrize("name", PROFILES)
 
 

@@ -8,7 +8,7 @@ from actors.adapters.codec import decode
 from actors.adapters.failure import AnswerFault
 from actors.core.data.jsonio import quote
 from actors.core.dialects.profiles import GEMINI
-from actors.core.values.content import Message, Seal, Text, Thinking, ToolCall
+from actors.core.values.content import Message, ProviderState, Text, Thinking, ToolCall
 from actors.core.values.stream import Finish, StreamEvent, ThinkingDelta, Usage
 from tests.adapters.wire_streams import GOOGLE, Fields, dumped, gemini_chunk, gemini_stream, run
 
@@ -35,7 +35,7 @@ def whole(body: object) -> Message | AnswerFault:
 
 
 def sealed(signature: str, text: str = "", kind: str = "thought_signature") -> Thinking:
-    return Thinking(text, Seal(kind, quote(signature), GOOGLE))
+    return Thinking(text, ProviderState(kind, quote(signature), GOOGLE))
 
 
 def call(name: str = "read", **more: object) -> Fields:

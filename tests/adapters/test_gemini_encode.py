@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors import check, dialect
 from actors.adapters.adapter import adapter
 from actors.adapters.request import Request, Settings, ToolSpec
 from actors.adapters.schemas.gemini import projected
@@ -18,10 +17,10 @@ from actors.core.dialects.dialect import Dialect
 from actors.core.dialects.profiles import GEMINI, GEMINI_2, VERTEX
 from actors.core.history.history import History
 from actors.core.ledger import Ledger
-from actors.core.values.content import Media, Message, Seal, Text, Thinking, ToolCall, ToolResult
+from actors.core.values.content import Media, Message, ProviderState, Text, Thinking, ToolCall, ToolResult
 from actors.core.values.identity import Binding
 from actors.testing import GeminiSettings, validate
-from actors.transcripts import render
+from actors.transcripts import check, dialect, render
 from tests.core.recorded import Answer, Called, Said, written
 from tests.core.session_log import examples
 from tests.generated.histories import READERS
@@ -31,11 +30,11 @@ SENTINEL = "skip_thought_signature_validator"
 CALL = Called("", "read", Json(b'{"p": 1}'))
 RESULT = Answer("", quote('ok "quoted"'), name="read")
 FAILED = Answer("a1", quote("boom"), failed=True, name="read")
-U, GO = Message("human", [Text("u")]), Message("human", [Text("go")])
+U, GO = Message("user", [Text("u")]), Message("user", [Text("go")])
 
 
 def sealed(signature: str, origin: Binding = HOME) -> Thinking:
-    return Thinking("", Seal("thought_signature", quote(signature), origin))
+    return Thinking("", ProviderState("thought_signature", quote(signature), origin))
 
 
 def contents(*entries: Said) -> Any:  # Any: JSON
@@ -80,7 +79,7 @@ def test_results_head_the_content_and_text_follows_in_it() -> None:
 
 
 def test_a_signature_is_written_on_the_part_behind_it_or_on_an_empty_text() -> None:
-    blank = Thinking("\n", Seal("signed_blank", quote("b"), HOME))
+    blank = Thinking("\n", ProviderState("signed_blank", quote("b"), HOME))
     blocks = (sealed("a"), Text("t"), blank, CALL, sealed("c"), sealed("d"))
     (content,) = contents(("assistant", blocks))
     assert content["parts"] == [
@@ -102,11 +101,11 @@ def test_media_are_sent_inline() -> None:
 
 def calls(*blocks: Any) -> list[Message]:  # Any: any block
     made = [block for block in blocks if isinstance(block, ToolCall)]
-    return [Message("model", blocks), Message("tool", [ToolResult(call.id, "ok") for call in made])]
+    return [Message("assistant", blocks), Message("tool", [ToolResult(call.id, "ok") for call in made])]
 
 
 ONE, TWO = ToolCall("c1", "read"), ToolCall("c2", "run")
-NATIVE = Seal("call_id", quote("n1"), HOME)
+NATIVE = ProviderState("call_id", quote("n1"), HOME)
 
 
 def signatures(content: Any) -> list[str | None]:  # Any: JSON
@@ -137,13 +136,13 @@ def test_a_foreign_step_gets_the_sentinel_on_its_first_call_alone(origin: Bindin
 
 
 def test_the_signature_of_a_blank_text_says_nothing_for_the_call_behind_it() -> None:
-    blank = Thinking("", Seal("signed_blank", quote("YmxhbmY"), HOME))
+    blank = Thinking("", ProviderState("signed_blank", quote("YmxhbmY"), HOME))
     _, step, _ = sent([U, *calls(blank, ONE)])
     assert signatures(step) == ["YmxhbmY", SENTINEL]
 
 
 def test_native_and_foreign_steps_stand_beside_each_other() -> None:
-    foreign = Message("model", [Thinking("words"), Text("other"), TWO], origin=READERS["openai_chat"])
+    foreign = Message("assistant", [Thinking("words"), Text("other"), TWO], origin=READERS["openai_chat"])
     messages = [U, *calls(sealed("b25l"), ONE), foreign, Message("tool", [ToolResult("c2", "ok")]), GO]
     _, own, _, theirs, last = sent(messages)
     assert (signatures(own), signatures(theirs)) == (["b25l"], [None, SENTINEL])
@@ -155,7 +154,7 @@ def test_thought_summaries_are_never_sent_back() -> None:
 
 
 def test_neighbouring_words_of_the_model_share_a_content_and_are_not_merged() -> None:
-    said = [Message("model", [Text("a")]), Message("model", [sealed("b25l"), Text("b")])]
+    said = [Message("assistant", [Text("a")]), Message("assistant", [sealed("b25l"), Text("b")])]
     _, content, _ = sent([U, *said, GO])
     assert content["parts"] == [{"text": "a"}, {"text": "b", "thoughtSignature": "b25l"}]
 
@@ -182,7 +181,7 @@ def test_before_generation_three_nothing_stands_in() -> None:
 def test_an_id_goes_back_to_the_gemini_api_that_gave_it_and_to_nobody_else(
     reader: str, origin: str, kept: bool
 ) -> None:
-    call = ToolCall("c1", "read", native=Seal("call_id", quote("n1"), READERS[origin]))
+    call = ToolCall("c1", "read", native=ProviderState("call_id", quote("n1"), READERS[origin]))
     _, step, answer = sent([U, *calls(call, TWO)], READERS[reader])
     made = [part["functionCall"].get("id") for part in step["parts"]]
     answered = [part["functionResponse"].get("id") for part in answer["parts"]]

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors import from_wire
 from actors.core.values.content import Code, Media, Message, Text, Thinking, ToolCall, ToolResult
+from actors.transcripts import from_wire
 from tests.core.session_log import cold, examples, refused
 from tests.generated.histories import READERS
 
@@ -53,7 +53,7 @@ def test_a_whole_conversation_is_read() -> None:
         ),
         user(result(), {"text": "go"}),
     )
-    assert [message.speaker for message in messages] == ["human", "model", "tool", "human"]
+    assert [message.role for message in messages] == ["user", "assistant", "tool", "user"]
     kinds = [type(block) for block in messages[1].blocks]
     assert kinds == [Thinking, Text, Thinking, ToolCall]
     assert messages[2].blocks == (ToolResult("hist_tool_1", "ok"),)

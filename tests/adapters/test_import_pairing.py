@@ -12,10 +12,10 @@ from typing import NamedTuple, TypeAlias
 
 import pytest
 
-from actors import Ledger, check, dialect, encode, from_wire, render
 from actors.core.log.events import result_of
 from actors.core.values.content import Text
 from actors.core.values.identity import RUNTIME
+from actors.transcripts import Ledger, check, dialect, encode, from_wire, render
 from tests.at_scale import share
 
 Wire: TypeAlias = dict[str, object]

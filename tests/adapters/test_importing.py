@@ -7,13 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors import History, from_wire
 from actors.core.values.content import (
     Block,
     Code,
     Media,
     Message,
-    Native,
+    ProviderBlock,
     Text,
     Thinking,
     ToolCall,
@@ -22,6 +21,7 @@ from actors.core.values.content import (
 from actors.core.values.identity import Binding
 from actors.errors import TranscriptError, UnknownTarget
 from actors.testing.images import png_base64
+from actors.transcripts import History, from_wire
 
 Wire = dict[str, object]
 
@@ -50,7 +50,7 @@ def gave(id: object, content: object = "ok", **more: object) -> Wire:  # noqa: A
 
 def outline(imported: History) -> list[str]:
     """One line a message: who speaks, and short forms of what is said. Call ids are their numbers."""
-    return [f"{message.speaker}: " + " ".join(map(_short, message.blocks)) for message in imported]
+    return [f"{message.role}: " + " ".join(map(_short, message.blocks)) for message in imported]
 
 
 def _short(block: Block) -> str:
@@ -63,11 +63,11 @@ def _short(block: Block) -> str:
             return f"call{block.id.removeprefix('hist_tool_')}"
         case ToolResult():
             shown = block.content if block.error_json is None else f"!{block.error}"
-            held = "".join(f" + {media.mime}" for media in block.media)
+            held = "".join(f" + {media.media_type}" for media in block.media)
             return f"result{block.call_id.removeprefix('hist_tool_')}({shown}{held})"
         case Media():
-            return f"media({block.mime})"
-        case Code() | Native():
+            return f"media({block.media_type})"
+        case Code() | ProviderBlock():
             raise AssertionError(block)
 
 
@@ -497,13 +497,13 @@ def test_no_list_of_messages_raises_anything_but_a_transcript_error(
     calls = [call.id for message in imported for call in message.calls]
     assert len(set(calls)) == len(calls)
     assert all(message.blocks for message in imported)
-    assert all(speaker_fits(message) for message in imported)
+    assert all(role_fits(message) for message in imported)
     assert imported == from_wire(transcript, dialect)[0]
 
 
-def speaker_fits(message: Message) -> bool:
+def role_fits(message: Message) -> bool:
     """Calls are the model's, results are the tool's."""
     kinds: Sequence[type[Block]] = [type(block) for block in message.blocks]
-    return (ToolCall not in kinds or message.speaker == "model") and (
-        ToolResult not in kinds or message.speaker == "tool"
+    return (ToolCall not in kinds or message.role == "assistant") and (
+        ToolResult not in kinds or message.role == "tool"
     )

@@ -22,7 +22,7 @@ from actors.core.dialects.profiles import PROFILES
 from actors.core.history.history import History
 from actors.core.ledger import Ledger
 from actors.core.transcript.diagnostics import Report
-from actors.core.values.content import Block, Media, Message, Native, Seal, Text
+from actors.core.values.content import Block, Media, Message, ProviderBlock, ProviderState, Text
 from actors.testing import Script
 from actors.transcripts import encode, render
 from tests.adapters import converse_wire as converse
@@ -190,10 +190,10 @@ WIRES: Mapping[str, tuple[tuple[bytes, object], Kept, Mapping[str, int]]] = {
 
 def kept(block: Block) -> tuple[object, ...]:
     match block:
-        case Native(name=name, seal=seal):
+        case ProviderBlock(name=name, seal=seal):
             return "native", name, seal.kind, json.loads(unquote(seal.data))
-        case Media(mime=mime, data=data):
-            return "media", mime, data
+        case Media(media_type=media_type, data=data):
+            return "media", media_type, data
         case Text():
             return "text", block.text
         case _:
@@ -229,7 +229,7 @@ def told(name: str, reader: str) -> tuple[str, Report]:
     decoder = decode(PROFILES[name], OWNERS[name])
     _, message = run(decoder, [WIRES[name][0][0]])
     assert isinstance(message, Message)
-    history = History([Message("human", [Text("Find it.")]), message, Message("human", [Text("And?")])])
+    history = History([Message("user", [Text("Find it.")]), message, Message("user", [Text("And?")])])
     rendered = render(history, Ledger(), PROFILES[reader], binding=OWNERS[reader])
     body = encode(rendered, model="model-1")
     assert check(body, PROFILES[reader]) == []
@@ -266,7 +266,7 @@ def test_a_signed_part_goes_back_with_its_signature_and_what_is_thought_behind_i
     decoder = decode(PROFILES["gemini"], OWNERS["gemini"], stream=False)
     _, message = run(decoder, [dumped(gemini_chunk(*parts, finish="STOP"))])
     assert isinstance(message, Message)
-    history = History([Message("human", [Text("2+2?")]), message, Message("human", [Text("And?")])])
+    history = History([Message("user", [Text("2+2?")]), message, Message("user", [Text("And?")])])
     rendered = render(history, Ledger(), PROFILES["gemini"], binding=OWNERS["gemini"])
     assert json.loads(rendered.transcript)[1]["parts"] == parts
     assert check(encode(rendered, model="m"), PROFILES["gemini"]) == []
@@ -290,11 +290,13 @@ def test_a_call_of_a_providers_own_tool_goes_back_with_its_result_once_and_no_ha
 ) -> None:
     owner = OWNERS["anthropic"]
     pair = [
-        Native(str(part["type"]), Seal("part", quote(json.dumps(part, separators=(",", ":"))), owner))
+        ProviderBlock(
+            str(part["type"]), ProviderState("part", quote(json.dumps(part, separators=(",", ":"))), owner)
+        )
         for part in (SEARCH, FOUND)
     ]
-    said = Message("model", [*(pair[place] for place in places), Text("Hi.")])
-    history = History([Message("human", [Text("Find it.")]), said, Message("human", [Text("And?")]), said])
+    said = Message("assistant", [*(pair[place] for place in places), Text("Hi.")])
+    history = History([Message("user", [Text("Find it.")]), said, Message("user", [Text("And?")]), said])
     rendered = render(history, Ledger(), PROFILES["anthropic"], binding=owner)
     body = encode(rendered, model="m")
     assert check(body, PROFILES["anthropic"]) == []
@@ -373,7 +375,7 @@ def test_reasoning_goes_back_under_the_name_that_the_profile_says(
         decoder, [openai_stream(chunk({said: "Hm."}), chunk({"content": "Hi."}), chunk({}, "stop"))]
     )
     assert isinstance(message, Message)
-    history = History([Message("human", [Text("Hello?")]), message, Message("human", [Text("And?")])])
+    history = History([Message("user", [Text("Hello?")]), message, Message("user", [Text("And?")])])
     rendered = render(history, Ledger(), profile, binding=owner)
     assistant = json.loads(rendered.transcript)[1]
     assert assistant == {"role": "assistant", field: "Hm.", "content": "Hi."}

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from actors import from_wire
 from actors.core.values.content import Text
+from actors.transcripts import from_wire
 
 Json = Any  # Any: JSON
 PLANT = "planted"

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from actors import History, Ledger, Message, Text, ToolCall, ToolResult
+from actors import Message, Text, ToolCall, ToolResult
 from actors.adapters.adapter import adapter
 from actors.adapters.request import Request, Settings, ToolSpec
 from actors.core.check import check
@@ -19,19 +19,19 @@ from actors.core.values.content import Media
 from actors.core.values.identity import Binding
 from actors.testing import validate
 from actors.testing.images import png_base64
-from actors.transcripts import encode, render
+from actors.transcripts import History, Ledger, encode, render
 from tests.marks import marks, unmarked
 
 TOOLS = tuple(ToolSpec(name, "Does it.", Json(b'{"type":"object"}')) for name in ("read", "write"))
 MARKED = ("anthropic", "vertex_anthropic", "bedrock_anthropic", "bedrock", "openrouter")
 KEYED = ("openai_chat", "openai_responses", "mistral", "kimi", "xai")
 MODELS = {"bedrock": "eu.anthropic.claude-sonnet-5-v1:0", "openrouter": "anthropic/claude-sonnet-5"}
-ASKED = (Message("human", [Text("Read both.")]),)
+ASKED = (Message("user", [Text("Read both.")]),)
 WENT_ON = (
-    Message("model", [ToolCall("c1", "read"), ToolCall("c2", "read")]),
+    Message("assistant", [ToolCall("c1", "read"), ToolCall("c2", "read")]),
     Message("tool", [ToolResult("c1", "one"), ToolResult("c2", "")]),
 )
-SAID = (Message("model", [Text("Done.")]), Message("human", [Text("And now?")]))
+SAID = (Message("assistant", [Text("Done.")]), Message("user", [Text("And now?")]))
 PLACES = {
     "anthropic": ["tools.1", "system.0", "messages.0.content.0", "request"],
     "bedrock": [
@@ -136,14 +136,14 @@ def test_only_models_with_a_cache_are_marked(name: str, model: str, taken: bool)
 
 
 def test_media_at_the_end_of_a_message_is_marked_with_it() -> None:
-    photo = Message("human", [Text("Look:"), Media("image/png", png_base64())])
+    photo = Message("user", [Text("Look:"), Media("image/png", png_base64())])
     made = request("openrouter", rendered("openrouter", photo))
     assert marks(made.body) == ["messages.0.content.0", "messages.1.content.1"]
     assert validate(made.body, "openrouter") is None
 
 
 def test_a_mark_cuts_no_segment_but_the_one_it_stands_in() -> None:
-    long = [Message("human", [Text("x" * 200_000)]), Message("model", [Text("y" * 200_000)])]
+    long = [Message("user", [Text("x" * 200_000)]), Message("assistant", [Text("y" * 200_000)])]
     first = rendered("anthropic", *long, *ASKED)
     second = rendered("anthropic", *long, *ASKED, *WENT_ON, after=first)
     sent = {id(segment) for segment in request("anthropic", second).segments}
@@ -154,8 +154,8 @@ def test_a_mark_cuts_no_segment_but_the_one_it_stands_in() -> None:
 @pytest.mark.parametrize("name", MARKED)
 def test_a_mark_where_the_request_before_ended_is_found_however_much_came_since(name: str) -> None:
     first = rendered(name, *ASKED)
-    told = [Message("human", [Text(f"{number} {'x' * SHARED}")]) for number in range(PAGE)]
-    said = [Message("model", [Text(f"{number} {'y' * SHARED}")]) for number in range(PAGE)]
+    told = [Message("user", [Text(f"{number} {'x' * SHARED}")]) for number in range(PAGE)]
+    said = [Message("assistant", [Text(f"{number} {'y' * SHARED}")]) for number in range(PAGE)]
     since = [message for pair in zip(said, told, strict=True) for message in pair]
     second = rendered(name, *ASKED, *since, after=first)
     assert second.lane.segments.paged >= first.lane.size

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from actors import History, Ledger, Tool, check, dialect, render
+from actors import Tool
 from actors.adapters.adapter import adapter
 from actors.adapters.codec import decode
 from actors.adapters.request import Request, Settings, ToolSpec
@@ -25,6 +25,7 @@ from actors.errors import ToolDefinitionError
 from actors.strict.rules import DIALECTS
 from actors.strict.script import Script
 from actors.testing import AnthropicServer, Call, OpenAIServer, Say, Turn, validate
+from actors.transcripts import History, Ledger, check, dialect, render
 from tests.at_scale import share
 from tests.runtime_support import assert_prefixes, bodies, hosting
 
@@ -71,7 +72,7 @@ CLAUDE = {
 def request(schema: JsonValue, name: str, model: str = "m") -> Request:
     """Return the request of a dialect that declares one tool with this schema."""
     spec = ToolSpec("list", "List.", dump(schema))
-    history = History([Message("human", [Text("hi")])])
+    history = History([Message("user", [Text("hi")])])
     rendered = render(history, Ledger(), dialect(name))
     return adapter(dialect(name)).request(
         rendered.segments, Settings(model=model, tools=(spec,)), rendered.facts
@@ -282,7 +283,7 @@ def test_any_schema_is_taken_and_any_call_comes_back_and_goes_out_again_as_it_wa
     message = decoder.close()
     (came,) = message.calls
     assert came.arguments == arguments(schema)
-    history = History([Message("human", [Text("u")]), message])
+    history = History([Message("user", [Text("u")]), message])
     back = render(history, Ledger(), dialect("anthropic"), binding=me).transcript
     assert json.loads(back)[1]["content"][0] == call
     elsewhere = json.loads(render(history, Ledger(), PROFILES["openai_chat"]).transcript)[1]["tool_calls"][0]

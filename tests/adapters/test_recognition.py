@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from actors import History, Ledger, encode, from_wire, render
 from actors.cli import main
 from actors.core.dialects.profiles import PROFILES, dialect
 from actors.core.values.content import Media, Message, Text, ToolCall, ToolResult
 from actors.errors import TranscriptError
+from actors.transcripts import History, Ledger, encode, from_wire, render
 
 Json = Any  # of a file
 
@@ -251,11 +251,11 @@ def test_an_export_of_another_tool_is_refused_whatever_dialect_is_named(named: s
 
 
 RICH = (
-    Message("human", (Text(USER),)),
-    Message("model", (Text(MODEL), ToolCall("hist_tool_1", "read", {"p": 1}))),
+    Message("user", (Text(USER),)),
+    Message("assistant", (Text(MODEL), ToolCall("hist_tool_1", "read", {"p": 1}))),
     Message("tool", (ToolResult("hist_tool_1", RESULT),)),
-    Message("model", (Text(f"more {MODEL}"),)),
-    Message("human", (Text(f"more {USER}"), Media("image/png", "aGk="))),
+    Message("assistant", (Text(f"more {MODEL}"),)),
+    Message("user", (Text(f"more {USER}"), Media("image/png", "aGk="))),
 )
 FAMILIES = ("openai_chat", "anthropic", "openai_responses", "gemini", "bedrock")
 HOLDER = {"gemini": "contents", "openai_responses": "input"}
@@ -274,10 +274,10 @@ def spoken(history: History) -> Iterator[tuple[str, str]]:
             words = block.text if isinstance(block, Text) else ""
             if isinstance(block, ToolResult):
                 words = str(block.content)
-            yield from ((message.speaker, mark) for mark in (USER, MODEL, RESULT) if mark in words)
+            yield from ((message.role, mark) for mark in (USER, MODEL, RESULT) if mark in words)
 
 
-SPEAKER = {USER: "human", MODEL: "model", RESULT: "tool"}
+SPEAKER = {USER: "user", MODEL: "model", RESULT: "tool"}
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -307,7 +307,7 @@ def distort(messages: list[Json], draw: Random) -> None:
         case 2:
             own = (
                 () if key == "role" else ("model", "assistant")
-            )  # which would be another speaker, not another format
+            )  # which would be another role, not another format
             target[key] = draw.choice((*own, "ai", "human", "bot", "tool-call", "text", "gemini"))
         case 3:
             target[key] = {"value": target[key]}
@@ -330,9 +330,9 @@ def test_a_near_miss_is_refused_or_every_word_keeps_its_speaker(name: str) -> No
         except TranscriptError:
             refused += 1
             continue
-        for speaker, mark in spoken(history):
-            note = mark == RESULT and speaker == "human"  # a result that lost its id is a labelled text
-            assert speaker == SPEAKER[mark] or note, (seed, messages)
+        for role, mark in spoken(history):
+            note = mark == RESULT and role == "user"  # a result that lost its id is a labelled text
+            assert role == SPEAKER[mark] or note, (seed, messages)
     assert refused > 100
 
 

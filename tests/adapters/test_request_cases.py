@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from actors import check, encode, from_wire, render
 from actors.adapters.request import Settings, ToolSpec
 from actors.core.data.jsonio import Json, dump
 from actors.core.dialects.profiles import dialect
@@ -17,6 +16,7 @@ from actors.core.values.identity import CallId
 from actors.errors import ToolDefinitionError
 from actors.testing import validate
 from actors.tools import Tool
+from actors.transcripts import check, encode, from_wire, render
 from tests.asking.test_settings import sent
 
 TESTS = Path(__file__).parent.parent
@@ -107,8 +107,10 @@ def test_patterns_with_lookarounds_are_not_sent_to_a_host_that_makes_a_grammar_o
 def rendered_body(name: str, given: Case) -> str:
     """Return the body of a request with a tool's result that holds a case's image."""
     call = ToolCall(CallId("c1"), "look")
-    result = ToolResult(call.id, "seen", media=(Media(given["mime"], data=given["data"]),))
-    history = History([Message("human", [Text("look")]), Message("model", [call]), Message("tool", [result])])
+    result = ToolResult(call.id, "seen", media=(Media(given["media_type"], data=given["data"]),))
+    history = History(
+        [Message("user", [Text("look")]), Message("assistant", [call]), Message("tool", [result])]
+    )
     body = encode(render(history, history.ledger, dialect(name)), model="claude-sonnet-5")
     assert check(body, dialect(name)) == []
     return body.decode()

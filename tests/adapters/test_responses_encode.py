@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from actors import History, Message, Text, ToolCall, ToolResult, check, dialect, encode, render
+from actors import Message, Text, ToolCall, ToolResult
 from actors.adapters.adapter import adapter
 from actors.adapters.request import Settings, ToolSpec
 from actors.config.dialects import derived
@@ -13,9 +13,10 @@ from actors.core.data.jsonio import Json, quote
 from actors.core.dialects.profiles import OPENAI_RESPONSES
 from actors.core.lanes.lane import Lane, Rendered
 from actors.core.ledger import Ledger
-from actors.core.values.content import Block, Media, Seal, Thinking
+from actors.core.values.content import Block, Media, ProviderState, Thinking
 from actors.core.values.identity import Binding
 from actors.testing import validate
+from actors.transcripts import History, check, dialect, encode, render
 from tests.at_scale import share
 from tests.core.recorded import Answer, Called, Said, written
 from tests.core.session_log import cold, refused
@@ -44,11 +45,11 @@ def sent(number: int) -> Wire:
 
 
 def thought(number: int = 1, origin: Binding = HERE) -> Thinking:
-    return Thinking("", Seal("reasoning_item", quote(item(number)), origin))
+    return Thinking("", ProviderState("reasoning_item", quote(item(number)), origin))
 
 
 def phase(word: str = "commentary", origin: Binding = HERE) -> Thinking:
-    return Thinking("", Seal("phase", quote(word), origin))
+    return Thinking("", ProviderState("phase", quote(word), origin))
 
 
 def run(*entries: Said) -> list[Wire]:
@@ -59,7 +60,7 @@ def run(*entries: Said) -> list[Wire]:
 def said(*blocks: Block, after: tuple[Message, ...] = ()) -> list[Message]:
     results = [ToolResult(block.id, "ok") for block in blocks if isinstance(block, ToolCall)]
     tail = [Message("tool", results)] if results else []
-    return [Message("human", [Text("u")]), Message("model", blocks, origin=HERE), *tail, *after]
+    return [Message("user", [Text("u")]), Message("assistant", blocks, origin=HERE), *tail, *after]
 
 
 def items(messages: list[Message], binding: Binding | None = HERE, lane: Lane | None = None) -> list[Wire]:
@@ -114,7 +115,7 @@ def test_words_come_before_calls_and_outputs_directly_behind_them() -> None:
 
 def test_a_phase_stays_with_its_message_and_goes_to_nobody_else() -> None:
     messages = said(thought(), phase(), Text("t"), Text("u"))
-    shown = [part.get("phase") for part in items([*messages, Message("human", [Text("go")])])]
+    shown = [part.get("phase") for part in items([*messages, Message("user", [Text("go")])])]
     assert shown == [None, None, "commentary", None, None]
     for binding in (None, *STRANGERS[:3]):
         assert not any("phase" in part for part in items(messages, binding))
@@ -131,8 +132,8 @@ def test_reasoning_goes_back_to_its_own_account_and_model_only(binding: Binding)
 
 
 def test_foreign_reasoning_never_becomes_an_item() -> None:
-    foreign = Thinking("hm", Seal("signature", quote("c2ln"), READERS["anthropic"]))
-    strange = Thinking("hm", Seal("signature", quote("c2ln"), HERE))
+    foreign = Thinking("hm", ProviderState("signature", quote("c2ln"), READERS["anthropic"]))
+    strange = Thinking("hm", ProviderState("signature", quote("c2ln"), HERE))
     assert kinds(items(said(foreign, strange, Thinking("hm"), Text("t")))) == ["user", "assistant", "user"]
 
 
@@ -153,11 +154,11 @@ def test_reasoning_that_nothing_follows_is_left_out(blocks: tuple[Block, ...]) -
 
 
 def test_a_reasoning_item_goes_out_once_in_an_epoch() -> None:
-    again = Message("model", [thought(), Text("again")], origin=HERE)
-    messages = said(thought(), Text("t"), after=(again, Message("human", [Text("u")])))
+    again = Message("assistant", [thought(), Text("again")], origin=HERE)
+    messages = said(thought(), Text("t"), after=(again, Message("user", [Text("u")])))
     assert [part for part in items(messages) if part["type"] == "reasoning"] == [sent(1)]
     first: Rendered = render(History(messages), Ledger(), OPENAI_RESPONSES, binding=HERE)
-    longer = [*messages, again, Message("human", [Text("v")])]
+    longer = [*messages, again, Message("user", [Text("v")])]
     second = render(History(longer), Ledger(), OPENAI_RESPONSES, first.lane, binding=HERE)
     assert refused(second) is None
     assert b"".join(second.segments).count(b"gAAA1") == 1
@@ -178,13 +179,13 @@ def test_a_reasoning_item_goes_out_once_in_an_epoch() -> None:
     ],
 )
 def test_a_seal_that_holds_no_state_of_this_api_is_left_out(kind: str, data: Json) -> None:
-    odd = Thinking("", Seal(kind, data, HERE))
+    odd = Thinking("", ProviderState(kind, data, HERE))
     assert items(said(odd, Text("t"))) == items(said(Text("t")))
 
 
 def test_a_native_call_id_goes_back_and_a_foreign_one_is_minted() -> None:
-    own = ToolCall("c1", "read", native=Seal("call_id", quote("call_own"), HERE))
-    foreign = ToolCall("c2", "read", native=Seal("call_id", quote("toolu_1"), READERS["anthropic"]))
+    own = ToolCall("c1", "read", native=ProviderState("call_id", quote("call_own"), HERE))
+    foreign = ToolCall("c2", "read", native=ProviderState("call_id", quote("toolu_1"), READERS["anthropic"]))
     found = [part["call_id"] for part in items(said(own, foreign)) if "call_id" in part]
     assert found[0] == found[2] == "call_own"
     assert found[1] == found[3]
@@ -196,7 +197,7 @@ def test_a_native_call_id_goes_back_and_a_foreign_one_is_minted() -> None:
 
 def asked(**settings: Any) -> tuple[Wire, tuple[str, ...]]:  # Any: fields of Settings
     profile = settings.pop("profile", OPENAI_RESPONSES)
-    lane = render(History([Message("human", [Text("u")])]), Ledger(), profile)
+    lane = render(History([Message("user", [Text("u")])]), Ledger(), profile)
     request = adapter(profile).request(lane.segments, Settings(model="m", **settings))
     assert request.path == "/responses"
     assert check(request.body, profile) == []
@@ -307,7 +308,7 @@ def test_the_alias_names_the_profile() -> None:
 @pytest.mark.parametrize(("asked", "sent"), [(1, 16), (16, 16), (17, 17)])
 def test_an_answer_may_have_no_fewer_tokens_than_the_host_takes(asked: int, sent: int) -> None:
     profile = dialect("openai_responses")
-    rendered = render(History([Message("human", [Text("u")])]), Ledger(), profile)
+    rendered = render(History([Message("user", [Text("u")])]), Ledger(), profile)
     settings = Settings(model="m", max_tokens=asked)
     request = adapter(profile).request(rendered.segments, settings, rendered.facts)
     assert json.loads(request.body)["max_output_tokens"] == sent

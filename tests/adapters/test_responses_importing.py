@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors import History, check, dialect, encode, from_wire, render
 from actors.core.values.content import Thinking
 from actors.testing.images import png_base64
+from actors.transcripts import History, check, dialect, encode, from_wire, render
 from tests.adapters.test_importing import outline
 
 Wire = dict[str, object]
@@ -121,7 +121,7 @@ def test_items_of_a_providers_own_tools_are_the_models_words_and_no_calls() -> N
     mcp = {"type": "mcp_call", "id": "mcp_1", "name": "lookup", "arguments": "{}", "output": "found"}
     image = {"type": "image_generation_call", "id": "ig_1", "status": "completed", "result": "AAAA"}
     imported = read(user("u"), search, mcp, model("t"), image, user("v"))
-    assert [message.speaker for message in imported] == ["human", "model", "human"]
+    assert [message.role for message in imported] == ["user", "assistant", "user"]
     assert [call for message in imported for call in message.calls] == []
     assert [type(block).__name__ for block in imported[1].blocks] == ["Text", "Text", "Text", "Media"]
     assert "found" in imported[1].text

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from actors import History, Ledger, dialect
 from actors.adapters.adapter import adapter
 from actors.adapters.codec import decode
 from actors.adapters.request import Request, Settings, ToolSpec
@@ -15,9 +14,10 @@ from actors.core.dialects.dialect import Dialect
 from actors.core.dialects.profiles import ANTHROPIC
 from actors.core.lanes.lane import advanced, empty
 from actors.core.render import RenderTarget
-from actors.core.values.content import Message, Seal, Text, Thinking, ToolCall, ToolResult
+from actors.core.values.content import Message, ProviderState, Text, Thinking, ToolCall, ToolResult
 from actors.core.values.identity import Binding
 from actors.testing import AnthropicSettings, validate
+from actors.transcripts import History, Ledger, dialect
 
 CLAUDE = Binding("claude", "anthropic", "https://x.example", "", "m")
 OBJECT = Json(b'{"type":"object"}')
@@ -25,7 +25,7 @@ OBJECT = Json(b'{"type":"object"}')
 
 def request(settings: Settings, profile: Dialect, *messages: Message, budgeted: bool = False) -> Request:
     """Return the request for a conversation, as a session makes it."""
-    history, encoder = History(messages or [Message("human", [Text("u")])]), adapter(profile).encoder
+    history, encoder = History(messages or [Message("user", [Text("u")])]), adapter(profile).encoder
     reader = RenderTarget(CLAUDE, budgeted=budgeted)
     rendered = advanced(empty(profile), history, Ledger(), profile, encoder, reader)
     assert rendered.report.faults == ()
@@ -96,19 +96,19 @@ def test_effort_and_off_are_said_in_the_providers_words() -> None:
 def loop(*opening: Text | Thinking) -> list[Message]:
     """Return a conversation that ends with the result of a call, whose message opens with `opening`."""
     return [
-        Message("human", [Text("u")]),
-        Message("model", [*opening, ToolCall("c1", "read")], origin=CLAUDE),
+        Message("user", [Text("u")]),
+        Message("assistant", [*opening, ToolCall("c1", "read")], origin=CLAUDE),
         Message("tool", [ToolResult("c1", "ok")]),
     ]
 
 
-OWN = Thinking("hm", Seal("signature", quote("sig"), CLAUDE))
+OWN = Thinking("hm", ProviderState("signature", quote("sig"), CLAUDE))
 MANUAL = Settings(model="m", thinking="manual")
 TRUSTING = AnthropicSettings(signatures="trust")
 
 
 @pytest.mark.requirement("REQ-915-024")
-@pytest.mark.parametrize("said", [(), (Message("human", [Text("quickly")]),)], ids=["goes on", "steered"])
+@pytest.mark.parametrize("said", [(), (Message("user", [Text("quickly")]),)], ids=["goes on", "steered"])
 def test_a_loop_that_began_without_thinking_is_closed_for_a_model_that_has_a_budget(
     said: tuple[Message, ...],
 ) -> None:
@@ -134,7 +134,7 @@ def test_manual_thinking_goes_on_in_a_loop_of_its_own() -> None:
     assert validate(own.body, "anthropic", settings=TRUSTING) is None
     longer = [
         *loop(OWN),
-        Message("model", [ToolCall("c2", "read")]),
+        Message("assistant", [ToolCall("c2", "read")]),
         Message("tool", [ToolResult("c2", "ok")]),
     ]
     made = request(MANUAL, ANTHROPIC, *longer, budgeted=True)
@@ -150,7 +150,7 @@ def test_a_loop_is_closed_once_in_the_life_of_a_lane() -> None:
     again = advanced(first.lane, history, Ledger(), ANTHROPIC, encoder, reader)
     assert again.transcript == first.transcript
     for message in (
-        Message("model", [OWN, ToolCall("c2", "read")]),
+        Message("assistant", [OWN, ToolCall("c2", "read")]),
         Message("tool", [ToolResult("c2", "ok")]),
     ):
         history = history.append(message)
@@ -168,7 +168,7 @@ def test_a_tool_name_the_dialect_refuses_goes_out_under_another_and_comes_back_a
         ids=replace(ANTHROPIC.ids, tool_name_pattern=r"(?!search\Z)[a-zA-Z0-9_-]{1,64}"),
     )
     settings = Settings(model="m", tools=(ToolSpec("search", "", OBJECT), ToolSpec("read", "", OBJECT)))
-    made = request(settings, choosy, Message("model", [ToolCall("c1", "search")]))
+    made = request(settings, choosy, Message("assistant", [ToolCall("c1", "search")]))
     (sent,) = made.names
     assert sent != "search"
     assert made.names == {sent: "search"}

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from actors import History, Ledger, Tool, check, dialect, render
+from actors import Tool
 from actors.adapters.adapter import adapter
 from actors.adapters.request import Request, Settings, ToolSpec
 from actors.adapters.schemas.rooted import rooted
@@ -19,6 +19,7 @@ from actors.core.values.content import Message, Text
 from actors.core.values.identity import Binding
 from actors.strict.rules import DIALECTS
 from actors.testing import validate
+from actors.transcripts import History, Ledger, check, dialect, render
 from tests.at_scale import extent
 
 STRING: JsonValue = {"type": "string"}
@@ -182,7 +183,7 @@ def test_no_provider_refuses_a_tool_for_a_choice_at_its_root(name: str) -> None:
     }
     for keyword in ("anyOf", "oneOf", "allOf"):
         schema = dump({"type": "object", keyword: arms, "$defs": definitions})
-        rendered = render(History([Message("human", [Text("u")])]), Ledger(), dialect(name), binding=HOST)
+        rendered = render(History([Message("user", [Text("u")])]), Ledger(), dialect(name), binding=HOST)
         settings = Settings(model="m", tools=(ToolSpec("t", "", schema),))
         body = adapter(dialect(name)).request(rendered.segments, settings, rendered.facts).body
         assert check(body, dialect(name)) == []

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from actors import History, Message, Text, ToolCall, ToolResult, check, dialect, encode, from_wire, render
+from actors import Message, Text, ToolCall, ToolResult
 from actors.adapters.adapter import adapter
 from actors.adapters.codec import decode
 from actors.adapters.failure import AnswerFault
@@ -20,10 +20,11 @@ from actors.core.dialects.profiles import MISTRAL as MISTRAL_PROFILE
 from actors.core.dialects.profiles import OPENAI_CHAT
 from actors.core.lanes.lane import Rendered
 from actors.core.ledger import Ledger
-from actors.core.values.content import Media, Seal, Thinking
+from actors.core.values.content import Media, ProviderState, Thinking
 from actors.core.values.identity import Binding
 from actors.testing import validate
 from actors.testing.images import png_base64
+from actors.transcripts import History, check, dialect, encode, from_wire, render
 from tests.adapters.wire_streams import (
     Fields,
     calls,
@@ -38,14 +39,14 @@ from tests.generated.histories import READERS
 
 KIMI, DEEPSEEK, MISTRAL, ROUTER = (READERS[name] for name in ("kimi", "deepseek", "mistral", "openrouter"))
 TOOL = ToolSpec("read", "Read.", Json(b'{"type":"object","properties":{"p":{}}}'))
-GO = Message("human", [Text("go")])
+GO = Message("user", [Text("go")])
 
 
 def said(name: str, *blocks: Any, reader: Binding | None = None) -> dict[str, Any]:  # Any: any block; JSON
     """The assistant message that these blocks become, when the model made them in a turn with a human's."""
     results = [ToolResult(block.id, "ok") for block in blocks if isinstance(block, ToolCall)]
     tail = [Message("tool", results)] if results else [GO]
-    history = [GO, Message("model", blocks, origin=reader), *tail]
+    history = [GO, Message("assistant", blocks, origin=reader), *tail]
     body = encode(render(History(history), Ledger(), dialect(name), binding=reader), model="m")
     message: dict[str, Any] = json.loads(body)["messages"][1]  # Any: JSON
     return message
@@ -91,8 +92,8 @@ def test_reasoning_content_goes_back_verbatim_to_who_wrote_it(reader: Binding) -
     [
         (),
         (Thinking("hm"),),
-        (Thinking("hm", Seal("signature", quote("s"), READERS["anthropic"])),),
-        (Thinking("", Seal("reasoning_content", quote("reasoning_content"), KIMI)),),
+        (Thinking("hm", ProviderState("signature", quote("s"), READERS["anthropic"])),),
+        (Thinking("", ProviderState("reasoning_content", quote("reasoning_content"), KIMI)),),
     ],
     ids=["none", "unsealed", "a stranger's", "without words"],
 )
@@ -128,7 +129,7 @@ def test_every_message_of_deepseeks_model_has_reasoning_or_its_placeholder() -> 
 
 def test_minimax_is_sent_back_the_details_of_its_reasoning() -> None:
     details = quote('[{"type":"reasoning.text","text":"hm"}]')
-    own = Thinking("hm", Seal("reasoning_details", details, READERS["minimax"]))
+    own = Thinking("hm", ProviderState("reasoning_details", details, READERS["minimax"]))
     message = said("minimax", own, Text("t"), ToolCall("c", "read"), reader=READERS["minimax"])
     assert message["reasoning_details"] == [{"type": "reasoning.text", "text": "hm"}]
 
@@ -136,7 +137,7 @@ def test_minimax_is_sent_back_the_details_of_its_reasoning() -> None:
 NOT_THEIRS = [
     name for name in READERS if dialect(name).family == "openai_chat" and name not in ("kimi", "deepseek")
 ]
-OWN = Thinking("hm", Seal("reasoning_content", quote("reasoning_content"), KIMI))
+OWN = Thinking("hm", ProviderState("reasoning_content", quote("reasoning_content"), KIMI))
 
 
 @pytest.mark.requirement("REQ-915-023")
@@ -153,8 +154,8 @@ def roles_of(rendered: Rendered) -> list[str]:
 
 def test_reasoning_alone_is_no_message() -> None:
     for name in ("kimi", "deepseek"):
-        own = Thinking("hm", Seal("reasoning_content", quote("reasoning_content"), READERS[name]))
-        history = [GO, Message("model", [own], origin=READERS[name]), GO]
+        own = Thinking("hm", ProviderState("reasoning_content", quote("reasoning_content"), READERS[name]))
+        history = [GO, Message("assistant", [own], origin=READERS[name]), GO]
         rendered = render(History(history), Ledger(), dialect(name), binding=READERS[name])
         assert roles_of(rendered) == ["user", "user"]
         assert dict(rendered.report.losses)["thinking"] == 1
@@ -202,14 +203,14 @@ def routed(upstream: str | None, *, number: int = 0) -> Message:
     message = answered(ROUTER, stream)
     (call,) = message.calls
     renamed = ToolCall(f"hist_tool_{number}", call.name, native=call.native, json=call.json)
-    return Message("model", [*message.blocks[:-1], renamed], origin=ROUTER)
+    return Message("assistant", [*message.blocks[:-1], renamed], origin=ROUTER)
 
 
 def test_reasoning_details_go_back_in_order_on_the_same_message() -> None:
     message = routed("Anthropic")
     assert message.blocks[0] == Thinking(
         "Let me \u2026seeSo",
-        Seal(
+        ProviderState(
             "reasoning_details",
             quote(json.dumps(WHOLE, ensure_ascii=False, separators=(",", ":"))),
             _up("Anthropic"),
@@ -332,17 +333,22 @@ def test_calls_without_text_say_so_as_the_vendor_wants_it(name: str, content: ob
 
 
 def test_mistral_hears_from_the_model_between_a_result_and_a_user() -> None:
-    history = [GO, Message("model", [ToolCall("c", "read")]), Message("tool", [ToolResult("c", "ok")]), GO]
+    history = [
+        GO,
+        Message("assistant", [ToolCall("c", "read")]),
+        Message("tool", [ToolResult("c", "ok")]),
+        GO,
+    ]
     first = render(History(history), Ledger(), dialect("mistral"))
     roles = roles_of(first)
     assert roles == ["user", "assistant", "tool", "assistant", "user"]
-    more = [*history, Message("model", [Text("so")]), GO]
+    more = [*history, Message("assistant", [Text("so")]), GO]
     second = render(History(more), Ledger(), dialect("mistral"), first.lane)
     assert b"".join(second.lane.segments).startswith(b"".join(first.lane.segments))
 
 
 def test_a_template_sees_roles_that_alternate() -> None:
-    history = [Message("model", [Text("a")]), Message("model", [Text("b")]), GO, GO]
+    history = [Message("assistant", [Text("a")]), Message("assistant", [Text("b")]), GO, GO]
     for name in ("vllm", "llama_cpp", "ollama"):
         roles = roles_of(render(History(history), Ledger(), dialect(name)))
         assert roles == ["user", "assistant", "user", "assistant", "user", "assistant", "user"]
@@ -354,7 +360,7 @@ def test_ollama_is_sent_images_by_value_only() -> None:
         Media("image/png", data=png_base64()),
     )
     body = encode(
-        render(History([Message("human", [by_url, by_value])]), Ledger(), dialect("ollama")), model="m"
+        render(History([Message("user", [by_url, by_value])]), Ledger(), dialect("ollama")), model="m"
     )
     kinds = [part["type"] for part in json.loads(body)["messages"][0]["content"]]
     assert kinds == ["text", "image_url"]
@@ -531,7 +537,7 @@ def test_mistrals_content_chunks_are_read() -> None:
 
 def test_words_stand_between_a_result_and_the_filler_that_ends_a_request_too() -> None:
     strict = replace(MISTRAL_PROFILE, turns=replace(MISTRAL_PROFILE.turns, last_roles=frozenset({"user"})))
-    history = [GO, Message("model", [ToolCall("c", "read")]), Message("tool", [ToolResult("c", "ok")])]
+    history = [GO, Message("assistant", [ToolCall("c", "read")]), Message("tool", [ToolResult("c", "ok")])]
     rendered = render(History(history), Ledger(), strict)
     assert rendered.report.faults == ()
     assert roles_of(rendered) == ["user", "assistant", "tool", "assistant", "user"]
@@ -540,10 +546,10 @@ def test_words_stand_between_a_result_and_the_filler_that_ends_a_request_too() -
 def test_texts_of_a_message_are_joined_as_long_as_the_dialect_takes_one_string_of_that_length() -> None:
     short = replace(OPENAI_CHAT, turns=ChatTurns(max_string=1000))
     for size, joined in ((498, True), (500, False)):
-        history = [Message("human", [Text("a" * size), Text("b" * size)])]
+        history = [Message("user", [Text("a" * size), Text("b" * size)])]
         rendered = render(History(history), Ledger(), short)
         assert rendered.report.faults == ()
         (message,) = json.loads(encode(rendered, model="m"))["messages"]
         assert isinstance(message["content"], str) == joined
-    many = [Message("human", [Text("a" * 1047)] * 1000)]
+    many = [Message("user", [Text("a" * 1047)] * 1000)]
     assert render(History(many), Ledger(), dialect("openai_chat")).report.faults == ()

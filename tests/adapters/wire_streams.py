@@ -9,7 +9,7 @@ from actors.adapters.base import Decoder
 from actors.adapters.codec import decode
 from actors.core.dialects.dialect import Dialect
 from actors.core.dialects.profiles import ANTHROPIC, GEMINI, OPENAI_CHAT, OPENAI_RESPONSES
-from actors.core.values.content import Message, Native, Text, Thinking, ToolCall
+from actors.core.values.content import Message, ProviderBlock, Text, Thinking, ToolCall
 from actors.core.values.identity import Binding
 from actors.core.values.stream import StreamEvent
 from actors.errors import StreamFault
@@ -291,7 +291,7 @@ def _said(block: object) -> tuple[str, ...]:
             native = block.native.data.decode() if block.native else ""
             plain = ("call", block.id, block.name, block.json.decode(), native)
             return plain if block.raw is None else (*plain, block.raw)
-        case Native():
+        case ProviderBlock():
             return "native", block.name, block.seal.kind
         case _:
             raise AssertionError(block)

@@ -6,17 +6,18 @@ from typing import Any
 import anyio
 import pytest
 
-from actors import Choose, Deferred, History, Ledger, dialect, encode, render
+from actors import SwitchOutcome, ToolChoice
 from actors.adapters.request import Request, Settings, ToolSpec
 from actors.core.check import check
 from actors.core.data.jsonio import Json
 from actors.core.dialects.profiles import PROFILES
-from actors.core.log.events import Submitted
+from actors.core.log.events import AskStarted
 from actors.core.settings.asking import Asked
 from actors.core.settings.asking import asked as asked_for
 from actors.core.values.content import Message, Text
 from actors.errors import ConfigError
 from actors.testing import SERVERS, Call, Say, Think, Turn, strict_server, validate
+from actors.transcripts import History, Ledger, dialect, encode, render
 from tests.asking.test_settings import sent
 from tests.runtime_support import Gate, anthropic, bodies, hosting, log, openai
 from tests.test_configure import find, look
@@ -53,7 +54,7 @@ def asked(name: str, *tools: ToolSpec, **more: Any) -> Request:  # Any: settings
     usual: dict[str, Any] = {
         "model": MODELS.get(name, "m"),
         "tools": tools or TOOLS,
-        "tool_choice": Choose("find"),
+        "tool_choice": ToolChoice("find"),
     }
     made = sent(name, Settings(**usual | more))
     assert validate(made.body, name) is None
@@ -71,7 +72,7 @@ def test_each_dialect_forces_one_tool_in_its_own_form_or_names_the_loss(name: st
 @pytest.mark.parametrize("name", PROFILES)
 def test_a_tool_that_goes_by_another_name_is_forced_by_that(name: str) -> None:
     odd = ToolSpec("2 find!", "Find.", SCHEMA)
-    made = asked(name, TOOLS[0], odd, tool_choice=Choose("2 find!"))
+    made = asked(name, TOOLS[0], odd, tool_choice=ToolChoice("2 find!"))
     if name in LOST:
         return
     (declared,) = made.names
@@ -111,7 +112,7 @@ def test_a_tool_of_free_text_or_of_a_group_is_forced_as_far_as_it_can_be_said() 
     assert choice(json.loads(asked("mistral", free).body)) == FUNCTION
     assert choice(json.loads(asked("openai_responses", free).body)) == {"type": "custom", "name": "find"}
     grouped = ToolSpec("crm__find", "Find.", SCHEMA, namespace="crm")
-    made = asked("openai_responses", grouped, tool_choice=Choose("crm__find"))
+    made = asked("openai_responses", grouped, tool_choice=ToolChoice("crm__find"))
     assert (choice(json.loads(made.body)), made.losses) == ("required", ("tool_choice",))
 
 
@@ -133,11 +134,11 @@ def test_an_answer_that_is_a_tool_stands_beside_the_one_that_is_forced() -> None
     ],
 )
 def test_the_pure_face_refuses_a_tool_that_is_not_declared(tools: tuple[ToolSpec, ...], says: str) -> None:
-    rendered = render(History([Message("human", [Text("u")])]), Ledger(), dialect("openai"))
+    rendered = render(History([Message("user", [Text("u")])]), Ledger(), dialect("openai"))
     with pytest.raises(ConfigError) as refused:
-        encode(rendered, model="m", tools=tools, tool_choice=Choose("fund"))
+        encode(rendered, model="m", tools=tools, tool_choice=ToolChoice("fund"))
     assert str(refused.value) == says
-    made = encode(rendered, model="m", tools=TOOLS, tool_choice=Choose("find"))
+    made = encode(rendered, model="m", tools=TOOLS, tool_choice=ToolChoice("find"))
     assert choice(json.loads(made)) == FUNCTION
 
 
@@ -151,10 +152,10 @@ async def test_the_strict_server_of_each_dialect_is_sent_it_once_and_then_the_mo
     server = strict_server(name, turns, api_key="secret")
     async with hosting(a=server, environ={"KEY": "secret"}, auth={"a": "KEY"}) as runtime:
         session = await runtime.open("a", tools=[look, find])
-        answer = await session.ask("Find it.", tool_choice=Choose("find"))
+        answer = await session.ask("Find it.", tool_choice=ToolChoice("find"))
         assert (answer.status, answer.text) == ("complete", "Done.")
-        (submitted,) = [event for event in log(runtime, session) if isinstance(event, Submitted)]
-        assert submitted.asked == Asked(tool_choice=Choose("find"))
+        (submitted,) = [event for event in log(runtime, session) if isinstance(event, AskStarted)]
+        assert submitted.asked == Asked(tool_choice=ToolChoice("find"))
     assert server.refusals == []
     forced, free = bodies(server)
     other = (
@@ -168,10 +169,10 @@ async def test_what_is_lost_of_a_choice_is_told_with_the_answer_and_by_a_preview
     server = anthropic(Turn(Say("Done.")))
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[find])
-        preview = await session.preview("a", tool_choice=Choose("find"), thinking="adaptive")
+        preview = await session.preview("a", tool_choice=ToolChoice("find"), thinking="adaptive")
         assert preview.losses == {"thinking": 1}
-        assert (await session.preview("a", tool_choice=Choose("find"))).losses == {}
-        answer = await session.ask("Find it.", tool_choice=Choose("find"), thinking="adaptive")
+        assert (await session.preview("a", tool_choice=ToolChoice("find"))).losses == {}
+        answer = await session.ask("Find it.", tool_choice=ToolChoice("find"), thinking="adaptive")
         assert answer.losses["thinking"] == 1
 
 
@@ -183,13 +184,13 @@ async def test_a_tool_that_the_session_does_not_have_is_refused_at_the_door() ->
         session = await runtime.open("a", tools=[look, find])
         before = log(runtime, session)
         with pytest.raises(ConfigError) as refused:
-            await session.ask("Find it.", tool_choice=Choose("fund"))
+            await session.ask("Find it.", tool_choice=ToolChoice("fund"))
         assert str(refused.value) == says
         with pytest.raises(ConfigError, match="is no tool here"):
-            async with session.stream("Find it.", tool_choice=Choose("fund")):
+            async with session.stream("Find it.", tool_choice=ToolChoice("fund")):
                 pass
         with pytest.raises(ConfigError, match="is no tool here"):
-            await session.preview("a", tool_choice=Choose("fund"))
+            await session.preview("a", tool_choice=ToolChoice("fund"))
         assert log(runtime, session) == before
         assert (await session.ask("Hello.")).text == "Hi."
 
@@ -202,11 +203,11 @@ async def test_the_tools_that_count_are_those_that_the_ask_will_have() -> None:
         session = await runtime.open("a", tools=[gate.tool])
         tasks.start_soon(session.ask, "Work!")
         await gate.started("a")
-        assert await session.configure(tools=[find]) == Deferred("a", 1)
+        assert await session.configure(tools=[find]) == SwitchOutcome("a", "queued", 1)
         with pytest.raises(ConfigError, match="there are find"), anyio.fail_after(10):
-            await session.ask("Again.", tool_choice=Choose("work"))
+            await session.ask("Again.", tool_choice=ToolChoice("work"))
         gate.open("a")
-        answer = await session.ask("Find it.", tool_choice=Choose("find"))
+        answer = await session.ask("Find it.", tool_choice=ToolChoice("find"))
         assert (answer.text, answer.losses) == ("Found.", {})
     assert [choice(body) for body in bodies(server)] == [None, None, FUNCTION, None]
 
@@ -217,7 +218,7 @@ async def test_a_tool_that_goes_while_the_ask_waits_is_a_loss() -> None:
     server = openai(Turn(Call("work", {"name": "a"})), Turn(Say("Done.")), Turn(Say("Cannot.")))
 
     async def wait() -> None:
-        answers.append(await session.ask("Find it.", tool_choice=Choose("find")))
+        answers.append(await session.ask("Find it.", tool_choice=ToolChoice("find")))
 
     async with hosting(a=server, seconds=60) as runtime, anyio.create_task_group() as tasks:
         session = await runtime.open("a", tools=[gate.tool, find])
@@ -225,7 +226,7 @@ async def test_a_tool_that_goes_while_the_ask_waits_is_a_loss() -> None:
         await gate.started("a")
         tasks.start_soon(wait)
         await anyio.wait_all_tasks_blocked()
-        assert await session.configure(tools=[look]) == Deferred("a", 1)
+        assert await session.configure(tools=[look]) == SwitchOutcome("a", "queued", 1)
         gate.open("a")
     (answer,) = answers
     assert (answer.text, answer.losses) == ("Cannot.", {"tool_choice": 1})
@@ -240,7 +241,7 @@ async def test_a_tool_that_a_toolset_offers_since_the_last_ask_is_known() -> Non
         session = await runtime.open("a", tools=[bench.source()])
         bench.change("work", "more")
         await anyio.wait_all_tasks_blocked()
-        answer = await session.ask("More.", tool_choice=Choose("more"))
+        answer = await session.ask("More.", tool_choice=ToolChoice("more"))
         assert (answer.text, answer.losses) == ("Done.", {})
     assert [choice(body) for body in bodies(server)] == [
         {"type": "function", "function": {"name": "more"}},
@@ -248,12 +249,14 @@ async def test_a_tool_that_a_toolset_offers_since_the_last_ask_is_known() -> Non
     ]
 
 
-@pytest.mark.parametrize(("wanted", "takes"), [(Choose(""), False), (Choose("auto"), True), ("find", False)])
+@pytest.mark.parametrize(
+    ("wanted", "takes"), [(ToolChoice(""), False), (ToolChoice("auto"), True), ("find", False)]
+)
 def test_a_name_is_no_word_and_a_word_may_be_a_name(
     wanted: Any, takes: bool
 ) -> None:  # Any: what is wrong is the point
     if takes:
         assert asked_for({"tool_choice": wanted}) == Asked(tool_choice=wanted)
         return
-    with pytest.raises(ConfigError, match="it takes one of auto, none, required, Choose"):
+    with pytest.raises(ConfigError, match="it takes one of auto, none, required, ToolChoice"):
         asked_for({"tool_choice": wanted})

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from actors import Choose
-from actors.core.log.events import Instructed
+from actors import ToolChoice
+from actors.core.log.events import FormatRequested
 from actors.core.settings.asking import forced_instruction
 from actors.core.values.packed import unpack
 from actors.testing import AnthropicServer, Call, OpenAIServer, Say, Turn
@@ -31,25 +31,27 @@ def bodies(server: Any) -> list[Any]:  # Any: a server; JSON
 
 
 def instructions(runtime: Any, session: Any) -> list[str]:  # Any: a runtime and a session
-    return [unpack(event.message).text for event in log(runtime, session) if isinstance(event, Instructed)]
+    return [
+        unpack(event.message).text for event in log(runtime, session) if isinstance(event, FormatRequested)
+    ]
 
 
 async def test_the_instruction_stays_in_the_lane_and_all_tools_stay_declared() -> None:
     server = AnthropicServer([Turn(Call("find", {})), Turn(Say("Done.")), Turn(Say("Yes."))])
     async with hosting(models={"a": MODEL}, a=server) as runtime:
         session = await runtime.open("a", tools=[look, find])
-        answer = await session.ask("Find it.", tool_choice=Choose("find"))
+        answer = await session.ask("Find it.", tool_choice=ToolChoice("find"))
         assert (answer.status, answer.text, answer.losses) == ("complete", "Done.", {"tool_choice": 1})
-        assert instructions(runtime, session) == [forced_instruction(Choose("find"))]
+        assert instructions(runtime, session) == [forced_instruction(ToolChoice("find"))]
         await session.ask("Sure?")
         first, second, third = bodies(server)
         assert all("tool_choice" not in body for body in (first, second, third))
         assert first["tools"] == second["tools"] == third["tools"]
-        assert forced_instruction(Choose("find")) in json.dumps(third["messages"])
+        assert forced_instruction(ToolChoice("find")) in json.dumps(third["messages"])
     assert server.refusals == []
 
 
-@pytest.mark.parametrize("choice", ["required", Choose("find")], ids=["any", "by name"])
+@pytest.mark.parametrize("choice", ["required", ToolChoice("find")], ids=["any", "by name"])
 async def test_a_model_that_answers_in_words_is_corrected_once(choice: Any) -> None:  # Any: a tool choice
     server = AnthropicServer([Turn(Say("No need.")), Turn(Call("find", {})), Turn(Say("Done."))])
     async with hosting(models={"a": MODEL}, a=server) as runtime:
@@ -76,7 +78,7 @@ async def test_a_call_of_another_tool_does_not_meet_a_choice_by_name() -> None:
     )
     async with hosting(models={"a": MODEL}, a=server) as runtime:
         session = await runtime.open("a", tools=[look, find])
-        answer = await session.ask("Find it.", tool_choice=Choose("find"))
+        answer = await session.ask("Find it.", tool_choice=ToolChoice("find"))
         assert (answer.text, answer.rounds) == ("Done.", 4)
 
 

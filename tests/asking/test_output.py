@@ -14,7 +14,7 @@ from actors.adapters.schemas.closed import closed
 from actors.config import PoolSettings
 from actors.core.data.jsonio import Json, dump
 from actors.core.dialects.profiles import PROFILES, dialect
-from actors.core.log.events import Instructed, Submitted
+from actors.core.log.events import AskStarted, FormatRequested
 from actors.core.schemas.arguments import ArgumentError
 from actors.core.turn.output import OUTPUT_TOOL, as_text, candidates, correction
 from actors.core.values.content import Message, Text, ToolCall
@@ -164,7 +164,7 @@ def test_what_has_no_schema_is_refused_in_one_line(asked: Any) -> None:  # Any: 
 
 
 def test_the_call_that_stands_for_an_answer_is_its_text() -> None:
-    said = Message("model", [ToolCall("c1", OUTPUT_TOOL, {"a": 1}), ToolCall("c2", "read")])
+    said = Message("assistant", [ToolCall("c1", OUTPUT_TOOL, {"a": 1}), ToolCall("c2", "read")])
     made = as_text(said)
     assert made.blocks == (Text('{"a":1}'), said.blocks[1])
     assert [each.value for each in candidates(made.text, "strict")] == [{"a": 1}]
@@ -187,7 +187,7 @@ async def test_the_same_answer_comes_from_every_provider(name: str) -> None:
         )
         assert (await session.ask("Sure?")).text == "Yes."
         assert server.refusals == []
-        told = [event for event in log(runtime, session) if isinstance(event, Instructed)]
+        told = [event for event in log(runtime, session) if isinstance(event, FormatRequested)]
         assert len(told) == 1
         ledger = await session.ledger()
         assert [*ledger.interactions()] == []
@@ -213,7 +213,7 @@ async def test_a_model_that_never_gives_the_form_fails_the_ask_after_a_few_corre
         session = await runtime.open("a")
         answer = await session.ask("Which city?", output=City, max_corrections=2, check=False)
         assert (answer.status, answer.output, answer.rounds) == ("failed", None, 3)
-        assert answer.why == "the answer does not have the form asked for: it is not one JSON value"
+        assert answer.error == "the answer does not have the form asked for: it is not one JSON value"
         assert (await session.ask("And now?")).text == "free again"
 
 
@@ -223,7 +223,7 @@ async def test_the_caller_is_told_what_the_answer_lacks_and_not_what_stood_there
     async with hosting(a=openai(Turn(Say(said)))) as runtime:
         session = await runtime.open("a")
         answer = await session.ask("Which city?", output=City, max_corrections=0, check=False)
-    assert answer.why == (
+    assert answer.error == (
         "the answer does not have the form asked for: name: expected string; people: missing"
     )
 
@@ -237,7 +237,7 @@ async def test_who_takes_over_goes_on_counting_the_corrections_of_the_ask() -> N
         session = await runtime.open("both")
         answer = await session.ask("Which city?", output=City, max_corrections=2, check=False)
         assert answer.status == "failed"
-        assert answer.why.startswith("the answer does not have the form asked for: ")
+        assert answer.error.startswith("the answer does not have the form asked for: ")
         assert (len(bodies(first)), len(bodies(second))) == (2, 2)
 
 
@@ -253,5 +253,5 @@ async def test_who_takes_over_is_told_the_form_too() -> None:
         (body,) = bodies(second)
         assert "JSON Schema" in str(body["messages"])
         assert second.refusals == []
-        kept = [event.asked for event in log(runtime, session) if isinstance(event, Submitted)]
+        kept = [event.asked for event in log(runtime, session) if isinstance(event, AskStarted)]
         assert [item.output for item in kept if item is not None] == [output_of(City).schema]

@@ -38,7 +38,7 @@ async def test_parts_are_sent_in_their_order(made: Any) -> None:  # Any: a serve
     [
         ([], "An ask says something; this is an empty list"),
         (["a", 3], "An ask takes texts, Text and Media; part 1 is of type int"),
-        ([Message("human")], "An ask takes texts, Text and Media; part 0 is of type Message"),
+        ([Message("user")], "An ask takes texts, Text and Media; part 0 is of type Message"),
     ],
     ids=["empty", "number", "message"],
 )

@@ -15,7 +15,7 @@ from actors.core.dialects.profiles import PROFILES, dialect
 from actors.core.history.history import History
 from actors.core.lanes.lane import advanced, empty
 from actors.core.ledger import Ledger
-from actors.core.log.events import Submitted, TurnEnded
+from actors.core.log.events import AskStarted, TurnEnded
 from actors.core.render import RenderTarget
 from actors.core.settings.asking import Asked, asked
 from actors.core.stream_events.events import MessageEvent
@@ -35,7 +35,7 @@ NOT_TAKEN = {
 def sent(name: str, settings: Settings) -> Request:
     """Return the request of a conversation of one message in a dialect."""
     profile = dialect(name)
-    history, encoder = History([Message("human", [Text("u")])]), adapter(profile).encoder
+    history, encoder = History([Message("user", [Text("u")])]), adapter(profile).encoder
     rendered = advanced(empty(profile), history, Ledger(), profile, encoder, RenderTarget())
     return adapter(profile).request(rendered.segments, settings, rendered.facts)
 
@@ -155,7 +155,7 @@ async def test_settings_hold_for_their_ask_and_no_other_and_are_in_the_log(
         assert first["top_p"] == 0.5
         assert "top_p" not in second
         assert 50 not in (second.get("max_tokens"), second.get("max_completion_tokens"))
-        kept = [event.asked for event in log(runtime, session) if isinstance(event, Submitted)]
+        kept = [event.asked for event in log(runtime, session) if isinstance(event, AskStarted)]
         assert kept == [Asked(max_tokens=50, top_p=0.5, stop=("END",)), None]
 
 
@@ -221,7 +221,7 @@ async def test_an_ask_that_takes_too_long_fails_with_every_call_closed() -> None
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         answer = await session.ask("Work!", timeout=0.2, check=False)
-        assert (answer.status, answer.why) == (
+        assert (answer.status, answer.error) == (
             "failed",
             "the ask took longer than 0.2 s, as its timeout says",
         )

@@ -21,11 +21,11 @@ from actors.core.history.history import History
 from actors.core.lanes.lane import advanced, empty
 from actors.core.ledger import Ledger
 from actors.core.log.codec import decode_event, encode_event
-from actors.core.log.events import Submitted
+from actors.core.log.events import AskStarted
 from actors.core.render import RenderTarget
 from actors.core.settings.asking import Asked, asked
 from actors.core.settings.table import REQUEST_SETTINGS, SETTINGS, names, out_of_range
-from actors.core.settings.values import Choose, RequestSettings
+from actors.core.settings.values import RequestSettings, ToolChoice
 from actors.core.values.content import Message, Text
 from actors.core.values.packed import pack
 from actors.testing import validate
@@ -70,7 +70,7 @@ MODELS = [
 def sent(name: str, model: str, **settings: Any) -> tuple[bytes, tuple[str, ...]]:  # Any: as above
     """Return the body of a request with one tool, and its losses."""
     profile = dialect(name)
-    history, codec = History([Message("human", [Text("u")])]), adapter(profile)
+    history, codec = History([Message("user", [Text("u")])]), adapter(profile)
     lane = advanced(empty(profile), history, Ledger(), profile, codec.encoder, RenderTarget())
     request = codec.request(lane.segments, Settings(model=model, tools=(TOOL,), **settings), lane.facts)
     return request.body, request.losses
@@ -128,7 +128,7 @@ def test_a_refusal_that_names_the_field_of_a_setting_is_read_as_that_setting(set
 
 def test_the_log_stores_the_given_settings_alone_and_by_name() -> None:
     given = asked({"seed": 3, "metadata": {"team": "blue"}, "timeout": 9})
-    event = Submitted(1, pack(Message("human", [Text("u")])), given)
+    event = AskStarted(1, pack(Message("user", [Text("u")])), given)
     record = encode_event(event)
     assert decode_event(record) == event
     stored = msgpack.decode(record)[1][3]
@@ -160,7 +160,7 @@ def test_a_value_out_of_range_is_rejected_with_the_range_in_words(
 
 
 def test_a_forced_tool_and_one_call_per_message_go_together() -> None:
-    body, losses = sent("anthropic", "m", tool_choice=Choose("look"), parallel_tool_calls=False)
+    body, losses = sent("anthropic", "m", tool_choice=ToolChoice("look"), parallel_tool_calls=False)
     assert json.loads(body)["tool_choice"] == {
         "type": "tool",
         "name": "look",

@@ -125,7 +125,7 @@ async def test_a_budget_ends_a_turn_at_a_boundary_and_refuses_what_comes_after(
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[gate.tool], budget=budget, tenant="blue")
         answer = await session.ask("Work!", check=False)
-        assert (answer.status, answer.why) == ("failed", why)
+        assert (answer.status, answer.error) == ("failed", why)
         ledger = await session.ledger()
         assert [item.status for item in ledger.interactions()] == ["complete"]
         with pytest.raises(OverBudget, match="is used up"):
@@ -142,7 +142,7 @@ async def test_a_budget_of_seconds_ends_the_ask_that_uses_it_up() -> None:
     async with hosting(a=openai(Turn(Call("work", {"name": "a"})))) as runtime:
         session = await runtime.open("a", tools=[gate.tool], budget=Budget(seconds=0.2))
         answer = await session.ask("Work!", check=False)
-        assert (answer.status, answer.why) == ("failed", "the session's budget of 0.2 seconds is used up")
+        assert (answer.status, answer.error) == ("failed", "the session's budget of 0.2 seconds is used up")
         (ended,) = [event for event in log(runtime, session) if isinstance(event, TurnEnded)]
         assert ended.seconds > 0
 
@@ -154,7 +154,7 @@ async def test_tokens_of_an_ask_bound_it() -> None:
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         answer = await session.ask("Work!", token_limit=10, check=False)
-        assert answer.why == "the ask used 18 tokens of the 10 that its token_limit allows"
+        assert answer.error == "the ask used 18 tokens of the 10 that its token_limit allows"
         assert (await session.ask("And now?", token_limit=10)).text == "next"
         assert_paired(bodies(server)[1])
 

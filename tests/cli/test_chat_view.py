@@ -53,13 +53,13 @@ CALL = ToolCallEvent(5, 1, 1, CallId("c1"), "weather", {"city": "Oslo\x1b[2J"})
 
 def test_text_is_shown_as_it_arrives_and_its_last_line_is_completed() -> None:
     assert _shown(TextEvent("One\nTw", 1, 1, 0)) == "One\nTw"
-    said = MessageEvent(1, 1, 1, Message("model", (Text("One\nTwo."),)))
+    said = MessageEvent(1, 1, 1, Message("assistant", (Text("One\nTwo."),)))
     assert _shown(TextEvent("One\nTw", 1, 1, 0), TextEvent("o.", 1, 1, 6), said) == "One\nTwo.\n"
 
 
 @pytest.mark.parametrize("thinking", [True, False])
 def test_thinking_is_labelled_and_dimmed_or_hidden(thinking: bool) -> None:
-    said = MessageEvent(1, 1, 1, Message("model", (Thinking("Hm.\nOh."), Text("Yes."))))
+    said = MessageEvent(1, 1, 1, Message("assistant", (Thinking("Hm.\nOh."), Text("Yes."))))
     thought = (ThinkingEvent("Hm.\n", 1, 1, 0), ThinkingEvent("O", 1, 1, 4), ThinkingEvent("h.", 1, 1, 5))
     shown = _shown(*thought, TextEvent("Yes.", 1, 1, 7), said, thinking=thinking)
     labelled = f"{dim(f'thinking: Hm.{chr(10)}')}{dim('thinking: O')}{dim('h.')}\n"

@@ -17,7 +17,7 @@ from actors.cli import main
 from actors.cli.exits import MEANING, Exit, of_error, of_result
 from actors.cli.parser import COMMANDS, Parser, parse, parser_for
 from actors.core.dialects.profiles import ALIASES, PROFILES
-from actors.core.stream_events.results import AskStatus, TurnResult
+from actors.core.stream_events.results import AskResult, AskStatus
 from actors.core.values.identity import Binding
 from actors.core.values.progress import Attempt, Cause
 from actors.core.values.stream import Usage
@@ -270,14 +270,14 @@ def test_each_error_has_its_exit_code(error: Exception, code: int) -> None:
 )
 def test_each_failure_of_a_provider_has_its_exit_code(cause: Cause | None, code: int) -> None:
     binding = Binding("b", "openai_chat")
-    failed = TurnResult("", "failed", binding, (Attempt(binding, "failed", "why", cause),), 1, Usage())
+    failed = AskResult("", "failed", binding, (Attempt(binding, "failed", "why", cause),), 1, Usage())
     assert of_result(failed) == code
 
 
 @pytest.mark.parametrize(("status", "code"), [("complete", 0), ("cancelled", 130), ("awaiting", 8)])
 def test_each_way_a_turn_ends_has_its_exit_code(status: AskStatus, code: int) -> None:
     binding = Binding("b", "openai_chat")
-    assert of_result(TurnResult("", status, binding, (), 1, Usage())) == code
+    assert of_result(AskResult("", status, binding, (), 1, Usage())) == code
 
 
 def test_a_missing_backend_is_reported_in_one_line() -> None:

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from actors import Runtime, subagent
 from actors.cli.targets import tools
 from actors.config import load
-from actors.core.log.events import Closed, Denied, Event, Failed, Opened, Refused, Returned, Scheduled
+from actors.core.log.events import Closed, Denied, Failed, LogEvent, Opened, Refused, Returned, Scheduled
 from actors.testing import Call, OpenAIServer, Say, Turn, serve
 from tests.cli.command import SECONDS, actors
 from tests.cli.terminal import terminal
@@ -148,7 +148,7 @@ NAMES = {"subagent": "above-c1"}
 @pytest.mark.requirement("REQ-915-045", "REQ-915-029", "REQ-915-030", "REQ-915-032")
 async def test_every_mode_logs_the_same_events_for_one_turn(tmp_path: Path, anyio_backend_name: str) -> None:
     (tmp_path / "tools.py").write_text(TOOLS)
-    logs: dict[str, list[Event]] = {}
+    logs: dict[str, list[LogEvent]] = {}
     bodies: dict[str, list[bytes]] = {}
     server = OpenAIServer(_says)
     with anyio.fail_after(SECONDS):
@@ -174,11 +174,11 @@ async def test_every_mode_logs_the_same_events_for_one_turn(tmp_path: Path, anyi
         assert _comparable(logs[name]) == _comparable(embedded), name
 
 
-def _comparable(log: list[Event]) -> list[Event]:
+def _comparable(log: list[LogEvent]) -> list[LogEvent]:
     """Return a log without what is each session's own: its id, the key of its caches, whose it is, how it was left, and
     in which order calls ended that ran at the same time.
     """
-    kept: list[Event] = []
+    kept: list[LogEvent] = []
     for did_end, events in groupby(log, lambda event: isinstance(event, Returned | Failed)):
         alike = list(events)
         kept += sorted(alike, key=lambda event: getattr(event, "call_id", "")) if did_end else alike

@@ -7,20 +7,19 @@ from typing import Any
 
 import pytest
 
-from actors import History, Ledger, from_wire
 from actors.cli import main
 from actors.core.check import check
 from actors.core.dialects.profiles import PROFILES, dialect
 from actors.core.values.content import Media, Message, Text, ToolCall, ToolResult
 from actors.testing import validate
-from actors.transcripts import encode, render
+from actors.transcripts import History, Ledger, encode, from_wire, render
 from tests.at_scale import spread
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 RICH = (
-    Message("human", (Text("Look at \u2603 and \U0001f600."), Media("image/png", PIXEL))),
+    Message("user", (Text("Look at \u2603 and \U0001f600."), Media("image/png", PIXEL))),
     Message(
-        "model",
+        "assistant",
         (
             Text("Two at once."),
             ToolCall("hist_tool_1", "weather", {"city": "Oslo", "days": [1, 2.5, None]}),
@@ -34,11 +33,11 @@ RICH = (
             ToolResult("hist_tool_2", error="no such city"),
         ),
     ),
-    Message("model", (Text("Oslo has 4 C."),)),
-    Message("human", (Text("And Rome?"),)),
-    Message("model", (ToolCall("hist_tool_3", "weather", {"city": "Rome"}),)),
+    Message("assistant", (Text("Oslo has 4 C."),)),
+    Message("user", (Text("And Rome?"),)),
+    Message("assistant", (ToolCall("hist_tool_3", "weather", {"city": "Rome"}),)),
     Message("tool", (ToolResult("hist_tool_3", "21 C"),)),
-    Message("human", (Text("Thanks."),)),
+    Message("user", (Text("Thanks."),)),
 )
 TOOL = {"name": "weather", "description": "W", "parameters": {"type": "object", "properties": {}}}
 
@@ -60,7 +59,7 @@ def facts(body: Json, name: str) -> Iterator[tuple[str, str]]:
         for block in message.blocks:
             match block:
                 case Text(text=text):
-                    yield from ((message.speaker, words) for words in text.split("\n\n"))
+                    yield from ((message.role, words) for words in text.split("\n\n"))
                 case Media(data=data):
                     yield "media", data
                 case ToolCall():
@@ -151,7 +150,7 @@ def test_a_file_in_another_dialect_is_rejected_by_name(
 def test_a_document_survives_every_dialect_that_supports_documents(
     source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    said = (Message("human", (Text("Read this."), Media("application/pdf", PDF))),)
+    said = (Message("user", (Text("Read this."), Media("application/pdf", PDF))),)
     body: Json = json.loads(
         encode(render(History(said), Ledger(), PROFILES[source]), model="m", max_tokens=99)
     )

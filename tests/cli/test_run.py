@@ -15,7 +15,7 @@ from actors.cli.targets import serving
 from actors.config.providers import PROVIDERS
 from actors.core.dialects.profiles import ALIASES, PROFILES, dialect
 from actors.core.stream_events.events import MessageEvent, TextEvent, ThinkingEvent
-from actors.core.stream_events.results import TurnResult
+from actors.core.stream_events.results import AskResult
 from actors.core.values.content import Message, Text, Thinking
 from actors.core.values.identity import Binding
 from actors.core.values.stream import Usage
@@ -155,8 +155,8 @@ async def test_an_empty_answer_is_reported() -> None:
 
 
 def test_an_unparsed_call_is_reported() -> None:
-    result = TurnResult(
-        "<tool_call>{}", "complete", Binding("server", "openai_chat"), (), 2, Usage(), cut="unparsed"
+    result = AskResult(
+        "<tool_call>{}", "complete", Binding("server", "openai_chat"), (), 2, Usage(), incomplete="unparsed"
     )
     (line,) = incomplete_parts(result)
     assert line.endswith(": the answer holds a tool call as text, which was not run")
@@ -176,8 +176,12 @@ async def test_a_cut_answer_and_dropped_parts_are_reported() -> None:
     assert "stopped with 'length'" in read.err
     assert "dropped from the answer: 1 x cut_call" in read.err
     result = json.loads(told.out.splitlines()[-1])["result"]
-    assert (result["status"], result["cut"], result["finish"]) == ("complete", "length", "length")
-    assert result["left_out"] == {"cut_call": 1}
+    assert (result["status"], result["incomplete"], result["finish_reason"]) == (
+        "complete",
+        "length",
+        "length",
+    )
+    assert result["dropped"] == {"cut_call": 1}
     (said,) = [e for e in map(json.loads, told.out.splitlines()) if e["type"] == "message"]
     assert (said["incomplete"], said["dropped"]) == ("length", {"cut_call": 1})
 
@@ -306,7 +310,7 @@ def test_the_complete_answer_is_printed_if_deltas_are_missing(
     pieces: list[ThinkingEvent | TextEvent] = [ThinkingEvent("hm", 1, 1, 0)]
     for word in ("One ", "two ", "three."):
         pieces.append(TextEvent(word, 1, 1, pieces[-1].offset + len(pieces[-1].text)))
-    said = Message("model", (Thinking("hm"), Text("One two three.")))
+    said = Message("assistant", (Thinking("hm"), Text("One two three.")))
     answer = TextPrinter()
     for event in (
         *(piece for at, piece in enumerate(pieces) if at not in lost),
@@ -492,7 +496,7 @@ async def test_an_external_call_is_named_with_exit_code_8(tmp_path: Path) -> Non
     assert done.complaint.startswith("the turn waits for external input: look(n=1), look(n=2);")
     last = json.loads(told.out.splitlines()[-1])
     assert (last["result"]["status"], last["exit_code"]) == ("awaiting", 8)
-    assert [call["arguments"] for call in last["result"]["awaiting"]] == [{"n": 1}, {"n": 2}]
+    assert [call["arguments"] for call in last["result"]["pending_calls"]] == [{"n": 1}, {"n": 2}]
 
 
 @pytest.mark.alternating

@@ -25,19 +25,19 @@ from actors.core.lanes.lane import Rendered, advanced, empty, seals
 from actors.core.ledger import Ledger
 from actors.core.log.codec import decode_event, encode_event
 from actors.core.log.events import (
+    AskStarted,
     CallEvent,
     Cancelled,
     EpochBegan,
-    Event,
     Failed,
-    Interaction,
+    LogEvent,
     Opened,
     RequestSent,
     Returned,
     RoundEnded,
     Scheduled,
     Started,
-    Submitted,
+    ToolCallRecord,
 )
 from actors.core.render import RenderTarget, ThinkingPolicy
 from actors.core.session.lanes import Lanes
@@ -138,12 +138,12 @@ def text(rendered: Rendered) -> bytes:
 class Simulated:
     """A session that writes its log and keeps what it has sent."""
 
-    log: list[Event] = field(default_factory=list)
+    log: list[LogEvent] = field(default_factory=list)
     state: SessionState = field(default_factory=SessionState)
     lanes: Lanes = field(default_factory=lambda: Lanes(rules))
     sent: list[tuple[Binding, int, Rendered]] = field(default_factory=list)
 
-    def write(self, *events: Event) -> None:
+    def write(self, *events: LogEvent) -> None:
         for event in events:
             self.log.append(event)
             before, self.state = self.state, self.state.apply(event)
@@ -185,13 +185,13 @@ def simulated(
         *ledger.interactions(),
         *(item for item in came.ledger.interactions() if item.call_id not in ledger),
     ]
-    news: list[list[Event]] = [list(told(interaction)) for interaction in known]
+    news: list[list[LogEvent]] = [list(told(interaction)) for interaction in known]
     for number, message in enumerate(came.since(0)):
         while news and random.random() < 0.4:
             session.write(*_some(news, random))
         spoken = (
-            Submitted(number, pack(message))
-            if message.speaker == "human"
+            AskStarted(number, pack(message))
+            if message.role == "user"
             else RoundEnded(1, 1, pack(message) if message.blocks else None)
         )
         session.write(spoken)
@@ -221,7 +221,7 @@ def broken(session: Simulated) -> str | None:
     return None
 
 
-def _some(news: list[list[Event]], random: Random) -> list[Event]:
+def _some(news: list[list[LogEvent]], random: Random) -> list[LogEvent]:
     """Take the next event of one call, or all that are left of it."""
     events = news.pop(random.randrange(len(news)))
     if random.random() < 0.5 and len(events) > 1:
@@ -230,7 +230,7 @@ def _some(news: list[list[Event]], random: Random) -> list[Event]:
     return events
 
 
-def told(known: Interaction) -> Iterable[CallEvent | RequestSent]:
+def told(known: ToolCallRecord) -> Iterable[CallEvent | RequestSent]:
     """The events after which a ledger knows this interaction; ids as they are at rest."""
     call_id = CallId(sanitised(known.call_id))
     if known.tool is not None:
@@ -254,12 +254,12 @@ def completed(call_id: CallId, result: ToolResult) -> CallEvent:
     if result.error_json is not None:
         return Failed(call_id, result.error_json)
     media = tuple(
-        Media(sanitised(item.mime), sanitised(item.data), sanitised(item.url)) for item in result.media
+        Media(sanitised(item.media_type), sanitised(item.data), sanitised(item.url)) for item in result.media
     )
     return Returned(call_id, result.content_json or Json(b"null"), media)
 
 
-def reread(log: Iterable[Event]) -> list[Event]:
+def reread(log: Iterable[LogEvent]) -> list[LogEvent]:
     """The log as it comes back from storage."""
     return [decode_event(encode_event(event)) for event in log]
 

@@ -1,28 +1,28 @@
 """Where an ask begins in a log: from there a reader is shown what a reader of the whole log is."""
 
-from actors.core.log.events import Bound, Event, Opened, Submitted, SwitchHeld, TurnEnded
+from actors.core.log.events import AskStarted, LogEvent, Opened, SwitchQueued, TurnEnded, TurnStarted
 from actors.core.session.ask_start import AskStart
 from actors.core.session.publishing import NOBODY, Publisher
 from actors.core.stream_events.event_json import event_json
 from actors.core.values.content import Message, Text
 from actors.core.values.packed import pack
 
-SAID = pack(Message("human", (Text("Hello?"),)))
+SAID = pack(Message("user", (Text("Hello?"),)))
 
 
-def asked(number: int) -> tuple[Event, ...]:
+def asked(number: int) -> tuple[LogEvent, ...]:
     return (
-        Submitted(number, SAID),
-        SwitchHeld(1, "b"),
-        Bound(number + 4, number, NOBODY),
+        AskStarted(number, SAID),
+        SwitchQueued(1, "b"),
+        TurnStarted(number + 4, number, NOBODY),
         TurnEnded(number + 4, "complete"),
     )
 
 
-LOG: tuple[Event, ...] = (Opened("s", "a"), *asked(1), *asked(2), SwitchHeld(1, "c"), *asked(3))
+LOG: tuple[LogEvent, ...] = (Opened("s", "a"), *asked(1), *asked(2), SwitchQueued(1, "c"), *asked(3))
 
 
-def shown(publisher: Publisher, events: tuple[Event, ...]) -> list[object]:
+def shown(publisher: Publisher, events: tuple[LogEvent, ...]) -> list[object]:
     return [event_json(each) for event in events for each in publisher.published(event)]
 
 

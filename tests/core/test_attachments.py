@@ -14,7 +14,7 @@ from actors.core.dialects.profiles import BEDROCK, PROFILES
 from actors.core.history.history import History
 from actors.core.lanes.lane import Rendered, advanced, empty
 from actors.core.ledger import Ledger
-from actors.core.log.events import Submitted
+from actors.core.log.events import AskStarted
 from actors.core.render import RenderTarget
 from actors.core.session.rebuild import rebuilt
 from actors.core.session.state import opening
@@ -31,13 +31,13 @@ PIXEL = png_base64()
 HERE = READERS["bedrock"]
 PLAN = Media("application/pdf", "cGxhbg==")
 IMAGE = Media("image/png", PIXEL)
-OK = Message("model", [Text("ok")])
+OK = Message("assistant", [Text("ok")])
 NOTED = "stood here; the conversation holds as many as can be shown.]"
 NAME = re.compile(r"document-[0-9a-f]{8}(-[0-9]+)?")
 
 
 def human(*blocks: Block) -> Message:
-    return Message("human", [Text("Look."), *blocks])
+    return Message("user", [Text("Look."), *blocks])
 
 
 def page(number: int) -> Media:
@@ -46,7 +46,7 @@ def page(number: int) -> Media:
 
 def used(call_id: str, *media: Media) -> tuple[Message, Message]:
     """A call, and its result with these media."""
-    return Message("model", [ToolCall(call_id, "scan")]), Message(
+    return Message("assistant", [ToolCall(call_id, "scan")]), Message(
         "tool", [ToolResult(call_id, "seen", media=media)]
     )
 
@@ -125,7 +125,7 @@ def test_what_was_sent_keeps_its_name_when_the_same_comes_again_in_a_later_reque
         assert text(rendered).startswith(before)
         assert len(names(rendered)) == number
         before = text(rendered)
-        simulated.write(Submitted(number, pack(OK)), Submitted(number, pack(human(PLAN))))
+        simulated.write(AskStarted(number, pack(OK)), AskStarted(number, pack(human(PLAN))))
 
 
 def test_only_where_documents_have_names_are_they_given_one() -> None:
@@ -146,7 +146,9 @@ def test_documents_and_images_beyond_the_limit_are_noted_and_counted_as_lost(pie
     simulated, lost = session(), 0
     rendered = simulated.render(HERE)
     for start in range(0, len(said), 2 * (7 // pieces)):
-        simulated.write(*(Submitted(1, pack(message)) for message in said[start : start + 2 * (7 // pieces)]))
+        simulated.write(
+            *(AskStarted(1, pack(message)) for message in said[start : start + 2 * (7 // pieces)])
+        )
         rendered = simulated.send(HERE)
         lost += dict(rendered.report.losses).get("media", 0)
     kinds = [kind for kind, _ in attached(rendered)]
@@ -159,12 +161,12 @@ def test_documents_and_images_beyond_the_limit_are_noted_and_counted_as_lost(pie
 def test_what_was_shown_stays_and_what_was_noted_stays_a_note() -> None:
     simulated, before = session(), b""
     for number in range(9):
-        simulated.write(Submitted(number, pack(human(page(number)))))
+        simulated.write(AskStarted(number, pack(human(page(number)))))
         rendered = simulated.send(HERE)
         assert text(rendered).startswith(before)
         assert len(names(rendered)) == min(number + 1, 5)
         before = text(rendered)
-        simulated.write(Submitted(number, pack(OK)))
+        simulated.write(AskStarted(number, pack(OK)))
 
 
 def test_an_image_is_shown_although_no_document_is_any_more() -> None:
@@ -189,7 +191,7 @@ def test_an_epoch_begins_with_all_its_room() -> None:
     for number, plain in enumerate((False, True)):
         simulated.restart(HERE, plain=plain)
         assert len(names(simulated.send(HERE))) == 5
-        simulated.write(Submitted(number, pack(human(PLAN))))
+        simulated.write(AskStarted(number, pack(human(PLAN))))
         assert dict(simulated.send(HERE).report.losses) == {"media": 1}
 
 
@@ -197,11 +199,11 @@ def test_an_epoch_begins_with_all_its_room() -> None:
 def test_a_lane_that_is_folded_from_the_log_knows_what_it_has_shown() -> None:
     simulated = session(human(PLAN, page(1)))
     simulated.send(HERE)
-    simulated.write(Submitted(1, pack(OK)), Submitted(2, pack(human(PLAN, *map(page, range(4))))))
+    simulated.write(AskStarted(1, pack(OK)), AskStarted(2, pack(human(PLAN, *map(page, range(4))))))
     simulated.send(HERE)
     _, lanes = rebuilt(reread(simulated.log), rules)
     assert lanes.of(HERE).state == simulated.lanes.of(HERE).state
-    simulated.write(Submitted(3, pack(OK)), Submitted(4, pack(human(PLAN, IMAGE))))
+    simulated.write(AskStarted(3, pack(OK)), AskStarted(4, pack(human(PLAN, IMAGE))))
     again = lanes.render(HERE, simulated.state.history, simulated.state.ledger)
     assert again == simulated.send(HERE)
     assert len(names(again)) == 5
@@ -222,6 +224,8 @@ def test_media_that_can_never_be_shown_are_not_counted_among_those_that_were() -
         Media("image/png", ""),
         Media("image/png", url="https://a.example/i.png"),
     ]
-    rendered = at_once(human(*never * 9, *[IMAGE] * 19), Message("model", [Text("so"), IMAGE]), human(IMAGE))
+    rendered = at_once(
+        human(*never * 9, *[IMAGE] * 19), Message("assistant", [Text("so"), IMAGE]), human(IMAGE)
+    )
     assert len(attached(rendered)) == 20
     assert NOTED not in text(rendered).decode()

@@ -21,10 +21,10 @@ from actors.errors import ProjectionFault
 CALLS = [CallId("read/1"), CallId("read/2")]
 HISTORY = History(
     (
-        Message("human", (Text("Read both."),)),
-        Message("model", tuple(ToolCall(call_id, "read", {}) for call_id in CALLS)),
-        Message("human", tuple(ToolResult(call_id, "text") for call_id in CALLS)),
-        Message("human", (Text("Go on."),)),
+        Message("user", (Text("Read both."),)),
+        Message("assistant", tuple(ToolCall(call_id, "read", {}) for call_id in CALLS)),
+        Message("user", tuple(ToolResult(call_id, "text") for call_id in CALLS)),
+        Message("user", (Text("Go on."),)),
     )
 )
 

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors import dialect
 from actors.core.check import check, extend, finish, start
 from actors.core.dialects.profiles import BEDROCK
 from actors.core.transcript.projection import Projection
 from actors.core.transcript.transcript import RenderState
 from actors.core.values.content import Media, Message, Text, ToolCall
+from actors.transcripts import dialect
 from tests.core.converse_rows import (
     DOCUMENT,
     IMAGE,
@@ -103,7 +103,7 @@ def test_any_json_anywhere_in_a_request_is_judged_without_an_exception(
 
 
 def test_an_image_by_its_url_is_told_where_the_provider_takes_only_bytes() -> None:
-    said = [Message("human", [Text("Look:"), Media("image/png", url="https://a.example/i.png")])]
+    said = [Message("user", [Text("Look:"), Media("image/png", url="https://a.example/i.png")])]
     held = {name: walked(said, dialect(name))[0][0][1][1] for name in ("bedrock", "anthropic")}
     assert isinstance(held["anthropic"], Media)
     assert isinstance(held["bedrock"], Text)

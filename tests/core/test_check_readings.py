@@ -158,14 +158,14 @@ def test_readings_that_disagree_are_told(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_request_that_opens_an_epoch_again_is_read_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[bytes] = []
     monkeypatch.setattr("actors.core.check.accepted", lambda state, *pieces: asked.append(b"".join(pieces)))
-    said = [Message("human", [Text("one")])]
+    said = [Message("user", [Text("one")])]
     lane = render(History(said), Ledger(), OPENAI_CHAT).lane
     assert len(asked) == 1
     again = begun(lane, EpochBegan(READERS["openai_chat"], 1, "refusal"), OPENAI_CHAT, 1)
     lane = render(History(said), Ledger(), OPENAI_CHAT, again).lane
     assert len(asked) == 1
     assert (
-        render(History([*said, Message("human", [Text("two")])]), Ledger(), OPENAI_CHAT, lane).report.faults
+        render(History([*said, Message("user", [Text("two")])]), Ledger(), OPENAI_CHAT, lane).report.faults
         == ()
     )
     assert len(asked) == 2

@@ -52,8 +52,8 @@ HOSTILE = {
 def asked(arguments: object) -> list[Message]:
     call = ToolCall(CallId("c1"), "read", arguments)
     return [
-        Message("human", [Text("go")]),
-        Message("model", [call]),
+        Message("user", [Text("go")]),
+        Message("assistant", [call]),
         Message("tool", [ToolResult(CallId("c1"), "ok")]),
     ]
 

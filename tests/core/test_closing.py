@@ -5,17 +5,17 @@ import pytest
 from actors.core.data.jsonio import Json, JsonObject
 from actors.core.log.events import (
     ApprovalDecided,
-    Awaited,
-    Bound,
+    AskStarted,
     Effects,
-    Event,
+    LogEvent,
     Opened,
     RoundEnded,
     Scheduled,
     Started,
-    Submitted,
-    SwitchHeld,
+    SwitchQueued,
     TurnEnded,
+    TurnPaused,
+    TurnStarted,
 )
 from actors.core.session.closing import breaks_off, repeatable
 from actors.core.session.state import SessionState
@@ -25,23 +25,23 @@ from actors.core.values.packed import pack
 
 HERE = Binding("a", "openai_chat", model="gpt")
 CALL = CallId("hist_tool_1")
-BEGUN: tuple[Event, ...] = (
+BEGUN: tuple[LogEvent, ...] = (
     Opened("s", "a"),
-    Submitted(1, pack(Message("human", (Text("Do it."),)))),
-    Bound(1, 1, HERE),
-    RoundEnded(1, 1, pack(Message("model", (ToolCall(CALL, "work", {}),), 1, HERE)), calls=1),
+    AskStarted(1, pack(Message("user", (Text("Do it."),)))),
+    TurnStarted(1, 1, HERE),
+    RoundEnded(1, 1, pack(Message("assistant", (ToolCall(CALL, "work", {}),), 1, HERE)), calls=1),
     Scheduled(CALL, "work"),
 )
 
 
-def _folded(events: tuple[Event, ...]) -> SessionState:
+def _folded(events: tuple[LogEvent, ...]) -> SessionState:
     state = SessionState()
     for event in events:
         state = state.apply(event)
     return state
 
 
-def _again(*events: Event) -> list[ToolCall]:
+def _again(*events: LogEvent) -> list[ToolCall]:
     return list(repeatable(_folded(BEGUN + events), BEGUN + events))
 
 
@@ -60,9 +60,9 @@ def test_a_call_is_run_again_with_the_arguments_that_were_approved_of() -> None:
 
 
 def test_a_log_breaks_off_in_a_turn_and_behind_one_whose_switch_is_held() -> None:
-    waits, held, end = Awaited(1, (CALL,)), SwitchHeld(1, "b"), TurnEnded(1, "complete")
+    waits, held, end = TurnPaused(1, (CALL,)), SwitchQueued(1, "b"), TurnEnded(1, "complete")
     assert breaks_off(_folded(BEGUN))
     assert breaks_off(_folded((*BEGUN, held, end)))
     assert not breaks_off(_folded((*BEGUN, end)))
     assert not breaks_off(_folded((*BEGUN, waits)))
-    assert breaks_off(_folded((*BEGUN, Awaited(1, ()))))
+    assert breaks_off(_folded((*BEGUN, TurnPaused(1, ()))))

@@ -11,15 +11,24 @@ from actors.core.data.jsonio import Json, quote
 from actors.core.log.codec import decode_event, encode_event
 from actors.core.log.events import (
     VERSION,
+    AskStarted,
     Cancelled,
-    Event,
+    LogEvent,
     RequestSent,
     Returned,
     RoundEnded,
     Scheduled,
-    Submitted,
 )
-from actors.core.values.content import Code, Media, Message, Seal, Text, Thinking, ToolCall, ToolResult
+from actors.core.values.content import (
+    Code,
+    Media,
+    Message,
+    ProviderState,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
 from actors.core.values.identity import Binding, CallId
 from actors.core.values.packed import pack, unpack
 from actors.errors import JournalError
@@ -31,7 +40,7 @@ from tests.generated.strategies import events
 
 @examples(1000)
 @given(events())
-def test_every_event_comes_back_as_it_was(event: Event) -> None:
+def test_every_event_comes_back_as_it_was(event: LogEvent) -> None:
     record = encode_event(event)
     assert decode_event(record) == event
     assert encode_event(decode_event(record)) == record
@@ -48,9 +57,9 @@ def test_the_log_of_a_generated_session_comes_back_as_it_was() -> None:
 def test_lone_surrogates_are_replaced_and_never_fail() -> None:
     event = Scheduled(CallId("\ud800"), "r\udc00", Json(b"{}"))
     assert decode_event(encode_event(event)) == Scheduled(CallId("\ufffd"), "r\ufffd", Json(b"{}"))
-    lost = Message("model", [ToolCall("\ud800", "a", raw="\udfff"), Media("image/png", "\ud800" * 5000)])
-    back = decode_event(encode_event(Submitted(1, pack(lost))))
-    assert isinstance(back, Submitted)
+    lost = Message("assistant", [ToolCall("\ud800", "a", raw="\udfff"), Media("image/png", "\ud800" * 5000)])
+    back = decode_event(encode_event(AskStarted(1, pack(lost))))
+    assert isinstance(back, AskStarted)
     call, media = unpack(back.message).blocks
     assert call == ToolCall("\ufffd", "a", raw="\ufffd")
     assert media == Media("image/png", "\ufffd" * 5000)
@@ -59,8 +68,8 @@ def test_lone_surrogates_are_replaced_and_never_fail() -> None:
 def test_arguments_and_signatures_keep_every_byte() -> None:
     origin = Binding("b", "anthropic")
     call = ToolCall("c", "read", json=Json(b'{ "a" : [1.0, 1e2],\n"b":"\\u00e9\\/" }'))
-    thought = Thinking("t", Seal("signature", quote('s"\\\u00e9'), origin))
-    packed = pack(Message("model", [thought, call, Text("x")], origin=origin))
+    thought = Thinking("t", ProviderState("signature", quote('s"\\\u00e9'), origin))
+    packed = pack(Message("assistant", [thought, call, Text("x")], origin=origin))
     event = RoundEnded(1, 1, packed)
     assert decode_event(encode_event(event)) == event
     assert unpack(packed).blocks == (thought, call, Text("x"))
@@ -70,11 +79,11 @@ MADE = Binding("b", "anthropic")
 GOOD = encode_event(Returned(CallId("c"), quote("x")))
 SENT = encode_event(RequestSent(1, 1, MADE, 0, 1, ((CallId("c"), "lost"),)))
 SAID = Message(
-    "model",
+    "assistant",
     [
         Text("x"),
-        Thinking("t", Seal("signature", quote("s"), MADE)),
-        ToolCall("c", "read", {"a": 1}, native=Seal("call_id", quote("n"), MADE)),
+        Thinking("t", ProviderState("signature", quote("s"), MADE)),
+        ToolCall("c", "read", {"a": 1}, native=ProviderState("call_id", quote("n"), MADE)),
         ToolResult("c", [1], is_complete=True, media=[Media("image/png", "Ag==")]),
         Media("image/png", "AA=="),
         Code("1 + 1", "python"),
@@ -93,7 +102,6 @@ TALK = encode_event(RoundEnded(1, 1, pack(SAID)))
         b"\xff",
         GOOD[:-1],
         GOOD + b"\x00",
-        msgpack.encode([VERSION + 1, msgpack.decode(GOOD)[1]]),
         GOOD.replace(b"returned", b"vanished"),
         TALK[: len(TALK) // 2],
     ],
@@ -102,6 +110,12 @@ def test_what_is_no_event_is_refused_in_one_line(record: bytes) -> None:
     with pytest.raises(JournalError) as raised:
         decode_event(record)
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("version", [VERSION + 1, VERSION - 1, str(VERSION), None, True])
+def test_an_unknown_version_is_refused(version: object) -> None:
+    with pytest.raises(JournalError, match="version: "):
+        decode_event(msgpack.encode([version, msgpack.decode(GOOD)[1]]))
 
 
 def changed(
@@ -158,7 +172,7 @@ def test_what_is_wrong_in_an_event_is_named_with_its_field_and_its_value(
 @pytest.mark.parametrize(
     ("way", "other", "told"),
     [
-        ((0,), "nobody", "round_ended.message.speaker: 'nobody': "),
+        ((0,), "nobody", "round_ended.message.role: 'nobody': "),
         ((1, 0, 0), "z", "round_ended.message.blocks[0]"),
         ((1, 0), [], "round_ended.message.blocks[0]"),
         ((1, 0, 1), 7, "round_ended.message.blocks[0].json: 7: Expected `bytes`"),
@@ -190,7 +204,7 @@ def places(value: object, way: tuple[int, ...] = ()) -> list[tuple[int, ...]]:
 OTHERS = ["", "x", "lost", "model", 0, -1, True, None, 1.5, [], ["x"], b"", b"{}", b'"x"', ...]
 
 
-def damaged(event: Event, at: int, other: object) -> bytes:
+def damaged(event: LogEvent, at: int, other: object) -> bytes:
     """An event's record with one value replaced, or some left out; in its message every other time."""
     record = encode_event(event)
     said = event.message if at % 2 == 0 and isinstance(event, RoundEnded) else None

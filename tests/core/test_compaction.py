@@ -23,20 +23,20 @@ from actors.core.history.estimate import Calibration, ReportedRequest, estimated
 from actors.core.history.history import History
 from actors.core.ledger import Ledger
 from actors.core.log.events import (
-    Bound,
+    AskStarted,
     Compacted,
     EpochBegan,
     Opened,
     RequestSent,
+    ResultsTrimmed,
     Returned,
     RoundEnded,
     Scheduled,
-    Shortened,
-    Submitted,
+    TurnStarted,
 )
 from actors.core.session.rebuild import rebuilt
 from actors.core.settings.ranges import checked
-from actors.core.values.content import Media, Message, Seal, Text, Thinking, ToolCall
+from actors.core.values.content import Media, Message, ProviderState, Text, Thinking, ToolCall
 from actors.core.values.identity import Binding, CallId, mint
 from actors.core.values.packed import pack, unpack
 from actors.core.values.stream import Usage
@@ -55,7 +55,7 @@ def compacted(session: Simulated, settings: Compaction, words: str = WORDS) -> b
     said = state.history.since(0)
     stop = cut(said, settings.keep_turns, len(said))
     short = cheap(state.history, state.ledger, settings, old=True, before=len(said))
-    session.write(Shortened(tuple(short.items())))
+    session.write(ResultsTrimmed(tuple(short.items())))
     if stop:
         stands_for = needed(state.history, state.ledger, stop)
         session.write(Compacted(0, stop, summary(words, stands_for, settings)))
@@ -66,7 +66,7 @@ def untold(session: Simulated) -> set[str]:
     """Return the real results that the model is neither shown nor told of, by name in a summary."""
     messages = session.state.history.since(0)
     shown = {call.id for message in messages for call in message.calls}
-    summed = " ".join(message.text for message in messages if message.speaker == "human")
+    summed = " ".join(message.text for message in messages if message.role == "user")
     real = {
         known.call_id
         for known in session.state.ledger.interactions()
@@ -87,7 +87,7 @@ def test_generated_histories_are_made_shorter_and_no_dialect_refuses_them() -> N
             )
             assert untold(session) == set()
             for binding in random.sample(BINDINGS, 3):
-                session.write(Submitted(1, pack(Message("human", [Text("Go on.")]))))
+                session.write(AskStarted(1, pack(Message("user", [Text("Go on.")]))))
                 session.send(binding)
         assert broken(session) is None, seed
         state, lanes = rebuilt(session.log, rules)
@@ -104,14 +104,14 @@ def session() -> Simulated:
     made.write(Opened("s", "t"))
     for turn in (1, 2, 3):
         page = Media("application/pdf", f"cGFnZ{turn}" * 4)
-        made.write(Submitted(turn, pack(Message("human", [Text(f"Question {turn}."), page]))))
+        made.write(AskStarted(turn, pack(Message("user", [Text(f"Question {turn}."), page]))))
         call = ToolCall(mint(turn), "read", {"path": f"{turn}.txt"})
-        thought = Thinking("hm", Seal("signature", quote("c2ln"), CLAUDE))
-        made.write(RoundEnded(turn, 1, pack(Message("model", [thought, call], turn, CLAUDE)), calls=1))
+        thought = Thinking("hm", ProviderState("signature", quote("c2ln"), CLAUDE))
+        made.write(RoundEnded(turn, 1, pack(Message("assistant", [thought, call], turn, CLAUDE)), calls=1))
         made.write(Scheduled(call.id, "read", call.json))
         made.write(Returned(call.id, quote(f"REAL{turn} " * 100)))
         made.send(CLAUDE)
-        made.write(RoundEnded(turn, 2, pack(Message("model", [Text(f"Answer {turn}.")], turn, CLAUDE))))
+        made.write(RoundEnded(turn, 2, pack(Message("assistant", [Text(f"Answer {turn}.")], turn, CLAUDE))))
     return made
 
 
@@ -119,7 +119,7 @@ def session() -> Simulated:
 def test_a_result_that_was_shortened_is_a_mark_on_the_wire_and_whole_in_the_ledger(
     session: Simulated,
 ) -> None:
-    session.write(Shortened(((mint(1), "large"),)))
+    session.write(ResultsTrimmed(((mint(1), "large"),)))
     rendered = session.send(CLAUDE)
     sent = text(rendered)
     assert refused(rendered) is None
@@ -131,7 +131,7 @@ def test_a_result_that_was_shortened_is_a_mark_on_the_wire_and_whole_in_the_ledg
     assert known is not None
     assert known.completion is not None
     assert str(known.completion.content).count("REAL1") == 100
-    told = [each for each in session.state.history.knowing(session.state.ledger) if each.speaker == "tool"]
+    told = [each for each in session.state.history.knowing(session.state.ledger) if each.role == "tool"]
     assert "REAL1" in str(told[0].results[0].content)  # who reads the history is shown all of it
 
 
@@ -142,7 +142,7 @@ def test_every_lane_begins_an_epoch_with_its_next_request_and_thinking_bound_to_
     session.send(OPENAI)
     assert b"c2ln" in text(session.send(CLAUDE))
     assert compacted(session, Compaction(keep_turns=1))
-    session.write(Submitted(4, pack(Message("human", [Text("Question 4.")]))))
+    session.write(AskStarted(4, pack(Message("user", [Text("Question 4.")]))))
     for binding in (CLAUDE, OPENAI, CLAUDE):
         rendered = session.send(binding)
         assert rendered.lane.state.epoch == 1
@@ -173,13 +173,13 @@ def test_a_second_summary_names_what_the_first_stood_for(session: Simulated) -> 
 @pytest.mark.requirement("REQ-915-026", "PROMISE-2")
 def test_a_late_result_of_a_call_that_was_summarised_is_told(session: Simulated) -> None:
     call = ToolCall(mint(4), "slow", {})
-    session.write(Submitted(4, pack(Message("human", [Text("Question 4.")]))))
-    session.write(RoundEnded(4, 1, pack(Message("model", [call], 4, CLAUDE)), calls=1))
+    session.write(AskStarted(4, pack(Message("user", [Text("Question 4.")]))))
+    session.write(RoundEnded(4, 1, pack(Message("assistant", [call], 4, CLAUDE)), calls=1))
     session.write(Scheduled(call.id, "slow"))
     session.send(CLAUDE)  # its synthetic result is sealed
     assert compacted(session, Compaction(keep_turns=0))
     session.write(Returned(CallId(call.id), quote("LATE")))
-    session.write(Submitted(5, pack(Message("human", [Text("Question 5.")]))))
+    session.write(AskStarted(5, pack(Message("user", [Text("Question 5.")]))))
     rendered = session.send(CLAUDE)
     assert refused(rendered) is None
     assert text(rendered).count(b"[Late result of slow: LATE]") == 1
@@ -195,7 +195,7 @@ def test_attachments_of_the_user_go_along_the_newest_first(session: Simulated) -
 
 def test_it_is_cut_where_a_turn_begins_and_nowhere_else(session: Simulated) -> None:
     messages = session.state.history.since(0)
-    told = Message("human", [Text("Answer in JSON.")])
+    told = Message("user", [Text("Answer in JSON.")])
     within = [*messages[:2], told, *messages[2:]]
     assert edges(messages) == [0, 3, 6]
     assert edges(within) == [0, 4, 7]
@@ -208,7 +208,7 @@ def test_of_two_calls_that_are_the_same_the_earlier_is_shortened_and_long_result
     session: Simulated,
 ) -> None:
     again = ToolCall(mint(4), "read", {"path": "1.txt"})
-    session.write(RoundEnded(3, 3, pack(Message("model", [again], 3, CLAUDE)), calls=1))
+    session.write(RoundEnded(3, 3, pack(Message("assistant", [again], 3, CLAUDE)), calls=1))
     state, settings = session.state, Compaction()
     assert cheap(state.history, state.ledger, settings, old=False, before=9) == {}
     session.write(Returned(again.id, quote("REAL1 " * 100)))
@@ -247,7 +247,7 @@ def test_few_words_are_a_summary_of_anything_and_many_of_more_only(session: Simu
 
 def test_what_a_provider_reported_is_taken_and_only_what_is_new_is_estimated() -> None:
     binding, learned = BINDINGS[0], Calibration()
-    said = History([Message("human", [Text("x" * 7000)])])
+    said = History([Message("user", [Text("x" * 7000)])])
 
     def tokens(history: History, measured: ReportedRequest | None, asked: Binding = binding) -> int:
         return estimated(history, Ledger(), measured, asked, 350, learned.ratio)
@@ -257,16 +257,16 @@ def test_what_a_provider_reported_is_taken_and_only_what_is_new_is_estimated() -
     assert learned.ratio == 2.5
     answered = ReportedRequest(binding, 1, 4000)
     assert tokens(said, answered) == 4000
-    more = said.append(Message("human", [Text("y" * 2000)]))
+    more = said.append(Message("user", [Text("y" * 2000)]))
     assert 4800 < tokens(more, answered) < 4850
     for unknown in (None, ReportedRequest(binding), ReportedRequest(BINDINGS[1], 1, 4000)):
         assert 3740 < tokens(more, unknown) < 3800
 
 
 def test_what_was_reported_of_a_request_holds_until_the_history_is_made_shorter() -> None:
-    session, said = Simulated(), pack(Message("human", [Text("Hello?")]))
-    answer = pack(Message("model", [Text("Hello.")], 1, CLAUDE))
-    session.write(Opened("s", "a"), Submitted(1, said), Bound(1, 1, CLAUDE))
+    session, said = Simulated(), pack(Message("user", [Text("Hello?")]))
+    answer = pack(Message("assistant", [Text("Hello.")], 1, CLAUDE))
+    session.write(Opened("s", "a"), AskStarted(1, said), TurnStarted(1, 1, CLAUDE))
     session.write(RoundEnded(1, 1, answer, Usage(400, 10)))
     assert session.state.measured == ReportedRequest(CLAUDE, 1, 400)
     session.write(
@@ -310,7 +310,7 @@ def test_settings_that_cannot_be_are_refused_by_name(wrong: dict[str, object]) -
 def test_a_request_for_a_summary_leaves_the_lane_as_it_was(binding: Binding, session: Simulated) -> None:
     session.send(binding)
     before = session.lanes.of(binding)
-    asked = session.state.history.append(Message("human", [Text("Summarise.")]))
+    asked = session.state.history.append(Message("user", [Text("Summarise.")]))
     rendered = session.lanes.render(binding, asked, session.state.ledger)
     session.write(RequestSent(9, 1, binding, before.state.epoch, asked.length, aside=True))
     assert session.lanes.of(binding) is before

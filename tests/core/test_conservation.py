@@ -7,19 +7,19 @@ from collections import Counter
 import pytest
 from hypothesis import given
 
-from actors import check, dialect, encode, render
 from actors.core.data.jsonio import Json, quote, unquote
 from actors.core.dialects.profiles import PROFILES
 from actors.core.history.history import History
 from actors.core.lanes.lane import Rendered
 from actors.core.ledger import Ledger
-from actors.core.log.events import Interaction, RequestSent, Returned, Scheduled
+from actors.core.log.events import RequestSent, Returned, Scheduled, ToolCallRecord
 from actors.core.transcript.diagnostics import Report
 from actors.core.values.content import Media, Message, Text, ToolCall, ToolResult
 from actors.core.values.identity import Binding, CallId
 from actors.core.values.packed import pack, unpack
 from actors.testing import validate
 from actors.testing.images import png_base64
+from actors.transcripts import check, dialect, encode, render
 from tests.at_scale import spread
 from tests.core.answers import told as told_in
 from tests.core.session_log import (
@@ -64,7 +64,7 @@ def shown(rendered: Rendered) -> str:
 
 def is_marked(media: Media) -> bool:
     """Whether this is an image that a generated result alone holds."""
-    return media.mime == "image/png" and b64decode(media.data).startswith(b"I")
+    return media.media_type == "image/png" and b64decode(media.data).startswith(b"I")
 
 
 def apart(report: Report) -> int:
@@ -180,10 +180,10 @@ def test_what_becomes_of_thinking_does_not_touch_calls_and_results(
 
 def batch(count: int, *results: ToolResult) -> list[Message]:
     return [
-        Message("human", [Text("u")]),
-        Message("model", [ToolCall(f"c{number}", "read") for number in range(1, count + 1)]),
+        Message("user", [Text("u")]),
+        Message("assistant", [ToolCall(f"c{number}", "read") for number in range(1, count + 1)]),
         Message("tool", results),
-        Message("human", [Text("go")]),
+        Message("user", [Text("go")]),
     ]
 
 
@@ -248,13 +248,13 @@ def test_status_follows_error_then_completeness_then_content(
 @either_dialect
 def test_a_call_in_a_tools_mouth_is_the_models(binding: Binding) -> None:
     astray = [
-        Message("human", [Text("u")]),
+        Message("user", [Text("u")]),
         Message("tool", [ToolCall("c1", "read"), ToolResult("c1", "R1.")]),
-        Message("human", [Text("go")]),
+        Message("user", [Text("go")]),
     ]
     right = [
         astray[0],
-        Message("model", [ToolCall("c1", "read")]),
+        Message("assistant", [ToolCall("c1", "read")]),
         Message("tool", [ToolResult("c1", "R1.")]),
         astray[2],
     ]
@@ -327,7 +327,9 @@ def test_an_orphan_is_told_once_as_a_labelled_text(binding: Binding) -> None:
 
 @either_dialect
 def test_an_orphan_that_the_ledger_knows_gets_its_call_back(binding: Binding) -> None:
-    known = Interaction(CallId("gone"), "weather", Json(b'{"city":"Oslo"}'), True, ToolResult("gone", "R1."))
+    known = ToolCallRecord(
+        CallId("gone"), "weather", Json(b'{"city":"Oslo"}'), True, ToolResult("gone", "R1.")
+    )
     rendered = cold([Message("tool", [ToolResult("gone", "R1.")])], Ledger([known]), binding)
     assert refused(rendered) is None
     assert rendered.report.calls == ("gone",)
@@ -339,10 +341,10 @@ def test_an_orphan_that_the_ledger_knows_gets_its_call_back(binding: Binding) ->
 @either_dialect
 def test_repeated_and_empty_ids_are_told_apart(binding: Binding) -> None:
     messages = [
-        Message("human", [Text("u")]),
-        Message("model", [ToolCall("", "read"), ToolCall("x", "read")]),
+        Message("user", [Text("u")]),
+        Message("assistant", [ToolCall("", "read"), ToolCall("x", "read")]),
         Message("tool", [ToolResult("", "R1."), ToolResult("x", "R2.")]),
-        Message("model", [ToolCall("", "read"), ToolCall("x", "read")]),
+        Message("assistant", [ToolCall("", "read"), ToolCall("x", "read")]),
         Message("tool", [ToolResult("", "R3."), ToolResult("x", "R4.")]),
     ]
     rendered = cold(messages, Ledger(), binding)
@@ -354,7 +356,7 @@ def test_repeated_and_empty_ids_are_told_apart(binding: Binding) -> None:
 @pytest.mark.requirement("REQ-915-025")
 def test_thinking_calls_results_and_words_may_share_a_message() -> None:
     mixed = Message(
-        "model",
+        "assistant",
         [
             Text("first"),
             ToolCall("c1", "read"),
@@ -364,7 +366,7 @@ def test_thinking_calls_results_and_words_may_share_a_message() -> None:
         ],
     )
     for binding in BINDINGS:
-        rendered = cold([Message("human", [Text("u")]), mixed], Ledger(), binding)
+        rendered = cold([Message("user", [Text("u")]), mixed], Ledger(), binding)
         assert refused(rendered) is None
         assert [kind for kind, _ in seen(body(rendered)).items if kind != "words"] == ["call", "result"] * 2
         sent = text(rendered)
@@ -386,7 +388,7 @@ def test_a_result_of_any_size_is_told_whole_and_as_what_it_was(name: str, failed
         ToolResult(call.id, error=each) if failed else ToolResult(call.id, each)
         for call, each in zip(calls, words, strict=True)
     ]
-    said = History([Message("human", [Text("u")]), Message("model", calls), Message("tool", results)])
+    said = History([Message("user", [Text("u")]), Message("assistant", calls), Message("tool", results)])
     rendered = cold(said, Ledger(), READERS[name])
     assert refused(rendered) is None
     answers = told_in(body(rendered), rendered.dialect)

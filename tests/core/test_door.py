@@ -3,17 +3,17 @@
 import pytest
 from hypothesis import given
 
-from actors import Ledger, dialect, render
 from actors.core.data.jsonio import Json, parse
 from actors.core.history.history import History
-from actors.core.log.events import Interaction
+from actors.core.log.events import ToolCallRecord
 from actors.core.normalize.attribute import attributed
 from actors.core.values.content import Block, Media, Message, Text, Thinking, ToolCall, ToolResult
 from actors.core.values.identity import RUNTIME, CallId
-from actors.core.values.intake import Remarks
+from actors.core.values.intake import ReportBuilder
 from actors.core.values.packed import pack, unpack
 from actors.errors import TranscriptError
 from actors.testing.images import png_base64
+from actors.transcripts import Ledger, dialect, render
 from tests.core.session_log import examples
 from tests.generated.histories import history
 from tests.generated.strategies import conversations
@@ -25,11 +25,11 @@ IMAGE = Media("image/png", PIXEL)
 
 
 def human(*blocks: Block) -> Message:
-    return Message("human", blocks or (Text("u"),))
+    return Message("user", blocks or (Text("u"),))
 
 
 def model(*blocks: Block) -> Message:
-    return Message("model", blocks)
+    return Message("assistant", blocks)
 
 
 def tool(*blocks: Block) -> Message:
@@ -37,7 +37,7 @@ def tool(*blocks: Block) -> Message:
 
 
 def attribute(messages: list[Message]) -> list[Message]:
-    return [message for _, message in attributed([("", message) for message in messages], Remarks())]
+    return [message for _, message in attributed([("", message) for message in messages], ReportBuilder())]
 
 
 def assert_normal(said: History) -> None:
@@ -45,9 +45,9 @@ def assert_normal(said: History) -> None:
     assert len(set(ids)) == len(ids)
     assert all(ids)
     for message in said.since(0):
-        assert message.speaker in ("human", "model")
+        assert message.role in ("user", "assistant")
         assert not message.results
-        assert message.speaker == "model" or not message.calls
+        assert message.role == "assistant" or not message.calls
         assert all(type(parse(call.json)) is dict for call in message.calls)
 
 
@@ -128,8 +128,8 @@ def test_every_block_is_given_to_its_own_speaker_once_and_in_order(
     ]
     for message in given_out:
         for block in message.blocks:
-            assert (type(block) is ToolCall) <= (message.speaker == "model")
-            assert (type(block) is ToolResult) == (message.speaker == "tool")
+            assert (type(block) is ToolCall) <= (message.role == "assistant")
+            assert (type(block) is ToolResult) == (message.role == "tool")
     assert attribute(given_out) == given_out
 
 
@@ -232,7 +232,7 @@ def test_a_result_whose_call_nobody_made_is_told_ahead_of_the_next_human_message
     first, told, last = said.since(0)
     assert (first, last) == (model(Text("so")), human())
     assert told == Message(
-        "human", [Text("[A tool result without its call, which failed: R1.]"), IMAGE], origin=RUNTIME
+        "user", [Text("[A tool result without its call, which failed: R1.]"), IMAGE], origin=RUNTIME
     )
     assert [(found.code, found.call_ids) for found in said.report.findings] == [
         ("orphan_result", ("gone",))
@@ -243,7 +243,9 @@ def test_a_result_whose_call_nobody_made_is_told_ahead_of_the_next_human_message
 
 @pytest.mark.requirement("REQ-915-046")
 def test_a_call_that_only_the_ledger_knows_is_restored() -> None:
-    known = Interaction(CallId("gone"), "weather", Json(b'{"city":"Oslo"}'), True, ToolResult("gone", "R1."))
+    known = ToolCallRecord(
+        CallId("gone"), "weather", Json(b'{"city":"Oslo"}'), True, ToolResult("gone", "R1.")
+    )
     said = History([human(), tool(ToolResult("gone", "R1.")), human()], Ledger([known]))
     assert said.since(0) == [human(), model(ToolCall("gone", "weather", {"city": "Oslo"})), human()]
     assert [found.code for found in said.report.findings] == ["restored_call"]

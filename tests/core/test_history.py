@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.core.data.table import NOTHING, Table
+from actors.core.data.table import NOTHING, PersistentMap
 from actors.core.history.history import History
 from actors.core.ledger import Ledger
 from actors.core.log.events import Scheduled
@@ -16,7 +16,7 @@ from actors.core.values.packed import pack, unpack
 from tests.core.session_log import examples
 from tests.generated.strategies import messages
 
-SAID = [Message("human", [Text(str(number))]) for number in range(6)]
+SAID = [Message("user", [Text(str(number))]) for number in range(6)]
 
 
 @examples(200)
@@ -26,7 +26,7 @@ def test_a_packed_message_is_the_message(message: Message) -> None:
 
 
 def test_lone_surrogates_in_ids_and_names_are_replaced_when_they_enter() -> None:
-    message = Message("model", [ToolCall("\ud800", "r\udc00", raw="{\ud800"), ToolResult("\ud800", "x")])
+    message = Message("assistant", [ToolCall("\ud800", "r\udc00", raw="{\ud800"), ToolResult("\ud800", "x")])
     call, result = unpack(pack(message)).blocks
     assert call == ToolCall("\ufffd", "r\ufffd", raw="{\ufffd")
     assert result == ToolResult("\ufffd", "x")
@@ -66,7 +66,7 @@ def test_what_is_equal_is_not_unequal() -> None:
 
 @pytest.mark.parametrize(("start", "stop"), [(0, 6), (0, 1), (2, 4), (6, 6)])
 def test_compaction_replaces_a_stretch_by_its_summary(start: int, stop: int) -> None:
-    summary = Message("human", [Text("summary")])
+    summary = Message("user", [Text("summary")])
     whole = History(SAID)
     assert list(whole.replaced(start, stop, pack(summary))) == [*SAID[:start], summary, *SAID[stop:]]
     assert list(whole) == SAID
@@ -81,7 +81,7 @@ steps = st.lists(
 @examples(300)
 @given(steps)
 def test_every_version_of_a_table_is_the_dict_it_was(log: list[tuple[int, dict[str, int]]]) -> None:
-    tables, dicts = [Table[str, int]()], [dict[str, int]()]
+    tables, dicts = [PersistentMap[str, int]()], [dict[str, int]()]
     for which, changes in log:
         origin = which % len(tables)
         tables.append(tables[origin].update(changes))
@@ -94,10 +94,10 @@ def test_every_version_of_a_table_is_the_dict_it_was(log: list[tuple[int, dict[s
 
 
 def test_tables_are_equal_by_what_they_hold() -> None:
-    one = Table({"a": 1})
+    one = PersistentMap({"a": 1})
     two = one.update({"b": 2})
-    assert one == Table({"a": 1})
-    assert two == Table({"a": 1, "b": 2}) != one
+    assert one == PersistentMap({"a": 1})
+    assert two == PersistentMap({"a": 1, "b": 2}) != one
     assert one.get("b", "absent") == "absent"
     assert two.update({}) is two
 
@@ -108,7 +108,7 @@ def test_the_empty_table_is_not_changed_by_those_that_begin_with_it() -> None:
     assert one.update({"c": 3}).get("a") == 1
 
 
-@pytest.mark.parametrize("kind", [Table, History])
+@pytest.mark.parametrize("kind", [PersistentMap, History])
 def test_neither_can_be_a_key(kind: Callable[[], object]) -> None:
     with pytest.raises(TypeError):
         hash(kind())

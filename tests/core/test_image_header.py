@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.core.check.pictures import read_picture
-from actors.core.data.image_header import find_damage, media_type, read_header
+from actors.core.data.image_header import detect_media_type, find_damage, read_header
 from actors.core.values.content import Media
 from actors.errors import MediaError
 from actors.strict.rules.image_sizes import _looked_at
@@ -39,8 +39,8 @@ def test_three_readers_tell_the_type_and_the_size_whatever_the_label(
     text = base64(data)
     header = read_header(text)
     assert header == (mime_of(kind), width, height)
-    assert media_type(label, text) == mime_of(kind)
-    assert Media(label, text).mime == Media.from_bytes(data, label).mime == mime_of(kind)
+    assert detect_media_type(label, text) == mime_of(kind)
+    assert Media(label, text).media_type == Media.from_bytes(data, label).media_type == mime_of(kind)
     assert find_damage(mime_of(kind), text) is None
     assert read_picture(text) == (mime_of(kind), max(width, height))
     seen, sides = _looked_at(text)
@@ -67,8 +67,8 @@ def test_no_bytes_make_a_reader_raise(junk: bytes, start: str) -> None:
         read_header(text)
         read_picture(text)
         _looked_at(text)
-        for mime in TYPES:
-            find_damage(media_type(mime, text), text)
+        for media_type in TYPES:
+            find_damage(detect_media_type(media_type, text), text)
 
 
 def test_a_size_behind_long_profiles_is_found() -> None:
@@ -79,7 +79,7 @@ def test_a_size_behind_long_profiles_is_found() -> None:
 
 
 @pytest.mark.parametrize(
-    ("label", "data", "mime"),
+    ("label", "data", "media_type"),
     [
         ("image/jpeg", png(), "image/png"),  # anthropics/claude-code#12009
         ("application/pdf", png(), "image/png"),
@@ -93,12 +93,12 @@ def test_a_size_behind_long_profiles_is_found() -> None:
         ("image/svg+xml", b"<svg/>", "image/svg+xml"),
     ],
 )
-def test_the_bytes_decide_the_type_where_they_tell_it(label: str, data: bytes, mime: str) -> None:
-    assert Media(label, base64(data)).mime == mime
+def test_the_bytes_decide_the_type_where_they_tell_it(label: str, data: bytes, media_type: str) -> None:
+    assert Media(label, base64(data)).media_type == media_type
 
 
 @pytest.mark.parametrize(
-    ("mime", "data", "why"),
+    ("media_type", "data", "why"),
     [
         ("image/png", b"", "it is empty"),
         ("image/png", b"hi", "its bytes are not a readable PNG header"),
@@ -107,9 +107,9 @@ def test_the_bytes_decide_the_type_where_they_tell_it(label: str, data: bytes, m
         ("image/png", png(0, 5), "its header says 0 x 5 pixels"),
     ],
 )
-def test_a_damaged_file_is_refused_in_one_clear_line(mime: str, data: bytes, why: str) -> None:
+def test_a_damaged_file_is_refused_in_one_clear_line(media_type: str, data: bytes, why: str) -> None:
     with pytest.raises(MediaError) as refused:
-        Media.from_bytes(data, mime)
+        Media.from_bytes(data, media_type)
     assert why in str(refused.value)
     assert "\n" not in str(refused.value)
 
@@ -118,7 +118,7 @@ def test_what_is_no_base64_is_damaged_and_an_address_is_not_looked_at() -> None:
     assert Media("image/png", "no base64!").damage == "its data is not base64"
     assert Media("application/pdf", "AAA").damage == "its data is not base64"
     assert Media.from_url("https://x.example/a.png", "image/jpeg").damage is None
-    assert Media.from_url("https://x.example/a.png", "image/jpeg").mime == "image/jpeg"
+    assert Media.from_url("https://x.example/a.png", "image/jpeg").media_type == "image/jpeg"
 
 
 @pytest.mark.parametrize("form", ["PNG", "JPEG", "GIF", "WEBP"])

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from actors import History, Ledger, check, dialect, from_wire, render
 from actors.adapters.adapter import adapter
 from actors.core.data.jsonio import Json
 from actors.core.data.slices import finished
@@ -18,7 +17,7 @@ from actors.errors import MediaError
 from actors.testing import AnthropicServer, Call, OpenAIServer, Say, Turn, validate
 from actors.testing.images import png, png_base64
 from actors.tools import tool
-from actors.transcripts import encode
+from actors.transcripts import History, Ledger, check, dialect, encode, from_wire, render
 from tests.at_scale import share
 from tests.runtime_support import assert_prefixes, bodies, hosting
 
@@ -37,8 +36,8 @@ def photos(count: int, width: int = 900, height: int = 900) -> list[Media]:
 def shown(media: list[Media]) -> list[Message]:
     """Return a call whose result holds these media."""
     return [
-        Message("human", [Text("Look.")]),
-        Message("model", [ToolCall("c1", "camera")]),
+        Message("user", [Text("Look.")]),
+        Message("assistant", [ToolCall("c1", "camera")]),
         Message("tool", [ToolResult("c1", "here", media=media)]),
     ]
 
@@ -90,10 +89,10 @@ def test_a_large_image_is_shown_among_few_and_noted_among_many(name: str) -> Non
 def test_after_a_large_image_was_sent_the_lane_stays_with_few_and_none_goes() -> None:
     large, before, after = photo(2500, 1000), photos(10), photos(15, 901)
     profile = dialect("anthropic")
-    history = History([Message("human", [Text("a"), large, *before])])
+    history = History([Message("user", [Text("a"), large, *before])])
     first = render(history, Ledger(), profile)
     assert count(sent(first, "anthropic"), [large, *before]) == 11
-    said = Message("model", [Text("ok")]), Message("human", [Text("b"), *after, photo(3000, 3000)])
+    said = Message("assistant", [Text("ok")]), Message("user", [Text("b"), *after, photo(3000, 3000)])
     history = history.append(*said)
     second = render(history, Ledger(), profile, first.lane)
     body = sent(second, "anthropic")
@@ -129,17 +128,17 @@ def test_no_request_of_a_growing_lane_is_refused_and_what_was_sent_stays(
         blocks: list[Block] = [Text(f"u{number}")]
         if in_result:
             call = ToolCall(f"c{number}", "camera")
-            history = history.append(Message("human", blocks), Message("model", [call]))
+            history = history.append(Message("user", blocks), Message("assistant", [call]))
             history = history.append(Message("tool", [ToolResult(call.id, "here", media=media)]))
         else:
-            history = history.append(Message("human", [*blocks, *media]))
+            history = history.append(Message("user", [*blocks, *media]))
         rendered = render(history, Ledger(), profile, lane)
         sent(rendered, name)
         lane, now = rendered.lane, b"".join(rendered.lane.segments)
         assert now.startswith(last)
         last = now
         lengths.append(history.length)
-        history = history.append(Message("model", [Text("ok")]))
+        history = history.append(Message("assistant", [Text("ok")]))
     replay = finished(
         replaying(
             empty(profile),
@@ -160,7 +159,7 @@ def test_no_request_of_a_growing_lane_is_refused_and_what_was_sent_stays(
 @pytest.mark.parametrize("name", ["openai_chat", "anthropic", "gemini", "bedrock"])
 def test_a_damaged_image_of_a_history_leaves_a_note(name: str) -> None:
     broken = Media("image/png", png_base64()[:24])
-    rendered = render(History([Message("human", [Text("u"), broken])]), Ledger(), dialect(name))
+    rendered = render(History([Message("user", [Text("u"), broken])]), Ledger(), dialect(name))
     body = sent(rendered, name)
     assert broken.data.encode() not in body
     assert b"stood here and cannot be read.]" in body

@@ -7,8 +7,8 @@ from random import Random
 import pytest
 
 from actors.core.data.jsonio import quote
-from actors.core.log.events import Compacted, EpochBegan, Opened, Returned, RoundEnded, Scheduled, Submitted
-from actors.core.values.content import Message, Seal, Text, ToolCall
+from actors.core.log.events import AskStarted, Compacted, EpochBegan, Opened, Returned, RoundEnded, Scheduled
+from actors.core.values.content import Message, ProviderState, Text, ToolCall
 from actors.core.values.identity import Binding, CallId
 from actors.core.values.packed import pack
 from tests.core.session_log import Simulated, refused, text
@@ -20,9 +20,9 @@ FORM = re.compile(r"functions\.(\w+):(\d+)")
 
 def made(number: int, native: str = "", by: Binding = OPENAI, name: str = "read") -> Message:
     """A model's message with one call, under the provider's own id if it gave one."""
-    seal = Seal("call_id", quote(native), by) if native else None
+    seal = ProviderState("call_id", quote(native), by) if native else None
     return Message(
-        "model", [ToolCall(CallId(f"hist_tool_{number}"), name, {"n": number}, native=seal)], origin=by
+        "assistant", [ToolCall(CallId(f"hist_tool_{number}"), name, {"n": number}, native=seal)], origin=by
     )
 
 
@@ -32,7 +32,7 @@ class Session(Simulated):
     def asked(self, message: Message) -> None:
         (call,) = message.calls
         self.write(
-            Submitted(len(self.log), pack(Message("human", [Text("go")]))), RoundEnded(1, 1, pack(message))
+            AskStarted(len(self.log), pack(Message("user", [Text("go")]))), RoundEnded(1, 1, pack(message))
         )
         self.write(Scheduled(call.id, call.name), Returned(call.id, quote("ok")))
 
@@ -103,7 +103,7 @@ def test_compaction_frees_no_number(session: Session) -> None:
         session.asked(made(number))
     assert session.ids()[-1] == "functions.read:2"
     kept = len(session.state.history) - 2
-    session.write(Compacted(0, kept, pack(Message("human", [Text("Summary.")]))))
+    session.write(Compacted(0, kept, pack(Message("user", [Text("Summary.")]))))
     session.write(EpochBegan(KIMI, 1, "compaction", plain=False))
     session.asked(made(4))
     assert session.ids()[-1] == "functions.read:3"

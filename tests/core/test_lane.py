@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors import dialect, render
 from actors.core.data.form import replace
 from actors.core.data.jsonio import quote
 from actors.core.data.segments import SHARED
@@ -18,25 +17,26 @@ from actors.core.history.history import History
 from actors.core.lanes.lane import Rendered, advanced, empty
 from actors.core.ledger import Ledger
 from actors.core.log.events import (
+    AskStarted,
     Compacted,
-    Event,
+    LogEvent,
     Opened,
     RequestSent,
     Returned,
     RoundEnded,
     Scheduled,
-    Submitted,
 )
 from actors.core.render import STRIDE
 from actors.core.session.lanes import Lanes
 from actors.core.session.rebuild import rebuilt
 from actors.core.session.state import SessionState, opening
-from actors.core.values.content import Block, Message, Seal, Text, Thinking, ToolCall, ToolResult
+from actors.core.values.content import Block, Message, ProviderState, Text, Thinking, ToolCall, ToolResult
 from actors.core.values.identity import Binding, CallId
 from actors.core.values.packed import pack
 from actors.errors import CanonicalFault
 from actors.strict.rules import sign
 from actors.testing import AnthropicProfile, AnthropicSettings, validate
+from actors.transcripts import dialect, render
 from tests.at_scale import share
 from tests.core.session_log import (
     BINDINGS,
@@ -146,7 +146,7 @@ def test_a_preview_changes_nothing() -> None:
         adopted = previewed.lanes.of(CLAUDE)
         for number, message in enumerate(messages[half:]):
             for session in (plain, previewed):
-                session.write(Submitted(number, pack(message)))
+                session.write(AskStarted(number, pack(message)))
             for binding in BINDINGS:
                 previewed.render(binding)
         assert previewed.lanes.of(CLAUDE) == adopted
@@ -158,12 +158,12 @@ def test_a_preview_changes_nothing() -> None:
 def test_a_real_result_after_its_seal_is_told_once_in_every_lane(binding: Binding) -> None:
     session = Simulated()
     call = ToolCall("hist_tool_1", "read")
-    session.write(Opened("s", "t"), Submitted(1, pack(Message("human", [Text("u")]))))
-    session.write(RoundEnded(1, 1, pack(Message("model", [call]))), Scheduled(call.id, "read"))
+    session.write(Opened("s", "t"), AskStarted(1, pack(Message("user", [Text("u")]))))
+    session.write(RoundEnded(1, 1, pack(Message("assistant", [call]))), Scheduled(call.id, "read"))
     session.send(OPENAI)
-    session.write(Returned(call.id, quote("R1.")), Submitted(2, pack(Message("human", [Text("go")]))))
+    session.write(Returned(call.id, quote("R1.")), AskStarted(2, pack(Message("user", [Text("go")]))))
     first = text(session.send(binding)).decode()
-    session.write(Submitted(3, pack(Message("human", [Text("more")]))))
+    session.write(AskStarted(3, pack(Message("user", [Text("more")]))))
     second = text(session.send(binding)).decode()
     assert first.count("[Late result of read: R1.]") == second.count("R1.") == 1
     assert "[No result was recorded" in first
@@ -175,12 +175,12 @@ def test_a_real_result_after_its_seal_is_told_once_in_every_lane(binding: Bindin
 def test_a_result_that_the_ledger_and_a_later_block_both_bring_is_told_once(
     binding: Binding, is_sealed: bool
 ) -> None:
-    said, lane = History([Message("model", [ToolCall("c1", "read")])]), empty(rules(binding)[0])
+    said, lane = History([Message("assistant", [ToolCall("c1", "read")])]), empty(rules(binding)[0])
     rendered = advanced(lane, said, Ledger(), *rules(binding))
     seal = RequestSent(1, 1, binding, 0, 1, ((CallId("c1"), "lost"),))
     ledger = Ledger().apply(seal, Returned(CallId("c1"), quote("R1."))) if is_sealed else Ledger()
-    for more in (Message("human", [Text("go")]), Message("tool", [ToolResult("c1", "R1.")])):
-        said = said.append(more, Message("human", [Text("more")]))
+    for more in (Message("user", [Text("go")]), Message("tool", [ToolResult("c1", "R1.")])):
+        said = said.append(more, Message("user", [Text("more")]))
         rendered = advanced(rendered.lane, said, ledger, *rules(binding))
     assert refused(rendered) is None
     assert text(rendered).count(b"Late result of read: R1.") == text(rendered).count(b"R1.") == 1
@@ -189,8 +189,8 @@ def test_a_result_that_the_ledger_and_a_later_block_both_bring_is_told_once(
 @pytest.mark.requirement("PROMISE-4")
 def test_a_seal_made_for_one_lane_binds_the_other() -> None:
     session = Simulated()
-    session.write(Opened("s", "t"), Submitted(1, pack(Message("human", [Text("u")]))))
-    session.write(RoundEnded(1, 1, pack(Message("model", [ToolCall("hist_tool_1", "read")]))))
+    session.write(Opened("s", "t"), AskStarted(1, pack(Message("user", [Text("u")]))))
+    session.write(RoundEnded(1, 1, pack(Message("assistant", [ToolCall("hist_tool_1", "read")]))))
     session.send(OPENAI)
     session.write(Returned(CallId("hist_tool_1"), quote("R1.")))
     assert CLAUDE not in session.lanes.bindings()
@@ -207,12 +207,14 @@ def test_going_to_another_provider_and_back_keeps_the_first_lane() -> None:
     for number in range(1, 9):
         binding = BINDINGS[number % 2]
         call = ToolCall(f"hist_tool_{number}", "read", {"n": number})
-        session.write(Submitted(number, pack(Message("human", [Text(f"question {number}")]))))
+        session.write(AskStarted(number, pack(Message("user", [Text(f"question {number}")]))))
         assert text(session.send(binding)).startswith(sent[binding])
-        session.write(RoundEnded(number, 1, pack(Message("model", [Text("let me"), call], origin=binding))))
+        session.write(
+            RoundEnded(number, 1, pack(Message("assistant", [Text("let me"), call], origin=binding)))
+        )
         session.write(Scheduled(call.id, "read"), Returned(call.id, quote(f"answer {number}")))
         sent[binding] = text(session.send(binding))
-        session.write(RoundEnded(number, 2, pack(Message("model", [Text("so")], origin=binding))))
+        session.write(RoundEnded(number, 2, pack(Message("assistant", [Text("so")], origin=binding))))
     assert_lanes_hold(session)
     assert all(f"answer {number}".encode() in sent[BINDINGS[0]] for number in range(1, 9))
 
@@ -225,7 +227,7 @@ def test_thinking_bound_to_its_exact_prefix_stays_valid_over_alternations() -> N
     thoughts = 0
     for number in range(1, 13):
         binding = (CLAUDE, OPENAI, CLAUDE)[number % 3]
-        session.write(Submitted(number, pack(Message("human", [Text(f"question {number}")]))))
+        session.write(AskStarted(number, pack(Message("user", [Text(f"question {number}")]))))
         if number % 4:
             request = body(session.send(binding))
             if binding == CLAUDE:
@@ -244,20 +246,20 @@ def test_thinking_bound_to_its_exact_prefix_stays_valid_over_alternations() -> N
 def _answer(binding: Binding, number: int, request: bytes, bound: AnthropicSettings) -> Message:
     words: list[Block] = [Text(f"answer {number}"), ToolCall(f"hist_tool_{number}", "read", {"n": number})]
     if binding != CLAUDE:
-        return Message("model", words, origin=binding)
+        return Message("assistant", words, origin=binding)
     parsed: Any = json.loads(request)  # Any: as `sign` takes it
     signature = sign(parsed, [], f"thought {number}", bound)
-    thought = Thinking(f"thought {number}", Seal("signature", quote(signature), binding))
-    return Message("model", [thought, *words], origin=binding)
+    thought = Thinking(f"thought {number}", ProviderState("signature", quote(signature), binding))
+    return Message("assistant", [thought, *words], origin=binding)
 
 
 @pytest.mark.requirement("PROMISE-4")
 def test_an_epoch_forgets_sealed_thinking_and_keeps_every_id() -> None:
-    thought = Thinking("t", Seal("signature", quote("c2ln"), CLAUDE))
-    call = ToolCall("hist_tool_1", "read", native=Seal("call_id", quote("toolu_native"), CLAUDE))
+    thought = Thinking("t", ProviderState("signature", quote("c2ln"), CLAUDE))
+    call = ToolCall("hist_tool_1", "read", native=ProviderState("call_id", quote("toolu_native"), CLAUDE))
     session = Simulated()
     session.write(Opened("s", "t"))
-    session.write(RoundEnded(1, 1, pack(Message("model", [thought, call], origin=CLAUDE))))
+    session.write(RoundEnded(1, 1, pack(Message("assistant", [thought, call], origin=CLAUDE))))
     first = text(session.send(CLAUDE))
     session.restart(CLAUDE, plain=False)
     second = text(session.send(CLAUDE))
@@ -267,20 +269,20 @@ def test_an_epoch_forgets_sealed_thinking_and_keeps_every_id() -> None:
 
 
 def test_thinking_in_an_imported_history_is_not_sent_back_for_no_lane_here_ever_sent_its_prefix() -> None:
-    thought = Thinking("t", Seal("signature", quote("c2ln"), CLAUDE))
+    thought = Thinking("t", ProviderState("signature", quote("c2ln"), CLAUDE))
     session = Simulated()
-    session.write(opening("s", "t", History((Message("model", [thought, Text("a")], origin=CLAUDE),))))
+    session.write(opening("s", "t", History((Message("assistant", [thought, Text("a")], origin=CLAUDE),))))
     assert b"c2ln" not in text(session.send(CLAUDE))
-    session.write(RoundEnded(1, 1, pack(Message("model", [thought, Text("b")], origin=CLAUDE))))
+    session.write(RoundEnded(1, 1, pack(Message("assistant", [thought, Text("b")], origin=CLAUDE))))
     assert text(session.send(CLAUDE)).count(b"c2ln") == 1
 
 
 def test_thinking_bound_to_its_prefix_goes_back_to_the_very_binding_and_to_no_twin() -> None:
-    thought = Thinking("t", Seal("signature", quote("c2ln"), CLAUDE))
+    thought = Thinking("t", ProviderState("signature", quote("c2ln"), CLAUDE))
     twin = replace(CLAUDE, backend="another key of the same account")
     session = Simulated()
     session.write(Opened("s", "t"))
-    session.write(RoundEnded(1, 1, pack(Message("model", [thought, Text("a")], origin=CLAUDE))))
+    session.write(RoundEnded(1, 1, pack(Message("assistant", [thought, Text("a")], origin=CLAUDE))))
     assert b"c2ln" in text(session.send(CLAUDE))
     assert b"c2ln" not in text(session.send(twin))
 
@@ -288,13 +290,13 @@ def test_thinking_bound_to_its_prefix_goes_back_to_the_very_binding_and_to_no_tw
 def test_a_late_result_whose_call_was_compacted_away_is_told_all_the_same() -> None:
     session = Simulated()
     session.write(Opened("s", "t"))
-    session.write(RoundEnded(1, 1, pack(Message("model", [ToolCall("hist_tool_1", "read")]))))
+    session.write(RoundEnded(1, 1, pack(Message("assistant", [ToolCall("hist_tool_1", "read")]))))
     session.write(Scheduled(CallId("hist_tool_1"), "read"))
     session.send(CLAUDE)
-    session.write(Compacted(0, 1, pack(Message("human", [Text("summary")]))))
+    session.write(Compacted(0, 1, pack(Message("user", [Text("summary")]))))
     session.restart(CLAUDE, plain=False)
     session.write(Returned(CallId("hist_tool_1"), quote("REAL")))
-    session.write(Submitted(1, pack(Message("human", [Text("next")]))))
+    session.write(AskStarted(1, pack(Message("user", [Text("next")]))))
     assert text(session.send(CLAUDE)).count(b"REAL") == 1
     session.restart(CLAUDE, plain=False)  # told in the epoch before, and no message of the history holds it
     assert text(session.send(CLAUDE)).count(b"REAL") == 1
@@ -304,7 +306,7 @@ def test_a_late_result_whose_call_was_compacted_away_is_told_all_the_same() -> N
 @either_dialect
 def test_an_orphan_that_comes_again_in_a_later_request_is_not_told_again(binding: Binding) -> None:
     first, other = ToolResult("gone", "ORPHAN"), ToolResult("gone", "OTHER")
-    said = History([Message("human", [Text("go")]), Message("tool", [first])])
+    said = History([Message("user", [Text("go")]), Message("tool", [first])])
     rendered = advanced(empty(rules(binding)[0]), said, Ledger(), *rules(binding))
     for result in (first, other, first, ToolResult("gone", "ORPHAN", is_complete=True)):
         said = said.append(Message("tool", [result]))
@@ -322,24 +324,24 @@ def test_an_orphan_that_comes_again_in_a_later_request_is_not_told_again(binding
 def test_a_call_whose_result_was_compacted_away_keeps_the_real_result_from_the_ledger(
     binding: Binding,
 ) -> None:
-    asked = Message("model", [ToolCall("hist_tool_1", "read")])
+    asked = Message("assistant", [ToolCall("hist_tool_1", "read")])
     answered = Message("tool", [ToolResult("hist_tool_1", "REAL")])
     session = Simulated()
-    session.write(opening("s", "t", History((Message("human", [Text("go")]), asked, answered))))
+    session.write(opening("s", "t", History((Message("user", [Text("go")]), asked, answered))))
     session.send(binding)
-    session.write(Compacted(0, 1, pack(Message("human", [Text("summary")]))))
+    session.write(Compacted(0, 1, pack(Message("user", [Text("summary")]))))
     session.restart(binding, plain=False)
     rendered = session.send(binding)
     assert refused(rendered) is None
     assert text(rendered).count(b"REAL") == 1
     assert rendered.report.synthetic == ()
-    session.write(Compacted(0, 2, pack(Message("human", [Text("summary of both")]))))
+    session.write(Compacted(0, 2, pack(Message("user", [Text("summary of both")]))))
     session.restart(binding, plain=False)
     assert b"REAL" not in text(session.send(binding))  # a pair that was summarised is left out whole
 
 
 def test_a_lane_that_has_rendered_more_than_a_shortened_history_holds_asks_for_an_epoch() -> None:
-    history = [Message("human", [Text("a")]), Message("model", [Text("b")]), Message("human", [Text("c")])]
+    history = [Message("user", [Text("a")]), Message("assistant", [Text("b")]), Message("user", [Text("c")])]
     lane = render(History(history), Ledger(), dialect("anthropic")).lane
     with pytest.raises(CanonicalFault, match="begin an epoch"):
         render(History(history[:1]), Ledger(), dialect("anthropic"), lane)
@@ -348,22 +350,22 @@ def test_a_lane_that_has_rendered_more_than_a_shortened_history_holds_asks_for_a
 
 
 def test_a_range_that_is_none_is_not_compacted() -> None:
-    history = History([Message("human", [Text("a")])])
+    history = History([Message("user", [Text("a")])])
     for start, stop in ((1, 0), (0, 2), (-1, 1)):
         with pytest.raises(CanonicalFault, match="no range"):
-            history.replaced(start, stop, pack(Message("human", [Text("s")])))
+            history.replaced(start, stop, pack(Message("user", [Text("s")])))
 
 
 @pytest.mark.requirement("PROMISE-4", "REQ-915-014")
 def test_an_id_given_stays_given_after_its_neighbour_was_compacted_away() -> None:
     def call(number: int) -> Message:
-        native = Seal("call_id", quote("toolu_same"), CLAUDE)
-        return Message("model", [ToolCall(f"hist_tool_{number}", "read", native=native)], origin=CLAUDE)
+        native = ProviderState("call_id", quote("toolu_same"), CLAUDE)
+        return Message("assistant", [ToolCall(f"hist_tool_{number}", "read", native=native)], origin=CLAUDE)
 
     session = Simulated()
     session.write(opening("s", "t", History((call(1), call(2)))))
     first = session.send(CLAUDE).report.emitted_calls
-    session.write(Compacted(0, 1, pack(Message("human", [Text("summary")]))))
+    session.write(Compacted(0, 1, pack(Message("user", [Text("summary")]))))
     session.restart(CLAUDE, plain=False)
     assert first[0] == "toolu_same"
     assert session.send(CLAUDE).report.emitted_calls == first[1:]
@@ -387,7 +389,7 @@ def test_the_conservative_render_says_everything_in_words(binding: Binding) -> N
 def test_the_conservative_render_loses_no_result(binding: Binding) -> None:
     call = ToolCall("c1", "weather", {"city": "Oslo"})
     session = Simulated()
-    session.write(opening("s", "t", History((Message("human", [Text("u")]), Message("model", [call])))))
+    session.write(opening("s", "t", History((Message("user", [Text("u")]), Message("assistant", [call])))))
     session.write(Returned(CallId("c1"), quote("21 C")))
     session.restart(binding, plain=True)
     sent = text(session.send(binding)).decode()
@@ -399,10 +401,10 @@ def test_the_conservative_render_loses_no_result(binding: Binding) -> None:
 def test_a_long_result_is_one_object_in_the_log_the_ledger_and_every_lane(binding: Binding) -> None:
     long, short = quote("21 C " * SHARED), quote("21 C")
     state = SessionState()
-    log: list[Event] = [Opened("s", "t"), Submitted(1, pack(Message("human", [Text("Go on.")])))]
+    log: list[LogEvent] = [Opened("s", "t"), AskStarted(1, pack(Message("user", [Text("Go on.")])))]
     for number, result in enumerate((long, short, long), 1):
         call = ToolCall(f"hist_tool_{number}", "weather")
-        said = pack(Message("model", [call], number, binding))
+        said = pack(Message("assistant", [call], number, binding))
         log += [
             RoundEnded(1, number, said, calls=1),
             Scheduled(call.id, "weather"),
@@ -423,14 +425,14 @@ def test_a_long_conversation_is_the_same_bytes_at_once_and_turn_by_turn(binding:
     for turn in turns:
         call = ToolCall(f"c{turn}", "weather", {"city": "Oslo"})
         messages += [
-            Message("human", [Text(f"question {turn}")]),
-            Message("model", [call]),
+            Message("user", [Text(f"question {turn}")]),
+            Message("assistant", [call]),
             Message("tool", [ToolResult(call.id, "21 C")]),
-            *([Message("model", [Text("21")])] if turn % 3 else []),
+            *([Message("assistant", [Text("21")])] if turn % 3 else []),
         ]
-    messages.append(Message("human", [Text("thanks")]))
+    messages.append(Message("user", [Text("thanks")]))
     history, lane = History(messages), empty(rules(binding)[0])
-    for stop in [at + 1 for at, message in enumerate(history.since(0)) if message.speaker == "human"]:
+    for stop in [at + 1 for at, message in enumerate(history.since(0)) if message.role == "user"]:
         lane = advanced(lane, history.upto(stop), Ledger(), *rules(binding)).lane
     whole = cold(messages, Ledger(), binding)
     assert refused(whole) is None
@@ -443,9 +445,9 @@ def test_a_request_renders_only_what_is_new() -> None:
     session.write(Opened("s", "t"))
     sizes = []
     for number in range(1, 30):
-        session.write(Submitted(number, pack(Message("human", [Text("same length")]))))
+        session.write(AskStarted(number, pack(Message("user", [Text("same length")]))))
         sizes.append(new(session.send(CLAUDE)))
-        session.write(RoundEnded(number, 1, pack(Message("model", [Text("same length")]))))
+        session.write(RoundEnded(number, 1, pack(Message("assistant", [Text("same length")]))))
     assert set(sizes[1:]) == {sizes[1]}
     assert sizes[1] < 3 * sizes[0]
 

@@ -13,12 +13,12 @@ from actors.core.log.events import (
     Cancelled,
     Denied,
     Failed,
-    Interaction,
     Refused,
     RequestSent,
     Returned,
     Scheduled,
     Started,
+    ToolCallRecord,
 )
 from actors.core.values.content import Media, ToolResult
 from actors.core.values.identity import Binding, CallId
@@ -42,7 +42,7 @@ RANK = {"pending": 0, "cancelled": 1, "unknown": 1, "complete": 2, "error": 2}
 logs = st.lists(call_events(), max_size=12)
 
 
-def known(*events: CallEvent | RequestSent) -> Interaction:
+def known(*events: CallEvent | RequestSent) -> ToolCallRecord:
     found = Ledger().apply(*events).get(CALL)
     assert found is not None
     return found
@@ -70,7 +70,7 @@ def test_applying_in_pieces_is_applying_at_once(log: list[CallEvent | RequestSen
 def test_the_order_of_different_kinds_of_news_does_not_matter() -> None:
     ledgers = [Ledger().apply(*order) for order in permutations(LIFE)]
     assert all(ledger == ledgers[0] for ledger in ledgers)
-    assert known(*LIFE) == Interaction(
+    assert known(*LIFE) == ToolCallRecord(
         CALL, "read", Json(b'{"a":1}'), True, Returned(CALL, ONE), "interrupted"
     )
     assert known(*LIFE).completion == ToolResult("c1", "one", is_complete=True)
@@ -98,7 +98,7 @@ def test_a_seal_and_everything_but_a_completion_may_come_in_any_order() -> None:
 @examples(300)
 @given(logs)
 def test_a_status_never_goes_back_and_a_completion_never_changes(log: list[CallEvent | RequestSent]) -> None:
-    ledger, before = Ledger(), dict[CallId, Interaction]()
+    ledger, before = Ledger(), dict[CallId, ToolCallRecord]()
     for event in log:
         ledger = ledger.apply(event)
         for item in ledger.interactions():
@@ -170,7 +170,7 @@ def test_late_results_are_listed_in_the_order_in_which_they_came() -> None:
 @examples(200)
 @given(logs)
 def test_an_older_ledger_stays_what_it_was(log: list[CallEvent | RequestSent]) -> None:
-    ledger, versions = Ledger(), list[tuple[Ledger, list[Interaction]]]()
+    ledger, versions = Ledger(), list[tuple[Ledger, list[ToolCallRecord]]]()
     for event in log:
         ledger = ledger.apply(event)
         versions.append((ledger, ledger.interactions()))

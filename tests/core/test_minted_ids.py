@@ -11,7 +11,7 @@ from actors.core.data.jsonio import quote
 from actors.core.dialects.profiles import PROFILES
 from actors.core.history.history import History
 from actors.core.ledger import Ledger
-from actors.core.values.content import Message, Seal, Text, ToolCall, ToolResult
+from actors.core.values.content import Message, ProviderState, Text, ToolCall, ToolResult
 from actors.core.values.identity import CallId, mint
 from actors.transcripts import encode, render
 from tests.core.wire_calls import read
@@ -40,12 +40,14 @@ STRANGER = READERS["vertex"]
 
 
 def conversation(ids: list[str]) -> list[Message]:
-    messages = [Message("human", [Text("Read them.")])]
+    messages = [Message("user", [Text("Read them.")])]
     for call_id in ids:
-        native = Seal("call_id", quote(call_id), STRANGER)
-        messages.append(Message("model", [ToolCall(CallId(call_id), "read", {}, native=native)], 0, STRANGER))
+        native = ProviderState("call_id", quote(call_id), STRANGER)
+        messages.append(
+            Message("assistant", [ToolCall(CallId(call_id), "read", {}, native=native)], 0, STRANGER)
+        )
         messages.append(Message("tool", [ToolResult(CallId(call_id), f"R<{call_id}>")]))
-    return [*messages, Message("human", [Text("Go on.")])]
+    return [*messages, Message("user", [Text("Go on.")])]
 
 
 @pytest.mark.parametrize(("name", "form"), MINTING)

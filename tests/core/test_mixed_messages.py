@@ -8,7 +8,7 @@ from actors.core.dialects.dialect import Dialect
 from actors.core.dialects.profiles import PROFILES
 from actors.core.history.history import History
 from actors.core.ledger import Ledger
-from actors.core.values.content import Block, Message, Seal, Text, Thinking, ToolCall, ToolResult
+from actors.core.values.content import Block, Message, ProviderState, Text, Thinking, ToolCall, ToolResult
 from actors.core.values.identity import Binding, CallId
 from actors.transcripts import encode, render
 from tests.core.wire_calls import read
@@ -39,14 +39,14 @@ def mixed(dialect: Dialect, maker: Binding) -> list[Message]:
     """A message of `maker` that thinks, says, calls, has the result, says more and calls again."""
     kind, data = SEALS.get(dialect.reasoning.carrier, ("signature", quote(SIGNED)))
     blocks: list[Block] = [
-        Thinking("a thought", Seal(kind, data, maker)),
+        Thinking("a thought", ProviderState(kind, data, maker)),
         Text("first"),
         ToolCall(CallId("c1"), "read", {"path": "a"}),
         ToolResult(CallId("c1"), "R1."),
         Text("then"),
         ToolCall(CallId("c2"), "read", {"path": "b"}),
     ]
-    return [Message("human", [Text("go")]), Message("model", blocks, 0, maker)]
+    return [Message("user", [Text("go")]), Message("assistant", blocks, 0, maker)]
 
 
 @pytest.mark.requirement("REQ-915-025", "REQ-915-005")
@@ -88,10 +88,10 @@ def test_text_before_between_and_after_calls_is_sent_once_and_in_order(name: str
     calls = [ToolCall(CallId(f"c{path}"), "read", {"path": path}) for path in "ab"]
     blocks: list[Block] = [Text("alpha"), calls[0], Text("beta"), calls[1], Text("gamma")]
     history = [
-        Message("human", [Text("go")]),
-        Message("model", blocks, 0, reader if own else OTHER),
+        Message("user", [Text("go")]),
+        Message("assistant", blocks, 0, reader if own else OTHER),
         Message("tool", [ToolResult(call.id, f"R{call.id}") for call in calls]),
-        Message("human", [Text("on")]),
+        Message("user", [Text("on")]),
     ]
     body = encode(render(History(history), Ledger(), dialect, binding=reader), model="m")
     assert check(body, dialect) == []

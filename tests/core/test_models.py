@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from actors import dialect
 from actors.adapters.adapter import adapter
 from actors.adapters.request import Request, Settings, ToolSpec
 from actors.core.data.jsonio import Json
@@ -16,6 +15,7 @@ from actors.core.models.lookup import base_name, find_row
 from actors.core.models.row import ModelRow
 from actors.core.models.table import ROWS
 from actors.errors import ConfigError
+from actors.transcripts import dialect
 
 MAKERS = ("openai", "anthropic", "google", "kimi", "deepseek", "glm", "minimax", "amazon")
 HOSTS = {

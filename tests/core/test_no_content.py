@@ -7,7 +7,7 @@ import pytest
 from actors.core.data.jsonio import quote
 from actors.core.turn.no_content import content_cut
 from actors.core.turn.template_tokens import CALL_TOKENS, holds_call, without_reasoning
-from actors.core.values.content import Media, Message, Native, Seal, Text, Thinking, ToolCall
+from actors.core.values.content import Media, Message, ProviderBlock, ProviderState, Text, Thinking, ToolCall
 from actors.core.values.identity import Binding
 from tests.raw_calls import ABOUT_CALLS, RAW_CALLS
 from tests.template_files import DIRECTORY, WHY_SKIPPED
@@ -16,7 +16,7 @@ MAKER = Binding("a", "m")
 
 
 def said(*texts: str) -> Message:
-    return Message("model", [Text(text) for text in texts])
+    return Message("assistant", [Text(text) for text in texts])
 
 
 @pytest.mark.parametrize("raw", RAW_CALLS.values(), ids=RAW_CALLS)
@@ -29,7 +29,7 @@ def test_a_call_between_template_tokens_is_found_alone_and_within_other_text(raw
 @pytest.mark.parametrize("raw", RAW_CALLS.values(), ids=RAW_CALLS)
 def test_without_tools_or_beside_a_call_such_text_is_an_answer(raw: str) -> None:
     assert content_cut(said(raw), has_tools=False) is None
-    beside = Message("model", [Text(raw), ToolCall("c1", "read")])
+    beside = Message("assistant", [Text(raw), ToolCall("c1", "read")])
     assert content_cut(beside, has_tools=True) is None
 
 
@@ -60,13 +60,15 @@ def test_the_tokens_of_a_family_are_in_chat_templates(family: str) -> None:
 
 
 EMPTY = {
-    "nothing": Message("model", []),
+    "nothing": Message("assistant", []),
     "an empty text": said(""),
     "blanks": said(" \n\t", "\u00a0", "\u200b \ufeff"),
-    "thoughts": Message("model", [Thinking("I could read.")]),
-    "sealed thoughts": Message("model", [Thinking("", Seal("signature", quote("s"), MAKER))]),
-    "thoughts and blanks": Message("model", [Thinking("I could read."), Text("\n\n")]),
-    "a mark alone": Message("model", [Native("citations", Seal("mark", quote("[]"), MAKER))]),
+    "thoughts": Message("assistant", [Thinking("I could read.")]),
+    "sealed thoughts": Message("assistant", [Thinking("", ProviderState("signature", quote("s"), MAKER))]),
+    "thoughts and blanks": Message("assistant", [Thinking("I could read."), Text("\n\n")]),
+    "a mark alone": Message(
+        "assistant", [ProviderBlock("citations", ProviderState("mark", quote("[]"), MAKER))]
+    ),
     "thoughts in the text": said("<think>I could read.</think>\n"),
     "thoughts without end": said("<think>I could"),
     "thoughts of Magistral": said("[THINK]I could read.[/THINK]"),
@@ -105,15 +107,15 @@ def test_a_token_that_somebody_asked_for_is_an_answer() -> None:
 CONTENT = {
     "text": Text("Yes."),
     "an image": Media("image/png", "iVBO"),
-    "a search": Native("server_tool_use", Seal("part", quote("{}"), MAKER)),
-    "a part of an unknown kind": Native("hologram", Seal("unknown", quote("{}"), MAKER)),
+    "a search": ProviderBlock("server_tool_use", ProviderState("part", quote("{}"), MAKER)),
+    "a part of an unknown kind": ProviderBlock("hologram", ProviderState("unknown", quote("{}"), MAKER)),
 }
 
 
 @pytest.mark.parametrize("block", CONTENT.values(), ids=CONTENT)
-def test_what_a_provider_made_is_content(block: Text | Media | Native) -> None:
+def test_what_a_provider_made_is_content(block: Text | Media | ProviderBlock) -> None:
     for has_tools in (True, False):
-        assert content_cut(Message("model", [Thinking("Hm."), block]), has_tools=has_tools) is None
+        assert content_cut(Message("assistant", [Thinking("Hm."), block]), has_tools=has_tools) is None
 
 
 def test_reasoning_within_a_text_belongs_to_it() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from actors import History, Message, Text, ToolCall, ToolResult, check, dialect, encode, render
+from actors import Message, Text, ToolCall, ToolResult
 from actors.core.data.form import replace
 from actors.core.data.jsonio import quote
 from actors.core.dialects.dialect import ResponsesTurns
@@ -10,8 +10,9 @@ from actors.core.dialects.profiles import KIMI, OPENAI_RESPONSES
 from actors.core.lanes.lane import Rendered
 from actors.core.ledger import Ledger
 from actors.core.render.order import calls_last
-from actors.core.values.content import Block, Native, Seal, Thinking
+from actors.core.values.content import Block, ProviderBlock, ProviderState, Thinking
 from actors.core.values.identity import Binding
+from actors.transcripts import History, check, dialect, encode, render
 from tests.core.session_log import cold, refused, text
 from tests.generated.histories import READERS
 
@@ -29,19 +30,19 @@ def state(name: str, mark: str) -> str:
 
 def thought(name: str, mark: str) -> Thinking:
     kind = "reasoning_item" if name == "openai_responses" else "signature"
-    return Thinking("hm", Seal(kind, quote(state(name, mark)), READERS[name]))
+    return Thinking("hm", ProviderState(kind, quote(state(name, mark)), READERS[name]))
 
 
 def call(name: str, number: int, native: str | None = None, raw: str | None = None) -> ToolCall:
     """A call under an id that its provider takes, unless another is given."""
-    seal = Seal("call_id", quote(f"native_{number}" if native is None else native), READERS[name])
+    seal = ProviderState("call_id", quote(f"native_{number}" if native is None else native), READERS[name])
     return ToolCall(f"c{number}", "read", {"p": 1}, native=seal, raw=raw)
 
 
 def said(name: str, *blocks: Block) -> list[Message]:
     results = [ToolResult(block.id, "ok") for block in blocks if isinstance(block, ToolCall)]
-    tail = Message("tool", results) if results else Message("human", [Text("And?")])
-    return [Message("human", [Text("u")]), Message("model", blocks, origin=READERS[name]), tail]
+    tail = Message("tool", results) if results else Message("user", [Text("And?")])
+    return [Message("user", [Text("u")]), Message("assistant", blocks, origin=READERS[name]), tail]
 
 
 def sent(name: str, *blocks: Block, binding: Binding | None = None) -> tuple[list[str], Rendered]:
@@ -123,7 +124,7 @@ def test_where_it_is_bound_to_nothing_before_it_reasoning_goes_with_what_it_led_
 
 def test_what_a_providers_own_tool_did_behind_a_call_stands_before_it_too() -> None:
     name, item = "openai_responses", '{"type":"web_search_call","status":"completed","action":{}}'
-    found = Native("web_search_call", Seal("part", quote(item), READERS[name]))
+    found = ProviderBlock("web_search_call", ProviderState("part", quote(item), READERS[name]))
     _, rendered = sent(name, call(name, 1), found)
     places = [text(rendered).find(part) for part in (b"web_search_call", b"native_1")]
     assert -1 < places[0] < places[1]
@@ -131,7 +132,7 @@ def test_what_a_providers_own_tool_did_behind_a_call_stands_before_it_too() -> N
 
 def test_a_phase_is_a_mark_on_its_text_and_bound_to_nothing() -> None:
     name = "openai_responses"
-    phase = Thinking("", Seal("phase", quote("commentary"), READERS[name]))
+    phase = Thinking("", ProviderState("phase", quote("commentary"), READERS[name]))
     found, rendered = sent(name, Text(" "), thought(name, "a"), phase, Text("So."))
     assert found == []
     assert b'"phase":"commentary"' in text(rendered)
@@ -140,7 +141,7 @@ def test_a_phase_is_a_mark_on_its_text_and_bound_to_nothing() -> None:
 def test_calls_that_must_have_reasoning_get_the_placeholder_whichever_pass_took_their_own() -> None:
     bound = replace(KIMI, reasoning=replace(KIMI.reasoning, binding="prefix"))
     trimmed = replace(KIMI, reasoning=replace(KIMI.reasoning, followed=True))
-    seal = Seal("reasoning_content", quote("reasoning_content"), READERS["kimi"])
+    seal = ProviderState("reasoning_content", quote("reasoning_content"), READERS["kimi"])
     made = call("kimi", 1)
     for profile, blocks in (
         (bound, (Text("So."), Text(" "), Thinking("hm", seal), made)),  # its prefix is another now

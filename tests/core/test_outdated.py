@@ -3,9 +3,9 @@
 import pytest
 
 from actors.core.data.jsonio import quote
-from actors.core.log.events import Configured, Opened, RoundEnded, Submitted
+from actors.core.log.events import AskStarted, Configured, Opened, RoundEnded
 from actors.core.session.rebuild import rebuilt
-from actors.core.values.content import Message, Seal, Text, Thinking
+from actors.core.values.content import Message, ProviderState, Text, Thinking
 from actors.core.values.identity import Binding
 from actors.core.values.packed import pack
 from tests.core.session_log import Simulated, reread, rules, text
@@ -15,14 +15,14 @@ BEGUN = Configured("Be brief.", ("read",), "other")
 SEALS = {"anthropic": "signature", "bedrock": "bedrock_reasoning"}
 
 
-def said(number: int, binding: Binding) -> tuple[Submitted, RoundEnded]:
+def said(number: int, binding: Binding) -> tuple[AskStarted, RoundEnded]:
     """A question, and an answer that was thought about."""
     thought = Thinking(
-        f"THOUGHT{number}", Seal(SEALS.get(binding.dialect, "signature"), quote("c2ln"), binding)
+        f"THOUGHT{number}", ProviderState(SEALS.get(binding.dialect, "signature"), quote("c2ln"), binding)
     )
-    asked = pack(Message("human", [Text(f"{number}?")], number))
-    return Submitted(number, asked), RoundEnded(
-        number, 1, pack(Message("model", [thought, Text(f"{number}.")], number, binding))
+    asked = pack(Message("user", [Text(f"{number}?")], number))
+    return AskStarted(number, asked), RoundEnded(
+        number, 1, pack(Message("assistant", [thought, Text(f"{number}.")], number, binding))
     )
 
 

@@ -4,9 +4,10 @@ import json
 
 import pytest
 
-from actors import Ledger, Message, Text, ToolCall, ToolResult, check, dialect, encode, from_wire, render
+from actors import Message, Text, ToolCall, ToolResult
 from actors.core.history.history import History
 from actors.core.normalize.pairing import CallPlace, ResultPlace, pair
+from actors.transcripts import Ledger, check, dialect, encode, from_wire, render
 from tests.core.recorded import Answer, Called, walked
 
 
@@ -117,8 +118,8 @@ def test_a_result_before_the_only_call_of_its_id_is_accepted_on_request() -> Non
 @pytest.mark.requirement("REQ-915-022")
 def test_parallel_calls_of_one_id_keep_their_own_results() -> None:
     history = [
-        Message("human", [Text("u")]),
-        Message("model", [ToolCall("", "first"), ToolCall("", "second")]),
+        Message("user", [Text("u")]),
+        Message("assistant", [ToolCall("", "first"), ToolCall("", "second")]),
         Message("tool", [ToolResult("", "one"), ToolResult("", "two")]),
     ]
     for name in ("openai", "anthropic"):
@@ -148,7 +149,7 @@ def test_an_import_pairs_parallel_results_of_one_id_in_call_order() -> None:
 
 def test_a_text_longer_than_the_target_takes_is_split_and_nothing_of_it_is_lost() -> None:
     words = "x" * (1_048_576 + 5)
-    rendered = render(History([Message("human", [Text(words)])]), Ledger(), dialect("openai"))
+    rendered = render(History([Message("user", [Text(words)])]), Ledger(), dialect("openai"))
     body = encode(rendered, model="m")
     assert check(body, dialect("openai")) == []
     parts = [part["text"] for part in json.loads(body)["messages"][0]["content"]]

@@ -25,7 +25,12 @@ MISSING = "No result was recorded"
 
 def batch(*messages: Message, calls: int = 3) -> list[Message]:
     made = [ToolCall(CallId(f"c{number}"), "read", {"number": number}) for number in range(1, calls + 1)]
-    return [Message("human", [Text("u")]), Message("model", made), *messages, Message("human", [Text("go")])]
+    return [
+        Message("user", [Text("u")]),
+        Message("assistant", made),
+        *messages,
+        Message("user", [Text("go")]),
+    ]
 
 
 def results(*given: tuple[int, str]) -> Message:

@@ -7,11 +7,11 @@ from typing import get_args
 
 import pytest
 
-from actors.core.session.phases import TABLE, Happening, Phase, first, step
+from actors.core.session.phases import TABLE, Phase, PhaseEvent, first, step
 
 PHASES: tuple[Phase, ...] = get_args(Phase)
-HAPPENINGS: tuple[Happening, ...] = get_args(Happening)
-NEVER: set[tuple[Phase, Happening]] = {
+HAPPENINGS: tuple[PhaseEvent, ...] = get_args(PhaseEvent)
+NEVER: set[tuple[Phase, PhaseEvent]] = {
     ("idle", "finished"),
     ("idle", "written"),
     ("asking", "written"),

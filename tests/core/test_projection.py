@@ -12,7 +12,7 @@ from actors.core.dialects.dialect import Dialect
 from actors.core.dialects.profiles import ANTHROPIC, OPENAI_CHAT, PROFILES
 from actors.core.transcript.projection import Projection, mint, tool_name
 from actors.core.transcript.transcript import RenderState
-from actors.core.values.content import Seal, ToolCall
+from actors.core.values.content import ProviderState, ToolCall
 from actors.core.values.identity import Binding, CallId
 from actors.core.values.identity import mint as canonical
 from tests.core.session_log import examples
@@ -27,7 +27,7 @@ def projection(dialect: Dialect = ANTHROPIC, reader: Binding | None = CLAUDE) ->
 
 
 def native(call_id: str, data: str, origin: Binding = CLAUDE) -> ToolCall:
-    return ToolCall(call_id, "read", native=Seal("call_id", quote(data), origin))
+    return ToolCall(call_id, "read", native=ProviderState("call_id", quote(data), origin))
 
 
 MINTING = {name: profile for name, profile in PROFILES.items() if profile.ids.style != "none"}

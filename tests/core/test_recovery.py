@@ -11,7 +11,7 @@ from actors.core.values.identity import CallId
 from tests.core.session_log import BINDINGS, cold, examples, text
 from tests.generated.strategies import conversations
 
-CALL = Message("model", [ToolCall("c1", "read", {"a": 1})])
+CALL = Message("assistant", [ToolCall("c1", "read", {"a": 1})])
 
 
 def recover(messages: list[Message]) -> Ledger:
@@ -95,7 +95,9 @@ def test_results_of_no_call_are_not_guessed_into_the_ledger() -> None:
 
 @pytest.mark.requirement("REQ-915-047")
 def test_calls_and_results_are_found_under_any_speaker() -> None:
-    ledger = recover([Message("tool", [ToolCall("c1", "read")]), Message("model", [ToolResult("c1", "x")])])
+    ledger = recover(
+        [Message("tool", [ToolCall("c1", "read")]), Message("assistant", [ToolResult("c1", "x")])]
+    )
     found = ledger.get(CallId("c1"))
     assert found is not None
     assert found.status == "complete"
@@ -103,7 +105,7 @@ def test_calls_and_results_are_found_under_any_speaker() -> None:
 
 @pytest.mark.requirement("PROMISE-2", "REQ-915-022")
 def test_a_result_of_a_repeated_id_is_given_to_one_call_only() -> None:
-    messages = [CALL, CALL, Message("tool", [ToolResult("c1", "R1.")]), Message("human", [Text("go")])]
+    messages = [CALL, CALL, Message("tool", [ToolResult("c1", "R1.")]), Message("user", [Text("go")])]
     ledger = recover(messages)
     assert [item.completion is not None for item in ledger.interactions()] == [False, True]
     for binding in BINDINGS:

@@ -12,12 +12,30 @@ from actors.core.data.jsonio import Json, quote
 from actors.core.dialects.dialect import Dialect
 from actors.core.dialects.profiles import ANTHROPIC, LLAMA_CPP, OPENAI_CHAT, PROFILES
 from actors.core.ledger import Ledger
-from actors.core.log.events import Cancelled, Interaction, Reason, RequestSent, Returned, Scheduled, Started
+from actors.core.log.events import (
+    Cancelled,
+    Reason,
+    RequestSent,
+    Returned,
+    Scheduled,
+    Started,
+    ToolCallRecord,
+)
 from actors.core.render import ThinkingPolicy
 from actors.core.render.choose import SYNTHETIC
 from actors.core.transcript.diagnostics import Report
 from actors.core.transcript.transcript import RenderState
-from actors.core.values.content import Block, Code, Media, Message, Seal, Text, Thinking, ToolCall, ToolResult
+from actors.core.values.content import (
+    Block,
+    Code,
+    Media,
+    Message,
+    ProviderState,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
 from actors.core.values.identity import Binding, CallId
 from actors.testing.images import png_base64
 from tests.core.recorded import Answer, Called, Said, walked
@@ -34,11 +52,11 @@ every_dialect = pytest.mark.parametrize("dialect", PROFILES.values(), ids=PROFIL
 
 
 def human(*blocks: Block) -> Message:
-    return Message("human", blocks or (Text("u"),))
+    return Message("user", blocks or (Text("u"),))
 
 
 def model(*blocks: Block) -> Message:
-    return Message("model", blocks)
+    return Message("assistant", blocks)
 
 
 def tool(*blocks: Block) -> Message:
@@ -81,7 +99,7 @@ def test_every_call_is_answered_once_directly_behind_it_and_in_call_order(
 @pytest.mark.requirement("REQ-915-039")
 @pytest.mark.parametrize("reason", REASONS)
 def test_a_synthetic_result_says_why_and_blames_nobody(reason: Reason) -> None:
-    ledger = Ledger([Interaction(CallId("c1"), "read", sealed=reason)])
+    ledger = Ledger([ToolCallRecord(CallId("c1"), "read", sealed=reason)])
     said, report = walked([model(ONE)], ANTHROPIC, ledger)
     (answer,) = answers(said)
     assert (answer.words, answer.failed) == (SYNTHETIC[reason], False)
@@ -164,7 +182,7 @@ def _is_filler(block: object) -> bool:
 
 # ---- thinking
 
-OWN = Thinking("own", Seal("signature", quote("c2ln"), CLAUDE))
+OWN = Thinking("own", ProviderState("signature", quote("c2ln"), CLAUDE))
 
 
 CALLED = (Called("toolu_ex25pqAajCB98As272zAIypy", "read"),)
@@ -197,7 +215,7 @@ def test_own_thinking_goes_back_as_it_came() -> None:
     ],
 )
 def test_foreign_thinking_stays_behind(origin: Binding) -> None:
-    foreign = Thinking("f", Seal("signature", quote("c2ln"), origin))
+    foreign = Thinking("f", ProviderState("signature", quote("c2ln"), origin))
     assert thought(model(foreign, Text("t"))) == [Text("t")]
     assert thought(model(foreign, Text("t")), "text") == [Text("[Reasoning: f]"), Text("t")]
 
@@ -205,7 +223,7 @@ def test_foreign_thinking_stays_behind(origin: Binding) -> None:
 @pytest.mark.requirement("REQ-915-024")
 def test_thinking_excluded_by_policy_or_by_the_dialect_is_not_sent() -> None:
     assert thought(model(OWN, ONE), "drop") == [*CALLED]
-    seal = Seal("signature", quote("c2ln"), OPENAI)
+    seal = ProviderState("signature", quote("c2ln"), OPENAI)
     (left,) = thought(model(Thinking("t", seal), ONE), dialect=OPENAI_CHAT)
     assert isinstance(left, Called)
 
@@ -213,7 +231,7 @@ def test_thinking_excluded_by_policy_or_by_the_dialect_is_not_sent() -> None:
 @pytest.mark.parametrize("vendor", ["kimi", "deepseek"])
 def test_thinking_excluded_by_policy_goes_back_with_calls_to_a_maker_that_demands_it(vendor: str) -> None:
     maker = READERS[vendor]
-    own = Thinking("t", Seal("reasoning_content", quote("reasoning_content"), maker))
+    own = Thinking("t", ProviderState("reasoning_content", quote("reasoning_content"), maker))
     said, _ = walked([human(), model(own, ONE), model(own, Text("t"))], PROFILES[vendor], None, maker, "drop")
     with_call, without = (blocks for role, blocks in said if role == "assistant")
     expected = (own, Text("t")) if vendor == "deepseek" else (Text("t"),)
@@ -224,8 +242,8 @@ def test_thinking_excluded_by_policy_goes_back_with_calls_to_a_maker_that_demand
     "block",
     [
         Thinking("t"),
-        Thinking("t", Seal("signature", quote(""), CLAUDE)),
-        Thinking("", Seal("redacted", quote(""), CLAUDE)),
+        Thinking("t", ProviderState("signature", quote(""), CLAUDE)),
+        Thinking("", ProviderState("redacted", quote(""), CLAUDE)),
     ],
 )
 def test_thinking_without_a_seal_or_with_an_empty_one_stays_behind(block: Thinking) -> None:
@@ -323,7 +341,7 @@ def test_media_stay_in_a_result_or_follow_all_results_and_none_is_lost_in_silenc
 
 
 def kind(media: Media) -> str:
-    return "image" if media.mime.startswith("image/") else "document"
+    return "image" if media.media_type.startswith("image/") else "document"
 
 
 def test_what_follows_the_results_is_numbered_as_the_results_say() -> None:
@@ -448,10 +466,14 @@ def test_a_conversation_of_several_providers_goes_to_either_whole() -> None:
     messages = [
         human(Text("question")),
         Message(
-            "model", [OWN, ToolCall("hist_tool_1", "read", native=Seal("call_id", quote("toolu_1"), CLAUDE))]
+            "assistant",
+            [OWN, ToolCall("hist_tool_1", "read", native=ProviderState("call_id", quote("toolu_1"), CLAUDE))],
         ),
         tool(ToolResult("hist_tool_1", "R1.")),
-        Message("model", [ToolCall("hist_tool_2", "read", native=Seal("call_id", quote("call_2"), OPENAI))]),
+        Message(
+            "assistant",
+            [ToolCall("hist_tool_2", "read", native=ProviderState("call_id", quote("call_2"), OPENAI))],
+        ),
         tool(ToolResult("hist_tool_2", "R2.")),
         human(Text("go on")),
     ]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from actors.core.check import check
 from actors.core.dialects.profiles import PROFILES, dialect
-from actors.core.lanes.reproduction import Reproduction, reproduction
+from actors.core.lanes.reproduction import RedactedRequest, reproduction
 from actors.core.transcript.diagnostics import Refusal, Report
 from actors.core.values.identity import Binding
 from actors.errors import RenderingFault
@@ -19,14 +19,14 @@ CANARY = "my-secret-canary"
 TOOL = {"description": CANARY, "parameters": {"type": "object", "properties": {}}}
 
 
-def refused(body: Any, name: str, why: str = "no", rule: str | None = None) -> Reproduction:
+def refused(body: Any, name: str, why: str = "no", rule: str | None = None) -> RedactedRequest:
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
     report = Report(name, faults=(RenderingFault(why, rule=rule),))
     binding = Binding("a", name, "http://x", "", "m")
     return reproduction(Refusal("s", binding, "provider", why, raw, report), dialect(name))
 
 
-def whole(body: Any, name: str) -> Reproduction:
+def whole(body: Any, name: str) -> RedactedRequest:
     """Return what is written down where the judge finds nothing: else it leaves out what a test looks for."""
     with patch("actors.core.lanes.reproduction.check", return_value=[]):
         found = refused(body, name)

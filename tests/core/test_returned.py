@@ -49,7 +49,7 @@ def test_what_holds_no_media_is_ingested_as_ever(value: object) -> None:
 def test_media_deeper_inside_a_value_are_data() -> None:
     json, held = parted({"image": IMAGE})
     assert held == ()
-    assert parse(json) == {"image": {"mime": "image/png", "data": PIXEL, "url": ""}}
+    assert parse(json) == {"image": {"media_type": "image/png", "data": PIXEL, "url": ""}}
 
 
 @dataclass

@@ -8,23 +8,23 @@ from actors.core.history.compaction import needed
 from actors.core.history.turn_ends import end_of, is_within, refusal, with_range
 from actors.core.log.codec import decode_event, encode_event
 from actors.core.log.events import (
-    Bound,
+    AskStarted,
     Cancelled,
     Compacted,
     EpochBegan,
-    Event,
+    LogEvent,
     Opened,
     Returned,
     Rewound,
     RoundEnded,
     Scheduled,
-    Submitted,
     TurnEnded,
+    TurnStarted,
 )
 from actors.core.session.order import disorder
 from actors.core.session.rebuild import rebuilt
 from actors.core.session.state import SessionState, opening
-from actors.core.values.content import Message, Seal, Text, Thinking, ToolCall
+from actors.core.values.content import Message, ProviderState, Text, Thinking, ToolCall
 from actors.core.values.identity import mint
 from actors.core.values.packed import pack
 from tests.core.session_log import Simulated, refused, rules, text
@@ -35,16 +35,16 @@ CLAUDE, GPT = READERS["anthropic"], READERS["openai_chat"]
 
 def turn(made: Simulated, number: int, *, is_late: bool = False) -> None:
     """Have a question answered with the help of one call, whose result comes at once or not yet."""
-    made.write(Submitted(number, pack(Message("human", [Text(f"Question {number}.")]))))
-    made.write(Bound(number, number, CLAUDE))
+    made.write(AskStarted(number, pack(Message("user", [Text(f"Question {number}.")]))))
+    made.write(TurnStarted(number, number, CLAUDE))
     made.send(CLAUDE)
     call = ToolCall(mint(number), "read", {"path": f"{number}.txt"})
-    thought = Thinking("hm", Seal("signature", quote("c2ln"), CLAUDE))
-    made.write(RoundEnded(number, 1, pack(Message("model", [thought, call], number, CLAUDE)), calls=1))
+    thought = Thinking("hm", ProviderState("signature", quote("c2ln"), CLAUDE))
+    made.write(RoundEnded(number, 1, pack(Message("assistant", [thought, call], number, CLAUDE)), calls=1))
     made.write(Scheduled(call.id, "read", call.json))
     made.write(Cancelled(call.id) if is_late else Returned(call.id, quote(f"REAL{number}")))
     made.send(CLAUDE)
-    made.write(RoundEnded(number, 2, pack(Message("model", [Text(f"Answer {number}.")], number, CLAUDE))))
+    made.write(RoundEnded(number, 2, pack(Message("assistant", [Text(f"Answer {number}.")], number, CLAUDE))))
     made.write(TurnEnded(number, "complete"))
 
 
@@ -52,7 +52,7 @@ def turn(made: Simulated, number: int, *, is_late: bool = False) -> None:
 def session() -> Simulated:
     """A session of four turns, of which the third's call has not returned."""
     made = Simulated()
-    made.write(Opened("s", "t", messages=(pack(Message("human", [Text("Before.")])),)))
+    made.write(Opened("s", "t", messages=(pack(Message("user", [Text("Before.")])),)))
     for number in (1, 2, 3, 4):
         turn(made, number, is_late=number == 3)
     return made
@@ -79,7 +79,7 @@ def test_later_messages_leave_the_history_and_all_else_stays(session: Simulated)
 @pytest.mark.requirement("PROMISE-1", "PROMISE-4")
 def test_every_lane_begins_an_epoch_and_its_request_is_accepted(session: Simulated) -> None:
     session.send(GPT)
-    session.write(Rewound(2), Submitted(5, pack(Message("human", [Text("Question 5.")]))))
+    session.write(Rewound(2), AskStarted(5, pack(Message("user", [Text("Question 5.")]))))
     for binding in (CLAUDE, GPT):
         rendered = session.send(binding)
         assert refused(rendered) is None
@@ -98,9 +98,9 @@ def test_every_lane_begins_an_epoch_and_its_request_is_accepted(session: Simulat
 @pytest.mark.parametrize("comes", ["before", "after"])
 def test_a_late_result_of_a_call_that_left_is_kept_and_not_shown(session: Simulated, comes: str) -> None:
     late = Returned(mint(3), quote("REAL3"))
-    news: list[Event] = [late, Rewound(2)]
+    news: list[LogEvent] = [late, Rewound(2)]
     session.write(*(news if comes == "before" else reversed(news)))
-    session.write(Submitted(5, pack(Message("human", [Text("Question 5.")]))))
+    session.write(AskStarted(5, pack(Message("user", [Text("Question 5.")]))))
     for binding in (CLAUDE, GPT):
         assert b"REAL3" not in text(session.send(binding))
     known = session.state.ledger.get(mint(3))
@@ -111,7 +111,7 @@ def test_a_late_result_of_a_call_that_left_is_kept_and_not_shown(session: Simula
 @pytest.mark.requirement("PROMISE-2")
 def test_a_late_result_of_a_call_that_stays_is_told_as_ever(session: Simulated) -> None:
     session.write(Returned(mint(3), quote("REAL3")), Rewound(3))
-    session.write(Submitted(5, pack(Message("human", [Text("Question 5.")]))))
+    session.write(AskStarted(5, pack(Message("user", [Text("Question 5.")]))))
     for binding in (CLAUDE, GPT):
         assert text(session.send(binding)).count(b"REAL3") == 1
 
@@ -131,7 +131,7 @@ def test_a_session_that_is_opened_on_a_history_knows_nothing_of_what_left(sessio
 def test_there_is_no_place_where_a_summary_stands_or_a_rewind_was(session: Simulated) -> None:
     second = end_of(session.state.ends, 2)
     assert second is not None
-    session.write(Compacted(0, second.length, pack(Message("human", [Text("Summary.")]))))
+    session.write(Compacted(0, second.length, pack(Message("user", [Text("Summary.")]))))
     assert [end_of(session.state.ends, number) is not None for number in range(6)] == [
         False,
         False,
@@ -153,9 +153,7 @@ def test_what_a_session_without_messages_was_opened_with_can_be_gone_back_to_beh
     made.write(Opened("s", "t"))
     for number in (1, 2):
         turn(made, number)
-    made.write(
-        Compacted(0, made.state.history.length, pack(Message("human", [Text("Summary.")]))), Rewound(0)
-    )
+    made.write(Compacted(0, made.state.history.length, pack(Message("user", [Text("Summary.")]))), Rewound(0))
     assert made.state.history.length == 0
 
 
@@ -169,7 +167,7 @@ def test_a_log_from_elsewhere_is_rewound_to_places_only(
 
 
 def test_a_log_from_elsewhere_is_rewound_between_turns_only(session: Simulated) -> None:
-    session.write(Submitted(5, pack(Message("human", [Text("Go.")]))), Bound(5, 5, CLAUDE))
+    session.write(AskStarted(5, pack(Message("user", [Text("Go.")]))), TurnStarted(5, 5, CLAUDE))
     assert "turn 5 was open" in str(disorder(session.state, Rewound(2)))
 
 

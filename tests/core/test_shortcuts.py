@@ -16,7 +16,7 @@ from actors.core.history.history import History
 from actors.core.ledger import Ledger
 from actors.core.log.codec import decode_event, encode_event
 from actors.core.log.events import (
-    Bound,
+    AskStarted,
     Cancelled,
     Failed,
     Opened,
@@ -24,11 +24,20 @@ from actors.core.log.events import (
     Returned,
     Scheduled,
     Started,
-    Submitted,
+    TurnStarted,
 )
 from actors.core.session.state import SessionState
 from actors.core.transcript.projection import mint
-from actors.core.values.content import Code, Media, Message, Seal, Text, Thinking, ToolCall, ToolResult
+from actors.core.values.content import (
+    Code,
+    Media,
+    Message,
+    ProviderState,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
 from actors.core.values.identity import Binding, CallId
 from actors.core.values.packed import LARGE, pack, unpack
 from actors.journal.storage import Entry
@@ -41,9 +50,9 @@ HOME = Binding("home", "anthropic", "https://api.example", "", "model-1")
 BLOCKS = (
     Text("words"),
     Text(""),
-    Thinking("thought", Seal("signature", quote("s" * 300), HOME)),
+    Thinking("thought", ProviderState("signature", quote("s" * 300), HOME)),
     Thinking("unsealed"),
-    ToolCall("hist_tool_1", "search", {"query": "é"}, native=Seal("call_id", quote("call_1"), HOME)),
+    ToolCall("hist_tool_1", "search", {"query": "é"}, native=ProviderState("call_id", quote("call_1"), HOME)),
     ToolCall("", "", raw="{broken"),
     ToolResult("hist_tool_1", {"rows": [1, 2]}, is_complete=True),
     ToolResult("hist_tool_1", error="gone", is_complete=False),
@@ -57,20 +66,20 @@ BLOCKS = (
 
 @pytest.mark.parametrize("block", BLOCKS, ids=lambda block: type(block).__name__)
 def test_each_block_comes_back_from_a_history_as_it_went_in(block: object) -> None:
-    message = Message("model", (Text("before"), block, Text("after")), 3, HOME)  # type: ignore[arg-type]  # one of BLOCKS
+    message = Message("assistant", (Text("before"), block, Text("after")), 3, HOME)  # type: ignore[arg-type]  # one of BLOCKS
     back = unpack(pack(message))
     assert (back, hash(back), repr(back)) == (message, hash(message), repr(message))
 
 
 def test_what_is_kept_in_great_numbers_is_not_visited_by_the_garbage_collector() -> None:
-    packed = pack(Message("model", BLOCKS, 1, HOME))
-    events = (Opened("s", "t", None, (packed,)), Submitted(1, packed), RequestSent(1, 1, HOME, 0, 1))
+    packed = pack(Message("assistant", BLOCKS, 1, HOME))
+    events = (Opened("s", "t", None, (packed,)), AskStarted(1, packed), RequestSent(1, 1, HOME, 0, 1))
     history = History().extended((packed,) * 100)
     for _ in range(4):  # once for each tuple in a tuple: they are no longer tracked then
         gc.collect()
     for kept in (packed, *events, Returned(CallId("c")), history, history.packed, Text("x"), HOME):
         assert not gc.is_tracked(kept)
-    assert list(history.upto(1)) == [Message("model", BLOCKS, 1, HOME)]
+    assert list(history.upto(1)) == [Message("assistant", BLOCKS, 1, HOME)]
 
 
 def test_large_media_stay_one_object_however_often_they_are_packed_and_read() -> None:
@@ -89,20 +98,20 @@ def test_large_media_stay_one_object_however_often_they_are_packed_and_read() ->
 
 
 def test_a_binding_is_one_object_in_all_that_is_read() -> None:
-    seal = Seal("signature", quote("s"), replace(HOME, upstream="Elsewhere"))
-    packed = pack(Message("model", (*BLOCKS, Thinking("x", seal)), 1, HOME))
+    seal = ProviderState("signature", quote("s"), replace(HOME, upstream="Elsewhere"))
+    packed = pack(Message("assistant", (*BLOCKS, Thinking("x", seal)), 1, HOME))
     one, two = unpack(packed), unpack(packed)
     assert one.origin is two.origin
     makers = [block.seal.origin for block in one.blocks if isinstance(block, Thinking) and block.seal]
     assert makers == [HOME, seal.origin]
     assert makers[0] is one.origin
-    bound = [decode_event(encode_event(Bound(1, 1, HOME))) for _ in range(2)]
-    assert bound[0].binding is bound[1].binding  # type: ignore[union-attr]  # both are `Bound`
+    bound = [decode_event(encode_event(TurnStarted(1, 1, HOME))) for _ in range(2)]
+    assert bound[0].binding is bound[1].binding  # type: ignore[union-attr]  # both are `TurnStarted`
 
 
 def test_a_history_and_a_log_in_memory_share_one_packed_message() -> None:
-    packed, started = pack(Message("human", (Text("words"),))), Started(CallId("c"))
-    events = (Opened("id", "t", None, (packed,)), Submitted(1, packed), started)
+    packed, started = pack(Message("user", (Text("words"),))), Started(CallId("c"))
+    events = (Opened("id", "t", None, (packed,)), AskStarted(1, packed), started)
     state = SessionState().apply(events[0]).apply(events[1])
     assert state.history.packed[1][0] is packed
     assert state.history.packed[1][1] is packed

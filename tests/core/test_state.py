@@ -11,32 +11,32 @@ from actors.core.history.history import History
 from actors.core.ledger import Ledger
 from actors.core.log.codec import decode_event, encode_event
 from actors.core.log.events import (
-    Bound,
+    AskStarted,
     Cancelled,
     Closed,
     Compacted,
     EpochBegan,
-    Event,
     EventsLost,
+    LogEvent,
     Opened,
     RequestSent,
     Returned,
     RoundEnded,
     Scheduled,
     Started,
-    Submitted,
     SwitchApplied,
     SwitchFailed,
-    SwitchHeld,
+    SwitchQueued,
     SwitchSuperseded,
     TurnEnded,
+    TurnStarted,
 )
 from actors.core.render import RenderTarget
 from actors.core.session.lanes import Lanes
 from actors.core.session.rebuild import rebuilt
 from actors.core.session.state import SessionState, opening
 from actors.core.transcript.transcript import Encoder
-from actors.core.values.content import Message, Seal, Text, Thinking, ToolCall, ToolResult
+from actors.core.values.content import Message, ProviderState, Text, Thinking, ToolCall, ToolResult
 from actors.core.values.identity import Binding, CallId
 from actors.core.values.packed import pack
 from tests.at_scale import share
@@ -45,11 +45,11 @@ from tests.generated.histories import READERS, history
 
 OPENAI, CLAUDE = BINDINGS[:2]
 CALL = ToolCall("hist_tool_1", "read")
-ASKED = Message("human", [Text("u")])
-ANSWER = Message("model", [CALL], origin=OPENAI)
+ASKED = Message("user", [Text("u")])
+ANSWER = Message("assistant", [CALL], origin=OPENAI)
 
 
-def after(*events: Event) -> SessionState:
+def after(*events: LogEvent) -> SessionState:
     state = SessionState()
     for event in events:
         state = state.apply(event)
@@ -59,8 +59,8 @@ def after(*events: Event) -> SessionState:
 def test_a_turn_leaves_its_messages_counts_and_ends() -> None:
     state = after(
         Opened("s", "openai", "be brief"),
-        Submitted(1, pack(ASKED)),
-        Bound(1, 1, OPENAI),
+        AskStarted(1, pack(ASKED)),
+        TurnStarted(1, 1, OPENAI),
         RequestSent(1, 1, OPENAI, 0, 1),
         RoundEnded(1, 1, pack(ANSWER), calls=1),
         Scheduled(CALL.id, "read"),
@@ -82,7 +82,7 @@ def test_a_round_that_kept_nothing_leaves_no_message_but_its_count() -> None:
 
 @pytest.mark.requirement("REQ-915-003", "REQ-915-050")
 def test_a_held_switch_changes_the_target_only_when_applied() -> None:
-    held = after(Opened("s", "openai"), Bound(1, 1, OPENAI), SwitchHeld(1, "claude"))
+    held = after(Opened("s", "openai"), TurnStarted(1, 1, OPENAI), SwitchQueued(1, "claude"))
     assert (held.target, held.held, held.bound) == ("openai", "claude", OPENAI)
     applied = held.apply(TurnEnded(1, "complete")).apply(SwitchApplied("claude", held=True))
     assert (applied.target, applied.held) == ("claude", None)
@@ -102,8 +102,8 @@ def test_an_imported_history_brings_the_ledger_its_blocks_support() -> None:
 
 
 def test_compaction_and_the_epoch_after_it_rewrite_the_lanes() -> None:
-    summary = Message("human", [Text("summary")])
-    log: list[Event] = [Opened("s", "t"), Submitted(1, pack(ASKED)), RequestSent(1, 1, OPENAI, 0, 1)]
+    summary = Message("user", [Text("summary")])
+    log: list[LogEvent] = [Opened("s", "t"), AskStarted(1, pack(ASKED)), RequestSent(1, 1, OPENAI, 0, 1)]
     log += [
         Compacted(0, 1, pack(summary)),
         EpochBegan(OPENAI, 1, "compaction"),
@@ -117,8 +117,8 @@ def test_compaction_and_the_epoch_after_it_rewrite_the_lanes() -> None:
 
 
 def test_a_lane_that_is_replayed_counts_the_messages_that_a_summary_has_replaced() -> None:
-    log: list[Event] = [Opened("s", "t"), *[Submitted(number, pack(ASKED)) for number in range(1, 301)]]
-    log += [RequestSent(1, 1, OPENAI, 0, 300), Compacted(0, 300, pack(Message("human", [Text("summary")])))]
+    log: list[LogEvent] = [Opened("s", "t"), *[AskStarted(number, pack(ASKED)) for number in range(1, 301)]]
+    log += [RequestSent(1, 1, OPENAI, 0, 300), Compacted(0, 300, pack(Message("user", [Text("summary")])))]
     state, lanes = rebuilt(log, rules)
     assert state.history.length == 1
     assert lanes.unwritten(OPENAI, state.history) == 300
@@ -127,7 +127,7 @@ def test_a_lane_that_is_replayed_counts_the_messages_that_a_summary_has_replaced
 
 
 def test_a_lane_takes_up_what_the_history_held_at_its_request() -> None:
-    log: list[Event] = [Opened("s", "t"), Submitted(1, pack(ASKED)), Submitted(2, pack(ASKED))]
+    log: list[LogEvent] = [Opened("s", "t"), AskStarted(1, pack(ASKED)), AskStarted(2, pack(ASKED))]
     _, lanes = rebuilt([*log, RequestSent(1, 1, OPENAI, 0, 1)], rules)
     assert lanes.of(OPENAI).state.cursor == 1
     assert lanes.bindings() == (OPENAI,)
@@ -176,9 +176,9 @@ def test_requests_in_a_row_are_rendered_as_one_and_end_where_they_ended() -> Non
         live = Simulated()
         live.write(Opened("s", "t"))
         for ask in range(1, 31):
-            live.write(Submitted(ask, pack(ASKED)))
+            live.write(AskStarted(ask, pack(ASKED)))
             if ask % 3 == 0:  # a model's message is the last
-                live.write(RoundEnded(1, 1, pack(Message("model", [Text("so")]))))
+                live.write(RoundEnded(1, 1, pack(Message("assistant", [Text("so")]))))
             live.send(binding)
         asked.clear()
         _, lanes = rebuilt(live.log, counted)
@@ -195,9 +195,9 @@ def test_what_a_gateway_was_sent_before_it_was_known_who_serves_there_stays_as_i
     live.write(Opened("s", "t"))
     for backend in ("elsewhere", "router", "router"):
         maker = replace(router, backend=backend, upstream="Maker")
-        seal = Seal("reasoning_details", quote('[{"type":"reasoning.text","text":"hm"}]'), maker)
-        said = Message("model", [Thinking("hm", seal), Text("so")], origin=maker)
-        live.write(Submitted(1, pack(ASKED)), RoundEnded(1, 1, pack(said)), Submitted(2, pack(ASKED)))
+        seal = ProviderState("reasoning_details", quote('[{"type":"reasoning.text","text":"hm"}]'), maker)
+        said = Message("assistant", [Thinking("hm", seal), Text("so")], origin=maker)
+        live.write(AskStarted(1, pack(ASKED)), RoundEnded(1, 1, pack(said)), AskStarted(2, pack(ASKED)))
         live.send(router)
     _, lanes = rebuilt(live.log, rules)
     was = b"".join(live.lanes.of(router).segments)
@@ -208,11 +208,11 @@ def test_what_a_gateway_was_sent_before_it_was_known_who_serves_there_stays_as_i
 def test_an_epoch_of_which_the_log_says_nothing_begins_with_the_first_request_behind_what_ended_the_last() -> (
     None
 ):
-    summary = pack(Message("human", [Text("summary")]))
-    log: list[Event] = [
-        *(Opened("s", "t"), Submitted(1, pack(ASKED)), RequestSent(1, 1, OPENAI, 0, 1)),
+    summary = pack(Message("user", [Text("summary")]))
+    log: list[LogEvent] = [
+        *(Opened("s", "t"), AskStarted(1, pack(ASKED)), RequestSent(1, 1, OPENAI, 0, 1)),
         *(Compacted(0, 1, summary), RequestSent(2, 1, OPENAI, 1, 1)),
-        *(Submitted(2, pack(ASKED)), RequestSent(3, 1, OPENAI, 1, 2)),
+        *(AskStarted(2, pack(ASKED)), RequestSent(3, 1, OPENAI, 1, 2)),
     ]
     lane = rebuilt(log, rules)[1].of(OPENAI)
     assert (lane.state.epoch, lane.state.epoch_start, lane.state.cursor) == (1, 1, 2)
@@ -222,7 +222,7 @@ def test_an_epoch_of_which_the_log_says_nothing_begins_with_the_first_request_be
 def test_a_seal_and_what_came_before_and_behind_it_stand_as_they_happened() -> None:
     """Only the first of these calls ended before its request; a result behind a seal is late."""
     first, second = CallId("hist_tool_1"), CallId("hist_tool_2")
-    log: list[Event] = [
+    log: list[LogEvent] = [
         Opened("s", "t"),
         Scheduled(first, "read"),
         Returned(first, quote("in time")),
@@ -235,10 +235,10 @@ def test_a_seal_and_what_came_before_and_behind_it_stand_as_they_happened() -> N
 
 
 def test_a_session_counts_the_bytes_of_what_it_was_told() -> None:
-    said, result = pack(Message("human", [Text("x" * 5000)])), quote("y" * 7000)
-    log: list[Event] = [
+    said, result = pack(Message("user", [Text("x" * 5000)])), quote("y" * 7000)
+    log: list[LogEvent] = [
         Opened("s", "t", messages=(pack(ASKED),)),
-        Submitted(1, said),
+        AskStarted(1, said),
         Scheduled(CALL.id, "read"),
         Started(CALL.id),
         Returned(CALL.id, result),
@@ -248,7 +248,7 @@ def test_a_session_counts_the_bytes_of_what_it_was_told() -> None:
     assert state.size == len(pack(ASKED)) + len(said)
     assert len(result) <= state.ledger.size < len(result) + 1000
     assert Ledger(state.ledger.interactions()).size == state.ledger.size
-    summary = pack(Message("human", [Text("in short")]))
+    summary = pack(Message("user", [Text("in short")]))
     assert state.apply(Compacted(0, 2, summary)).size == len(summary)
 
 
@@ -262,9 +262,9 @@ def test_a_conversation_shows_each_result_once_after_its_call() -> None:
 
 
 def test_call_events_and_the_sessions_own_may_meet_in_any_order() -> None:
-    calls: list[Event] = [Scheduled(CALL.id, "read"), Started(CALL.id), Returned(CALL.id, quote("ok"))]
-    others: list[Event] = [
-        Submitted(1, pack(ASKED)),
+    calls: list[LogEvent] = [Scheduled(CALL.id, "read"), Started(CALL.id), Returned(CALL.id, quote("ok"))]
+    others: list[LogEvent] = [
+        AskStarted(1, pack(ASKED)),
         RoundEnded(1, 1, pack(ANSWER), calls=1),
         TurnEnded(1, "complete"),
     ]
@@ -276,15 +276,15 @@ def test_call_events_and_the_sessions_own_may_meet_in_any_order() -> None:
 
 def test_what_was_said_since_the_import_keeps_its_seals_in_a_lane_that_begins_after_a_compaction() -> None:
     claude = BINDINGS[1]
-    imported = [Message("human", [Text(f"{number}")]) for number in range(6)]
-    thought = Thinking("hm", Seal("signature", quote("c2ln"), claude))
+    imported = [Message("user", [Text(f"{number}")]) for number in range(6)]
+    thought = Thinking("hm", ProviderState("signature", quote("c2ln"), claude))
     session = Simulated()
     session.write(opening("s", "t", History(imported)))
-    session.write(Compacted(1, 5, pack(Message("human", [Text("summary")]))))
-    session.write(Submitted(1, pack(Message("human", [Text("go")]))))
+    session.write(Compacted(1, 5, pack(Message("user", [Text("summary")]))))
+    session.write(AskStarted(1, pack(Message("user", [Text("go")]))))
     session.send(claude)
-    session.write(RoundEnded(1, 1, pack(Message("model", [thought, Text("So.")], origin=claude))))
-    session.write(Submitted(2, pack(Message("human", [Text("on")]))))
+    session.write(RoundEnded(1, 1, pack(Message("assistant", [thought, Text("So.")], origin=claude))))
+    session.write(AskStarted(2, pack(Message("user", [Text("on")]))))
     assert b"c2ln" in text(session.send(claude))
 
 
@@ -292,29 +292,29 @@ def test_reasoning_in_the_clear_that_was_said_since_the_import_outlives_a_compac
     None
 ):
     kimi = READERS["kimi"]
-    seal = Seal("reasoning_content", quote("reasoning_content"), kimi)
+    seal = ProviderState("reasoning_content", quote("reasoning_content"), kimi)
     session = Simulated()
     session.write(opening("s", "t", History((ASKED,) * 4)))
     for number in range(3):
-        said = Message("model", [Thinking(f"THOUGHT{number}", seal), Text("So.")], origin=kimi)
-        session.write(Submitted(number + 1, pack(ASKED)), RoundEnded(1, 1, pack(said)))
+        said = Message("assistant", [Thinking(f"THOUGHT{number}", seal), Text("So.")], origin=kimi)
+        session.write(AskStarted(number + 1, pack(ASKED)), RoundEnded(1, 1, pack(said)))
     session.send(kimi)
     session.write(
-        Compacted(0, 6, pack(Message("human", [Text("summary")]))), EpochBegan(kimi, 1, "compaction")
+        Compacted(0, 6, pack(Message("user", [Text("summary")]))), EpochBegan(kimi, 1, "compaction")
     )
-    session.write(Submitted(4, pack(ASKED)))
+    session.write(AskStarted(4, pack(ASKED)))
     sent = text(session.send(kimi))
     assert [b"THOUGHT%d" % number in sent for number in range(3)] == [False, True, True]
 
 
 IMPORTED = (
-    Message("model", [ToolCall("c", "read")], 1, CLAUDE),
+    Message("assistant", [ToolCall("c", "read")], 1, CLAUDE),
     Message("tool", [ToolResult("c", {"rows": 3})]),
 )
 
 
 def test_nothing_of_a_state_is_visited_by_the_garbage_collector() -> None:
-    state = after(opening("s", "t", History(IMPORTED)), Submitted(1, pack(ASKED)))
+    state = after(opening("s", "t", History(IMPORTED)), AskStarted(1, pack(ASKED)))
     assert len(state.ledger) == 1
     gc.collect()  # what is a tuple of such things is no longer tracked then
     gc.collect()
@@ -333,7 +333,7 @@ def test_a_session_opened_on_anothers_history_takes_over_how_calls_ended_and_not
         RequestSent(1, 1, OPENAI, 0, 1, ((ids[1], "interrupted"), (ids[2], "lost"))),
         Returned(ids[2], quote("late")),
     )
-    opened = opening("s", "t", History([Message("model", calls)]).knowing(ledger))
+    opened = opening("s", "t", History([Message("assistant", calls)]).knowing(ledger))
     known = after(opened).ledger.interactions()
     assert [item.reason for item in known] == ["cancelled", "interrupted", None, "outcome_unknown"]
     assert [item.sealed for item in known] == [None] * 4
@@ -355,19 +355,19 @@ def test_a_ledger_of_an_import_learns_of_its_calls_and_of_others() -> None:
 
 
 def test_where_an_ask_begins_is_known_through_all_its_turns_and_what_is_made_shorter() -> None:
-    said, answer = pack(Message("human", (Text("Go."),))), pack(Message("model", (Text("Well."),)))
-    turn = (Bound(1, 1, CLAUDE), RoundEnded(1, 1, answer), TurnEnded(1, "complete"))
-    second = (Bound(2, 2, CLAUDE), RoundEnded(2, 1, answer), TurnEnded(2, "handed_over"))
-    third = (Bound(3, 2, OPENAI), RoundEnded(3, 1, answer))
-    log: list[Event] = [Opened("s", "a"), Submitted(1, said), *turn, Submitted(2, said), *second, *third]
+    said, answer = pack(Message("user", (Text("Go."),))), pack(Message("assistant", (Text("Well."),)))
+    turn = (TurnStarted(1, 1, CLAUDE), RoundEnded(1, 1, answer), TurnEnded(1, "complete"))
+    second = (TurnStarted(2, 2, CLAUDE), RoundEnded(2, 1, answer), TurnEnded(2, "handed_over"))
+    third = (TurnStarted(3, 2, OPENAI), RoundEnded(3, 1, answer))
+    log: list[LogEvent] = [Opened("s", "a"), AskStarted(1, said), *turn, AskStarted(2, said), *second, *third]
     assert rebuilt(log, rules)[0].asked_at == 2
     assert rebuilt([*log, Compacted(0, 2, said)], rules)[0].asked_at == 1
-    over: list[Event] = [*log, TurnEnded(3, "complete"), Compacted(0, 4, said)]
+    over: list[LogEvent] = [*log, TurnEnded(3, "complete"), Compacted(0, 4, said)]
     assert rebuilt(over, rules)[0].asked_at == 0
 
 
 def test_the_ids_of_calls_that_may_have_run_in_lost_events_are_given_to_no_others() -> None:
-    answer = pack(Message("model", (Text("Well."),)))
-    log: list[Event] = [Opened("s", "a"), Bound(1, 1, CLAUDE), RoundEnded(1, 1, answer, calls=2)]
+    answer = pack(Message("assistant", (Text("Well."),)))
+    log: list[LogEvent] = [Opened("s", "a"), TurnStarted(1, 1, CLAUDE), RoundEnded(1, 1, answer, calls=2)]
     assert rebuilt(log, rules)[0].calls == 2
     assert rebuilt([*log, EventsLost(4, 9)], rules)[0].calls == 8

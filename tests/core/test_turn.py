@@ -36,9 +36,9 @@ from actors.core.values.content import Message, Text, ToolCall
 from actors.core.values.progress import Cause
 from actors.core.values.stream import Usage
 
-WORDS = Message("model", [Text("done")])
-NOTHING = Message("model", [])
-CALLS = Message("model", [ToolCall("c1", "read"), ToolCall("c2", "read")])
+WORDS = Message("assistant", [Text("done")])
+NOTHING = Message("assistant", [])
+CALLS = Message("assistant", [ToolCall("c1", "read"), ToolCall("c2", "read")])
 ONE = Usage(1, 1)
 
 POSSIBLE: dict[type[Step], tuple[Outcome, ...]] = {

@@ -7,7 +7,7 @@ from typing import TypeAlias
 import anyio
 from msgspec import Struct
 
-from actors import TurnResult
+from actors import AskResult
 from actors.core.stream_events.events import EventsLostEvent
 from actors.errors import Fenced, JournalBehind, JournalUnavailable, NotAwaited, SessionClosed
 from actors.runtime.handle import Session
@@ -102,7 +102,7 @@ class Caller:
         found: dict[str, object] = {waits.call.id: "found" for waits in self.session.pending}
         return bool(found) and await self._tried(lambda: self.session.provide(found))
 
-    async def _tried(self, use: Callable[[], Awaitable[TurnResult]]) -> bool:
+    async def _tried(self, use: Callable[[], Awaitable[AskResult]]) -> bool:
         """Use the session; return True if its ask was answered. An ask that the journal cannot take is no loss."""
         try:
             result = await use()

@@ -11,7 +11,7 @@ from contextlib import closing
 import anyio.to_thread
 from msgspec import Struct
 
-from actors.core.log.events import Event, EventsLost, Submitted
+from actors.core.log.events import AskStarted, EventsLost, LogEvent
 from actors.journal.storage.postgres import PostgresStorage
 from actors.journal.storage.postgres.check import JournalTables
 from tests.failover_matrix.callers import Answered, Caller, Lost, Seen
@@ -51,7 +51,7 @@ async def judged(callers: Sequence[Caller], loses: bool, url: str) -> Found:
     return Found(events, asks, ended, losses)
 
 
-def _logs(url: str) -> dict[str, list[Event]]:
+def _logs(url: str) -> dict[str, list[LogEvent]]:
     storage = PostgresStorage(url)
     try:
         return {stored.id: storage.read(stored.id) for stored in storage.sessions()}
@@ -65,7 +65,7 @@ async def _lines(caller: Caller) -> AsyncIterator[bytes]:
             yield said
 
 
-def _missing(caller: Caller, log: Sequence[Event], lines: set[bytes]) -> tuple[int, int]:
+def _missing(caller: Caller, log: Sequence[LogEvent], lines: set[bytes]) -> tuple[int, int]:
     """Return how many received events and answered asks are lost, each reported in time."""
     events = asks = 0
     for place, note in enumerate(caller.notes):
@@ -88,7 +88,7 @@ def _is_reported_to_reader(caller: Caller, place: int, number: int) -> bool:
     return False
 
 
-def _is_reported_to_caller(caller: Caller, place: int, log: Sequence[Event]) -> bool:
+def _is_reported_to_caller(caller: Caller, place: int, log: Sequence[LogEvent]) -> bool:
     """Return True if the caller heard of a loss after this note, and before an answer that the log has."""
     for note in caller.notes[place + 1 :]:
         if isinstance(note, Lost) and note.to == "caller":
@@ -98,18 +98,18 @@ def _is_reported_to_caller(caller: Caller, place: int, log: Sequence[Event]) -> 
     return False
 
 
-def _is_submitted(words: str, log: Sequence[Event]) -> bool:
-    return any(words.encode() in event.message for event in log if isinstance(event, Submitted))
+def _is_submitted(words: str, log: Sequence[LogEvent]) -> bool:
+    return any(words.encode() in event.message for event in log if isinstance(event, AskStarted))
 
 
-def _assert_named(caller: Caller, log: Sequence[Event]) -> None:
+def _assert_named(caller: Caller, log: Sequence[LogEvent]) -> None:
     """The log names the losses that the caller heard of, each at its place, and no other."""
     named = {(event.first, event.last) for event in log if isinstance(event, EventsLost)}
     assert named == {(loss.first, loss.last) for loss in caller.losses if loss.first}, caller.name
     assert all(log[first - 1] == EventsLost(first, last) for first, last in named), caller.name
 
 
-def _assert_checked(url: str, logs: Mapping[str, Sequence[Event]]) -> None:
+def _assert_checked(url: str, logs: Mapping[str, Sequence[LogEvent]]) -> None:
     """`actors sessions fsck` finds each loss that a log names, and nothing else."""
     lost = [
         f"session {name!r}, record {number}: events {event.first} to {event.last} were acknowledged"

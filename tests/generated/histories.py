@@ -10,7 +10,7 @@ plainest thing at hand everywhere, so a shrunken conversation is a plain one.
 What goes wrong here:
 
     pairing     calls without results, part of a batch, results split, doubled, contradicting, late, before
-                their calls, under another speaker, without a call, a whole turn twice, words in between
+                their calls, under another role, without a call, a whole turn twice, words in between
     identity    canonical ids repeated, empty, over-long, hostile; native ids own, foreign, colliding
     native      parts of a provider's own tools for their maker, whole and halved; marks; what nobody can read
     thinking    sealed by the reader, by another model or account, by a stranger; unsealed, alone, last
@@ -34,9 +34,9 @@ from actors.core.values.content import (
     Block,
     Media,
     Message,
-    Native,
-    Seal,
-    Speaker,
+    MessageRole,
+    ProviderBlock,
+    ProviderState,
     Text,
     Thinking,
     ToolCall,
@@ -58,8 +58,8 @@ from tests.generated.parts import (
     NATIVE,
     ODD_VALUES,
     OWN,
+    ROLES,
     SIGNATURES,
-    SPEAKERS,
     TEXTS,
     WRAPPED,
 )
@@ -178,9 +178,9 @@ class _Author:
     def rarely(self, n: int = 6) -> bool:
         return self.draw(n) == n - 1
 
-    def say(self, speaker: Speaker, blocks: Iterable[Block]) -> None:
-        origin = replace(self.pick(_ORIGINS), upstream="") if speaker == "model" else None
-        self.said.append(Message(speaker, blocks, len(self.said) // 3, origin))
+    def say(self, role: MessageRole, blocks: Iterable[Block]) -> None:
+        origin = replace(self.pick(_ORIGINS), upstream="") if role == "assistant" else None
+        self.said.append(Message(role, blocks, len(self.said) // 3, origin))
 
     def text(self) -> Text:
         return self.pick(TEXTS) if self.rarely(3) else TEXTS[0]
@@ -195,19 +195,19 @@ class _Author:
             kind, data = self.pick(ITEMS)
         if origin.dialect in _SIGNED_PARTS:
             kind = "signed_blank" if self.rarely(8) else "thought_signature"
-            return Thinking("", Seal(kind, data, origin))
+            return Thinking("", ProviderState(kind, data, origin))
         kind, data = _SEALS.get(origin.dialect, (kind, data))
-        return Thinking("" if kind == "redacted" else words, Seal(kind, data, origin))
+        return Thinking("" if kind == "redacted" else words, ProviderState(kind, data, origin))
 
     def own(self) -> list[Block]:
         """Return what a provider's own tools did, whole, or something else of its own that goes back to nobody."""
         origin = self.pick(_ORIGINS)
         if origin.dialect not in OWN or self.rarely(4):
             name, kind, value = self.pick(ASIDE)
-            return [Native(name, Seal(kind, quote(value), origin))]
+            return [ProviderBlock(name, ProviderState(kind, quote(value), origin))]
         self._tools += 1
         parts: list[Block] = [
-            Native(name, Seal("part", quote(json.replace("%d", str(self._tools))), origin))
+            ProviderBlock(name, ProviderState("part", quote(json.replace("%d", str(self._tools))), origin))
             for name, json in self.pick(OWN[origin.dialect])
         ]
         return parts if len(parts) < 2 or not self.rarely(4) else [parts[0], self.text(), *parts[1:]]
@@ -227,12 +227,12 @@ class _Author:
         self.calls.setdefault(call_id, call)
         return call
 
-    def _native(self) -> Seal | None:
+    def _native(self) -> ProviderState | None:
         if not self.rarely(2):
             return None
         near = projected("anthropic" if self.draw(2) else "openai", mint(1 + self.draw(9)))
         data = near if self.rarely(8) else self.pick(NATIVE)
-        return Seal("call_id", quote(data), self.pick(_ORIGINS))
+        return ProviderState("call_id", quote(data), self.pick(_ORIGINS))
 
     def new_id(self) -> str:
         if self.rarely(10):
@@ -290,24 +290,24 @@ class _Author:
     # ---- moves
 
     def human(self) -> None:
-        self.say("human", [self.text() for _ in range(1 + self.draw(2))])
+        self.say("user", [self.text() for _ in range(1 + self.draw(2))])
 
     def attachment(self) -> None:
         blocks: list[Block] = [self.text(), self.pick(MEDIA)]
-        self.say(SPEAKERS[self.draw(3)] if self.rarely() else "human", blocks[:: 1 if self.draw(2) else -1])
+        self.say(ROLES[self.draw(3)] if self.rarely() else "user", blocks[:: 1 if self.draw(2) else -1])
 
     def album(self) -> None:
         """Attachments in plenty, of which few documents, again and again."""
         count = self.pick((1, 2, 4, 7, 22))
         pages = [self.pick(DOCUMENTS) if self.draw(2) else IMAGE for _ in range(count)]
-        self.say("human", [self.text(), *pages])
+        self.say("user", [self.text(), *pages])
 
     def words(self) -> None:
         blocks: list[Block] = [self.thinking()] if self.rarely(3) else []
-        self.say("model", self.among([*blocks, self.text()]))
+        self.say("assistant", self.among([*blocks, self.text()]))
 
     def thought(self) -> None:
-        self.say("model", [self.thinking() for _ in range(1 + self.draw(2))])
+        self.say("assistant", [self.thinking() for _ in range(1 + self.draw(2))])
 
     def mixture(self) -> None:
         """A message of anything under anyone, an empty one included."""
@@ -319,7 +319,7 @@ class _Author:
             self._any_result,
             lambda: self.pick(self.own()),
         )
-        self.say(self.pick(SPEAKERS), [self.pick(makers)() for _ in range(self.draw(5))])
+        self.say(self.pick(ROLES), [self.pick(makers)() for _ in range(self.draw(5))])
 
     def _medium(self) -> Block:
         return self.pick(MEDIA)
@@ -342,7 +342,7 @@ class _Author:
         blocks += made
         if self.rarely(5):
             blocks.insert(self.draw(len(blocks) + 1), self.thinking() if self.draw(2) else self.text())
-        self.say("model", self.among(blocks))
+        self.say("assistant", self.among(blocks))
         _FATES[self.draw(len(_FATES))](self, [call.id for call in made])
 
     def tame_batch(self) -> None:
@@ -351,7 +351,7 @@ class _Author:
         for _ in range(1 + self.draw(3)):
             self._minted += 1
             made.append(self.call(mint(self._minted)))
-        self.say("model", self.among([*([self.thinking()] if self.rarely(3) else []), *made]))
+        self.say("assistant", self.among([*([self.thinking()] if self.rarely(3) else []), *made]))
         for call in made:
             if self.draw(3):
                 self.real(call.id)
@@ -375,7 +375,7 @@ class _Author:
         self.say("tool", [self.real(call_id)])
         if self.draw(2):
             self.human()
-        self.say("model", [self.call(call_id)])
+        self.say("assistant", [self.call(call_id)])
 
     def misattributed(self) -> None:
         """A call in the tools' mouth, with its result behind it."""
@@ -389,10 +389,10 @@ class _Author:
     def compacted(self) -> None:
         """The oldest messages become a summary, whatever they held."""
         kept = self.said[1 + self.draw(3) :]
-        self.said[:] = [Message("human", [Text("Summary of the conversation so far.")]), *kept]
+        self.said[:] = [Message("user", [Text("Summary of the conversation so far.")]), *kept]
 
     def nothing(self) -> None:
-        self.say(self.pick(SPEAKERS), [])
+        self.say(self.pick(ROLES), [])
 
     # ---- fates of a batch
 
@@ -416,10 +416,10 @@ class _Author:
         for call_id in ids:
             self.say("tool", [self.real(call_id)])
             if self.rarely(3):
-                self.say(self.pick(SPEAKERS), [self.text()])
+                self.say(self.pick(ROLES), [self.text()])
 
     def steered(self, ids: list[str]) -> None:
-        self.say("human", [self.text()])
+        self.say("user", [self.text()])
         self.answered(ids)
 
     def doubled(self, ids: list[str]) -> None:
@@ -432,11 +432,11 @@ class _Author:
         self.say("tool", [self.real(self.pick(ids))])
 
     def under_another(self, ids: list[str]) -> None:
-        self.say(self.pick(("human", "model")), [*map(self.real, ids), self.text()])
+        self.say(self.pick(("user", "assistant")), [*map(self.real, ids), self.text()])
 
     def in_one_message(self, ids: list[str]) -> None:
         asked = self.said.pop()
-        self.say(asked.speaker, [*asked.blocks, *map(self.real, ids), self.text()])
+        self.say(asked.role, [*asked.blocks, *map(self.real, ids), self.text()])
 
     def begun(self, ids: list[str]) -> None:
         self.open.extend(ids)

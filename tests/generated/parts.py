@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 from actors.core.data.jsonio import Json, quote
 from actors.core.log.events import Reason
-from actors.core.values.content import Block, Code, Media, Speaker, Text, ToolCall, ToolResult
+from actors.core.values.content import Block, Code, Media, MessageRole, Text, ToolCall, ToolResult
 from actors.testing.images import png_base64
 
 TEXTS: tuple[Text, ...] = tuple(
@@ -200,7 +200,7 @@ REASONS: tuple[Reason, ...] = (
     "denied",
     "lost",
 )
-SPEAKERS: tuple[Speaker, ...] = ("human", "model", "tool")
+ROLES: tuple[MessageRole, ...] = ("user", "assistant", "tool")
 
 
 def _circular() -> list[object]:

@@ -19,36 +19,36 @@ from actors.core.ledger import Ledger
 from actors.core.log.events import (
     ApprovalAsked,
     ApprovalDecided,
-    Awaited,
-    Bound,
+    AskStarted,
     CallEvent,
     Cancelled,
     Closed,
     Compacted,
     Configured,
-    Delegated,
     Denied,
     EpochBegan,
-    Event,
     EventsLost,
     Failed,
-    Instructed,
+    FormatRequested,
+    LogEvent,
     Opened,
     Refused,
     RequestSent,
-    Resumed,
+    ResultsTrimmed,
     Returned,
     Rewound,
     RoundEnded,
     Scheduled,
-    Shortened,
     Started,
-    Submitted,
+    SubagentUsage,
     SwitchApplied,
     SwitchFailed,
-    SwitchHeld,
+    SwitchQueued,
     SwitchSuperseded,
     TurnEnded,
+    TurnPaused,
+    TurnResumed,
+    TurnStarted,
 )
 from actors.core.settings.asking import Asked
 from actors.core.settings.spending import Used
@@ -57,8 +57,8 @@ from actors.core.values.content import (
     Code,
     Media,
     Message,
-    Native,
-    Seal,
+    ProviderBlock,
+    ProviderState,
     Text,
     Thinking,
     ToolCall,
@@ -70,7 +70,7 @@ from actors.core.values.progress import AskProgress, Attempt, TurnProgress
 from actors.core.values.stream import Usage
 from actors.testing.images import png_base64
 from tests.generated.histories import conversation
-from tests.generated.parts import REASONS, SPEAKERS
+from tests.generated.parts import REASONS, ROLES
 
 __all__ = [
     "bindings",
@@ -129,7 +129,7 @@ def bindings() -> SearchStrategy[Binding]:
 
 def blocks() -> SearchStrategy[Block]:
     """Blocks of every kind."""
-    seals = st.none() | st.builds(Seal, words(), words().map(quote), bindings())
+    seals = st.none() | st.builds(ProviderState, words(), words().map(quote), bindings())
     maybe = st.none() | json_pieces()
     media = st.builds(Media, words(), words(), words())
     return st.one_of(
@@ -148,15 +148,15 @@ def blocks() -> SearchStrategy[Block]:
         ),
         media,
         st.builds(Code, words(), words()),
-        st.builds(Native, words(), st.builds(Seal, words(), words().map(quote), bindings())),
+        st.builds(ProviderBlock, words(), st.builds(ProviderState, words(), words().map(quote), bindings())),
     )
 
 
 def messages() -> SearchStrategy[Message]:
-    """Messages of any blocks under any speaker."""
-    speakers = st.sampled_from(SPEAKERS)
+    """Messages of any blocks under any role."""
+    roles = st.sampled_from(ROLES)
     return st.builds(
-        Message, speakers, st.lists(blocks(), max_size=3), st.integers(0, 99), st.none() | bindings()
+        Message, roles, st.lists(blocks(), max_size=3), st.integers(0, 99), st.none() | bindings()
     )
 
 
@@ -186,7 +186,7 @@ def call_events(ids: SearchStrategy[str] | None = None) -> SearchStrategy[CallEv
     )
 
 
-def events() -> SearchStrategy[Event]:
+def events() -> SearchStrategy[LogEvent]:
     """Events of every kind."""
     count = st.integers(0, 2**40)
     packed = messages().map(pack)
@@ -211,14 +211,14 @@ def events() -> SearchStrategy[Event]:
         call_events(words()),
         st.builds(Opened, words(), words(), st.none() | words(), said, known, count),
         st.builds(
-            Submitted,
+            AskStarted,
             count,
             packed,
             st.sampled_from([None, Asked(), Asked(max_tokens=9, temperature=0.5, stop=("x",), timeout=1.0)]),
         ),
-        st.builds(Instructed, count, packed),
-        st.builds(Bound, count, count, bindings()),
-        st.builds(Delegated, ids, words(), st.builds(Used, count)),
+        st.builds(FormatRequested, count, packed),
+        st.builds(TurnStarted, count, count, bindings()),
+        st.builds(SubagentUsage, ids, words(), st.builds(Used, count)),
         st.builds(RequestSent, count, count, bindings(), count, count, sealed),
         st.builds(
             RoundEnded,
@@ -230,20 +230,20 @@ def events() -> SearchStrategy[Event]:
             st.none() | words(),
             count,
         ),
-        st.builds(SwitchHeld, count, words()),
+        st.builds(SwitchQueued, count, words()),
         st.builds(SwitchApplied, words(), st.booleans()),
         st.builds(SwitchSuperseded, words(), words()),
         st.builds(SwitchFailed, words(), words()),
         st.builds(Configured, st.none() | words(), st.lists(words(), max_size=2).map(tuple), words()),
         st.builds(Compacted, count, count, packed),
-        st.builds(Shortened, st.lists(st.tuples(ids, shorts), max_size=2).map(tuple)),
+        st.builds(ResultsTrimmed, st.lists(st.tuples(ids, shorts), max_size=2).map(tuple)),
         st.builds(Rewound, count),
         st.builds(EventsLost, count, count),
         st.builds(EpochBegan, bindings(), count, why, st.booleans(), words(), names),
         st.builds(TurnEnded, count, ends, words()),
         st.builds(ApprovalAsked, ids, words(), words()),
         st.builds(ApprovalDecided, ids, words(), words(), verdicts, words(), edited),
-        st.builds(Awaited, count, several, several, turn, ask),
-        st.builds(Resumed, count),
+        st.builds(TurnPaused, count, several, several, turn, ask),
+        st.builds(TurnResumed, count),
         st.builds(Closed, words()),
     )

@@ -49,7 +49,7 @@ async def asks_fail_while_a_vault_is_down_and_not_when_it_is_back(bomb: Bomb) ->
                 for _ in range(5):
                     result = await session.ask("And now?", check=False)
                     assert result.status == "failed"
-                    assert f"environ= raised {type(bomb.error()).__name__}" in result.why
+                    assert f"environ= raised {type(bomb.error()).__name__}" in result.error
                 with pytest.raises(ConfigError, match="environ= raised"):
                     await runtime.open("openai:gpt")
                 with pytest.raises(ConfigError, match="environ= raised"):

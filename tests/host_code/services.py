@@ -134,7 +134,7 @@ async def a_transport_that_raises_fails_its_own_request(bomb: Bomb) -> None:
         async with sound(runtime, session):
             for _ in range(4):
                 result = await session.ask("Hello.", check=False)
-                assert (result.status, type(bomb.error()).__name__ in result.why) == ("failed", True)
+                assert (result.status, type(bomb.error()).__name__ in result.error) == ("failed", True)
     assert bomb.calls == 5
 
 

@@ -3,7 +3,7 @@
 import anyio
 import pytest
 
-from actors.errors import OwnSession
+from actors.errors import ReentrantCall
 from actors.testing import Call, Say, Turn
 from actors.tools import tool
 from tests.host_code.rows import ONE
@@ -23,7 +23,7 @@ async def test_a_worker_that_outlives_its_call_may_use_every_session(is_batch_ov
 
     async def worker() -> None:
         for use in (session.history, beside.history):
-            with pytest.raises(OwnSession):
+            with pytest.raises(ReentrantCall):
                 await use()
         began.set()
         await goes_on.wait()

@@ -11,7 +11,7 @@ import pytest
 import trio
 from anyio.lowlevel import checkpoint
 
-from actors.errors import ActorFailed, ActorStopped, Draining
+from actors.errors import ActorFailed, ActorStopped, ShuttingDown
 from actors.kernel import SHARED, Actor, Context, Group, Ref, Reply, Restart, System
 from tests.kernel.kernel_probe import (
     AT_ONCE,
@@ -577,9 +577,9 @@ async def test_drain_refuses_newcomers_and_finishes_what_is_under_way() -> None:
 
             tasks.start_soon(drain)
             await anyio.wait_all_tasks_blocked()
-            with pytest.raises(Draining):
+            with pytest.raises(ShuttingDown):
                 await first.tell(Note("from outside"))
-            with pytest.raises(Draining):
+            with pytest.raises(ShuttingDown):
                 system.spawn(Probe, "newcomer")
             opened.set()
         assert notes == ["from a handler", "from a child"]

@@ -7,7 +7,7 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
-from actors.errors import ActorFailed, AskTimeout, AskUphill, KernelError, MailboxFull
+from actors.errors import ActorFailed, AskOrderError, AskTimeout, KernelError, MailboxFull
 from actors.kernel import SHARED, Context, Ref, Reply, System
 from actors.kernel.dispatch import BATCH, STRETCH
 from tests.kernel.kernel_probe import (
@@ -498,13 +498,13 @@ async def test_asks_go_downhill_only(depth: int, level: int, allowed: bool) -> N
         async def ask() -> None:
             try:
                 outcome.append(await other.ask(Look()))
-            except AskUphill as error:
+            except AskOrderError as error:
                 outcome.append(error)
 
         await asker.tell(Do(lambda probe: probe.context.start(ask)))
         await system.drain(grace=60)
     assert (outcome == [()]) == allowed
-    assert isinstance(outcome[0], tuple | AskUphill)
+    assert isinstance(outcome[0], tuple | AskOrderError)
 
 
 # Deadlines

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from actors import Runtime
 from actors.core.ledger import Ledger
-from actors.core.log.events import Cancelled, Compacted, Denied, Event, Failed, Refused, Returned, Started
+from actors.core.log.events import Cancelled, Compacted, Denied, Failed, LogEvent, Refused, Returned, Started
 from actors.core.values.identity import CallId
 from actors.journal.storage.sqlite import SqliteStorage
 from actors.journal.storage.sqlite.check import JournalFile
@@ -50,7 +50,7 @@ async def _went_on(
     server: OpenAIServer,
     folder: Path,
     name: str,
-    log: Sequence[Event],
+    log: Sequence[LogEvent],
     seen: Sequence[bytes],
 ) -> Counter[str]:
     """Go on with one session."""
@@ -70,7 +70,7 @@ async def _went_on(
     return Counter(str(item.reason or "done") for item in known)
 
 
-def _assert_outcomes(log: Sequence[Event], ledger: Ledger) -> None:
+def _assert_outcomes(log: Sequence[LogEvent], ledger: Ledger) -> None:
     """What had begun and had no end is outcome unknown, unless it might run again."""
     for call_id, effects in _cut_off(log).items():
         known = ledger.get(call_id)
@@ -80,7 +80,7 @@ def _assert_outcomes(log: Sequence[Event], ledger: Ledger) -> None:
         assert known.reason == ("outcome_unknown" if effects == "once" else None), known
 
 
-def _cut_off(log: Sequence[Event]) -> dict[CallId, str]:
+def _cut_off(log: Sequence[LogEvent]) -> dict[CallId, str]:
     """Return the calls that had begun and had no end, with what their tools do to the world."""
     ended = {event.call_id for event in log if isinstance(event, ENDS)}
     return {
@@ -91,7 +91,7 @@ def _cut_off(log: Sequence[Event]) -> dict[CallId, str]:
 
 
 def _run_as_often_as_they_may(
-    logs: Mapping[str, Sequence[Event]], before: Counter[str], after: Counter[str]
+    logs: Mapping[str, Sequence[LogEvent]], before: Counter[str], after: Counter[str]
 ) -> Counter[str]:
     """No call with a recorded end ran again, nor one that may run once; return how many others did."""
     assert len({call.rsplit(" ", 1)[0] for call in after}) == len(after)  # one idempotency key each
@@ -116,7 +116,7 @@ def _by_call(ran: Counter[str]) -> Counter[str]:
     return Counter({call.rsplit(" ", 1)[0]: times for call, times in ran.items()})
 
 
-def _logs(folder: Path) -> dict[str, list[Event]]:
+def _logs(folder: Path) -> dict[str, list[LogEvent]]:
     path = folder / JOURNAL
     with closing(SqliteStorage(path, level="process")) as storage:
         logs = {stored.id: storage.read(stored.id) for stored in storage.sessions()}

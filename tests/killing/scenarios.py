@@ -10,7 +10,7 @@ from typing import Any
 
 import anyio
 
-from actors import Compaction, ToolContext, TurnResult, tool
+from actors import AskResult, Compaction, ToolContext, tool
 from actors.core.stream_events.events import SessionEvent
 from actors.runtime.handle import Session
 from actors.testing import Call, Say, Turn
@@ -58,9 +58,9 @@ async def acted(session: Session, scenario: str, see: Callable[[SessionEvent], N
     await ask("Thank you.")
 
 
-async def brought(session: Session) -> TurnResult | None:
+async def brought(session: Session) -> AskResult | None:
     """Bring what the session's turn waits for; return how its ask stands then, None if it waits for nothing."""
-    result: TurnResult | None = None
+    result: AskResult | None = None
     for waits in session.pending:
         if waits.kind == "external":
             result = await session.provide({waits.call.id: "found"})

@@ -13,7 +13,6 @@ from typing import Any
 
 import anyio
 
-from actors import check
 from actors.config import BackendLimits, BackendSettings, Config, FileSettings
 from actors.config.dialects import derived
 from actors.config.providers import PROVIDERS, Kind
@@ -23,6 +22,7 @@ from actors.core.history.history import History
 from actors.runtime.handle import Session
 from actors.runtime.runtime import Runtime
 from actors.testing import validate
+from actors.transcripts import check
 from actors.transport import HttpTransport, Response, Timeouts
 from tests.marks import unmarked
 from tests.runtime_support import assert_rebuilds, blocks
@@ -139,7 +139,7 @@ async def hold(servers: Sequence[Live], *, rounds: int = 1, seconds: float = 180
                     told = [event async for event in events]
                 end = told[-1]
                 assert end.type in ("complete", "error")
-                answers.append((end.result.status, end.result.text, end.result.why))
+                answers.append((end.result.status, end.result.text, end.result.error))
                 await _assert_closed(session)
             await assert_rebuilds(runtime, session)
             talk = Talk(answers, transport.sent, await session.history())

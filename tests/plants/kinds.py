@@ -62,14 +62,14 @@ PLANTS = (
         "event of the log",
         (
             Edit(
-                f"{_EVENTS}:Event",
-                "Event: TypeAlias = ...",
+                f"{_EVENTS}:LogEvent",
+                "LogEvent: TypeAlias = ...",
                 """
-                class Paused(Happening, frozen=True):
+                class Paused(EventBase, frozen=True):
                     turn: int
 
 
-                Event: TypeAlias = Paused | ...
+                LogEvent: TypeAlias = Paused | ...
                 """,
             ),
         ),
@@ -87,7 +87,7 @@ PLANTS = (
                 f"{_EVENTS}:CallEvent",
                 "CallEvent: TypeAlias = ...",
                 """
-                class Waited(Happening, frozen=True):
+                class Waited(EventBase, frozen=True):
                     call_id: CallId
 
 

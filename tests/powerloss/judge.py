@@ -7,7 +7,7 @@ from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 
-from actors.core.log.events import Event
+from actors.core.log.events import LogEvent
 from actors.errors import JournalError
 from actors.journal.storage import Level
 from actors.journal.storage.sqlite import SqliteStorage
@@ -67,7 +67,7 @@ def _logs(files: Mapping[str, bytes], folder: Path, level: Level) -> Logs | None
     try:
         with closing(SqliteStorage(folder / FILE, level=level)) as storage:
             names = [stored.id for stored in storage.sessions()]
-            logs: dict[str, tuple[Event, ...]] = {name: tuple(storage.read(name)) for name in names}
+            logs: dict[str, tuple[LogEvent, ...]] = {name: tuple(storage.read(name)) for name in names}
             storage.claim("another")
             return logs
     except JournalError:

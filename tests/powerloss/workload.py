@@ -9,14 +9,14 @@ from typing import TypeAlias
 
 import pytest
 
-from actors.core.log.events import Closed, Event, Opened, Submitted
+from actors.core.log.events import AskStarted, Closed, LogEvent, Opened
 from actors.core.values.content import Message, Text
 from actors.core.values.packed import pack
 from actors.journal.storage import Entry, Level
 from actors.journal.storage.sqlite import SqliteStorage, connection
 from tests.powerloss.layer import NotingLayer, NotingSqlite, Step
 
-Logs: TypeAlias = Mapping[str, tuple[Event, ...]]
+Logs: TypeAlias = Mapping[str, tuple[LogEvent, ...]]
 FILE = "sessions.db"
 
 
@@ -65,7 +65,7 @@ def _lengthen(connections: connection.Connections, steps: list[Step]) -> None:
 
 def _kept(storage: SqliteStorage, random: Random, steps: int) -> Iterator[Logs]:
     """Ask for one thing after the other; yield the logs after each."""
-    logs, fences = dict[str, tuple[Event, ...]](), dict[str, int]()
+    logs, fences = dict[str, tuple[LogEvent, ...]](), dict[str, int]()
     names = [f"s{number}" for number in range(6)]
     for _ in range(steps):
         name, chance = random.choice(names), random.random()
@@ -91,11 +91,11 @@ def _kept(storage: SqliteStorage, random: Random, steps: int) -> Iterator[Logs]:
 
 
 def _entry(name: str, logs: Logs, fences: Mapping[str, int], random: Random) -> Entry:
-    events: list[Event] = [] if name in logs else [Opened(name, "a")]
+    events: list[LogEvent] = [] if name in logs else [Opened(name, "a")]
     for _ in range(random.randrange(1, 4)):
         words = random.choice((1, 30, 300, 900))
         said = f"{len(logs.get(name, ()))} {random.random()} ".ljust(24) * words
-        events.append(Submitted(1, pack(Message("human", (Text(said),)))))
+        events.append(AskStarted(1, pack(Message("user", (Text(said),)))))
     if random.random() < 0.05:
         events.append(Closed())
     return Entry(name, fences[name], tuple(events))

@@ -8,7 +8,16 @@ from actors.core.data.jsonio import Json, quote
 from actors.core.history.history import History
 from actors.core.ledger import Ledger
 from actors.core.log.events import CallEvent, Cancelled, RequestSent, Returned, Scheduled, Started
-from actors.core.values.content import Block, Media, Message, Seal, Text, Thinking, ToolCall, ToolResult
+from actors.core.values.content import (
+    Block,
+    Media,
+    Message,
+    ProviderState,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
 from actors.core.values.identity import Binding, CallId, mint
 from tests.scenarios.naive import Asked
 from tests.scenarios.script import (
@@ -63,10 +72,10 @@ def canonical(
 
 def message_of(said: Said, asked: Asked, form: Form) -> Message:
     """Return one message of a script; without blocks where all that it holds is in the ledger."""
-    origin = made_by(said.origin or asked.dialect) if said.speaker == "model" else None
+    origin = made_by(said.origin or asked.dialect) if said.role == "assistant" else None
     provider = said.origin or asked.dialect
     parts = [part for part in said.parts if not (isinstance(part, Result) and _unwritten(part, form))]
-    return Message(said.speaker, [_block(part, provider, asked) for part in parts], origin=origin)
+    return Message(said.role, [_block(part, provider, asked) for part in parts], origin=origin)
 
 
 def _unwritten(part: Result, form: Form) -> bool:
@@ -92,7 +101,7 @@ def _block(part: Part, provider: str, asked: Asked) -> Block:
 
 
 def _call(number: int, details: Details, provider: str) -> ToolCall:
-    native = Seal("call_id", quote(native_id(number, details, provider)), made_by(provider))
+    native = ProviderState("call_id", quote(native_id(number, details, provider)), made_by(provider))
     text = details.arguments
     if text is None:
         return ToolCall(mint(number), details.name, {"n": number}, native=native)
@@ -101,10 +110,10 @@ def _call(number: int, details: Details, provider: str) -> ToolCall:
     return ToolCall(mint(number), details.name, raw=text, native=native)
 
 
-def _seal(maker: str) -> Seal:
+def _seal(maker: str) -> ProviderState:
     name = maker.removesuffix(ELSEWHERE)
     data = json.dumps(ENCRYPTED) if name == "openai_responses" else SIGNATURE
-    return Seal(_SEALS.get(name, "signature"), quote(data), made_by(maker))
+    return ProviderState(_SEALS.get(name, "signature"), quote(data), made_by(maker))
 
 
 def _ledger(said: Sequence[Said], asked: Asked, remembered: Iterable[int]) -> Ledger:

@@ -22,7 +22,7 @@ from typing import Literal, TypeAlias
 
 from actors.testing.images import png
 
-Speaker: TypeAlias = Literal["human", "model", "tool"]
+Role: TypeAlias = Literal["user", "assistant", "tool"]
 THOUGHT = "think"
 SIGNATURE = "c2lnbmF0dXJl"
 ENCRYPTED: dict[str, object] = {
@@ -78,7 +78,7 @@ Part: TypeAlias = Words | Call | Result | Thought | Picture
 class Said:
     """One message. `origin` is the provider whose model said it, None for the one that is asked now."""
 
-    speaker: Speaker
+    role: Role
     parts: tuple[Part, ...]
     origin: str | None = None
 
@@ -107,7 +107,7 @@ _TOKEN = re.compile(
     |(?P<plain>[UA])(?:@(?P<by>\w+))?(?P<said>"[^"]*")?)""",
     re.VERBOSE,
 )
-_SPEAKERS: dict[str | None, Speaker] = {"U": "human", "A": "model", None: "tool"}
+_ROLES: dict[str | None, Role] = {"U": "user", "A": "assistant", None: "tool"}
 _DEFAULT = {"U": "u", "A": "a"}
 
 
@@ -118,17 +118,17 @@ def read(script: str) -> list[Said]:
         ValueError: It is not a script.
     """
     said: list[Said] = []
-    head: tuple[Speaker, str | None] | None = None
+    head: tuple[Role, str | None] | None = None
     parts: list[Part] = []
     for token in _tokens(script):
         if token["open"]:
-            head, parts = (_SPEAKERS[token["who"]], token["of"]), []
+            head, parts = (_ROLES[token["who"]], token["of"]), []
         elif token["close"] and head is not None:
             said.append(Said(head[0], tuple(parts), head[1]))
             head = None
         elif token["plain"] and head is None:
             text = token["said"][1:-1] if token["said"] else _DEFAULT[token["plain"]]
-            said.append(Said(_SPEAKERS[token["plain"]], (Words(text),), token["by"]))
+            said.append(Said(_ROLES[token["plain"]], (Words(text),), token["by"]))
         elif head is not None:
             parts.append(_part(token))
         elif token["result"]:

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from actors import from_wire
 from actors.core.check import check
 from actors.core.dialects.profiles import dialect
 from actors.testing import validate
+from actors.transcripts import from_wire
 from tests.scenarios.hosts import TRUSTING
 from tests.scenarios.providers import IDS
 from tests.scenarios.sending import sent

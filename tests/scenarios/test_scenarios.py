@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from actors import from_wire
 from actors.core.check import check
 from actors.core.dialects.profiles import PROFILES, dialect
 from actors.core.history.history import History
 from actors.core.lanes.lane import Rendered, seals
 from actors.core.log.events import RequestSent
 from actors.testing import validate
+from actors.transcripts import from_wire
 from tests import naming
 from tests.scenarios.canon import Form, canonical, made_by, message_of, news, remembering
 from tests.scenarios.case import Case
@@ -102,7 +102,7 @@ def _stays_as_it_was_sent(case: Case, name: str) -> None:
     for said in read(case.script):
         ledger = ledger.apply(*news(said, asked))
         history = history.append(message_of(said, asked, "both"), ledger=ledger)
-        if said.speaker == "model":
+        if said.role == "assistant":
             continue
         rendered, body = sent(history, ledger, name, lane, tools=case.tools, manual=case.manual)
         _accept(rendered, body, case, name)

@@ -49,7 +49,7 @@ async def test_a_batch_whose_backend_went_down_is_closed_there_and_answered_by_t
     async with hosting(a=one, b=two, pools=POOL) as runtime:
         session = await runtime.open("pool", tools=[gate.tool])
         answer = await session.ask("Do both.")
-        assert (answer.status, answer.served_by.backend) == ("complete", "b")
+        assert (answer.status, answer.binding.backend) == ("complete", "b")
         ends = [event.status for event in log(runtime, session) if isinstance(event, TurnEnded)]
         assert ends == ["handed_over", "complete"]
     assert sorted(gate.runs) == ["x", "y"]
@@ -65,7 +65,7 @@ async def test_a_request_too_large_for_the_bucket_is_never_waited_for() -> None:
     async with hosting(a=one, b=two, pools=POOL, backend=BackendLimits(attempts=4)) as runtime:
         session = await runtime.open("pool")
         answer = await session.ask("A long story.")
-        assert (answer.status, answer.served_by.backend) == ("complete", "b")
+        assert (answer.status, answer.binding.backend) == ("complete", "b")
     assert one.received == 1
 
 
@@ -78,8 +78,8 @@ async def test_a_call_that_its_own_provider_cannot_read_is_asked_for_again_and_n
         session = await runtime.open("a", tools=[gate.tool])
         answer = await session.ask("Do it.")
         assert (answer.status, answer.text) == ("complete", "Done.")
-        speakers = [message.speaker for message in await session.history()]
-        assert speakers == ["human", "model", "tool", "model"]
+        roles = [message.role for message in await session.history()]
+        assert roles == ["user", "assistant", "tool", "assistant"]
     assert gate.runs == ["x"]
     assert one.received == 3
     assert bodies(one)[0] == bodies(one)[1]
@@ -112,5 +112,5 @@ async def test_a_model_that_never_writes_a_readable_call_is_given_up_after_a_few
         session = await runtime.open("a")
         events = await gathered(session, "Do it.")
         assert isinstance(events[-1], ErrorEvent)
-        assert [message.speaker for message in await session.history()] == ["human"]
+        assert [message.role for message in await session.history()] == ["user"]
     assert one.received == 3

@@ -6,8 +6,8 @@
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 
-from actors.core.log.events import Event
-from actors.core.stream_events.results import SwitchOutcome, TurnResult
+from actors.core.log.events import LogEvent
+from actors.core.stream_events.results import AskResult, SwitchOutcome
 from actors.core.values.content import ToolResult
 from actors.runtime.runtime import Runtime
 from actors.strict.rules.base import Json
@@ -33,7 +33,7 @@ class RuntimeChecks(Observer):
         """How often each feature was used."""
         return {**self.witness.counts, **self.features.counts}
 
-    def event(self, session: str, event: Event) -> None:
+    def event(self, session: str, event: LogEvent) -> None:
         self.witness.event(session, event)
 
     def request(self, session: str, backend: str, ask: str, body: bytes) -> None:
@@ -59,7 +59,7 @@ class RuntimeChecks(Observer):
     def program_call(self, session: str, key: str, result: ToolResult) -> None:
         self.features.program.came(session, key, result)
 
-    def ask_result(self, session: str, ask: str, result: TurnResult, *, is_caller: bool) -> None:
+    def ask_result(self, session: str, ask: str, result: AskResult, *, is_caller: bool) -> None:
         self.features.came(session, ask, result)
         if not is_caller or result.status == "awaiting" or session in self._world.crashed:
             return

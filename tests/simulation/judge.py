@@ -8,7 +8,7 @@ from actors.core.session.rebuild import rebuilt
 from actors.renderer.renderer_actor import AdoptedLanes
 from actors.runtime.handle import Session
 from actors.runtime.runtime import Runtime
-from actors.session.commands import Look
+from actors.session.commands import GetState
 from actors.testing.simulation.world import World
 from tests.simulation.witness import Witness
 
@@ -17,7 +17,7 @@ async def compare(world: World, runtime: Runtime, session: Session) -> None:
     """Compare a session with the fold of its log: state, ledger, and each lane byte for byte."""
     records = [encode_event(event) for event in world.journal.read(session.id)]
     state, lanes = rebuilt([decode_event(record) for record in records], runtime.rules)
-    live = await session._session.ask(Look())
+    live = await session._session.ask(GetState())
     ledger = await session.ledger()
     if ledger != state.ledger or live.history != state.history:
         world.problems.add("a session is the fold of its log", f"{session.id}: history or ledger")

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from actors.core.history.compaction import named
 from actors.core.log import events
-from actors.core.log.events import Cancelled, Event
+from actors.core.log.events import Cancelled, LogEvent
 from actors.core.values.identity import RUNTIME, Binding, CallId
 from actors.core.values.packed import unpack
 from actors.core.values.stream import Usage
@@ -29,7 +29,7 @@ TASK = re.compile(rb"\[task ([\w.]+)\]")
 """Names what a subagent is told, in the arguments of a call."""
 SYNTHETIC = b"[No result was recorded for this tool call"
 
-Happened = TypeVar("Happened", bound=Event)
+Happened = TypeVar("Happened", bound=LogEvent)
 
 
 @dataclass(slots=True)
@@ -94,7 +94,7 @@ class Witness:
         self.is_handing: Callable[[str], bool] = lambda session: False
         """Says whether the turn of a session is about to be handed over."""
 
-    def event(self, session: str, event: Event) -> None:
+    def event(self, session: str, event: LogEvent) -> None:
         """Check an event that is about to be appended, and pass it to its subscribers."""
         sighting = self.seen.get(session)
         if sighting is None:
@@ -110,26 +110,26 @@ class Witness:
     def _wrong(self, invariant: str, session: str, about: object) -> None:
         self.problems.add(invariant, f"{session}: {about}")
 
-    def _look(self, session: str, seen: Sighting, event: Event) -> None:
+    def _look(self, session: str, seen: Sighting, event: LogEvent) -> None:
         if seen.closed:
             self._wrong("nothing behind the end", session, type(event).__name__)
         match event:
-            case events.CallHappening():
+            case events.CallEventBase():
                 self._call(session, seen, event)
-            case events.Bound() | events.RequestSent() | events.RoundEnded() | events.TurnEnded():
+            case events.TurnStarted() | events.RequestSent() | events.RoundEnded() | events.TurnEnded():
                 self._turn(session, seen, event)
             case (
-                events.SwitchHeld()
+                events.SwitchQueued()
                 | events.SwitchApplied()
                 | events.SwitchFailed()
                 | events.SwitchSuperseded()
             ):
                 self._switch(session, seen, event)
-            case events.Submitted():
+            case events.AskStarted():
                 self._submitted(seen, event)
             case events.Opened(target=target):
                 seen.target = target
-            case events.Shortened(results=results):
+            case events.ResultsTrimmed(results=results):
                 seen.marked.update(call for call, _ in results)
             case events.Compacted(summary=summary):
                 seen.named.update(named(unpack(summary).text))
@@ -140,7 +140,7 @@ class Witness:
             case _:
                 pass
 
-    def _submitted(self, seen: Sighting, event: events.Submitted) -> None:
+    def _submitted(self, seen: Sighting, event: events.AskStarted) -> None:
         seen.due.update(seen.tokens)  # late results too: they go ahead of this message
         named = ASK.search(unpack(event.message).text)
         seen.said = named[1] if named is not None else ""
@@ -157,7 +157,7 @@ class Witness:
         seen.tokens = {token: call for token, call in seen.tokens.items() if call not in seen.removed}
         seen.due.intersection_update(seen.tokens)
 
-    def _call(self, session: str, seen: Sighting, event: events.CallHappening) -> None:
+    def _call(self, session: str, seen: Sighting, event: events.CallEventBase) -> None:
         call = event.call_id
         if isinstance(event, REAL):
             self._completed(session, seen, event)
@@ -195,10 +195,10 @@ class Witness:
         self,
         session: str,
         seen: Sighting,
-        event: events.Bound | events.RequestSent | events.RoundEnded | events.TurnEnded,
+        event: events.TurnStarted | events.RequestSent | events.RoundEnded | events.TurnEnded,
     ) -> None:
         match event:
-            case events.Bound():
+            case events.TurnStarted():
                 self._bound(session, seen, event)
             case events.RequestSent():
                 self._sent(session, seen, event)
@@ -218,7 +218,7 @@ class Witness:
                 seen.ends.append((event.turn, len(seen.made)))
                 seen.over = event.status != "handed_over"
 
-    def _bound(self, session: str, seen: Sighting, event: events.Bound) -> None:
+    def _bound(self, session: str, seen: Sighting, event: events.TurnStarted) -> None:
         if seen.bound is not None:
             self._wrong("one turn at a time", session, event.turn)
         if event.ask != seen.ask and seen.held is not None:
@@ -256,10 +256,10 @@ class Witness:
         self,
         session: str,
         seen: Sighting,
-        event: events.SwitchHeld | events.SwitchApplied | events.SwitchFailed | events.SwitchSuperseded,
+        event: events.SwitchQueued | events.SwitchApplied | events.SwitchFailed | events.SwitchSuperseded,
     ) -> None:
         match event:
-            case events.SwitchHeld(target=target):
+            case events.SwitchQueued(target=target):
                 if seen.held is not None:
                     self._wrong("of two held switches the first is superseded", session, seen.held)
                 seen.held = target

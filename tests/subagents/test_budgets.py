@@ -7,14 +7,14 @@ import anyio.lowlevel
 import pytest
 
 from actors import Binding, Budget, Session, ToolContext, subagent, tool
-from actors.core.log.events import Delegated, Event
+from actors.core.log.events import LogEvent, SubagentUsage
 from actors.core.settings.spending import Used, left
 from actors.core.values.stream import Usage
 from actors.errors import OverBudget
 from actors.kernel.parking import parking
 from actors.provider.budgets import Demand, Share, SharedBudget
 from actors.runtime.runtime import Runtime
-from actors.session.commands import Look
+from actors.session.commands import GetState
 from actors.testing import Call, OpenAIServer, Say, Stall, Turn
 from tests.runtime_support import Gate, bodies, hosting, log, openai, results
 
@@ -26,8 +26,8 @@ FOUND = Turn(Say("120."))
 DONE = Turn(Say("It costs 120."))
 
 
-def delegated(events: list[Event]) -> list[Delegated]:
-    return [event for event in events if isinstance(event, Delegated)]
+def delegated(events: list[LogEvent]) -> list[SubagentUsage]:
+    return [event for event in events if isinstance(event, SubagentUsage)]
 
 
 async def opened(runtime: Runtime, budget: Budget | None, **options: Any) -> Session:  # Any: of `open`
@@ -38,7 +38,7 @@ async def opened(runtime: Runtime, budget: Budget | None, **options: Any) -> Ses
 
 
 async def used(session: Session) -> Used:
-    state = await session._session.ask(Look())  # no user can see it
+    state = await session._session.ask(GetState())  # no user can see it
     assert state.used is not None
     return state.used
 
@@ -68,7 +68,7 @@ async def test_a_subagent_stops_when_what_was_left_is_used_up_and_so_does_the_se
         with pytest.raises(OverBudget):
             await session.ask("More?")
     assert result.status == "failed"
-    assert "budget of 2 rounds" in result.why
+    assert "budget of 2 rounds" in result.error
     assert known.completion is not None
     assert "budget of 1 rounds is used up" in str(known.completion.error)
 

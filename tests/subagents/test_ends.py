@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from actors import Tool, ToolContext, ToolSource, subagent, tool
-from actors.core.log.events import Cancelled, Closed, Event, Failed, TurnEnded
+from actors.core.log.events import Cancelled, Closed, Failed, LogEvent, TurnEnded
 from actors.runtime.runtime import Runtime
 from actors.strict.server import LoopbackServer
 from actors.testing import Call, Say, Turn
@@ -29,7 +29,7 @@ def below() -> LoopbackServer:
     return openai(WORKS, Turn(Say("120.")))
 
 
-def ends(runtime: Runtime, session: str) -> list[Event]:
+def ends(runtime: Runtime, session: str) -> list[LogEvent]:
     """Return how the calls, the turn and the session ended, by its log."""
     kept = (Cancelled, Failed, TurnEnded, Closed)
     return [event for event in runtime.storage.read(session) if isinstance(event, kept)]

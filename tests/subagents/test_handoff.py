@@ -6,9 +6,9 @@ from typing import Any
 import anyio
 import pytest
 
-from actors import Deferred, Tool, handoff, tool
+from actors import Tool, handoff, tool
 from actors.config import PoolSettings
-from actors.core.log.events import Bound, Event, Returned, Submitted, SwitchApplied, TurnEnded
+from actors.core.log.events import AskStarted, LogEvent, Returned, SwitchApplied, TurnEnded, TurnStarted
 from actors.errors import ConfigError
 from actors.session.handing_over import HANDOVERS
 from actors.testing import SERVER_ERROR, Call, Say, Turn
@@ -32,7 +32,7 @@ GO_ON = Turn(Say("Here is B."))
 TO_B = handoff("to_b", "Hand over to B.", target="b")
 
 
-def kept(events: list[Event], *kinds: type[Event]) -> list[Event]:
+def kept(events: list[LogEvent], *kinds: type[LogEvent]) -> list[LogEvent]:
     return [event for event in events if isinstance(event, kinds)]
 
 
@@ -62,7 +62,7 @@ async def test_the_ask_goes_on_with_the_other_target_and_no_new_user_message() -
         assert session.target == "b"
         assert (await session.ask("And now?")).text == "Still B."
         events = log(runtime, session)
-    assert (result.text, result.status, result.served_by.backend) == ("Here is B.", "complete", "b")
+    assert (result.text, result.status, result.binding.backend) == ("Here is B.", "complete", "b")
     assert [(each.binding.backend, each.status) for each in result.attempts] == [
         ("a", "handed_over"),
         ("b", "complete"),
@@ -72,9 +72,15 @@ async def test_the_ask_goes_on_with_the_other_target_and_no_new_user_message() -
     assert_paired(first)
     assert [message["role"] for message in first["messages"]] == ["user", "assistant", "user"]
     assert list(results(first).values()) == ["The conversation was handed over. Go on with it."]
-    assert len(kept(events, Submitted)) == 2
-    told = kept(events, Returned, SwitchApplied, TurnEnded, Bound)
-    assert [type(event) for event in told[:5]] == [Bound, Returned, SwitchApplied, TurnEnded, Bound]
+    assert len(kept(events, AskStarted)) == 2
+    told = kept(events, Returned, SwitchApplied, TurnEnded, TurnStarted)
+    assert [type(event) for event in told[:5]] == [
+        TurnStarted,
+        Returned,
+        SwitchApplied,
+        TurnEnded,
+        TurnStarted,
+    ]
     assert len(bodies(above)) == 1
 
 
@@ -153,8 +159,8 @@ async def test_a_target_that_cannot_be_used_fails_the_ask_and_the_session_stays(
         assert session.target == "a"
         assert (await session.ask("And now?")).text == "Again."
     assert result.status == "failed"
-    assert "the conversation cannot be handed over: " in result.why
-    assert "nowhere" in result.why
+    assert "the conversation cannot be handed over: " in result.error
+    assert "nowhere" in result.error
 
 
 async def test_a_switch_that_the_host_holds_comes_first() -> None:
@@ -165,7 +171,7 @@ async def test_a_switch_that_the_host_holds_comes_first() -> None:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(session.ask, "Go.")
             await gate.started("a")
-            assert isinstance(await session.switch("c"), Deferred)
+            assert (await session.switch("c")).status == "queued"
             gate.open("a")
         assert session.target == "c"
 
@@ -175,7 +181,7 @@ async def test_targets_that_hand_each_other_the_conversation_come_to_an_end() ->
         session = await runtime.open("a", tools=[TO_B, handoff("to_a", "Hand over.", target="a")])
         result = await session.ask("Go.", check=False)
     assert result.status == "failed"
-    assert f"handed on {HANDOVERS} times" in result.why
+    assert f"handed on {HANDOVERS} times" in result.error
     assert len(result.attempts) == HANDOVERS + 1
 
 

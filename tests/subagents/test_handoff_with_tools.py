@@ -6,7 +6,7 @@ from typing import Any
 import anyio
 import pytest
 
-from actors import Deferred, ToolSource, handoff, tool
+from actors import ToolSource, handoff, tool
 from actors.core.log.events import Configured, EpochBegan, SwitchApplied, TurnEnded
 from actors.errors import ConfigError
 from actors.testing import Call, Say, Script, Think, Turn
@@ -143,7 +143,7 @@ async def test_a_toolset_that_cannot_be_opened_fails_the_ask_and_the_session_sta
         assert session.target == "a"
         assert (await session.ask("And now?")).text == "Again."
         assert (await session.history()).system == "You are A."
-    assert (result.status, "cannot be handed over" in result.why) == ("failed", True)
+    assert (result.status, "cannot be handed over" in result.error) == ("failed", True)
     assert offered(above) == [["to_b", "look"]] * 2
 
 
@@ -178,7 +178,7 @@ async def test_what_the_host_configures_meanwhile_comes_first_each_by_itself() -
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(session.ask, "Go.")
             await gate.started("a")
-            assert isinstance(await session.configure(tools=[look]), Deferred)
+            assert (await session.configure(tools=[look])).status == "queued"
             gate.open("a")
         assert (await session.history()).system == "You are B."
         assert bench.notes == ["bench opened", "bench closed"]

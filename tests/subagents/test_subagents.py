@@ -9,10 +9,10 @@ import pytest
 
 from actors import Session, Tool, ToolContext, subagent, tool
 from actors.config import RuntimeLimits
-from actors.core.log.events import Closed, Event, Opened, Submitted
+from actors.core.log.events import AskStarted, Closed, LogEvent, Opened
 from actors.core.stream_events.events import CompleteEvent, SessionEvent, SubagentEvent, TextEvent
 from actors.core.values.content import ToolCall
-from actors.errors import ConfigError, OwnSession, SessionClosed, SessionError, ToolDefinitionError
+from actors.errors import ConfigError, ReentrantCall, SessionClosed, SessionError, ToolDefinitionError
 from actors.runtime.runtime import Runtime
 from actors.strict.server import LoopbackServer
 from actors.testing import Call, OpenAIServer, Say, Status, Turn
@@ -31,7 +31,7 @@ def helper(*tools: Tool[..., Any], **options: Any) -> Tool[..., Any]:  # Any: an
     return subagent("helper", "Helps.", target="b", system="Be brief.", tools=tools, **options)
 
 
-def events(runtime: Runtime, session: str) -> list[Event]:
+def events(runtime: Runtime, session: str) -> list[LogEvent]:
     return runtime.storage.read(session)
 
 
@@ -84,7 +84,7 @@ async def test_two_subagents_of_one_message_work_side_by_side_and_each_has_a_log
             event.message
             for name in ("trip-c1", "trip-c2")
             for event in events(runtime, name)
-            if isinstance(event, Submitted)
+            if isinstance(event, AskStarted)
         ]
     assert len(tasks_given) == 2
 
@@ -230,7 +230,7 @@ async def test_subagents_stand_no_deeper_than_the_limit(depth: int) -> None:
         assert sorted(each.id for each in runtime.storage.sessions()) == [
             "x" + "-c1" * level for level in range(depth + 1)
         ]
-    assert "TooDeep: A subagent of session" in text
+    assert "SubagentDepthExceeded: A subagent of session" in text
     assert f"{depth + 1} levels deep; limits.max_subagent_depth is {depth}" in text
 
 
@@ -248,7 +248,7 @@ async def test_a_subagents_tool_may_not_ask_the_session_above() -> None:
     async with hosting(a=openai(DELEGATES, DONE), b=openai(WORKS, Turn(Say("120.")))) as runtime:
         session = await runtime.open("a", tools=[helper(tool(work))], id="trip")
         await session.ask("Go.")
-    assert [type(error) for error in found] == [OwnSession]
+    assert [type(error) for error in found] == [ReentrantCall]
 
 
 # --- its events ------------------------------------------------------------------------------------------

@@ -42,7 +42,7 @@ pytestmark = pytest.mark.anyio
 
 TOOLS = (ToolSpec("read", "Read.", Json(b'{"type":"object","properties":{"p":{"type":"string"}}}')),)
 STEP = Turn(Think("hm"), Say("Looking."), Call("read", {"p": "/a"}), Call("read", {"p": "/b"}))
-HELLO = Message("human", [Text("Hello.")])
+HELLO = Message("user", [Text("Hello.")])
 
 
 @dataclass

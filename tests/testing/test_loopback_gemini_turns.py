@@ -88,12 +88,12 @@ class Talk:
         self.messages.append(message)
         self.calls += len(message.calls)
         results = [ToolResult(call.id, f"result {call.id}") for call in message.calls]
-        self.messages.append(Message("tool", results) if results else Message("human", [Text("Go on.")]))
+        self.messages.append(Message("tool", results) if results else Message("user", [Text("Go on.")]))
         return body
 
 
 def begun() -> Talk:
-    return Talk([Message("human", [Text("Hello.")])])
+    return Talk([Message("user", [Text("Hello.")])])
 
 
 def signatures(body: Json) -> list[list[str | None]]:

@@ -12,7 +12,7 @@ import pytest
 from openai.types.responses import Response, ResponseStreamEvent
 from pydantic import TypeAdapter
 
-from actors import History, Ledger, Message, Text, ToolResult, decode, dialect, encode, render
+from actors import Message, Text, ToolResult
 from actors.core.values.content import Thinking
 from actors.core.values.identity import Binding
 from actors.strict.wires.responses import ResponsesWire
@@ -32,6 +32,7 @@ from actors.testing import (
     serve,
     validate,
 )
+from actors.transcripts import History, Ledger, decode, dialect, encode, render
 
 # The OpenAI client leaves its stream's generator unfinished after the last event, which trio reports.
 pytestmark = [
@@ -234,13 +235,13 @@ def test_what_the_server_writes_is_read_alike_streamed_and_whole(turn: Turn) -> 
 @pytest.mark.requirement("PROMISE-1", "PROMISE-4")
 @pytest.mark.parametrize("turn", TURNS)
 def test_what_was_read_goes_back_to_its_maker_and_to_nobody_else(turn: Turn) -> None:
-    history = [Message("human", [Text("u")])]
+    history = [Message("user", [Text("u")])]
     decoder = decode(dialect("responses"), HERE)
     for event in ResponsesWire(BOUND).events(turn, sent(history), 0):
         decoder.feed(event)
     message = decoder.close()
     history += [message, Message("tool", [ToolResult(call.id, "21 C") for call in message.calls])]
-    history += [Message("human", [Text("go on")])]
+    history += [Message("user", [Text("go on")])]
     body = sent(history)
     thoughts = [part for part in turn.parts if isinstance(part, Think | Redacted)]
     assert validate(json.dumps(body).encode(), "openai_responses", settings=BOUND) is None

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from actors import History, Ledger, check, dialect
 from actors.adapters.adapter import adapter
 from actors.adapters.request import Settings, ToolSpec
 from actors.core.data.jsonio import Json
@@ -15,13 +14,13 @@ from actors.core.dialects.narrow import for_model
 from actors.core.models.facts import ModelFacts
 from actors.core.models.row import ModelRow
 from actors.core.models.table import ROWS
-from actors.core.settings.values import Choose
+from actors.core.settings.values import ToolChoice
 from actors.core.values.content import Message, Text
 from actors.core.values.identity import Binding
 from actors.errors import ConfigError
 from actors.strict.rules.models import SERVED, ServedModel, served_model
 from actors.testing import BedrockSettings, GeminiSettings, validate
-from actors.transcripts import render
+from actors.transcripts import History, Ledger, check, dialect, render
 
 WHEN = ("always", "without_thinking", "never")
 TOOLS = {"any": "always", "no_effort": "without_effort", "effort_none": "effort_none", "never": "never"}
@@ -35,7 +34,7 @@ READ = ToolSpec("read", "Read a file.", Json(b'{"type":"object","properties":{}}
 FUNCTIONS = [
     {"type": "function", "function": {"name": "read", "parameters": {"type": "object", "properties": {}}}}
 ]
-HISTORY = History([Message("human", [Text("Read it.")])])
+HISTORY = History([Message("user", [Text("Read it.")])])
 
 
 def compared(facts: ModelFacts, served: ServedModel) -> dict[str, tuple[object, object]]:
@@ -146,7 +145,7 @@ def test_sampling_is_accepted_with_the_effort_none_where_real_hosts_accept_it() 
 
 def settings(model: str) -> Iterator[Settings]:
     """Yield every combination of settings that a caller may ask for, alone and together."""
-    choices: list[dict[str, Any]] = [{}, {"tool_choice": "required"}, {"tool_choice": Choose("read")}]
+    choices: list[dict[str, Any]] = [{}, {"tool_choice": "required"}, {"tool_choice": ToolChoice("read")}]
     thinking: list[dict[str, Any]] = [
         {},
         {"thinking": "off"},

@@ -64,7 +64,7 @@ async def crowd(sessions: int) -> tuple[list[str], int]:
             async def ask() -> None:
                 answer = await (await runtime.open("crowd")).ask("Who streams?")
                 if (answer.status, answer.text) != ("complete", "All of us at once."):
-                    failed.append(answer.why or answer.text)
+                    failed.append(answer.error or answer.text)
 
             async with anyio.create_task_group() as tasks:
                 for _ in range(sessions):

@@ -17,13 +17,13 @@ from collections.abc import Sequence
 from typing import Literal
 
 from actors.adapters.anthropic.encode import UNSIGNED, route_of
-from actors.adapters.arriving import ArrivingCall, Own, Part, Words
+from actors.adapters.arriving import Own, Part, PartialCall, Words
 from actors.adapters.base import Decoder, Frames
 from actors.adapters.calls import Slot, real_word, slot_of
 from actors.adapters.document import loaded
 from actors.adapters.failure import broken
 from actors.adapters.framing import ChunkParser
-from actors.adapters.reading import Reading
+from actors.adapters.reading import TranscriptReader
 from actors.adapters.wire import Fields, Long, WireObject, fields, items, long_string, string
 from actors.core.dialects.dialect import AnthropicDialect
 from actors.core.values.content import Media
@@ -114,7 +114,7 @@ class MessagesDecoder(Decoder):
         """Take the calls of `message_start` that no event had."""
         for held in map(fields, self._early_calls):
             if not any(
-                isinstance(part, ArrivingCall) and part.native_id == held.get("id") for part in self._parts
+                isinstance(part, PartialCall) and part.native_id == held.get("id") for part in self._parts
             ):
                 self._start(None, held)
                 self._stop(None)
@@ -193,7 +193,7 @@ class MessagesDecoder(Decoder):
 
     def _argue(self, slot: Slot, part: Part | None, text: str | Long) -> None:
         match part:
-            case ArrivingCall():
+            case PartialCall():
                 self.argue(part, text)
             case Own():
                 self._inputs[part] = self._inputs.get(part, "") + str(text)
@@ -205,7 +205,7 @@ class MessagesDecoder(Decoder):
         if slot not in self._open and len(self._open) == 1:
             slot = next(iter(self._open))
         if (part := self._close(slot)) is not None:
-            if isinstance(part, ArrivingCall):
+            if isinstance(part, PartialCall):
                 part.is_closed = True
             self.end(part)
 
@@ -215,7 +215,7 @@ class MessagesDecoder(Decoder):
         match part:
             case Own() if text := self._inputs.pop(part, ""):
                 _take_input(part, text)
-            case ArrivingCall():
+            case PartialCall():
                 given = self._given.pop(part, None)
                 if given is not None and not part.pieces.size:
                     self.argue(part, self.arguments(given))
@@ -242,7 +242,7 @@ def _take_input(call: Own, text: str) -> None:
         call.kind = "unknown"
 
 
-class MessagesReading(Reading):
+class MessagesReading(TranscriptReader):
     """A Messages transcript being read."""
 
     def part(self, part: WireObject) -> None:

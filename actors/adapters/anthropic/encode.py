@@ -124,11 +124,11 @@ def _parts(json: Json, media: Sequence[Titled]) -> bytes:
 
 
 def _media(media: Media) -> bytes:
-    kind = b"image" if media.mime.startswith("image/") else b"document"
+    kind = b"image" if media.media_type.startswith("image/") else b"document"
     if media.url:
         source = b'{"type":"url","url":%b}' % quote(media.url)
     else:
-        source = b'{"type":"base64","media_type":%b,"data":%b}' % (quote(media.mime), quote(media.data))
+        source = b'{"type":"base64","media_type":%b,"data":%b}' % (quote(media.media_type), quote(media.data))
     return b'{"type":"%b","source":%b}' % (kind, source)
 
 

@@ -17,13 +17,13 @@ import re
 from collections.abc import Sequence
 from typing import ClassVar
 
-from actors.adapters.arriving import ArrivingCall, Words
-from actors.adapters.assembly import Assembly
+from actors.adapters.arriving import PartialCall, Words
+from actors.adapters.assembly import MessageBuilder
 from actors.adapters.base import Decoder
 from actors.adapters.calls import Slot, real_word, slot_of
 from actors.adapters.document import LongText
 from actors.adapters.failure import broken
-from actors.adapters.reading import Reading
+from actors.adapters.reading import TranscriptReader
 from actors.adapters.wire import (
     Fields,
     WireObject,
@@ -53,7 +53,7 @@ class ArrivingReasoning:
         self._details: list[dict[str, object]] = []
         self._more: dict[str, object] = {}
 
-    def take(self, answer: Assembly, delta: Fields) -> None:
+    def take(self, answer: MessageBuilder, delta: Fields) -> None:
         """Take what a delta, or a whole message, says in fields of its own."""
         details = [fields(item) for item in items(delta.get("reasoning_details"))]
         words = long_string(delta.get("reasoning_content")) or long_string(delta.get("reasoning"))
@@ -63,7 +63,7 @@ class ArrivingReasoning:
         if words or (details and self._carrier == "reasoning_details"):
             self._say(answer, words)
 
-    def chunk(self, answer: Assembly, chunk: Fields) -> None:
+    def chunk(self, answer: MessageBuilder, chunk: Fields) -> None:
         """Take a chunk of type `thinking`, whole or a piece of one."""
         thinking = chunk.get("thinking")
         pieces = [string(fields(item).get("text")) for item in items(thinking)]
@@ -71,7 +71,7 @@ class ArrivingReasoning:
         self._more |= {key: value for key, value in chunk.items() if key not in known and value is not None}
         self._say(answer, long_string(thinking) or "".join(pieces))
 
-    def seal(self, answer: Assembly) -> None:
+    def seal(self, answer: MessageBuilder) -> None:
         """Seal what has arrived, where the dialect takes it back. Doing it twice changes nothing."""
         for part in self._parts:
             if self._carrier == "reasoning_content":
@@ -82,7 +82,7 @@ class ArrivingReasoning:
             elif self._carrier == "reasoning_details" and self._details and part is self._parts[0]:
                 answer.seal(part, self._carrier, json_text(self._details))
 
-    def _say(self, answer: Assembly, piece: str | LongText) -> None:
+    def _say(self, answer: MessageBuilder, piece: str | LongText) -> None:
         part = answer.latest_words("thinking")
         if part not in self._parts:
             self._parts.append(part)
@@ -189,7 +189,7 @@ class ChatDecoder(Decoder):
             self._beside_words(delta)
         legacy = delta.get("function_call")
         if given := delta.get("tool_calls"):
-            touched: set[ArrivingCall] = set()
+            touched: set[PartialCall] = set()
             for each in items(given) or (given,):
                 fragment = fields(each)
                 self._fragment(slot_of(fragment.get("index")), fragment, touched)
@@ -251,7 +251,7 @@ class ChatDecoder(Decoder):
         if (upstream := string(answer.get("provider"))) and self.dialect.reasoning.binding == "upstream":
             self.upstream = sanitised(upstream)
 
-    def _fragment(self, slot: Slot, fragment: Fields, touched: set[ArrivingCall]) -> None:
+    def _fragment(self, slot: Slot, fragment: Fields, touched: set[PartialCall]) -> None:
         """Take a fragment of a call. `touched`: the calls that the same delta has spoken of already."""
         function = fields(fragment.get("function")) or fields(fragment.get("custom")) or fragment
         before, text = self.minted, self.arguments(function.get("arguments", function.get("input")))
@@ -262,7 +262,7 @@ class ChatDecoder(Decoder):
             call.free = call.free or isinstance(fragment["custom"], dict)
         touched.add(call)
 
-    def _sign(self, call: ArrivingCall, extra: object, *, is_new: bool) -> None:
+    def _sign(self, call: PartialCall, extra: object, *, is_new: bool) -> None:
         """Take a call's signature where it goes back; count what is no signature, or stays."""
         signature = string(fields(fields(extra).get("google")).get("thought_signature"))
         if is_new and signature and self.dialect.reasoning.carrier == "extra_content":
@@ -311,7 +311,7 @@ def _given(figures: tuple[object, ...]) -> int | None:
 _OURS = ("", "function", "custom", "tool_call")
 
 
-class ChatReading(Reading):
+class ChatReading(TranscriptReader):
     """A Chat Completions transcript being read."""
 
     instructors: ClassVar[Sequence[str]] = ("system", "developer")

@@ -79,7 +79,7 @@ class OpenAIChatWriter(Writing):
 
     def media(self, media: Media, title: str) -> None:
         self._spread()
-        address = media.url or f"data:{media.mime};base64,{media.data}"
+        address = media.url or f"data:{media.media_type};base64,{media.data}"
         self._parts.append(b'{"type":"image_url","image_url":{"url":%b}}' % quote(address))
 
     def call(self, call_id: str, name: str, call: ToolCall) -> None:

@@ -9,8 +9,8 @@ before. An empty value overrides nothing. A call that the provider does not call
 read as good ones.
 
 A reasoning item that can be sent again is sealed as the JSON text of the item, with nothing in it but what the
-API takes back. The phase of a message is sealed beside it (`Thinking("", Seal("phase", ...))` in front of its text),
-and so is the id of an item (`"item"`) where items go back with theirs.
+API takes back. The phase of a message is sealed in front of its text, as `Thinking("", ProviderState("phase", ...))`.
+So is the id of an item (`"item"`) where items go back with theirs.
 
 In foreign transcripts, everything that the model made in a row (reasoning, text, calls) is one message, and so is a row
 of outputs. Items of an unknown type are kept as labelled text: references to items that a provider stored, and the
@@ -21,19 +21,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
-from actors.adapters.arriving import ArrivingCall, Own, Part, Words
+from actors.adapters.arriving import Own, Part, PartialCall, Words
 from actors.adapters.base import Decoder
 from actors.adapters.calls import Slot, real_word, slot_of
 from actors.adapters.classify import cut
 from actors.adapters.document import LongText
 from actors.adapters.failure import broken
-from actors.adapters.reading import Reading
+from actors.adapters.reading import TranscriptReader
 from actors.adapters.wire import Fields, WireObject, argument_text, fields, items, long_string, number, string
 from actors.core.data.ingest import ingest
 from actors.core.data.jsonio import JsonValue, dump, sanitised
 from actors.core.dialects.dialect import ResponsesReasoning
 from actors.core.transcript.projection import REASONING_ID, flat_name
-from actors.core.values.content import Media, Speaker
+from actors.core.values.content import Media, MessageRole
 
 _OWN = frozenset(
     {"web_search_call", "file_search_call", "code_interpreter_call", "mcp_call", "mcp_list_tools"}
@@ -161,9 +161,9 @@ class ResponsesDecoder(Decoder):
         item = self._by_id.get((string(told.get("type")), real_word(told.get("id"))))
         if item is None or item.done:
             item = self._begin(told, index)
-            if isinstance(item.part, ArrivingCall):
+            if isinstance(item.part, PartialCall):
                 self.argue(item.part, self.arguments(told.get(_CALLS[item.kind])))
-        elif isinstance(item.part, ArrivingCall):
+        elif isinstance(item.part, PartialCall):
             self.identify(item.part, string(told.get("call_id")), _name_of(told))
 
     def _begin(self, told: Fields, index: Slot) -> _Item:
@@ -221,7 +221,7 @@ class ResponsesDecoder(Decoder):
             case Words():
                 self.complete(part, *_thoughts_of(told))
                 self.seal(part, "reasoning_item", _again(told))
-            case ArrivingCall():
+            case PartialCall():
                 self.identify(
                     part, string(told.get("call_id")), _name_of(told, part.namespace), is_final=True
                 )
@@ -231,7 +231,7 @@ class ResponsesDecoder(Decoder):
             case Own():
                 _take_item(part, told)
         item.done = True
-        if isinstance(part, ArrivingCall) and told.get("status") in ("incomplete", "in_progress"):
+        if isinstance(part, PartialCall) and told.get("status") in ("incomplete", "in_progress"):
             part.done = False
         else:
             self.end(part)
@@ -269,9 +269,9 @@ class ResponsesDecoder(Decoder):
                     self.say(words, "\n\n")
                 item.place = place
                 self.say(words, string(delta))
-            case _, "delta", ArrivingCall() as call if kind in _CALLS:
+            case _, "delta", PartialCall() as call if kind in _CALLS:
                 self.argue(call, self.arguments(delta))
-            case _, "done", ArrivingCall() as call if kind in _CALLS:
+            case _, "done", PartialCall() as call if kind in _CALLS:
                 self.identify(call, "", _name_of(payload, call.namespace), is_final=True)
                 self.complete(call, self.arguments(payload.get("arguments") or payload.get("input")))
                 self.end(call)
@@ -282,7 +282,7 @@ def _may_be(item: _Item, told: Fields) -> bool:
     if item.kind != told.get("type"):
         return False
     part = item.part
-    if isinstance(part, ArrivingCall):
+    if isinstance(part, PartialCall):
         whole, name = argument_text(told.get(_CALLS[item.kind])), _name_of(told, part.namespace)
         return part.wire_name in ("", name) and part.pieces.rest_of([whole]) is not None
     if not isinstance(part, Words) or part.kind != "text":
@@ -346,7 +346,7 @@ _OUTPUTS = ("function_call_output", "custom_tool_call_output", "tool message")
 _LEFT_OUT = ("additional_tools", "compaction", "compaction_summary", "compaction_trigger")
 
 
-class ItemsReading(Reading):
+class ItemsReading(TranscriptReader):
     """A Responses transcript being read."""
 
     container: ClassVar[str] = "input"
@@ -358,7 +358,7 @@ class ItemsReading(Reading):
         # A message may leave its type out; one of the other API's tools has none.
         if not kind and "role" in item.fields:
             kind = "tool message" if role == "tool" else "message"
-        self.begin(_speaker(kind, role), joins=True)
+        self.begin(_role(kind, role), joins=True)
         item.says("status", "completed")
         match kind:
             case "message":
@@ -400,10 +400,10 @@ class ItemsReading(Reading):
         self.think(words, "reasoning_item", state)
 
 
-def _speaker(kind: str, role: object) -> Speaker:
+def _role(kind: str, role: object) -> MessageRole:
     if kind in _OUTPUTS:
         return "tool"
     if kind == "message":
-        return "model" if role == "assistant" else "human"
+        return "assistant" if role == "assistant" else "user"
     is_models = kind.endswith("_call") or kind in ("reasoning", "mcp_list_tools", "mcp_approval_request")
-    return "model" if is_models else "human"
+    return "assistant" if is_models else "user"

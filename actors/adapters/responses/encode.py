@@ -157,8 +157,8 @@ def _again(item: Mapping[str, JsonValue], *, named: bool) -> bytes:
 
 
 def _media(media: Media) -> bytes:
-    data = media.url or f"data:{media.mime};base64,{media.data}"
-    if media.mime.startswith("image/"):
+    data = media.url or f"data:{media.media_type};base64,{media.data}"
+    if media.media_type.startswith("image/"):
         return b'{"type":"input_image","detail":"auto","image_url":%b}' % quote(data)
     if media.url:
         return b'{"type":"input_file","file_url":%b}' % quote(data)

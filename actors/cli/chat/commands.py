@@ -6,8 +6,16 @@ from typing import TypeAlias
 
 from actors.cli.chat.state import ChatState
 from actors.cli.screen import one_line, safe
-from actors.core.stream_events.results import Deferred
-from actors.core.values.content import Code, Media, Message, Native, Text, Thinking, ToolCall, ToolResult
+from actors.core.values.content import (
+    Code,
+    Media,
+    Message,
+    ProviderBlock,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
 from actors.errors import ActorsError
 
 Run: TypeAlias = Callable[[ChatState, str], Awaitable[None]]
@@ -40,7 +48,7 @@ async def _switch(chat: ChatState, target: str) -> None:
         chat.terminal.print(f"  /switch takes a target: {_targets(chat)}", "yellow")
         return
     outcome = await chat.session.switch(target)
-    if isinstance(outcome, Deferred):
+    if outcome.status == "queued":
         chat.terminal.print(f"  deferred: switching to {safe(target)} after turn {outcome.turn}", "yellow")
     else:
         chat.terminal.print(f"  switched to {safe(target)}", "yellow")
@@ -63,15 +71,15 @@ async def _backends(chat: ChatState, _: str) -> None:
 async def _history(chat: ChatState, _: str) -> None:
     history = await chat.session.history()
     rows = [
-        (_turn_of(message), message.speaker, one_line("; ".join(_blocks(message)), _WIDTH))
+        (_turn_of(message), message.role, one_line("; ".join(_blocks(message)), _WIDTH))
         for message in history
     ]
-    _rows(chat, ("turn", "speaker", "content"), rows)
+    _rows(chat, ("turn", "role", "content"), rows)
 
 
 def _turn_of(message: Message) -> str:
     """Return the turn of a model's message."""
-    return str(message.turn) if message.speaker == "model" else ""
+    return str(message.turn) if message.role == "assistant" else ""
 
 
 def _blocks(message: Message) -> Iterator[str]:
@@ -86,7 +94,7 @@ def _blocks(message: Message) -> Iterator[str]:
                 yield f"(calls {block.name})"
             case ToolResult():
                 yield f"(result: {block.content if block.error is None else block.error})"
-            case Media() | Code() | Native():
+            case Media() | Code() | ProviderBlock():
                 yield f"({type(block).__name__.lower()})"
 
 
@@ -129,7 +137,7 @@ async def _cost(chat: ChatState, _: str) -> None:
 async def _compact(chat: ChatState, _: str) -> None:
     made = await chat.session.compact()
     done = f"{made.messages} messages replaced by a summary, {made.results} results trimmed"
-    chat.terminal.print(f"  {done}{'; ' if made.why else ''}{safe(made.why)}", "yellow")
+    chat.terminal.print(f"  {done}{'; ' if made.error else ''}{safe(made.error)}", "yellow")
 
 
 async def _rewind(chat: ChatState, turn: str) -> None:

@@ -9,7 +9,7 @@ from actors.cli.exits import Exit
 from actors.config import Config
 from actors.core.settings.asking import AskSettings
 from actors.core.settings.spending import total
-from actors.core.stream_events.results import TurnResult
+from actors.core.stream_events.results import AskResult
 from actors.core.values.stream import Usage
 from actors.runtime.handle import Session
 
@@ -36,7 +36,7 @@ class ChatState:
     code: Exit | None = None
     reading: anyio.CancelScope = field(default_factory=anyio.CancelScope)
 
-    def count(self, result: TurnResult) -> None:
+    def count(self, result: AskResult) -> None:
         """Add a completed turn. A turn that waits is counted at its end."""
         if result.status in ("awaiting", "late"):
             return

@@ -21,7 +21,7 @@ from actors.core.stream_events.events import (
     ToolProgressEvent,
     ToolResultsEvent,
 )
-from actors.core.stream_events.results import TurnResult
+from actors.core.stream_events.results import AskResult
 from actors.core.stream_events.round_text import RoundText
 from actors.core.values.content import ToolCall
 from actors.core.values.identity import CallId
@@ -143,7 +143,7 @@ class View:
         place = "before it ran" if call_id in self._waiting else seconds
         self._terminal.print(f"  {call.text} {outcome} {place}", _STYLES.get(outcome, "yellow"))
 
-    def _end_turn(self, result: TurnResult) -> None:
+    def _end_turn(self, result: AskResult) -> None:
         self._end_round()
         if result.status == "awaiting":
             return

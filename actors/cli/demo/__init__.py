@@ -19,9 +19,8 @@ from actors.cli.parser import Parser
 from actors.cli.screen import screen
 from actors.cli.shape import number
 from actors.core.ledger import Ledger
-from actors.core.log.events import Interaction
+from actors.core.log.events import ToolCallRecord
 from actors.core.stream_events.events import SessionEvent, ToolCallEvent
-from actors.core.stream_events.results import Deferred
 from actors.core.values.identity import CallId, mint
 from actors.runtime.handle import Session
 from actors.runtime.runtime import Runtime
@@ -169,7 +168,7 @@ class _Play:
     async def _switch(self, target: str) -> None:
         self._watch.count("switches asked")
         outcome = await self._session.switch(target)
-        if isinstance(outcome, Deferred):
+        if outcome.status == "queued":
             self._watch.count("switches deferred")
             self._show.note("switch", f"requested during the turn: {target}; deferred to its end")
         else:
@@ -195,7 +194,7 @@ class _Play:
         await self._until(calls[-1], lambda known: known.late is not None)
         self._show.note("tools", f"c{number(calls[-1])} returned after its call was closed")
 
-    async def _until(self, call_id: CallId, holds: Callable[[Interaction], bool]) -> None:
+    async def _until(self, call_id: CallId, holds: Callable[[ToolCallRecord], bool]) -> None:
         known = None
         while known is None or not holds(known):  # the ledger sends no events
             await anyio.sleep(0.005)

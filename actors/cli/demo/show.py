@@ -19,7 +19,16 @@ from actors.core.stream_events.events import (
     ToolResultsEvent,
 )
 from actors.core.transcript.diagnostics import Report
-from actors.core.values.content import Code, Media, Message, Native, Text, Thinking, ToolCall, ToolResult
+from actors.core.values.content import (
+    Code,
+    Media,
+    Message,
+    ProviderBlock,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
 from actors.strict.server import LoopbackServer
 from actors.testing import Exchange
 
@@ -262,7 +271,7 @@ def _words(message: Message, width: int) -> Iterable[str]:
                 yield one_line(text, width)
             case ToolCall():
                 calls.append(f"c{number(block.id)} {block.name}{_arguments(block)}")
-            case Thinking() | ToolResult() | Media() | Code() | Native():
+            case Thinking() | ToolResult() | Media() | Code() | ProviderBlock():
                 pass
     if calls:
         yield ", ".join(calls)

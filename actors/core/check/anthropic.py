@@ -315,16 +315,18 @@ class Anthropic(Turns):
         carrier = source.get("type") if type(source) is dict else None
         if type(source) is not dict or type(carrier) is not str or carrier not in _SOURCE:
             return self.fault("ALL-02", ".source", f"a source of type {excerpt(carrier)}")
-        data, mime = source.get("data"), source.get("media_type")
+        data, media_type = source.get("data"), source.get("media_type")
         self.allow_only(".source", source, _SOURCE[carrier])
         if carrier == "base64" and (type(data) is not str or not data):
             self.fault("ALL-02", ".source", "data is a base64 string with content")
-        elif carrier == "base64" and (type(mime) is not str or mime not in self.dialect.media.types):
-            self.fault("ALL-10", ".source", f"media of type {excerpt(mime)}")
+        elif carrier == "base64" and (
+            type(media_type) is not str or media_type not in self.dialect.media.types
+        ):
+            self.fault("ALL-10", ".source", f"media of type {excerpt(media_type)}")
         elif kind == "image" and type(data) is str and len(data) > _IMAGE_BYTES:
             self.fault("ANT-30", "", f"an image of {len(data)} bytes as base64, at most {_IMAGE_BYTES}")
         elif kind == "image":
-            self.picture(data, mime)
+            self.picture(data, media_type)
         return None
 
     def _routed(self, body: dict[str, JsonValue]) -> None:

@@ -202,12 +202,12 @@ class Gemini(Turns):
         blob = self.fields(value, _BLOB)
         if blob is None:
             return None
-        mime, data = blob.get("mimeType"), blob.get("data")
+        media_type, data = blob.get("mimeType"), blob.get("data")
         if type(data) is not str or not data:
             self.fault("ALL-02", "", "data is a base64 string with content")
-        if self.role != "user" or type(mime) is not str or mime not in self.dialect.media.types:
-            self.fault("ALL-10", "", f"media of type {excerpt(mime)} are not accepted here")
-        kind = "image" if str(mime).startswith("image/") else "document"
+        if self.role != "user" or type(media_type) is not str or media_type not in self.dialect.media.types:
+            self.fault("ALL-10", "", f"media of type {excerpt(media_type)} are not accepted here")
+        kind = "image" if str(media_type).startswith("image/") else "document"
         self.attach(kind)
         return kind
 

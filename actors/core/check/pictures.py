@@ -15,10 +15,10 @@ def read_picture(data: JsonValue) -> tuple[str, int] | None:
         return None
     try:
         raw = b64decode(data[:64])
-        mime = _type(raw)
-        if mime == "image/jpeg":
+        media_type = _type(raw)
+        if media_type == "image/jpeg":
             raw = b64decode(data[:_READ])
-        return (mime, max(_sides(mime, raw))) if mime else None
+        return (media_type, max(_sides(media_type, raw))) if media_type else None
     except (ValueError, struct.error):  # no base64, or too short for its header
         return None
 
@@ -33,12 +33,12 @@ def _type(raw: bytes) -> str:
     return "image/webp" if raw[:4] == b"RIFF" and raw[8:12] == b"WEBP" else ""
 
 
-def _sides(mime: str, raw: bytes) -> tuple[int, ...]:
-    if mime == "image/png":
+def _sides(media_type: str, raw: bytes) -> tuple[int, ...]:
+    if media_type == "image/png":
         return struct.unpack_from(">II", raw, 16)
-    if mime == "image/gif":
+    if media_type == "image/gif":
         return struct.unpack_from("<HH", raw, 6)
-    if mime == "image/jpeg":
+    if media_type == "image/jpeg":
         return next(_frames(raw), (0,))
     if raw[12:16] == b"VP8X":
         wide, high = raw[24:27] + b"\0", raw[27:30] + b"\0"

@@ -16,7 +16,7 @@ from actors.core.check.model_settings import judged_facts
 from actors.core.check.pictures import read_picture
 from actors.core.check.schemas import schema_faults
 from actors.core.data.jsonio import JsonRefused, JsonValue, parse
-from actors.core.data.table import NOTHING, Table
+from actors.core.data.table import NOTHING, PersistentMap
 from actors.core.dialects.dialect import Dialect
 from actors.core.models.facts import ModelFacts
 from actors.errors import Fault
@@ -112,7 +112,7 @@ class CheckState:  # noqa: PLW1641  it has no hash, since it is changed while it
         self.strict = True
         self.is_id = re.compile(dialect.ids.accepted or dialect.ids.pattern).fullmatch
         self.is_name = _names(dialect.ids.tool_name_pattern)
-        self.used: Table[str, None] = NOTHING
+        self.used: PersistentMap[str, None] = NOTHING
         self.fresh: dict[str, None] = {}
         self.due: dict[str, Any] = {}  # Any: what a family must know of an open call
         self.answered: dict[str, None] = {}
@@ -218,14 +218,14 @@ class CheckState:  # noqa: PLW1641  it has no hash, since it is changed while it
     def images(self) -> int:
         return self.media - self.documents
 
-    def picture(self, data: JsonValue, mime: JsonValue, where: str = "") -> None:
+    def picture(self, data: JsonValue, media_type: JsonValue, where: str = "") -> None:
         """Judge an image given by value behind those before it: its label, its sides, and with how many it stands."""
         facts, read = self.dialect.model, read_picture(data)
         if read is None:
             return
         kind, side = read
-        if mime != kind:
-            self.fault("ANT-61", where, f"an image of type {kind}, labelled {excerpt(mime)}")
+        if media_type != kind:
+            self.fault("ANT-61", where, f"an image of type {kind}, labelled {excerpt(media_type)}")
         few, most = facts.many_images, facts.many_images_side
         if facts.image_side is not None and side > facts.image_side:
             self.fault("ANT-58", where, f"an image with a side of {side} pixels, at most {facts.image_side}")

@@ -41,7 +41,7 @@ _FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}  # markers of a JPEG
 class ImageHeader(NamedTuple):
     """Type and size of an image, in pixels."""
 
-    mime: str
+    media_type: str
     width: int
     height: int
 
@@ -50,7 +50,7 @@ class ImageHeader(NamedTuple):
         return max(self.width, self.height)
 
 
-def media_type(label: str, data: str) -> str:
+def detect_media_type(label: str, data: str) -> str:
     """Return the type that the first bytes tell, else the label: what a file is, its bytes know best.
 
     A text that begins like another file is still a text. `data` is base64.
@@ -76,11 +76,11 @@ def read_header(data: str) -> ImageHeader | None:
     return None
 
 
-def find_damage(mime: str, data: str) -> str | None:
+def find_damage(media_type: str, data: str) -> str | None:
     """Return why a file of this type cannot be read, in words; None if nothing is wrong with it.
 
     Args:
-        mime: As `media_type` gives it. Only of `READ_TYPES` is more looked at than the base64.
+        media_type: As `detect_media_type` gives it. Only of `READ_TYPES` is more looked at than the base64.
         data: The whole file as base64.
     """
     try:
@@ -89,40 +89,40 @@ def find_damage(mime: str, data: str) -> str | None:
         return "its data is not base64"
     if not raw:
         return "it is empty"
-    if mime not in READ_TYPES:
+    if media_type not in READ_TYPES:
         return None
     header = _header(raw)
     if header is None:
-        return f"its bytes are not a readable {mime.partition('/')[2].upper()} header"
+        return f"its bytes are not a readable {media_type.partition('/')[2].upper()} header"
     if not header.width or not header.height:
         return f"its header says {header.width} x {header.height} pixels"
-    return None if _is_whole(header.mime, raw) else "it is cut off"
+    return None if _is_whole(header.media_type, raw) else "it is cut off"
 
 
 def _type_of(start: bytes, *, is_image: bool) -> str | None:
-    for magic, mime in _STARTS:
+    for magic, media_type in _STARTS:
         if start.startswith(magic):
-            return mime
+            return media_type
     if start[:4] == b"RIFF" and start[8:12] == b"WEBP":
         return "image/webp"
     if start[4:8] == b"ftyp" and start[8:12] in _BRANDS:
         return _BRANDS[start[8:12]]
     weak = _OTHER_IMAGES if is_image else ()  # two letters prove nothing by themselves
-    return next((mime for magic, mime in weak if start.startswith(magic)), None)
+    return next((media_type for magic, media_type in weak if start.startswith(magic)), None)
 
 
 def _header(raw: bytes) -> ImageHeader | None:
-    mime = _type_of(raw[:16], is_image=True)
+    media_type = _type_of(raw[:16], is_image=True)
     size: tuple[int, int] | None = None
-    if mime == "image/png":
+    if media_type == "image/png":
         size = _png(raw)
-    elif mime == "image/gif":
+    elif media_type == "image/gif":
         size = (_little(raw, 6, 2), _little(raw, 8, 2)) if len(raw) >= 10 else None
-    elif mime == "image/jpeg":
+    elif media_type == "image/jpeg":
         size = _jpeg(raw)
-    elif mime == "image/webp":
+    elif media_type == "image/webp":
         size = _webp(raw)
-    return None if size is None or mime is None else ImageHeader(mime, *size)
+    return None if size is None or media_type is None else ImageHeader(media_type, *size)
 
 
 def _little(raw: bytes, at: int, count: int) -> int:
@@ -177,12 +177,12 @@ def _webp(raw: bytes) -> tuple[int, int] | None:
 # ---- whether all of a file is there
 
 
-def _is_whole(mime: str, raw: bytes) -> bool:
-    if mime == "image/png":
+def _is_whole(media_type: str, raw: bytes) -> bool:
+    if media_type == "image/png":
         return _has_png_end(raw)
-    if mime == "image/gif":
+    if media_type == "image/gif":
         return _has_gif_end(raw)
-    if mime == "image/webp":
+    if media_type == "image/webp":
         return 8 + _little(raw, 4, 4) <= len(raw)
     return raw.rfind(b"\xff\xd9") > raw.find(b"\xff\xda") > 0
 

@@ -19,14 +19,14 @@ D = TypeVar("D")
 _NOTHING_UNDONE: Mapping[Any, Any] = MappingProxyType({})  # Any: of tables of every type
 
 
-class Table(Generic[K, V]):
+class PersistentMap(Generic[K, V]):
     """An immutable mapping. `update` returns the next version and leaves this one as it was."""
 
     __slots__ = ("_live", "_newer", "_undo")
 
     def __init__(self, items: Mapping[K, V] | None = None) -> None:
         self._live: dict[K, V] | None = dict(items) if items else {}
-        self._newer: Table[K, V] | None = None
+        self._newer: PersistentMap[K, V] | None = None
         self._undo: Mapping[K, V | UnsetType] = (
             _NOTHING_UNDONE  # unset: a key that this version does not have
         )
@@ -53,13 +53,13 @@ class Table(Generic[K, V]):
         """Return all pairs, in order of first appearance."""
         return list(self._dict().items())
 
-    def update(self, changes: Mapping[K, V]) -> "Table[K, V]":
+    def update(self, changes: Mapping[K, V]) -> "PersistentMap[K, V]":
         if not changes:
             return self
         if not self._live:  # an older one forks; the empty one has nothing to hand on and stays anybody's
-            return Table({**self._dict(), **changes})
+            return PersistentMap({**self._dict(), **changes})
         live = self._live
-        newer: Table[K, V] = Table.__new__(Table)
+        newer: PersistentMap[K, V] = PersistentMap.__new__(PersistentMap)
         newer._live, newer._newer, newer._undo = live, None, _NOTHING_UNDONE
         self._undo = {key: live.get(key, UNSET) for key in changes}
         self._newer, self._live = newer, None
@@ -71,7 +71,7 @@ class Table(Generic[K, V]):
         if self._live is not None:
             return self._live
         undone: list[Mapping[K, V | UnsetType]] = []
-        table: Table[K, V] = self
+        table: PersistentMap[K, V] = self
         while table._live is None:
             undone.append(table._undo)
             assert table._newer is not None
@@ -81,11 +81,11 @@ class Table(Generic[K, V]):
             copy.update(changes)
         return {key: value for key, value in copy.items() if value is not UNSET}
 
-    def __reduce__(self) -> tuple[type["Table[K, V]"], tuple[dict[K, V]]]:
-        return Table, (self._dict(),)
+    def __reduce__(self) -> tuple[type["PersistentMap[K, V]"], tuple[dict[K, V]]]:
+        return PersistentMap, (self._dict(),)
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Table):
+        if not isinstance(other, PersistentMap):
             return NotImplemented
         return self._dict() == other._dict()
 
@@ -95,4 +95,4 @@ class Table(Generic[K, V]):
         return f"Table({self._dict()!r})"
 
 
-NOTHING: Table[Any, Any] = Table()  # Any: it has neither keys nor values
+NOTHING: PersistentMap[Any, Any] = PersistentMap()  # Any: it has neither keys nor values

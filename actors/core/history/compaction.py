@@ -23,7 +23,7 @@ from actors.core.data.form import Form
 from actors.core.history.estimate import size_of, tokens_of, tokens_of_results
 from actors.core.history.history import History
 from actors.core.ledger import Ledger
-from actors.core.log.events import Interaction, Short
+from actors.core.log.events import Short, ToolCallRecord
 from actors.core.settings.ranges import Range, is_number, text, whole, word
 from actors.core.values.content import Media, Message, Text
 from actors.core.values.identity import RUNTIME, CallId, mint, number_of
@@ -82,12 +82,12 @@ COMPACTION_RANGES: Final[Mapping[str, Range]] = {
 class CompactionResult(Form, frozen=True):
     """What was made shorter: so many messages became a summary, so many results became marks.
 
-    `why` says why there is no summary, if one was wanted; `usage` is that of the request for it.
+    `error` says why there is no summary, if one was wanted; `usage` is that of the request for it.
     """
 
     messages: int = 0
     results: int = 0
-    why: str = ""
+    error: str = ""
     usage: Usage = Usage()
 
 
@@ -101,7 +101,7 @@ def edges(messages: Sequence[Message]) -> list[int]:
     """
     found, last = [], -1
     for at, message in enumerate(messages):
-        if message.speaker == "model":
+        if message.role == "assistant":
             last = at
         elif at == last + 1 and not _within(messages, last, at):
             found.append(at)
@@ -111,7 +111,7 @@ def edges(messages: Sequence[Message]) -> list[int]:
 def _within(messages: Sequence[Message], last: int, at: int) -> bool:
     if last < 0 or not messages[last].turn:
         return False
-    later = next((each for each in messages[at:] if each.speaker == "model"), None)
+    later = next((each for each in messages[at:] if each.role == "assistant"), None)
     return later is not None and later.turn == messages[last].turn
 
 
@@ -123,7 +123,7 @@ def cut(messages: Sequence[Message], keep: int, before: int) -> int:
     places = [at for at in edges(messages) if 0 < at < before]
     for kept in range(keep, -1, -1):
         stop = before if kept == 0 else places[-kept] if len(places) >= kept else 0
-        if any(each.speaker == "model" for each in messages[:stop]):
+        if any(each.role == "assistant" for each in messages[:stop]):
             return stop
     return 0
 
@@ -172,7 +172,7 @@ def cheap(
     return found
 
 
-def _size(known: Interaction | None) -> int | None:
+def _size(known: ToolCallRecord | None) -> int | None:
     """Return the bytes of a real result as it is shown, media at their length; None where there is none."""
     if known is None or (result := known.completion) is None:
         return None
@@ -218,7 +218,7 @@ class Needed(Struct, frozen=True):
 
 def instruction() -> Packed:
     """Return the message that asks for a summary. It is in no history."""
-    return pack(Message("human", (Text(INSTRUCTION),), origin=RUNTIME))
+    return pack(Message("user", (Text(INSTRUCTION),), origin=RUNTIME))
 
 
 def needed(history: History, ledger: Ledger, stop: int) -> Needed:
@@ -232,7 +232,7 @@ def needed(history: History, ledger: Ledger, stop: int) -> Needed:
         and known.completion is not None
         and not history.has_removed(known.call_id)
     }
-    said = (block for message in messages[:stop] if message.speaker == "human" for block in message.blocks)
+    said = (block for message in messages[:stop] if message.role == "user" for block in message.blocks)
     return Needed(results, tuple([block for block in said if isinstance(block, Media)]))
 
 
@@ -245,10 +245,10 @@ def summary(words: str, stands_for: Needed, settings: Compaction) -> Packed:
         lines.append(f"[Results it stands for. {listed}.]")
     kept = stands_for.media[-settings.attachments :] if settings.attachments else ()
     if left := stands_for.media[: len(stands_for.media) - len(kept)]:
-        kinds = ", ".join(sorted({media.mime for media in left}))
+        kinds = ", ".join(sorted({media.media_type for media in left}))
         lines.append(f"[Left out: {len(left)} attachments ({kinds}).]")
     blocks: tuple[Text | Media, ...] = (Text("\n\n".join(lines)), *kept)
-    return pack(Message("human", blocks, origin=RUNTIME))
+    return pack(Message("user", blocks, origin=RUNTIME))
 
 
 _NAMED = re.compile(re.escape(mint(0)[:-1]) + r"(\d+)(?: to (\d+))?")

@@ -11,20 +11,20 @@ from msgspec import Struct
 
 from actors.core.data.chunked import EMPTY, ChunkedVector, appended, from_index, item, item_count, up_to
 from actors.core.data.form import Public, kept, reduce_fields, replace
-from actors.core.data.table import NOTHING, Table
+from actors.core.data.table import NOTHING, PersistentMap
 from actors.core.history.turn_ends import CallRanges, is_within, with_range
 from actors.core.ledger import NO_CALLS, Ledger
-from actors.core.log.events import Interaction, Short
+from actors.core.log.events import Short, ToolCallRecord
 from actors.core.normalize import imported, normal
 from actors.core.normalize.attribute import Placed
 from actors.core.values.content import Message, ToolResult
 from actors.core.values.identity import CallId
-from actors.core.values.intake import Intake, Remarks
+from actors.core.values.intake import ImportReport, ReportBuilder
 from actors.core.values.packed import Packed, pack, unpack
 from actors.errors import CanonicalFault
 
 
-def _so_far(known: Interaction) -> ToolResult | None:
+def _so_far(known: ToolCallRecord) -> ToolResult | None:
     """Return a call's result; one that is pending while the call runs."""
     if known.reason == "running":
         return ToolResult(known.call_id, is_complete=False)
@@ -50,11 +50,11 @@ class History(
     """The messages as they are kept."""
     ledger: Ledger
     """What its own blocks say of its calls. Empty in a session, whose results are written in one place."""
-    report: Intake
+    report: ImportReport
     """What was done to the messages when they came in."""
     system: str | None
     """The system prompt that came with them, if one did."""
-    short: Table[CallId, Short]
+    short: PersistentMap[CallId, Short]
     """The calls whose results are shown as a mark, and why. What they returned is in the ledger as it was."""
     removed: CallRanges
     """The calls that a rewind took out. What comes of them late is in the ledger, and shown to no model."""
@@ -73,10 +73,10 @@ class History(
         return _of([known.get(id(each)) or pack(each) for each in said], own, report)
 
     @classmethod
-    def read(cls, placed: Iterable[Placed], remarks: Remarks, system: str | None) -> "History":
+    def read(cls, placed: Iterable[Placed], remarks: ReportBuilder, system: str | None) -> "History":
         """Return the history of a provider's transcript, whose call ids are that provider's.
 
-        `placed` is in wire order; a wire message that mixes speakers may be several.
+        `placed` is in wire order; a wire message that mixes roles may be several.
         """
         said, ledger, report = imported(placed, remarks)
         return _of(map(pack, said), ledger, report, system)
@@ -173,7 +173,7 @@ class History(
         return f"<History of {len(self)} messages>"
 
 
-def _of(packed: Iterable[Packed], ledger: Ledger, report: Intake, system: str | None = None) -> History:
+def _of(packed: Iterable[Packed], ledger: Ledger, report: ImportReport, system: str | None = None) -> History:
     return kept(History, appended(EMPTY, packed), ledger, report, system, NOTHING, ())
 
 

@@ -31,7 +31,7 @@ _CONTENT = frozenset(("args", "arguments", "input", "response", "json", "metadat
 _MESSAGES = "input"  # of a whole request in one family; elsewhere it is the arguments of a call
 
 
-class Reproduction(Struct, frozen=True):
+class RedactedRequest(Struct, frozen=True):
     """A refused request without its content.
 
     Args:
@@ -54,7 +54,7 @@ class Reproduction(Struct, frozen=True):
     is_minimal: bool
 
 
-def reproduction(refusal: Refusal, dialect: Dialect) -> Reproduction:
+def reproduction(refusal: Refusal, dialect: Dialect) -> RedactedRequest:
     """Return the least of a refused request that shows why it was. Never raises."""
     fault = next(iter(refusal.report.faults), None)
     why = refusal.why
@@ -72,7 +72,7 @@ def reproduction(refusal: Refusal, dialect: Dialect) -> Reproduction:
             rule = fault.rule if fault is not None and fault.rule in broken else min(broken)
             hidden = _least(hidden, lambda body: rule in _rules(body, dialect))
         request = dump(hidden)
-    return Reproduction(
+    return RedactedRequest(
         refusal.session,
         refusal.binding.backend,
         dialect.name,

@@ -2,8 +2,7 @@
 
 A record is the msgpack of a version and an event, as the event's class describes it (`actors.core.data.form`).
 Reading is strict: an unknown version, event or field is refused, and so is a missing field, a value that is not of
-its type, or text that should be JSON and is not. A record of an older version is upgraded first
-(`actors.core.log.upgrades`). It is binary; whoever stores it knows where it ends.
+its type, or text that should be JSON and is not. A record is binary and does not say where it ends; the storage knows.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,9 +14,8 @@ from msgspec.structs import fields, force_setattr
 
 from actors.core.data.form import Form
 from actors.core.data.jsonio import Json, JsonObject, Quoted
-from actors.core.log.events import VERSION, End, Event, Interaction
-from actors.core.log.upgrades import upgraded
-from actors.core.values.content import Block, Message, Seal, ToolResult
+from actors.core.log.events import VERSION, End, LogEvent, ToolCallRecord
+from actors.core.values.content import Block, Message, ProviderState, ToolResult
 from actors.core.values.identity import Binding
 from actors.core.values.packed import Packed, encoded, seal_of, shared
 from actors.core.values.progress import AskProgress, Attempt, RefusedRequest
@@ -29,11 +27,11 @@ F = TypeVar("F", bound=Form)
 class LogRecord(Form, frozen=True):
     """What a log holds."""
 
-    version: Literal[4]
-    event: Event
+    version: Literal[1]
+    event: LogEvent
 
 
-def encode_event(event: Event) -> bytes:
+def encode_event(event: LogEvent) -> bytes:
     return encoded(LogRecord(VERSION, event))
 
 
@@ -50,40 +48,21 @@ _BEGINS: Mapping[object, bytes] = {
 """How JSON begins, by the type of the field that holds it."""
 _PACKED = (Packed, Packed | None)
 _HOLDS_MORE = (
-    *(*_BEGINS, *_PACKED, Binding, Seal | None, End | None),
+    *(*_BEGINS, *_PACKED, Binding, ProviderState | None, End | None),
     *(AskProgress, tuple[Attempt, ...], tuple[RefusedRequest, ...]),
-    *(tuple[Packed, ...], tuple[Block, ...], tuple[Interaction, ...], tuple[ToolResult, ...]),
+    *(tuple[Packed, ...], tuple[Block, ...], tuple[ToolCallRecord, ...], tuple[ToolResult, ...]),
 )
 """Types of fields that say less than is checked."""
 Check: TypeAlias = Callable[[Any], Any]  # Any: the value of a field, and what is kept of it
 
 
-def decode_event(record: bytes) -> Event:
-    """Return the event of one record, of this version or an older one.
+def decode_event(record: bytes) -> LogEvent:
+    """Return the event of one record.
 
     Raises:
-        JournalError: The record is not an event of its version, every field there, of its type and no other. The
+        JournalError: The record is not an event of this version, every field there, of its type and no other. The
             message names the event and the field.
     """
-    try:
-        return _decoded(record)
-    except JournalError:
-        older = _upgraded(record)
-        if older is None:
-            raise
-    return _decoded(older)
-
-
-def _upgraded(record: bytes) -> bytes | None:
-    try:
-        return upgraded(record)
-    except (LookupError, TypeError, ValueError) as error:
-        raise JournalError(
-            f"Not an event of an older version: {type(error).__name__}; is the journal damaged?"
-        ) from error
-
-
-def _decoded(record: bytes) -> Event:
     try:
         return _checked(_strictly(_RECORD, record).event)
     except (MsgspecError, ValueError) as error:

@@ -1,25 +1,25 @@
-"""The catalogue of what can happen in a session: the only thing that is kept.
+"""The catalogue of log events. The log of a session is the only thing that is stored.
 
-Everything else (history, ledger, lanes, the turn's number, the selected binding) is a fold of these. The
-catalogue is closed and versioned; an event is written before what it announces is shown.
+History, ledger, lanes, the turn number and the selected binding are folded from these events. The catalogue is closed
+and has a version. An event is durable before anything that follows from it is visible outside.
 
-    Opened, Closed                          a session's first and last event
-    Submitted                               a user message; begins an ask
-    Bound, TurnEnded                        a turn, on one binding
-    Instructed                              words to the model on the form of its answer, or its lack of content
-    RequestSent, RoundEnded                 a round: written before its first byte; the model's message
-    Scheduled, Started                      a tool call on its way
-    Returned, Failed, Denied, Refused       a tool call's real completion
-    Cancelled                               a tool call stopped: closed without a real completion
-    Delegated                               what a subagent used of its session's budget
-    ApprovalAsked, ApprovalDecided          whether a call may run, when somebody is to say so later
-    Awaited, Resumed                        a turn waits for its caller, and goes on
-    SwitchHeld, SwitchApplied, SwitchSuperseded, SwitchFailed
-    Configured                              what requests say in front of the messages: system prompt and tools
-    Shortened, Compacted                    what shrinks a history: results as marks, turns as a summary
-    Rewound                                 what shrinks it too: its last turns leave it
-    EpochBegan                              what rewrites a lane
-    EventsLost                              what was acknowledged, and the journal's storage has no more
+    Opened, Closed                          first and last event of a session
+    AskStarted                              a user message; begins an ask
+    TurnStarted, TurnEnded                  a turn on one binding
+    FormatRequested                         a message to the model about the form of its answer or its lack of content
+    RequestSent, RoundEnded                 a round: written before the request's first byte; the model's message
+    Scheduled, Started                      a tool call before its completion
+    Returned, Failed, Denied, Refused       real completion of a tool call
+    Cancelled                               a tool call closed without a real completion
+    SubagentUsage                           a subagent's share of the budget of its session
+    ApprovalAsked, ApprovalDecided          a call that needs an approval, and the decision
+    TurnPaused, TurnResumed                 a turn waits for its caller, and continues
+    SwitchQueued, SwitchApplied, SwitchSuperseded, SwitchFailed
+    Configured                              a new system prompt or new tools
+    ResultsTrimmed, Compacted               a shorter history: results replaced by marks, turns by a summary
+    Rewound                                 a shorter history: its last turns removed
+    EpochBegan                              a lane is rewritten
+    EventsLost                              acknowledged events that the journal's storage no longer has
 """
 
 from typing import Final, Literal, TypeAlias
@@ -32,12 +32,12 @@ from actors.core.settings.labels import Metadata
 from actors.core.settings.spending import Budget, Used
 from actors.core.values.content import Media, Status, ToolResult
 from actors.core.values.identity import Binding, CallId
-from actors.core.values.intake import Intake
+from actors.core.values.intake import ImportReport
 from actors.core.values.packed import Packed
 from actors.core.values.progress import AskProgress, Attempt, Cause, TurnProgress
 from actors.core.values.stream import Cut, LeftOut, Usage
 
-VERSION: Final = 4
+VERSION: Final = 1
 
 Reason: TypeAlias = Literal[
     "cancelled", "interrupted", "never_started", "outcome_unknown", "compacted", "denied", "lost"
@@ -69,11 +69,11 @@ def _word(name: str) -> str:
     return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name).lstrip("_")
 
 
-class Happening(Form, frozen=True, tag=_word):
+class EventBase(Form, frozen=True, tag=_word):
     """What all events have: a name in the log, which is that of their class."""
 
 
-class Submitted(Happening, frozen=True):
+class AskStarted(EventBase, frozen=True):
     """A user message; its number is that of the ask it begins, counted from 1. `asked`: settings of that ask alone."""
 
     ask: int
@@ -81,7 +81,7 @@ class Submitted(Happening, frozen=True):
     asked: Asked | None = None
 
 
-class Bound(Happening, frozen=True):
+class TurnStarted(EventBase, frozen=True):
     """A turn began on this binding. Several turns of one ask are failovers."""
 
     turn: int
@@ -101,7 +101,7 @@ class Omission(Form, frozen=True):
     is_value: bool = False
 
 
-class RequestSent(Happening, frozen=True):
+class RequestSent(EventBase, frozen=True):
     """A request is about to be sent: durable before its first byte. With it the binding's lane adopts its next version.
 
     Args:
@@ -125,7 +125,7 @@ class RequestSent(Happening, frozen=True):
     omitted: tuple[Omission, ...] = ()
 
 
-class RoundEnded(Happening, frozen=True):
+class RoundEnded(EventBase, frozen=True):
     """The model's message of one round, whole; or what could be kept of it, with `fault` saying why.
 
     There is no message where it would be empty. `calls` is how many canonical ids the round used, those of dropped
@@ -143,20 +143,20 @@ class RoundEnded(Happening, frozen=True):
     cut: Cut | None = None
 
 
-class Instructed(Happening, frozen=True):
+class FormatRequested(EventBase, frozen=True):
     """The model was told the form of its answer, or what is wrong with the last one: its form, or no content."""
 
     ask: int
     message: Packed
 
 
-class CallHappening(Happening, frozen=True):
+class CallEventBase(EventBase, frozen=True):
     """What all events of one tool call have. They change the ledger and nothing else."""
 
     call_id: CallId
 
 
-class Scheduled(CallHappening, frozen=True):
+class Scheduled(CallEventBase, frozen=True):
     """A call was accepted for execution, with its arguments as they were read. Written before the tool starts.
 
     `repaired`: their slips, where exactly one reading of them fits the tool's schema.
@@ -167,13 +167,13 @@ class Scheduled(CallHappening, frozen=True):
     repaired: tuple[Repair, ...] = ()
 
 
-class Started(CallHappening, frozen=True):
+class Started(CallEventBase, frozen=True):
     """The tool of a call began to run. `effects` is what it said then of what it does to the world."""
 
     effects: Effects = "once"
 
 
-class Returned(CallHappening, frozen=True):
+class Returned(CallEventBase, frozen=True):
     """The tool of a call returned. The only place a result is written: its words, and the media beside them.
 
     `repeated`: the same call had the same result before, so often that this was noticed.
@@ -189,7 +189,7 @@ class Returned(CallHappening, frozen=True):
         return kept(ToolResult, self.call_id, self.content, None, True, self.media)
 
 
-class _Unsuccessful(CallHappening, frozen=True):
+class _Unsuccessful(CallEventBase, frozen=True):
     """A call's real completion that is an error."""
 
     error: Json = Json(b'""')
@@ -214,13 +214,13 @@ class Refused(_Unsuccessful, frozen=True):
     """The call could not be run as written: unknown tool or invalid arguments. A real completion."""
 
 
-class Cancelled(CallHappening, frozen=True):
+class Cancelled(CallEventBase, frozen=True):
     """The call was stopped, or will not be run: closed without a real completion."""
 
     reason: Reason = "cancelled"
 
 
-class Delegated(Happening, frozen=True):
+class SubagentUsage(EventBase, frozen=True):
     """A session that the tool of a call opened has ended, and used so much of this one's budget."""
 
     call_id: CallId
@@ -228,7 +228,7 @@ class Delegated(Happening, frozen=True):
     used: Used
 
 
-class ApprovalAsked(Happening, frozen=True):
+class ApprovalAsked(EventBase, frozen=True):
     """A call waits for somebody to approve of it. `digest` names its tool and arguments."""
 
     call_id: CallId
@@ -236,7 +236,7 @@ class ApprovalAsked(Happening, frozen=True):
     digest: str
 
 
-class ApprovalDecided(Happening, frozen=True):
+class ApprovalDecided(EventBase, frozen=True):
     """Somebody decided about a call that asked: of this tool, with these arguments.
 
     Args:
@@ -252,7 +252,7 @@ class ApprovalDecided(Happening, frozen=True):
     arguments: JsonObject | None = None
 
 
-class Awaited(Happening, frozen=True):
+class TurnPaused(EventBase, frozen=True):
     """A turn waits for its caller: all other calls of its batch have ended.
 
     Args:
@@ -275,41 +275,41 @@ class Awaited(Happening, frozen=True):
         return ("external", self.external), ("approval", self.approvals)
 
 
-class Resumed(Happening, frozen=True):
+class TurnResumed(EventBase, frozen=True):
     """A turn goes on, or is closed: nothing is awaited any more."""
 
     turn: int
 
 
-class SwitchHeld(Happening, frozen=True):
+class SwitchQueued(EventBase, frozen=True):
     """A switch was asked for during a turn and waits for its end."""
 
     turn: int
     target: str
 
 
-class SwitchApplied(Happening, frozen=True):
+class SwitchApplied(EventBase, frozen=True):
     """The session's next turn goes to `target`. `held` if it had waited for a boundary."""
 
     target: str
     held: bool = False
 
 
-class SwitchSuperseded(Happening, frozen=True):
+class SwitchSuperseded(EventBase, frozen=True):
     """A held switch was replaced by a later one before it could be applied."""
 
     target: str
     by: str
 
 
-class SwitchFailed(Happening, frozen=True):
+class SwitchFailed(EventBase, frozen=True):
     """A held switch could not be applied when its turn had ended: its target cannot be used any more."""
 
     target: str
     why: str
 
 
-class Configured(Happening, frozen=True):
+class Configured(EventBase, frozen=True):
     """From the next turn on requests have this system prompt, and offer the tools of these names.
 
     `preamble` is the digest of both, with all that requests say of the tools; what tools do is in no log.
@@ -320,13 +320,13 @@ class Configured(Happening, frozen=True):
     preamble: str
 
 
-class Shortened(Happening, frozen=True):
+class ResultsTrimmed(EventBase, frozen=True):
     """From here on the results of these calls are shown as marks. What they returned stays in the ledger."""
 
     results: tuple[tuple[CallId, Short], ...]
 
 
-class Compacted(Happening, frozen=True):
+class Compacted(EventBase, frozen=True):
     """Messages `start` to `stop` (excluded) of the history were replaced by a summary, a normal message."""
 
     start: int
@@ -334,13 +334,13 @@ class Compacted(Happening, frozen=True):
     summary: Packed
 
 
-class Rewound(Happening, frozen=True):
+class Rewound(EventBase, frozen=True):
     """The history ends where `turn` ended, 0 for where the session was opened. The log and the ledger keep the rest."""
 
     turn: int
 
 
-class EpochBegan(Happening, frozen=True):
+class EpochBegan(EventBase, frozen=True):
     """A binding's lane is rewritten from here on, for a `reason` and `why` in words for people.
 
     Args:
@@ -357,7 +357,7 @@ class EpochBegan(Happening, frozen=True):
     media: tuple[str, ...] = ()
 
 
-class TurnEnded(Happening, frozen=True):
+class TurnEnded(EventBase, frozen=True):
     """A turn ended; every call of it is closed. `why` is one line for people, `cause` the failure that ended it.
 
     `retried` are its requests that failed and were tried again, `wait` the seconds before the last, if that is a retry.
@@ -375,7 +375,7 @@ class TurnEnded(Happening, frozen=True):
     repaired: tuple[Repair, ...] = ()
 
 
-class EventsLost(Happening, frozen=True):
+class EventsLost(EventBase, frozen=True):
     """The storage went back behind what it had acknowledged: events `first` to `last` are in no log any more.
 
     This event has the number `first`, and other events have the numbers that follow. Calls that are lost may have run,
@@ -386,7 +386,7 @@ class EventsLost(Happening, frozen=True):
     last: int
 
 
-class Closed(Happening, frozen=True):
+class Closed(EventBase, frozen=True):
     """A session ended."""
 
     why: str = ""
@@ -399,7 +399,7 @@ End: TypeAlias = Completion | ToolResult
 """How a call ended: the log's own event, or the result that an imported history held."""
 
 
-class Interaction(Form, frozen=True):
+class ToolCallRecord(Form, frozen=True):
     """All that is known about one tool call.
 
     Args:
@@ -464,7 +464,7 @@ def result_of(end: End) -> ToolResult:
     return end if isinstance(end, ToolResult) else end.result
 
 
-class Opened(Happening, frozen=True):
+class Opened(EventBase, frozen=True):
     """A session began, on an imported history if it has `messages`.
 
     They are normal. `known` is what is known about their calls, `calls` how many canonical ids they used, `report` what
@@ -477,9 +477,9 @@ class Opened(Happening, frozen=True):
     target: str
     system: str | None = None
     messages: tuple[Packed, ...] = ()
-    known: tuple[Interaction, ...] = ()
+    known: tuple[ToolCallRecord, ...] = ()
     calls: int = 0
-    report: Intake = Intake()
+    report: ImportReport = ImportReport()
     key: str = ""
     tenant: str = ""
     budget: Budget | None = None
@@ -492,23 +492,23 @@ class Opened(Happening, frozen=True):
 CallEvent: TypeAlias = Scheduled | Started | Completion | Cancelled
 """What happens to one tool call. Only a session's scheduler reports these."""
 
-SwitchEvent: TypeAlias = SwitchHeld | SwitchApplied | SwitchSuperseded | SwitchFailed
+SwitchEvent: TypeAlias = SwitchQueued | SwitchApplied | SwitchSuperseded | SwitchFailed
 AskEvent: TypeAlias = (
-    Submitted
-    | Instructed
-    | Bound
+    AskStarted
+    | FormatRequested
+    | TurnStarted
     | RequestSent
     | RoundEnded
-    | Delegated
+    | SubagentUsage
     | EpochBegan
     | TurnEnded
     | ApprovalAsked
-    | Awaited
+    | TurnPaused
     | ApprovalDecided
-    | Resumed
+    | TurnResumed
 )
-HistoryEvent: TypeAlias = Shortened | Compacted | Rewound
+HistoryEvent: TypeAlias = ResultsTrimmed | Compacted | Rewound
 """What makes the history shorter."""
-Event: TypeAlias = (
+LogEvent: TypeAlias = (
     Opened | AskEvent | CallEvent | SwitchEvent | Configured | HistoryEvent | EventsLost | Closed
 )

@@ -15,12 +15,12 @@ from sys import intern
 from actors.core.data.form import replace
 from actors.core.data.jsonio import MAX_DEPTH, Json, parse_object, quote, sanitised, unquote
 from actors.core.ledger import Ledger, closed
-from actors.core.log.events import Interaction, result_of
+from actors.core.log.events import ToolCallRecord, result_of
 from actors.core.normalize.attribute import Placed, attributed
 from actors.core.normalize.pairing import CallPlace, ResultPlace, pair
 from actors.core.values.content import Block, Media, Message, Text, ToolCall, ToolResult
 from actors.core.values.identity import RUNTIME, CallId, mint, split_key
-from actors.core.values.intake import Remarks
+from actors.core.values.intake import ReportBuilder
 
 
 class Settling:
@@ -29,12 +29,12 @@ class Settling:
     The ledger knows calls that the messages no longer hold. `minted`: ids are a provider's, so each call gets ours.
     """
 
-    def __init__(self, ledger: Ledger, remarks: Remarks, *, minted: bool) -> None:
+    def __init__(self, ledger: Ledger, remarks: ReportBuilder, *, minted: bool) -> None:
         self.remarks = remarks
         self._ledger = ledger
         self._minted = minted
         self._said: list[Message] = []
-        self._known: dict[CallId, Interaction] = {}
+        self._known: dict[CallId, ToolCallRecord] = {}
         self._calls: list[CallPlace] = []  # those of the messages that stand before, then those to settle
         self._results: list[ResultPlace] = []
         self._names: list[CallId] = []  # canonical ids, by position in `_calls`
@@ -68,11 +68,11 @@ class Settling:
         placed = list(attributed(pieces, self.remarks))
         self._survey(message for _, message in placed)
         for place, message in placed:
-            if message.speaker == "tool":
+            if message.role == "tool":
                 for result in message.results:
                     self._result(result, place)
                 continue
-            if message.speaker == "human":
+            if message.role == "user":
                 self._announce()
             self._said.append(self._called(message) if message.calls else message)
         self._announce()
@@ -81,7 +81,7 @@ class Settling:
     def _survey(self, messages: Iterable[Message]) -> None:
         """Find out which call each result is about, before anything is settled."""
         for message in messages:
-            if message.speaker != "tool":
+            if message.role != "tool":
                 self._behind = self._count
             for call in message.calls:
                 self._calls.append(CallPlace(sanitised(call.id), call.name, self._count))
@@ -108,7 +108,7 @@ class Settling:
         blocks = [self._settle_call(block) if type(block) is ToolCall else block for block in message.blocks]
         if all(new is old for new, old in zip(blocks, message.blocks, strict=True)):
             return message
-        return Message(message.speaker, blocks, message.turn, message.origin)
+        return Message(message.role, blocks, message.turn, message.origin)
 
     def _settle_call(self, call: ToolCall) -> ToolCall:
         """Settle a call that results were paired with, and take the results that stood before it."""
@@ -195,7 +195,7 @@ class Settling:
             self.remarks.found("restored_call", key)
             call = self._call(ToolCall(key, known.tool, json=known.arguments or Json(b"{}")))
             self._restored[key] = call.id
-            self._said.append(Message("model", (call,)))
+            self._said.append(Message("assistant", (call,)))
             self._answer(call.id, result, place)
         else:
             self._tell(key, tool, result, place)
@@ -218,12 +218,12 @@ class Settling:
     def _announce(self) -> None:
         """Tell what waits for the next human message, ahead of it."""
         if self._waiting:
-            self._said.append(Message("human", tuple(self._waiting), origin=RUNTIME))
+            self._said.append(Message("user", tuple(self._waiting), origin=RUNTIME))
             self._waiting.clear()
 
 
-def _lost(call: ToolCall) -> Interaction:
-    return Interaction(call.id, intern(call.name), call.json, cancelled="lost")
+def _lost(call: ToolCall) -> ToolCallRecord:
+    return ToolCallRecord(call.id, intern(call.name), call.json, cancelled="lost")
 
 
 def _describe(key: str, tool: str, *, is_known: bool) -> tuple[str, tuple[str, ...]]:
@@ -244,7 +244,7 @@ def _completing(result: ToolResult) -> tuple[object, ...]:
     return result.content_json, result.error_json, result.media
 
 
-def _completions(known: Interaction) -> tuple[tuple[object, ...], ...]:
+def _completions(known: ToolCallRecord) -> tuple[tuple[object, ...], ...]:
     """Return what a call was completed with so far, the further results included."""
     first = () if known.end is None else (result_of(known.end),)
     return tuple(map(_completing, (*first, *known.duplicates)))

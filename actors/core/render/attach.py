@@ -76,7 +76,7 @@ class Attachments:
         """Return what is said in place of an attachment that is not shown."""
         kinds = self._rules.user_kinds | self._rules.result_kinds
         why = self._obstacle(media, _header_of(media), kinds) or _UNKNOWN
-        return f"[An attachment of type {media.mime or 'unknown'} stood here{why}.]"
+        return f"[An attachment of type {media.media_type or 'unknown'} stood here{why}.]"
 
     def usage(self) -> EpochUsage:
         if self._media == self._usage.media:
@@ -98,7 +98,7 @@ class Attachments:
             return "; the provider refused it"
         if not self._is_held(media, kinds):
             return _UNKNOWN
-        is_read = media.mime in READ_TYPES and bool(media.data)
+        is_read = media.media_type in READ_TYPES and bool(media.data)
         if is_read and (header is None or not header.width or not header.height):
             return " and cannot be read"
         most = self._facts.image_side
@@ -140,7 +140,7 @@ class Attachments:
             limit = self._facts.image_bytes
         return (
             kind in kinds
-            and (media.mime in self._rules.types or (bool(media.url) and kind == "image"))
+            and (media.media_type in self._rules.types or (bool(media.url) and kind == "image"))
             and self._is_there(media)
             and (limit is None or len(media.data) <= limit)
         )
@@ -154,7 +154,7 @@ class Attachments:
 
 def _header_of(media: Media) -> ImageHeader | None:
     """Return the header of an image that is there by value; None where there is none to read."""
-    return read_header(media.data) if media.data and media.mime in READ_TYPES else None
+    return read_header(media.data) if media.data and media.media_type in READ_TYPES else None
 
 
 def _too_large(header: ImageHeader, possible: str) -> str:
@@ -176,4 +176,4 @@ def names_since(history: History, ledger: Ledger, start: int) -> frozenset[str]:
 
 
 def _is_document(media: Media) -> bool:
-    return not media.mime.startswith("image/")
+    return not media.media_type.startswith("image/")

@@ -13,7 +13,7 @@ call that a rewind took out of the history, nobody is told.
 """
 
 from actors.core.data.jsonio import Json, quote, unquote
-from actors.core.data.table import Table
+from actors.core.data.table import PersistentMap
 from actors.core.history.history import History
 from actors.core.ledger import Answer, Ledger
 from actors.core.log.events import Gap, Short
@@ -134,8 +134,8 @@ class Choice:
         self._tell(call.id, known.late or (said.completion if said else None), call.name)
 
     def adopted(
-        self, before: Table[CallId, bool]
-    ) -> tuple[Table[CallId, bool], tuple[Text | Media, ...], int]:
+        self, before: PersistentMap[CallId, bool]
+    ) -> tuple[PersistentMap[CallId, bool], tuple[Text | Media, ...], int]:
         """Return what the lane's state says of it: `missing`, of those that were before too, `carried` and `told`."""
         return before.update(self._missing), tuple(self.waiting), len(self._ledger.late)
 

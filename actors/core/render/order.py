@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 from actors.core.dialects.dialect import Dialect
 from actors.core.transcript.diagnostics import Notes
-from actors.core.values.content import Block, Native, Thinking, ToolCall
+from actors.core.values.content import Block, ProviderBlock, Thinking, ToolCall
 from actors.core.values.identity import CallId
 
 Made: TypeAlias = list[tuple[ToolCall, str, str]]
@@ -107,6 +107,6 @@ def _is_as_said(call: ToolCall, call_id: str, name: str) -> bool:
 
 def _is_free(block: Block) -> bool:
     """Say whether a block is a mark on what is said, and so part of no prefix."""
-    if type(block) is Native:
+    if type(block) is ProviderBlock:
         return block.seal.kind == "mark"
     return type(block) is Thinking and block.seal is not None and not block.seal.is_bound

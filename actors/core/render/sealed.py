@@ -22,7 +22,7 @@ from actors.core.dialects.dialect import Dialect
 from actors.core.transcript.diagnostics import Notes
 from actors.core.transcript.projection import ITEM_ID, REASONING_ID
 from actors.core.transcript.transcript import EpochUsage
-from actors.core.values.content import Block, Message, Native, Text, Thinking, ToolCall
+from actors.core.values.content import Block, Message, ProviderBlock, Text, Thinking, ToolCall
 from actors.core.values.identity import Binding, content_name
 
 ThinkingPolicy: TypeAlias = Literal["native", "drop", "text"]
@@ -201,19 +201,19 @@ def returned(
     parts = {
         at: part
         for at, block in enumerate(blocks)
-        if type(block) is Native and (part := _part(block, dialect, target)) is not None
+        if type(block) is ProviderBlock and (part := _part(block, dialect, target)) is not None
     }
     going = _whole(parts, items)
     left: list[Block] = []
     for at, block in enumerate(blocks):
-        if type(block) is not Native or at in going:
+        if type(block) is not ProviderBlock or at in going:
             left.append(block)
         else:
             left += told(block, notes)
     return left
 
 
-def told(block: Native, notes: Notes) -> Iterable[Text]:
+def told(block: ProviderBlock, notes: Notes) -> Iterable[Text]:
     """Return what says that something stood here which its reader cannot be sent. A mark is not spoken of."""
     notes.losses["native"] += 1
     if block.seal.kind == "mark":
@@ -221,11 +221,11 @@ def told(block: Native, notes: Notes) -> Iterable[Text]:
     return (Text(f"[Not shown here: {block.name}, its provider's own.]"),)
 
 
-def wire(block: Native) -> bytes:
+def wire(block: ProviderBlock) -> bytes:
     return unquote(block.seal.data).encode()
 
 
-def _part(block: Native, dialect: Dialect, target: Binding | None) -> Mapping[str, JsonValue] | None:
+def _part(block: ProviderBlock, dialect: Dialect, target: Binding | None) -> Mapping[str, JsonValue] | None:
     """Return what a reader may have back, None if it may not: it cannot open the seal, or the seal holds no part."""
     if block.seal.kind != "part" or not dialect.opens(block.seal.origin, target):
         return None

@@ -40,7 +40,7 @@ from actors.core.values.content import (
     Code,
     Media,
     Message,
-    Native,
+    ProviderBlock,
     Text,
     Thinking,
     ToolCall,
@@ -109,7 +109,7 @@ class RenderWalk:
             if at in self._ends:
                 self._end()
                 self._expect_images(at)
-            if message.speaker == "model":
+            if message.role == "assistant":
                 said(message, sealed=at >= fresh)
             else:
                 if waiting := self._choice.waiting:
@@ -129,7 +129,7 @@ class RenderWalk:
         said = self._tail[start:stop]
         media = [block for message in said for block in message.blocks if isinstance(block, Media)]
         media += [item for message in said for call in message.calls for item in self._choice.attached(call)]
-        self._attachments.expect(sum(item.mime.startswith("image/") for item in media))
+        self._attachments.expect(sum(item.media_type.startswith("image/") for item in media))
 
     def state(self) -> RenderState:
         begun = self._begun
@@ -173,7 +173,7 @@ class RenderWalk:
         if thinks:
             blocks = decided(said, dialect, self._target, self._notes, sealed=sealed)
             thinks = Thinking in map(type, blocks)
-        if Native in kinds:
+        if ProviderBlock in kinds:
             may_have = self._target.binding if sealed and self._writes_natives else None
             blocks = returned(blocks, dialect, may_have, self._items, self._notes)
         left = self._kept(blocks, by_human=False)
@@ -202,7 +202,7 @@ class RenderWalk:
                     writer.call(emitted, name, self._projection.arguments(call))
                 case Thinking():
                     writer.thinking(block)
-                case Native():
+                case ProviderBlock():
                     writer.native(wire(block))
                 case Media():
                     writer.media(*self._attachments.titled(block))
@@ -241,7 +241,9 @@ class RenderWalk:
                 kept.append(attachments.titled(media))
             elif attachments.takes(media, dialect.media.user_kinds):
                 moved.append(media)
-                said.append(f"[Attachment {len(moved)}, of type {media.mime}, follows the tool results.]")
+                said.append(
+                    f"[Attachment {len(moved)}, of type {media.media_type}, follows the tool results.]"
+                )
             else:
                 self._notes.losses["media"] += 1
                 said.append(attachments.noted(media))
@@ -293,9 +295,9 @@ class RenderWalk:
             elif isinstance(block, Thinking) and by_human:
                 said = worded(block, self._target, notes)
                 kept += (said,) if said else ()
-            elif isinstance(block, Native) and by_human:
+            elif isinstance(block, ProviderBlock) and by_human:
                 kept += told(block, notes)
-            elif isinstance(block, (Thinking, Native)):
+            elif isinstance(block, (Thinking, ProviderBlock)):
                 kept.append(block)
             else:
                 assert_never(block)

@@ -9,7 +9,7 @@ read on at the end of a long log as at its beginning.
 
 from collections.abc import Sequence
 
-from actors.core.log.events import Bound, Event, Submitted, TurnEnded
+from actors.core.log.events import AskStarted, LogEvent, TurnEnded, TurnStarted
 from actors.core.session.publishing import Publisher
 
 
@@ -20,12 +20,12 @@ class AskStart:
         self._seq = self._turn = 0
         self._has_ask = self.is_found = False
 
-    def look(self, after: int, events: Sequence[Event]) -> None:
+    def look(self, after: int, events: Sequence[LogEvent]) -> None:
         """Look at the events past number `after`, which end where those begin that were looked at before."""
         for seq, event in zip(range(after + len(events), after, -1), reversed(events), strict=True):
             if not self._has_ask:
-                self._has_ask, self._seq = isinstance(event, Submitted), seq - 1
-            elif isinstance(event, Bound | TurnEnded):
+                self._has_ask, self._seq = isinstance(event, AskStarted), seq - 1
+            elif isinstance(event, TurnStarted | TurnEnded):
                 self._turn, self.is_found = event.turn, True
                 return
 

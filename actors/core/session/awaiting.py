@@ -10,7 +10,7 @@ from actors.core.ledger import Ledger, is_repeated
 from actors.core.log.events import ApprovalDecided
 from actors.core.session.publishing import AskFold, OpenBatch, Publisher, outcome_of
 from actors.core.session.state import Pause, SessionState
-from actors.core.stream_events.results import PendingCall, TurnResult
+from actors.core.stream_events.results import AskResult, PendingCall
 from actors.core.values.content import ToolCall
 from actors.core.values.identity import Binding, CallId, content_name
 from actors.core.values.progress import AskProgress, Attempt
@@ -60,21 +60,21 @@ def edited(call: ToolCall, decision: ApprovalDecided) -> ToolCall:
     return call if decision.arguments is None else call.with_arguments(decision.arguments)
 
 
-def so_far(state: SessionState, calls: tuple[PendingCall, ...]) -> TurnResult:
+def so_far(state: SessionState, calls: tuple[PendingCall, ...]) -> AskResult:
     """Return how an ask stands whose turn waits for these calls."""
     pause, binding = state.pause, state.bound
     assert isinstance(pause, Pause)
     assert isinstance(binding, Binding)
     turn, ask = pause.awaited.turn_so_far, pause.awaited.ask_so_far
-    return TurnResult(
+    return AskResult(
         state.history[-1].text,
         "awaiting",
         binding,
         (*ask.attempts, Attempt(binding, "awaiting")),
         ask.rounds,
         ask.usage + turn.usage,
-        left_out=ask.left_out,
-        awaiting=tuple([each.call for each in calls]),
+        dropped=ask.left_out,
+        pending_calls=tuple([each.call for each in calls]),
         refusals=ask.refusals,
         turn=state.turns,
     )
@@ -98,9 +98,9 @@ def publisher_at(state: SessionState, ledger: Ledger, number: int = 0) -> Publis
     return Publisher(0, state.turns, number, ask, batch)
 
 
-def late(state: SessionState) -> TurnResult:
+def late(state: SessionState) -> AskResult:
     """Return what is said to who brings something that no turn waits for."""
-    return TurnResult("", "late", state.bound or Binding("none", ""), (), 0, Usage(), LATE, turn=state.turns)
+    return AskResult("", "late", state.bound or Binding("none", ""), (), 0, Usage(), LATE, turn=state.turns)
 
 
 def _calls(state: SessionState) -> tuple[ToolCall, ...]:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from actors.core.log.events import Event, Started
+from actors.core.log.events import LogEvent, Started
 from actors.core.values.identity import CallId, number_of
 
 LONGEST_ID = 64
@@ -28,6 +28,6 @@ def split_below(session: str) -> tuple[str, str]:
     return (session, "") if found is None else (session[: found.start()], found[1])
 
 
-def calls_begun(log: Sequence[Event]) -> tuple[CallId, ...]:
+def calls_begun(log: Sequence[LogEvent]) -> tuple[CallId, ...]:
     """Return the calls of a log that may have opened sessions."""
     return tuple(dict.fromkeys(event.call_id for event in log if isinstance(event, Started)))

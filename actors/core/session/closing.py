@@ -13,14 +13,14 @@ from collections.abc import Sequence
 from actors.core.data.form import replace
 from actors.core.log.events import (
     ApprovalDecided,
-    Bound,
     Cancelled,
     Closed,
-    Event,
+    LogEvent,
     Opened,
     RequestSent,
     Started,
     TurnEnded,
+    TurnStarted,
 )
 from actors.core.session.awaiting import edited, pending
 from actors.core.session.state import SessionState
@@ -40,7 +40,7 @@ def breaks_off(state: SessionState) -> bool:
     return state.bound is not None or state.held is not None
 
 
-def repeatable(state: SessionState, events: Sequence[Event]) -> tuple[ToolCall, ...]:
+def repeatable(state: SessionState, events: Sequence[LogEvent]) -> tuple[ToolCall, ...]:
     """Return the calls that had begun, have no end and may be run again, in call order."""
     if state.bound is None or state.pause is not None or not state.history.length:
         return ()
@@ -55,17 +55,17 @@ def repeatable(state: SessionState, events: Sequence[Event]) -> tuple[ToolCall, 
     )
 
 
-def last_round(events: Sequence[Event]) -> int:
+def last_round(events: Sequence[LogEvent]) -> int:
     """Return the round of the last request in a log; 0 if the last turn has sent none."""
     for event in reversed(events):
         if isinstance(event, RequestSent):
             return event.round
-        if isinstance(event, Bound):
+        if isinstance(event, TurnStarted):
             break
     return 0
 
 
-def forked(events: Sequence[Event], session: str, key: str) -> tuple[Event, ...]:
+def forked(events: Sequence[LogEvent], session: str, key: str) -> tuple[LogEvent, ...]:
     """Return a log that goes on from these events of another, as a session of its own.
 
     What ran when they end is not known to it, so its turn is closed, and nothing of it is run again or decided anew.

@@ -16,7 +16,7 @@ from msgspec import MsgspecError, json
 
 from actors.core.data.form import replace
 from actors.core.log.codec import decode_event, encode_event
-from actors.core.log.events import Event, Opened
+from actors.core.log.events import LogEvent, Opened
 from actors.core.session.below import joined_below, split_below
 from actors.core.session.order import disorder
 from actors.core.session.publishing import Publisher
@@ -28,7 +28,7 @@ VERSION: Final = 1
 """Of the file's form."""
 
 Line = dict[str, Any]  # Any: JSON values
-Log: TypeAlias = list[Event]
+Log: TypeAlias = list[LogEvent]
 
 
 def exported(logs: Sequence[tuple[str, Log]]) -> bytes:
@@ -46,7 +46,7 @@ class ExportedFile:
     def __init__(self) -> None:
         self._logs: dict[str, _ExportedLog] = {}
 
-    def take(self, session: str, event: Event) -> int:
+    def take(self, session: str, event: LogEvent) -> int:
         """Add the next event of a log; return the size of its line in bytes. The first log is the session's own."""
         log = self._logs.get(session) or self._logs.setdefault(session, _ExportedLog())
         return log.take(event)
@@ -65,7 +65,7 @@ class _ExportedLog:
         self.lines = list[bytes]()
         self._publisher, self._digest = Publisher(), hashlib.sha256()
 
-    def take(self, event: Event) -> int:
+    def take(self, event: LogEvent) -> int:
         published = [event_json(each) for each in self._publisher.published(event)]
         record = b64encode(encode_event(event)).decode()
         line = json.encode({"seq": self._publisher.seq, "events": published, "record": record})
@@ -196,7 +196,7 @@ def _record(number: int, line: str, seq: int) -> bytes:
         raise TranscriptError(f"line {number}: 'record' is not base64") from None
 
 
-def _events(place: int, records: Iterable[tuple[int, bytes]]) -> Iterator[Event]:
+def _events(place: int, records: Iterable[tuple[int, bytes]]) -> Iterator[LogEvent]:
     """Read the records, each behind what those before it say."""
     state = SessionState()
     for number, record in records:

@@ -18,7 +18,7 @@ from actors.core.history.history import History
 from actors.core.lanes.lane import Lane, Rendered, advancing, begun, empty, replaying
 from actors.core.ledger import Ledger
 from actors.core.log import events
-from actors.core.log.events import EpochBegan, EpochReason, Event, RequestSent
+from actors.core.log.events import EpochBegan, EpochReason, LogEvent, RequestSent
 from actors.core.render import RenderTarget
 from actors.core.session.state import SessionState
 from actors.core.transcript.transcript import Encoder
@@ -165,7 +165,7 @@ class Lanes:
         """Return the bindings that have a lane, oldest first."""
         return tuple(self._lanes)
 
-    def apply(self, event: Event, before: SessionState, after: SessionState) -> None:
+    def apply(self, event: LogEvent, before: SessionState, after: SessionState) -> None:
         """Take one event of the log, given the state before it and the one after it."""
         match event:
             case RequestSent(aside=False):
@@ -175,7 +175,7 @@ class Lanes:
                 self.begin(event, before.history.length)
             case events.Opened():
                 self._imported = after.history.length
-            case events.Shortened() | events.Compacted():
+            case events.ResultsTrimmed() | events.Compacted():
                 self.shrink(event)
             case events.Rewound():
                 self.rewind(after.history.length)
@@ -184,7 +184,7 @@ class Lanes:
             case _:
                 pass
 
-    def shrink(self, event: events.Shortened | events.Compacted) -> None:
+    def shrink(self, event: events.ResultsTrimmed | events.Compacted) -> None:
         """Let each lane begin an epoch with its next request; count anew what is older than one.
 
         Provider state in messages of those counts is not replayed. A summary stands for those it took in.
@@ -233,7 +233,7 @@ class Lanes:
         return lane
 
 
-def _shrunk(event: events.Shortened | events.Compacted, lane: Lane) -> Lane:
+def _shrunk(event: events.ResultsTrimmed | events.Compacted, lane: Lane) -> Lane:
     if isinstance(event, events.Compacted):
         epoch_start = _left(lane.state.epoch_start, event)
         lane = replace(lane, state=lane.state._replace(epoch_start=epoch_start))

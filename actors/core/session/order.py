@@ -8,25 +8,25 @@ A log that this project wrote is in order. One that comes from elsewhere is read
 
 from actors.core.history.turn_ends import end_of
 from actors.core.log import events
-from actors.core.log.events import Event
+from actors.core.log.events import LogEvent
 from actors.core.session.state import SessionState
 from actors.core.values.identity import CallId
 
 
-def disorder(state: SessionState, event: Event) -> str | None:
+def disorder(state: SessionState, event: LogEvent) -> str | None:
     """Return why an event cannot stand behind what a log says so far; None if it can."""
     if state.closed:
         return "nothing stands behind 'closed'"
     if bool(state.session) is isinstance(event, events.Opened):
         return "'opened' stands first, and nowhere else"
     match event:
-        case events.Submitted(ask=ask) if ask != state.asks + 1:
+        case events.AskStarted(ask=ask) if ask != state.asks + 1:
             return f"ask {ask} behind ask {state.asks}"
-        case events.Bound(turn=turn) if state.bound is not None or turn != state.turns + 1:
+        case events.TurnStarted(turn=turn) if state.bound is not None or turn != state.turns + 1:
             return f"turn {turn} begins behind turn {state.turns}{'' if state.bound is None else ', which is open'}"
-        case events.RequestSent(turn=turn) | events.RoundEnded(turn=turn) | events.Awaited(turn=turn):
+        case events.RequestSent(turn=turn) | events.RoundEnded(turn=turn) | events.TurnPaused(turn=turn):
             return _outside(state, turn)
-        case events.Resumed(turn=turn) if state.pause is None:
+        case events.TurnResumed(turn=turn) if state.pause is None:
             return f"turn {turn} goes on, and does not wait"
         case events.TurnEnded(turn=turn):
             return _outside(state, turn)
@@ -34,7 +34,7 @@ def disorder(state: SessionState, event: Event) -> str | None:
             return f"messages {start} to {stop} of {state.history.length} became a summary"
         case events.Rewound(turn=turn):
             return _unreachable(state, turn)
-        case events.CallHappening(call_id=call_id) if not _is_known(state, call_id):
+        case events.CallEventBase(call_id=call_id) if not _is_known(state, call_id):
             return f"call {call_id!r} was never made"
         case _:
             return None

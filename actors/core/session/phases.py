@@ -5,8 +5,8 @@
 session ends. *closing*: its end is being written. What has no action in a phase cannot happen there: if it does, that
 is a programming error.
 
-    begin      take up the oldest ask that waits       apply      write the switch, answer Applied
-    wait       let it wait for what is under way       hold       keep the switch for the ask's end, answer Deferred
+    begin      take up the oldest ask that waits       apply      write the switch, answer applied
+    wait       let it wait for what is under way       hold       keep the switch for the ask's end, answer queued
     refuse     the session is ending                   stop       cancel the ask in flight, then as `wait`
     nothing    answer that there is none               conclude   answer those who wait for the ask's end
     write_end  conclude, then write the log's end      answer     answer those who wait for the session's end
@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from typing import Literal, TypeAlias, get_args
 
 Phase: TypeAlias = Literal["idle", "asking", "awaiting", "recovering", "ending", "closing", "ended"]
-Happening: TypeAlias = Literal[
+PhaseEvent: TypeAlias = Literal[
     "submit", "switch", "cancel", "end", "finished", "written", "bring", "paused", "complete"
 ]
 """`bring`: results or a decision come for calls that are awaited; `complete`: none are awaited any more."""
@@ -47,7 +47,7 @@ _ACTIONS: Mapping[Phase, tuple[Action | None, ...]] = {  # by happening, in the 
     "closing": ("refuse", "refuse", "nothing", "wait", None, "answer", "refuse", None, None),
     "ended": ("refuse", "refuse", "nothing", "answer", None, None, "refuse", None, None),
 }
-_LEADS_TO: Mapping[tuple[Phase, Happening], Phase] = {  # all else leaves the phase as it is
+_LEADS_TO: Mapping[tuple[Phase, PhaseEvent], Phase] = {  # all else leaves the phase as it is
     ("idle", "submit"): "asking",
     ("idle", "end"): "closing",
     ("asking", "end"): "ending",
@@ -61,10 +61,10 @@ _LEADS_TO: Mapping[tuple[Phase, Happening], Phase] = {  # all else leaves the ph
     ("ending", "finished"): "closing",
     ("closing", "written"): "ended",
 }
-TABLE: Mapping[tuple[Phase, Happening], tuple[Action, Phase]] = {
+TABLE: Mapping[tuple[Phase, PhaseEvent], tuple[Action, Phase]] = {
     (phase, happening): (action, _LEADS_TO.get((phase, happening), phase))
     for phase, row in _ACTIONS.items()
-    for happening, action in zip(get_args(Happening), row, strict=True)
+    for happening, action in zip(get_args(PhaseEvent), row, strict=True)
     if action is not None
 }
 
@@ -81,7 +81,7 @@ def first(*, is_closed: bool, is_open: bool, is_awaiting: bool = False) -> Phase
     return "recovering" if is_open else "idle"
 
 
-def step(phase: Phase, happening: Happening) -> tuple[Action, Phase]:
+def step(phase: Phase, happening: PhaseEvent) -> tuple[Action, Phase]:
     """Return what is to be done, and the phase after it."""
     if (phase, happening) not in TABLE:
         raise AssertionError(f"{happening!r} cannot come while the session is {phase!r}")

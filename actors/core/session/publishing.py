@@ -5,7 +5,7 @@ Out: for each, the stream events that readers receive.
 
 `Publisher` is the only producer of durable stream events. `actors.journal.live_events` feeds it the events of an ask as
 they become durable, and `session.events()` feeds it the log; so both readers receive the same events. They differ in
-one respect: an ask's own stream ends with the event that holds the full `TurnResult`, which the session makes, and a
+one respect: an ask's own stream ends with the event that holds the full `AskResult`, which the session makes, and a
 queued switch that is applied after the ask appears before it.
 """
 
@@ -16,7 +16,7 @@ from msgspec import Struct, field
 
 from actors.core.ledger import is_repeated
 from actors.core.log import events
-from actors.core.log.events import Awaited, Cancelled, Completion, Event, Reason, RoundEnded, TurnEnded
+from actors.core.log.events import Cancelled, Completion, LogEvent, Reason, RoundEnded, TurnEnded, TurnPaused
 from actors.core.stream_events.events import (
     ApprovalDecidedEvent,
     ApprovalRequestedEvent,
@@ -52,7 +52,7 @@ from actors.core.stream_events.events import (
     TurnResumedEvent,
     TurnStartedEvent,
 )
-from actors.core.stream_events.results import AskStatus, PendingCall, TurnResult
+from actors.core.stream_events.results import AskResult, AskStatus, PendingCall
 from actors.core.values.content import Message, ToolCall
 from actors.core.values.identity import Binding, CallId
 from actors.core.values.packed import unpack
@@ -81,17 +81,17 @@ def outcome_of(end: events.End | None, reason: Reason | None = None) -> CallOutc
     return "cancelled" if reason is None else _CANCELLED.get(reason, "cancelled")
 
 
-def terminal(result: TurnResult, seq: int) -> TerminalEvent:
+def terminal(result: AskResult, seq: int) -> TerminalEvent:
     """Return the event that ends an ask's stream."""
     return (
         ErrorEvent(seq, result) if result.status in ("failed", "interrupted") else CompleteEvent(seq, result)
     )
 
 
-def interrupted(bound: Binding | None, why: str, turn: int) -> TurnResult:
+def interrupted(bound: Binding | None, why: str, turn: int) -> AskResult:
     """Return the result of an ask that a crash ended."""
     attempts = () if bound is None else (Attempt(bound, "interrupted", why),)
-    return TurnResult("", "interrupted", bound or NOBODY, attempts, 0, Usage(), why, turn=turn)
+    return AskResult("", "interrupted", bound or NOBODY, attempts, 0, Usage(), why, turn=turn)
 
 
 class AskFold(Struct):
@@ -120,23 +120,23 @@ class AskFold(Struct):
         if event.round and (event.message is not None or event.fault is None):
             self.text = message.text
 
-    def waits(self, event: Awaited, calls: tuple[ToolCall, ...]) -> TurnResult:
+    def waits(self, event: TurnPaused, calls: tuple[ToolCall, ...]) -> AskResult:
         """Return the result of an ask whose turn waits, and keep the progress that the turn resumes from."""
         ask, turn = event.ask_so_far, event.turn_so_far
         self.attempts, self.finish, self.cut = list(ask.attempts), None, None
-        return TurnResult(
+        return AskResult(
             self.text,
             "awaiting",
             self.binding,
             (*ask.attempts, Attempt(self.binding, "awaiting")),
             ask.rounds,
             ask.usage + turn.usage,
-            left_out=ask.left_out,
-            awaiting=calls,
+            dropped=ask.left_out,
+            pending_calls=calls,
             turn=event.turn,
         )
 
-    def ended(self, event: TurnEnded) -> TurnResult | None:
+    def ended(self, event: TurnEnded) -> AskResult | None:
         """Record the end of a turn; return the ask's result, or None if another turn follows."""
         if event.status == "interrupted":
             return interrupted(self.binding, event.why, event.turn)
@@ -145,7 +145,7 @@ class AskFold(Struct):
         if event.status == "handed_over":
             return None
         status: AskStatus = event.status
-        return TurnResult(
+        return AskResult(
             self.text,
             status,
             self.binding,
@@ -218,19 +218,19 @@ class Publisher:
         self._ask = ask or AskFold()
         self._batch = batch or OpenBatch()
 
-    def published(self, event: Event) -> tuple[SessionEvent, ...]:  # noqa: C901  a case for each event
+    def published(self, event: LogEvent) -> tuple[SessionEvent, ...]:  # noqa: C901  a case for each event
         """Return the stream events of the log's next event."""
         self.seq += 1
         seq, turn = self.seq, self._turn
         match event:
             case events.Opened():
                 return (SessionOpenedEvent(seq, event.target),)
-            case events.Submitted():
+            case events.AskStarted():
                 self._ask = AskFold()
                 return (AskStartedEvent(seq, turn + 1, unpack(event.message)),)
-            case events.Instructed():
+            case events.FormatRequested():
                 return (FormatRequestedEvent(seq, turn, unpack(event.message)),)
-            case events.Bound():
+            case events.TurnStarted():
                 return self._began(event)
             case events.RequestSent():
                 return self._requested(event)
@@ -242,7 +242,7 @@ class Publisher:
                 return (
                     (CallRepairedEvent(*place, event.tool, event.repaired),) if event.repaired else _NOTHING
                 )
-            case events.Started() | events.Delegated():
+            case events.Started() | events.SubagentUsage():
                 return _NOTHING
             case events.Returned() | events.Failed() | events.Denied() | events.Refused() | Cancelled():
                 results = self._batch.close(event)
@@ -255,11 +255,11 @@ class Publisher:
                 return () if pending is None else (ApprovalRequestedEvent(seq, turn, self._round, pending),)
             case events.ApprovalDecided():
                 return (ApprovalDecidedEvent(seq, turn, self._round, event.verdict, self._pending(event)),)
-            case Awaited():
+            case TurnPaused():
                 return self._paused(event)
-            case events.Resumed():
+            case events.TurnResumed():
                 return (TurnResumedEvent(seq, turn),)
-            case events.SwitchHeld():
+            case events.SwitchQueued():
                 return (SwitchQueuedEvent(seq, turn, event.target),)
             case events.SwitchSuperseded():
                 return (SwitchSupersededEvent(seq, turn, event.target, event.by),)
@@ -269,7 +269,7 @@ class Publisher:
                 return (SwitchFailedEvent(seq, turn, event.target, event.why),)
             case events.Configured():
                 return (ConfiguredEvent(seq, turn, event.preamble),)
-            case events.Shortened():
+            case events.ResultsTrimmed():
                 return (ResultsTrimmedEvent(seq, turn, len(event.results)),)
             case events.Compacted():
                 return (CompactedEvent(seq, turn, unpack(event.summary), event.stop - event.start),)
@@ -284,7 +284,7 @@ class Publisher:
             case _:
                 assert_never(event)
 
-    def _began(self, event: events.Bound) -> tuple[SessionEvent, ...]:
+    def _began(self, event: events.TurnStarted) -> tuple[SessionEvent, ...]:
         self._turn, self._ask.binding = event.turn, event.binding
         started = TurnStartedEvent(self.seq, event.turn, event.binding)
         if not self._ask.attempts:
@@ -300,7 +300,7 @@ class Publisher:
 
     def _answered(self, event: RoundEnded) -> tuple[SessionEvent, ...]:
         packed, binding = event.message, self._ask.binding
-        message = Message("model", (), event.turn, binding) if packed is None else unpack(packed)
+        message = Message("assistant", (), event.turn, binding) if packed is None else unpack(packed)
         self._ask.answered(event, message)
         self._batch = OpenBatch.of(message.calls)
         place, calls = (self.seq, event.turn, event.round), message.calls
@@ -322,7 +322,7 @@ class Publisher:
         call = self._batch.calls.get(event.call_id)
         return None if call is None else PendingCall(call, "approval", event.digest)
 
-    def _paused(self, event: Awaited) -> tuple[SessionEvent, ...]:
+    def _paused(self, event: TurnPaused) -> tuple[SessionEvent, ...]:
         waits = (
             *[AwaitedCall(call_id, "external") for call_id in event.external],
             *[AwaitedCall(call_id, "approval") for call_id in event.approvals],

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from actors.core.log import events
-from actors.core.log.events import Event, RequestSent
+from actors.core.log.events import LogEvent, RequestSent
 from actors.core.session.lanes import Lanes, Rules
 from actors.core.session.state import UNREAD, SessionState
 
@@ -18,11 +18,11 @@ class Folding:
         self._state, self._lanes = UNREAD, Lanes(rules)
         self._happened: list[events.CallEvent] = []
 
-    def take(self, log: Iterable[Event]) -> None:
+    def take(self, log: Iterable[LogEvent]) -> None:
         """Take what the log says next."""
         state, lanes, happened = self._state, self._lanes, self._happened
         for event in log:
-            if isinstance(event, events.CallHappening):
+            if isinstance(event, events.CallEventBase):
                 happened.append(event)
                 continue
             if isinstance(event, RequestSent):
@@ -37,7 +37,7 @@ class Folding:
         return self._state.told(self._happened), self._lanes
 
 
-def rebuilt(log: Iterable[Event], rules: Rules) -> tuple[SessionState, Lanes]:
+def rebuilt(log: Iterable[LogEvent], rules: Rules) -> tuple[SessionState, Lanes]:
     """Return the session that wrote `log`: its state and its lanes, byte for byte."""
     folding = Folding(rules)
     folding.take(log)

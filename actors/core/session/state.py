@@ -19,7 +19,7 @@ from actors.core.history.history import NO_MESSAGES, History
 from actors.core.history.turn_ends import NO_TURN_ENDS, TurnEnd, TurnEnds
 from actors.core.ledger import NO_CALLS, Ledger, closed
 from actors.core.log import events
-from actors.core.log.events import EpochBegan, Event, RequestSent, Scheduled
+from actors.core.log.events import EpochBegan, LogEvent, RequestSent, Scheduled
 from actors.core.settings.asking import Asked
 from actors.core.settings.spending import Budget, Used
 from actors.core.values.identity import RUNTIME, Binding, number_of
@@ -29,7 +29,7 @@ from actors.core.values.packed import Packed, size_of
 class Pause(Form, frozen=True):
     """A turn that waits for its caller, and what was decided about calls of it since."""
 
-    awaited: events.Awaited
+    awaited: events.TurnPaused
     decisions: tuple[events.ApprovalDecided, ...] = ()
 
     def decided(self, decision: events.ApprovalDecided) -> "Pause":
@@ -74,21 +74,21 @@ class SessionState(Form, frozen=True):
         """The last turn before the last ask that the history can be rewound to."""
         return turn_ends.last_turn_within(self.ends, self.asked_at)
 
-    def apply(self, event: Event) -> "SessionState":
+    def apply(self, event: LogEvent) -> "SessionState":
         """Return the state after the next event of the log."""
         match event:
-            case events.CallHappening():
+            case events.CallEventBase():
                 return replace(self, ledger=self.ledger.apply(event))
             case events.Opened():
                 return _opened(event)
             case (
-                events.SwitchHeld()
+                events.SwitchQueued()
                 | events.SwitchApplied()
                 | events.SwitchSuperseded()
                 | events.SwitchFailed()
             ):
                 return self._switch(event)
-            case events.Shortened() | events.Compacted() | events.Rewound():
+            case events.ResultsTrimmed() | events.Compacted() | events.Rewound():
                 return self._shrink(event)
             case events.Configured(system=system, preamble=preamble):
                 return replace(self, history=replace(self.history, system=system), preamble=preamble)
@@ -105,25 +105,25 @@ class SessionState(Form, frozen=True):
         match event:
             case RequestSent():
                 return replace(self, ledger=self.ledger.apply(event))
-            case events.Submitted(ask=ask, message=message, asked=asked):
+            case events.AskStarted(ask=ask, message=message, asked=asked):
                 at = self.history.length
                 return replace(self._saying(message), asks=ask, asked=asked, asked_at=at)
-            case events.Bound(turn=turn, binding=binding):
+            case events.TurnStarted(turn=turn, binding=binding):
                 return replace(self, turns=turn, bound=binding)
             case events.RoundEnded():
                 return self._end_round(event)
             case events.TurnEnded(turn=turn, seconds=seconds):
                 ends, used = self._ends_with(turn), _after(self.used, seconds)
                 return replace(self, bound=None, pause=None, used=used, ends=ends)
-            case events.Instructed(message=message):
+            case events.FormatRequested(message=message):
                 return self._saying(message)
-            case events.Delegated(used=below):
+            case events.SubagentUsage(used=below):
                 return replace(self, used=None if self.used is None else self.used.joined(below))
-            case events.Awaited(seconds=seconds):
+            case events.TurnPaused(seconds=seconds):
                 return replace(self, pause=Pause(event), used=_after(self.used, seconds))
             case events.ApprovalDecided():
                 return self if self.pause is None else replace(self, pause=self.pause.decided(event))
-            case events.Resumed():
+            case events.TurnResumed():
                 return replace(self, pause=None)
             case EpochBegan() | events.ApprovalAsked():
                 return self
@@ -137,7 +137,7 @@ class SessionState(Form, frozen=True):
 
     def _switch(self, event: events.SwitchEvent) -> "SessionState":
         match event:
-            case events.SwitchHeld(target=target):
+            case events.SwitchQueued(target=target):
                 return replace(self, held=target)
             case events.SwitchApplied(target=target):
                 return replace(self, target=target, held=None)
@@ -146,7 +146,7 @@ class SessionState(Form, frozen=True):
 
     def _shrink(self, event: events.HistoryEvent) -> "SessionState":
         match event:
-            case events.Shortened(results=results):
+            case events.ResultsTrimmed(results=results):
                 history = self.history.shortened(results)
                 return replace(self, history=history, measured=_anew(self.measured))
             case events.Compacted(start=start, stop=stop, summary=summary):

@@ -15,7 +15,14 @@ from msgspec.structs import fields
 from actors.core.data.jsonio import Json
 from actors.core.schemas.repair import RepairMode
 from actors.core.settings.table import names, out_of_range, stored
-from actors.core.settings.values import AskMode, Choose, Display, RequestSettings, ToolChoice, Verbosity
+from actors.core.settings.values import (
+    AskMode,
+    Display,
+    RequestSettings,
+    ToolChoice,
+    ToolChoiceSetting,
+    Verbosity,
+)
 from actors.errors import ConfigError, nearest
 
 
@@ -27,7 +34,7 @@ class AskSettings(TypedDict, total=False):
     `thinking`, `effort`, `display` (whether the reasoning is summarized or omitted), `verbosity`,
     `parallel_tool_calls`, `logprobs` (alternatives per token, at most 20), `service_tier`, `user`, `metadata`.
 
-    `tool_choice` is `auto`, `none`, `required`, or `Choose("NAME")` for one tool. A forced tool holds for the first
+    `tool_choice` is `auto`, `none`, `required`, or `ToolChoice("NAME")` for one tool. A forced tool holds for the first
     request of the ask: after a call, the model is free to answer.
 
     `first_byte_timeout` and `idle_timeout` bound each request, and `timeout` the ask, in seconds: it fails when they
@@ -45,7 +52,7 @@ class AskSettings(TypedDict, total=False):
     presence_penalty: float
     seed: int
     stop: tuple[str, ...]
-    tool_choice: ToolChoice
+    tool_choice: ToolChoiceSetting
     parallel_tool_calls: bool
     thinking: AskMode
     effort: str
@@ -70,7 +77,7 @@ class Asked(RequestSettings, frozen=True, kw_only=True):
     A map without the settings that are not given. `output` is the JSON Schema of the answer, always of an object.
     """
 
-    tool_choice: ToolChoice | None = None
+    tool_choice: ToolChoiceSetting | None = None
     thinking: AskMode | None = None
     first_byte_timeout: float | None = None
     idle_timeout: float | None = None
@@ -117,20 +124,20 @@ def _near(name: str) -> str:
     return f"did you mean {close!r}?" if close else f"there are {', '.join(_NAMES)}"
 
 
-def forced_instruction(choice: ToolChoice) -> str:
+def forced_instruction(choice: ToolChoiceSetting) -> str:
     """Return the instruction to call a tool, for a model that accepts no forced tool choice."""
-    if isinstance(choice, Choose):
+    if isinstance(choice, ToolChoice):
         return f"Call the tool {choice.tool!r} now, before you answer in words."
     return "Call one of your tools now, before you answer in words."
 
 
-def check_choice(choice: ToolChoice | None, tools: Collection[str]) -> None:
+def check_choice(choice: ToolChoiceSetting | None, tools: Collection[str]) -> None:
     """Reject a tool choice that forces a tool outside of these.
 
     Raises:
         ConfigError: There is no such tool.
     """
-    if isinstance(choice, Choose) and choice.tool not in tools:
+    if isinstance(choice, ToolChoice) and choice.tool not in tools:
         close = nearest(choice.tool, tools)
         hint = f"did you mean {close!r}?" if close else f"there are {', '.join(tools) or 'no tools'}"
         raise ConfigError(f"tool_choice forces {choice.tool[:80]!r}, which is no tool here; {hint}")

@@ -17,7 +17,7 @@ from actors.core.models.concerns import Family
 from actors.core.models.facts import EFFORTS
 from actors.core.schemas.repair import MODES
 from actors.core.settings.ranges import Range, number, positive, text, whole, word
-from actors.core.settings.values import AskMode, ChoiceWord, Choose, Display, Verbosity
+from actors.core.settings.values import AskMode, ChoiceWord, Display, ToolChoice, Verbosity
 from actors.errors import nearest
 
 Scope: TypeAlias = Literal["ask", "backend"]
@@ -78,7 +78,7 @@ def _are_stops(value: object) -> bool:
 
 
 def _is_choice(value: object) -> bool:
-    if isinstance(value, Choose):
+    if isinstance(value, ToolChoice):
         return type(value.tool) is str and bool(value.tool)
     return type(value) is str and value in get_args(ChoiceWord)
 

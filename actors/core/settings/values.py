@@ -11,8 +11,8 @@ from msgspec import Struct
 from actors.core.data.form import Form
 
 
-class Choose(Form, frozen=True):
-    """The tool choice that forces one tool: `tool_choice=Choose("search")`.
+class ToolChoice(Form, frozen=True):
+    """The tool choice that forces one tool: `tool_choice=ToolChoice("search")`.
 
     Args:
         tool: The tool's name in the session.
@@ -22,7 +22,7 @@ class Choose(Form, frozen=True):
 
 
 ChoiceWord: TypeAlias = Literal["auto", "none", "required"]
-ToolChoice: TypeAlias = ChoiceWord | Choose
+ToolChoiceSetting: TypeAlias = ChoiceWord | ToolChoice
 Mode: TypeAlias = Literal["default", "adaptive", "manual", "off"]
 AskMode: TypeAlias = Literal["adaptive", "off"]
 """Thinking modes of one ask. A budget belongs to the backend, because replayed reasoning depends on it (ANT-40)."""

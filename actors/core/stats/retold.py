@@ -93,7 +93,7 @@ class _Retold:
                 self.is_limited |= tools_off
             case {"type": "message", "message": {"calls": list(calls)}}:
                 self.is_unanswered = False
-                self.mine.said(Message("model", tuple(map(_call, calls))))
+                self.mine.said(Message("assistant", tuple(map(_call, calls))))
             case {"type": "tool_results", "results": list(results)}:
                 self.mine.tool_calls_invalid_args += sum(each["outcome"] == "refused" for each in results)
                 self.mine.tool_calls_repeated += event.get("repeated", 0)

@@ -9,16 +9,16 @@ from collections.abc import Iterable
 from msgspec import Struct, field
 
 from actors.core.log.events import (
-    Bound,
     EpochBegan,
-    Event,
     Failed,
+    LogEvent,
     Refused,
     RequestSent,
     Returned,
     RoundEnded,
     Scheduled,
     TurnEnded,
+    TurnStarted,
 )
 from actors.core.values.content import Message
 from actors.core.values.identity import Binding
@@ -371,9 +371,9 @@ class _Recount(Struct):
     is_unanswered: bool = False
     is_limited: bool = False
 
-    def take(self, event: Event) -> None:
+    def take(self, event: LogEvent) -> None:
         match event:
-            case Bound(binding=binding):
+            case TurnStarted(binding=binding):
                 self.backend, self.is_limited, self.is_unanswered = binding.backend, False, False
             case RequestSent(tools_off=tools_off):
                 self.is_unanswered = True
@@ -408,7 +408,7 @@ class _Recount(Struct):
         self.is_unanswered = False
 
 
-def recount(log: Iterable[Event]) -> dict[str, ToolCounts]:
+def recount(log: Iterable[LogEvent]) -> dict[str, ToolCounts]:
     """Return what a session's log says of how tool calls fared, by backend."""
     counting = _Recount()
     for event in log:

@@ -19,7 +19,7 @@ from actors.core.stream_events.events import (
     TextEvent,
     ThinkingEvent,
 )
-from actors.core.stream_events.results import PendingCall, TurnResult
+from actors.core.stream_events.results import AskResult, PendingCall
 from actors.core.transcript.diagnostics import Report
 from actors.core.values.content import Message, Text, Thinking, ToolCall
 from actors.core.values.identity import Binding
@@ -109,20 +109,20 @@ def report(report: Report) -> Fields:
     }
 
 
-def _result(result: TurnResult) -> Fields:
+def _result(result: AskResult) -> Fields:
     """Return the part of a result that the log keeps."""
     return {
         "status": result.status,
         "text": result.text,
-        "why": result.why,
-        "served_by": str(result.served_by),
+        "error": result.error,
+        "binding": str(result.binding),
         "attempts": _json(result.attempts),
         "turn": result.turn,
         "rounds": result.rounds,
-        "finish": result.finish,
-        "cut": result.cut,
-        "left_out": dict(result.left_out),
-        "awaiting": _json(result.awaiting),
+        "finish_reason": result.finish_reason,
+        "incomplete": result.incomplete,
+        "dropped": dict(result.dropped),
+        "pending_calls": _json(result.pending_calls),
         "usage": _fields(result.usage),
     }
 
@@ -133,6 +133,6 @@ _FORMS: Final[dict[type, Callable[[Any], Any]]] = {  # Any: a value of the type,
     ToolCall: _call,
     PendingCall: _pending,
     Report: report,
-    TurnResult: _result,
+    AskResult: _result,
 }
 """The JSON form of each type that is not shown by its fields."""

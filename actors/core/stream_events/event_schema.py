@@ -97,15 +97,15 @@ def _result() -> Schema:
         {
             "status": schema_of(AskStatus),
             "text": _STRING,
-            "why": _STRING,
-            "served_by": _STRING,
+            "error": _STRING,
+            "binding": _STRING,
             "attempts": _list(schema_of(Attempt)),
             "turn": _COUNT,
             "rounds": _COUNT,
-            "finish": schema_of(str | None),
-            "cut": schema_of(Cut | None),
-            "left_out": _COUNTS,
-            "awaiting": _list(schema_of(ToolCall)),
+            "finish_reason": schema_of(str | None),
+            "incomplete": schema_of(Cut | None),
+            "dropped": _COUNTS,
+            "pending_calls": _list(schema_of(ToolCall)),
             "usage": schema_of(Usage),
         }
     )

@@ -16,7 +16,7 @@ from msgspec import Struct
 from actors.core.data.jsonio import JsonValue
 from actors.core.log.events import EpochReason, TurnStatus, Verdict
 from actors.core.schemas.repair import Repair
-from actors.core.stream_events.results import PendingCall, TurnResult
+from actors.core.stream_events.results import AskResult, PendingCall
 from actors.core.transcript.diagnostics import Report
 from actors.core.values.content import Message
 from actors.core.values.identity import Binding, CallId
@@ -420,14 +420,14 @@ class CompleteEvent(DurableEvent, frozen=True):
     """The ask ended as `complete` or `cancelled`, or is `awaiting` its caller. The last event of its stream."""
 
     type: ClassVar[Literal["complete"]] = "complete"
-    result: TurnResult
+    result: AskResult
 
 
 class ErrorEvent(DurableEvent, frozen=True):
     """The ask ended as `failed` or `interrupted`. The last event of its stream."""
 
     type: ClassVar[Literal["error"]] = "error"
-    result: TurnResult
+    result: AskResult
 
 
 class SubagentEvent(StreamEvent, frozen=True):

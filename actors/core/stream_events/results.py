@@ -42,22 +42,22 @@ class PendingCall(Struct, frozen=True):
     digest: str
 
 
-class TurnResult(Struct, Generic[Value], frozen=True):
+class AskResult(Struct, Generic[Value], frozen=True):
     """How an ask came out, or where it stands.
 
     Args:
         text: The last word of the model.
-        served_by: Binding of the last turn.
+        binding: Binding of the last turn.
         attempts: Every turn of the ask, in order; more than one after failover.
         rounds: Requests that were answered or tried, over all turns, as `usage` is summed.
-        why: One line on why it did not complete, else empty.
-        finish: Why the model stopped, in its provider's word; None if the last round has no answer.
-        cut: Why the last answer is not whole, though the ask is `complete`: `length` (a limit of tokens, a full
+        error: One line on why it did not complete, else empty.
+        finish_reason: Why the model stopped, in its provider's word; None if the last round has no answer.
+        incomplete: Why the last answer is not whole, though the ask is `complete`: `length` (a limit of tokens, a full
             window), `filter` (a filter or a refusal), `paused` (it would go on if asked again), `fault`, `empty` (twice
             running neither text nor a call), `unparsed` (a tool call as text, which was not run); else None.
-        left_out: What the answers held and the history does not, over all rounds.
-        awaiting: The calls that the turn waits for, if its status is `awaiting`: for results of external ones, which
-            `Session.provide` takes, and for approvals, which `Session.decide` takes.
+        dropped: What the answers held and the history does not, over all rounds.
+        pending_calls: The calls that the turn waits for, if its status is `awaiting`. `Session.provide` takes the
+            results of external calls, `Session.decide` takes approvals.
         output: The answer as a value of the type that was asked for with `output=`; None unless it is `complete`.
         cost: What `usage` costs by the prices that were given, summed over turns; None where one is not known.
         report: What the render of the last request did, and why; None if there was none.
@@ -74,15 +74,15 @@ class TurnResult(Struct, Generic[Value], frozen=True):
 
     text: str
     status: AskStatus
-    served_by: Binding
+    binding: Binding
     attempts: tuple[Attempt, ...]
     rounds: int
     usage: Usage
-    why: str = ""
-    finish: str | None = None
-    cut: Cut | None = None
-    left_out: LeftOut = ()
-    awaiting: tuple[ToolCall, ...] = ()
+    error: str = ""
+    finish_reason: str | None = None
+    incomplete: Cut | None = None
+    dropped: LeftOut = ()
+    pending_calls: tuple[ToolCall, ...] = ()
     output: Value | None = None
     cost: float | None = None
     report: Report | None = None
@@ -94,17 +94,16 @@ class TurnResult(Struct, Generic[Value], frozen=True):
     turn_before: int | None = None
 
 
-class Applied(Struct, frozen=True):
-    """The switch is in force: the next ask goes to `target`."""
+class SwitchOutcome(Struct, frozen=True):
+    """How a session answers a switch or a change of its configuration.
+
+    Args:
+        target: The target of the next ask.
+        status: `applied`: it is in force. `queued`: a turn is in flight, so it takes effect when that turn has ended,
+            and a stream event reports its outcome.
+        turn: Number of the turn in flight; 0 if the switch is applied.
+    """
 
     target: str
-
-
-class Deferred(Struct, frozen=True):
-    """A turn is in flight; the switch takes effect when it has ended, and an event of the stream tells its outcome."""
-
-    target: str
-    turn: int
-
-
-SwitchOutcome: TypeAlias = Applied | Deferred
+    status: Literal["applied", "queued"]
+    turn: int = 0

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from actors.core.data.form import replace
-from actors.core.data.table import Table
+from actors.core.data.table import PersistentMap
 from actors.core.dialects.dialect import Dialect
 from actors.core.schemas.property_keys import with_keys
 from actors.core.transcript.transcript import RenderState
@@ -91,7 +91,7 @@ class Projection:
         """Return the names of tools that were called before, and of those in this tail; the same set if none is new."""
         return before if before.issuperset(self._names.values()) else before.union(self._names.values())
 
-    def adopted(self) -> tuple[Table[CallId, str], Table[str, CallId], int]:
+    def adopted(self) -> tuple[PersistentMap[CallId, str], PersistentMap[str, CallId], int]:
         """Return the lane's tables with the new ids in them, and the index of the next call."""
         return self._calls.update(self._new), self._used.update(self._taken), self._index
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol, TypeAlias
 
 from actors.core.data.jsonio import Json
-from actors.core.data.table import NOTHING, Table
+from actors.core.data.table import NOTHING, PersistentMap
 from actors.core.log.events import EpochReason
 from actors.core.models.concerns import Role
 from actors.core.values.content import Media, Text, Thinking, ToolCall
@@ -68,8 +68,8 @@ class EpochUsage(NamedTuple):
     media: int = 0  # images and documents
     documents: int = 0
     large: int = 0
-    titles: Table[str, int] = NOTHING
-    items: Table[str, None] = NOTHING
+    titles: PersistentMap[str, int] = NOTHING
+    items: PersistentMap[str, None] = NOTHING
 
 
 class RenderState(NamedTuple):
@@ -98,11 +98,11 @@ class RenderState(NamedTuple):
     epoch_start: int = 0
     plain: bool = False
     cursor: int = 0
-    calls: Table[CallId, str] = NOTHING
-    used: Table[str, CallId] = NOTHING
+    calls: PersistentMap[CallId, str] = NOTHING
+    used: PersistentMap[str, CallId] = NOTHING
     index: int = 0  # type: ignore[assignment]  # hides a tuple's method, which nobody calls here
     tools: frozenset[str] = frozenset()
-    missing: Table[CallId, bool] = NOTHING
+    missing: PersistentMap[CallId, bool] = NOTHING
     carried: tuple[Text | Media, ...] = ()
     told: int = 0
     without_ids: bool = False

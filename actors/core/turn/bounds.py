@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from actors.core.schemas.repair import RepairMode
 from actors.core.settings.asking import Asked
-from actors.core.settings.values import ToolChoice
+from actors.core.settings.values import ToolChoiceSetting
 from actors.core.turn.guards import Repeats, checked_repeats
 
 
@@ -30,7 +30,7 @@ class Bounds(Struct, frozen=True):
     form: bool = False
     max_tool_corrections: int = 5
     on_repeat: Repeats = "warn"
-    forced: ToolChoice | None = None
+    forced: ToolChoiceSetting | None = None
     repair: RepairMode = "unambiguous"
 
     def heeding(self, on_repeat: str | None) -> "Bounds":

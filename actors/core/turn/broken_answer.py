@@ -18,4 +18,4 @@ def interrupted_message(kept: Message) -> Message:
     """
     said = kept.text
     gap = "\n\n" if said and not said.endswith("\n") else ""
-    return Message("model", (*kept.blocks, Text(gap + INTERRUPTED)), kept.turn, kept.origin)
+    return Message("assistant", (*kept.blocks, Text(gap + INTERRUPTED)), kept.turn, kept.origin)

@@ -46,7 +46,7 @@ def checked_repeats(repeats: str) -> Repeats:
     raise ConfigError(f"on_repeat= takes 'allow', 'warn' or 'stop', not {repeats!r:.80}")
 
 
-class Heed(Struct, frozen=True):
+class CallPolicy(Struct, frozen=True):
     """What a batch must heed.
 
     Args:
@@ -60,7 +60,7 @@ class Heed(Struct, frozen=True):
     is_told: bool = True
 
 
-HEEDLESS = Heed()
+HEEDLESS = CallPolicy()
 """Of a batch that begins a turn, or belongs to none."""
 
 
@@ -122,7 +122,7 @@ class TurnGuard:
             again = seen is not None and _is_same(end, seen.end)
             self._seen[key] = _Repeated(seen.end, seen.times + 1) if seen and again else _Repeated(end, 1)
 
-    def heed(self, calls: Iterable[ToolCall]) -> Heed:
+    def heed(self, calls: Iterable[ToolCall]) -> CallPolicy:
         """Return what a batch of these calls must heed."""
         if not (self._refusals or self._seen):
             return HEEDLESS
@@ -132,7 +132,7 @@ class TurnGuard:
             seen = self._seen.get(_key(call))
             if seen is not None and seen.times >= REPEATS - 1:
                 known[call.id] = seen.end
-        return Heed(frozenset(barred), known, self._repeats == "warn")
+        return CallPolicy(frozenset(barred), known, self._repeats == "warn")
 
 
 def again(event: CallEvent, before: End, *, is_told: bool = True) -> CallEvent:

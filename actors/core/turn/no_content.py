@@ -1,7 +1,7 @@
 """No content: an answer that ended properly and gives its caller nothing.
 
 In:  the model's whole message, and whether tools were declared.
-Out: how it is cut, as `TurnResult.cut` and the log have it; what the model is told of it.
+Out: how it is cut, as `AskResult.cut` and the log have it; what the model is told of it.
 
     empty      neither text nor a call: nothing, only reasoning, or only tokens of a chat template
     unparsed   a tool call as text, between the tokens of a chat template (`actors.core.turn.template_tokens`)
@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from actors.core.turn.template_tokens import holds_call, without_reasoning, without_tokens
-from actors.core.values.content import Block, Message, Native, Text, Thinking
+from actors.core.values.content import Block, Message, ProviderBlock, Text, Thinking
 from actors.core.values.stream import Cut
 
 EMPTY: Final = "the answer was empty: it had neither text nor a tool call"
@@ -59,7 +59,7 @@ def content_cut(message: Message, *, has_tools: bool) -> Cut | None:
 
 def _is_content(block: Block) -> bool:
     """Return whether a block is content beside text. A mark only belongs to what was said."""
-    if isinstance(block, Native):
+    if isinstance(block, ProviderBlock):
         return block.seal.kind != "mark"
     return not isinstance(block, Text | Thinking)
 

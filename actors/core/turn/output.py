@@ -175,7 +175,7 @@ def as_text(message: Message) -> Message:
     if not any(call.name == OUTPUT_TOOL for call in message.calls):
         return message
     blocks = [_said(block) if type(block) is ToolCall else block for block in message.blocks]
-    return Message(message.speaker, blocks, message.turn, message.origin)
+    return Message(message.role, blocks, message.turn, message.origin)
 
 
 def _said(call: ToolCall) -> Block:

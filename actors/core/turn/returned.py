@@ -70,7 +70,7 @@ def parted(
         elif (why := _why_not(item, room, len(media))) is not None:
             words.append(why)
         else:
-            media.append(Media(item.mime, item.data, sanitised(item.url)))
+            media.append(Media(item.media_type, item.data, sanitised(item.url)))
             room -= len(item.data) + len(item.url)
     if len(items) > limits.max_items:
         words.append(f"[{len(items) - limits.max_items} more items cut]")
@@ -81,14 +81,18 @@ def parted(
 
 def _why_not(media: Media, room: int, count: int) -> str | None:
     """Return what is said in the place of media that cannot be kept; None where they can."""
-    mime, data, url = media.mime, media.data, media.url
-    if not (type(mime) is type(data) is type(url) is str and _MIME(mime)):
+    media_type, data, url = media.media_type, media.data, media.url
+    if not (type(media_type) is type(data) is type(url) is str and _MIME(media_type)):
         return "[An attachment stood here whose type, data or address is not a text as it must be.]"
     if bool(data) == bool(url) or (data and (len(data) % 4 or not _BASE64(data))):
-        return f"[An attachment of type {mime} stood here; it holds neither base64 text nor an address.]"
+        return (
+            f"[An attachment of type {media_type} stood here; it holds neither base64 text nor an address.]"
+        )
     size = len(data) + len(url)
     if size > room or count >= MAX_MEDIA:
-        return f"[An attachment of type {mime} stood here; its {size} bytes were too much for one result.]"
+        return (
+            f"[An attachment of type {media_type} stood here; its {size} bytes were too much for one result.]"
+        )
     if (damage := media.damage) is not None:
-        return f"[An attachment of type {mime} stood here that cannot be read: {damage}.]"
+        return f"[An attachment of type {media_type} stood here that cannot be read: {damage}.]"
     return None

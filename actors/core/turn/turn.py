@@ -56,7 +56,7 @@ from msgspec.structs import replace
 
 from actors.core.log.events import Omission, TurnStatus
 from actors.core.settings.asking import forced_instruction
-from actors.core.settings.values import Choose, ToolChoice
+from actors.core.settings.values import ToolChoice, ToolChoiceSetting
 from actors.core.turn.bounds import Bounds
 from actors.core.turn.no_content import EMPTY, NUDGE, unparsed_note
 from actors.core.values.content import Message, ToolCall
@@ -201,7 +201,7 @@ class ParameterRefused(Struct, frozen=True):
     """
 
     omitted: tuple[Omission, ...]
-    forced: ToolChoice | None = None
+    forced: ToolChoiceSetting | None = None
 
 
 class MediaRefused(Struct, frozen=True):
@@ -425,7 +425,7 @@ class _TurnRules:
             return self._without_content(answered, is_unparsed=answered.cut == "unparsed")
         self._is_lacking = False
         if calls and not self._tools_off:
-            if self._forced == "required" or self._forced in [Choose(call.name) for call in calls]:
+            if self._forced == "required" or self._forced in [ToolChoice(call.name) for call in calls]:
                 self._forced = None
             return BatchStep(calls)
         if self._forced is not None and not self._tools_off:

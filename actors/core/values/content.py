@@ -1,9 +1,9 @@
 """What is said in a conversation: messages and their blocks, provider-neutral and frozen.
 
 Text is held as it will be sent: escaped to a JSON string literal once, when it enters, and decoded only when someone
-reads `.text`. Values that tools take and give are ingested in the same way, so nothing later can fail on them. Provider
-state that only its maker can read (a thinking signature, a native call id) rides in a `Seal`, stamped with the binding
-that produced it.
+reads `.text`. Values that tools take and give are ingested in the same way, so nothing later can fail on them.
+State that only its provider can read (a thinking signature, a native call id) is in a `ProviderState`, stamped with the
+binding that produced it.
 """
 
 from base64 import b64encode
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Literal, Self, TypeAlias
 
 from actors.core.data.form import Form, Public, kept
-from actors.core.data.image_header import find_damage, media_type
+from actors.core.data.image_header import detect_media_type, find_damage
 from actors.core.data.ingest import ingest
 from actors.core.data.jsonio import Json, JsonObject, JsonValue, Quoted, dump, nest, parse, quote, unquote
 from actors.core.values.identity import Binding, CallId
@@ -20,12 +20,12 @@ from actors.errors import MediaError
 FREE = b'{"input":%b}'
 """The arguments of a call of a tool that takes free text, with the text as a JSON string literal."""
 
-Speaker: TypeAlias = Literal["human", "model", "tool"]
+MessageRole: TypeAlias = Literal["user", "assistant", "tool"]
 Status: TypeAlias = Literal["pending", "complete", "error", "cancelled", "unknown"]
 """What is known of a tool call or its result. A result itself is never `cancelled` or `unknown`."""
 
 
-class Seal(Form, frozen=True):
+class ProviderState(Form, frozen=True):
     """Opaque provider state, verbatim as a JSON string literal, and the binding that made it.
 
     `kind` says what it is, in the adapter's words: `signature`, `redacted`, `call_id`. A packed message leaves its own
@@ -66,9 +66,9 @@ class Thinking(Form, frozen=True, tag="h", init=False, metaclass=Public):
     """A model's reasoning. With a seal it may go back, byte for byte, to its maker."""
 
     json: Quoted
-    seal: Seal | None
+    seal: ProviderState | None
 
-    def __new__(cls, text: str = "", seal: Seal | None = None, *, json: Json | None = None) -> Self:
+    def __new__(cls, text: str = "", seal: ProviderState | None = None, *, json: Json | None = None) -> Self:
         return kept(cls, quote(text) if json is None else json, seal)
 
     @property
@@ -97,7 +97,7 @@ class ToolCall(Form, frozen=True, tag="c", init=False, metaclass=Public):
     name: str
     json: JsonObject
     raw_json: Quoted | None
-    native: Seal | None
+    native: ProviderState | None
     namespace: str
     is_free: bool
 
@@ -107,7 +107,7 @@ class ToolCall(Form, frozen=True, tag="c", init=False, metaclass=Public):
         name: str,
         arguments: object = None,
         raw: str | None = None,
-        native: Seal | None = None,
+        native: ProviderState | None = None,
         *,
         namespace: str = "",
         json: Json | None = None,
@@ -129,7 +129,7 @@ class ToolCall(Form, frozen=True, tag="c", init=False, metaclass=Public):
         call_id: str,
         name: str,
         text: str = "",
-        native: Seal | None = None,
+        native: ProviderState | None = None,
         namespace: str = "",
         *,
         json: Json | None = None,
@@ -152,11 +152,11 @@ class ToolCall(Form, frozen=True, tag="c", init=False, metaclass=Public):
         return {} if self.native is None or self.native.kind != "call" else _native_call(self.native)[1]
 
     @staticmethod
-    def sealed_id(call_id: str, keys: Mapping[str, str], maker: Binding) -> Seal | None:
+    def sealed_id(call_id: str, keys: Mapping[str, str], maker: Binding) -> ProviderState | None:
         """Return what a call's provider knows of it, sealed: its id, and the keys that it has under other names."""
         if keys:
-            return Seal("call", quote(dump({"id": call_id, "keys": dict(keys)}).decode()), maker)
-        return Seal("call_id", quote(call_id), maker) if call_id else None
+            return ProviderState("call", quote(dump({"id": call_id, "keys": dict(keys)}).decode()), maker)
+        return ProviderState("call_id", quote(call_id), maker) if call_id else None
 
     @property
     def text(self) -> str | None:
@@ -189,7 +189,7 @@ class ToolCall(Form, frozen=True, tag="c", init=False, metaclass=Public):
         return value
 
 
-def _native_call(seal: Seal) -> tuple[str, dict[str, str]]:
+def _native_call(seal: ProviderState) -> tuple[str, dict[str, str]]:
     """Return the id and the keys that a provider's seal of a call holds; nothing of one that holds something else."""
     if seal.kind != "call":
         return unquote(seal.data), {}
@@ -207,33 +207,33 @@ def _native_call(seal: Seal) -> tuple[str, dict[str, str]]:
 class Media(Form, frozen=True, tag="m", init=False, metaclass=Public):
     """An image or a document of a media type such as `image/png`: by value, as base64 text, or by address.
 
-    Where the bytes tell their type, it is that one, whatever `mime` says: providers refuse a wrong label (ANT-61).
+    If the bytes show their type, that type replaces `media_type`: providers refuse a wrong label (ANT-61).
     """
 
-    mime: str
+    media_type: str
     data: str = ""
     url: str = ""
 
-    def __new__(cls, mime: str, data: str = "", url: str = "") -> Self:
-        has_bytes = bool(data) and type(data) is type(mime) is str
-        return kept(cls, media_type(mime, data) if has_bytes else mime, data, url)
+    def __new__(cls, media_type: str, data: str = "", url: str = "") -> Self:
+        has_bytes = bool(data) and type(data) is type(media_type) is str
+        return kept(cls, detect_media_type(media_type, data) if has_bytes else media_type, data, url)
 
     @classmethod
-    def from_bytes(cls, data: bytes, mime: str) -> "Media":
+    def from_bytes(cls, data: bytes, media_type: str) -> "Media":
         """Return an image or a document by its bytes.
 
         Raises:
             MediaError: It is an image that is cut off or has no readable header, or there are no bytes.
         """
-        made = cls(mime, b64encode(data).decode())
+        made = cls(media_type, b64encode(data).decode())
         if (damage := made.damage) is not None:
-            raise MediaError(f"Media of type {made.mime} cannot be used: {damage}; give the whole file")
+            raise MediaError(f"Media of type {made.media_type} cannot be used: {damage}; give the whole file")
         return made
 
     @classmethod
-    def from_url(cls, url: str, mime: str) -> "Media":
+    def from_url(cls, url: str, media_type: str) -> "Media":
         """Return an image or a document by its address. Who does not fetch addresses is shown a note in its place."""
-        return cls(mime, url=url)
+        return cls(media_type, url=url)
 
     @property
     def damage(self) -> str | None:
@@ -241,7 +241,7 @@ class Media(Form, frozen=True, tag="m", init=False, metaclass=Public):
 
         Of PNG, JPEG, GIF and WebP the header is read, and whether all of the file is there; of others the base64.
         """
-        return find_damage(self.mime, self.data) if self.data or not self.url else None
+        return find_damage(self.media_type, self.data) if self.data or not self.url else None
 
 
 class ToolResult(Form, frozen=True, tag="r", init=False, metaclass=Public):
@@ -320,7 +320,7 @@ class Code(Form, frozen=True, tag="s"):
     language: str = ""
 
 
-class Native(Form, frozen=True, tag="n"):
+class ProviderBlock(Form, frozen=True, tag="n"):
     """Something of an answer that is its provider's own, by its word for it: calls of its own tools, citations.
 
     The seal holds the wire value. A `part` goes back in its place to whoever may open the seal; others are told that it
@@ -328,31 +328,31 @@ class Native(Form, frozen=True, tag="n"):
     """
 
     name: str
-    seal: Seal
+    seal: ProviderState
 
 
-Block: TypeAlias = Text | Thinking | ToolCall | ToolResult | Media | Code | Native
+Block: TypeAlias = Text | Thinking | ToolCall | ToolResult | Media | Code | ProviderBlock
 
 
 class Message(Form, frozen=True, init=False, metaclass=Public):
     """One item of a conversation.
 
     Args:
-        speaker: `human`, `model` or `tool`.
+        role: `user`, `assistant` or `tool`.
         blocks: What was said, in order.
         turn: Number of the turn it belongs to, from 1; 0 where it is not known.
         origin: The binding that produced it; None for what came from outside.
     """
 
-    speaker: Speaker
+    role: MessageRole
     blocks: tuple[Block, ...]
     turn: int
     origin: Binding | None
 
     def __new__(
-        cls, speaker: Speaker, blocks: Iterable[Block] = (), turn: int = 0, origin: Binding | None = None
+        cls, role: MessageRole, blocks: Iterable[Block] = (), turn: int = 0, origin: Binding | None = None
     ) -> Self:
-        return kept(cls, speaker, tuple(blocks), turn, origin)
+        return kept(cls, role, tuple(blocks), turn, origin)
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:

@@ -25,7 +25,7 @@ class Binding(Form, frozen=True):
 
     Args:
         backend: Name of the configured backend, or of the provider.
-        dialect: Name of the dialect it speaks, as `actors.dialect` takes it.
+        dialect: Name of the dialect it speaks, as `transcripts.dialect` takes it.
         endpoint: Base URL, without credentials.
         account: Label of the account, never its key.
         model: Model name, as the provider spells it.

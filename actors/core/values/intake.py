@@ -30,7 +30,7 @@ class Finding(Form, frozen=True):
     call_ids: tuple[CallId, ...] = ()
 
 
-class Intake(Form, frozen=True):
+class ImportReport(Form, frozen=True):
     """What was done to messages that came in (`History.report`).
 
     Args:
@@ -46,9 +46,9 @@ class Intake(Form, frozen=True):
     notes: tuple[str, ...] = ()
     left_out: tuple[tuple[str, int], ...] = ()
 
-    def then(self, later: "Intake") -> "Intake":
+    def then(self, later: "ImportReport") -> "ImportReport":
         """Return the report of messages and of others that came in behind them."""
-        return Intake(
+        return ImportReport(
             self.findings + later.findings,
             self.dedupe + later.dedupe,
             self.notes + later.notes,
@@ -76,8 +76,8 @@ class NameTally:
         return tuple(self._counts.items())
 
 
-class Remarks:
-    """An `Intake` while it is being written."""
+class ReportBuilder:
+    """An `ImportReport` while it is being written."""
 
     def __init__(self) -> None:
         self.left_out = NameTally()
@@ -104,5 +104,5 @@ class Remarks:
     def found(self, code: str, *call_ids: CallId) -> None:
         self._findings.append(Finding(code, "canonical", call_ids))
 
-    def intake(self) -> Intake:
-        return Intake(tuple(self._findings), tuple(self.dedupe), self.lines(), self.left_out.counts())
+    def intake(self) -> ImportReport:
+        return ImportReport(tuple(self._findings), tuple(self.dedupe), self.lines(), self.left_out.counts())

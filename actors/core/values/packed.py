@@ -19,8 +19,8 @@ from actors.core.values.content import (
     Block,
     Media,
     Message,
-    Native,
-    Seal,
+    ProviderBlock,
+    ProviderState,
     Text,
     Thinking,
     ToolCall,
@@ -104,11 +104,11 @@ def packed_for_host(value: object) -> Packed:
     return packed
 
 
-def seal_of(block: Block) -> Seal | None:
+def seal_of(block: Block) -> ProviderState | None:
     """Return the provider state that a block carries, if any."""
     if type(block) is ToolCall:
         return block.native
-    return block.seal if type(block) is Thinking or type(block) is Native else None
+    return block.seal if type(block) is Thinking or type(block) is ProviderBlock else None
 
 
 def _slim(block: Block, origin: Binding | None, beside: list[str]) -> Block:

@@ -21,13 +21,13 @@ class Cause(Form, frozen=True):
 class Attempt(Form, frozen=True):
     """One turn of an ask, what served it and how it ended; or a request of it that failed and was tried again.
 
-    `why` is one line, empty for a turn that simply ended; `cause` the failure or the bound, if one ended it.
+    `error` is one line, empty for a turn that simply ended; `cause` the failure or the bound, if one ended it.
     The `status` of a request that was tried again is `retried`. `wait`: the seconds that were waited before it.
     """
 
     binding: Binding
     status: str
-    why: str = ""
+    error: str = ""
     cause: Cause | None = None
     wait: float = 0.0
 
@@ -42,13 +42,13 @@ class RefusedRequest(Form, frozen=True):
     Args:
         binding: The binding of its turn.
         kind: The part of the request that was refused.
-        why: The provider's or the judge's words, on one line.
+        reason: The provider's or the judge's words, on one line.
         without: What the next request was made without: names of parameters, or of the schema's parts.
     """
 
     binding: Binding
     kind: RefusalKind
-    why: str
+    reason: str
     without: tuple[str, ...] = ()
 
 

@@ -1,6 +1,6 @@
 """What comes out of a provider's answer while it arrives, the same for every dialect.
 
-A decoder (`actors.decode`) is fed bytes cut anywhere and gives these events; `close()` gives the model's
+A decoder (`transcripts.decode`) is fed bytes cut anywhere and gives these events; `close()` gives the model's
 message. An event here is ephemeral: nothing is rebuilt from it.
 """
 

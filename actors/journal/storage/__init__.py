@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 from msgspec import Struct
 
 from actors.core.log.codec import decode_event, encode_event
-from actors.core.log.events import Event
+from actors.core.log.events import LogEvent
 from actors.core.stats.stats import StorageSizes
 from actors.errors import Fenced, JournalBehind, JournalError
 from actors.journal.storage.clock import ObservedClock
@@ -56,7 +56,7 @@ class Entry(Struct, frozen=True):
 
     session: str
     fence: int
-    events: tuple[Event, ...]
+    events: tuple[LogEvent, ...]
     after: int | None = None
 
     @property
@@ -151,7 +151,7 @@ class LogPage(Struct, frozen=True):
     """
 
     after: int
-    events: Sequence[Event]
+    events: Sequence[LogEvent]
     last: int
 
     @property
@@ -170,7 +170,7 @@ NO_PAGE = LogPage(0, (), 0)
 """A page of a session that has no log."""
 
 
-def decoded(session: str, records: Iterable[bytes], after: int = 0) -> list[Event]:
+def decoded(session: str, records: Iterable[bytes], after: int = 0) -> list[LogEvent]:
     """Return the events of a session's records past number `after`.
 
     Raises:
@@ -185,7 +185,7 @@ def decoded_page(session: str, records: Iterable[bytes], after: int, last: int) 
     Raises:
         JournalError: A record is not an event; the error says which.
     """
-    events, size = list[Event](), 0
+    events, size = list[LogEvent](), 0
     for number, record in enumerate(records, after + 1):
         events.append(_decoded(session, number, record))
         size += len(record)
@@ -194,7 +194,7 @@ def decoded_page(session: str, records: Iterable[bytes], after: int, last: int) 
     return LogPage(after, events, last)
 
 
-def _decoded(session: str, number: int, record: bytes) -> Event:
+def _decoded(session: str, number: int, record: bytes) -> LogEvent:
     try:
         return decode_event(record)
     except JournalError as error:
@@ -247,7 +247,7 @@ class Storage(Protocol):
             existing: Only if it has a log; else nothing changes, and the claim's `last` is 0.
 
         Raises:
-            SessionElsewhere: It belongs to another host that is not gone.
+            SessionLeased: It belongs to another host that is not gone.
         """
 
     def release(self, session: str, fence: int) -> None:
@@ -265,7 +265,7 @@ class Storage(Protocol):
             JournalError: Nothing was appended.
         """
 
-    def read(self, session: str, after: int = 0) -> list[Event]:
+    def read(self, session: str, after: int = 0) -> list[LogEvent]:
         """Return a session's events past number `after`, oldest first; empty for an unknown one.
 
         Raises:
@@ -287,7 +287,7 @@ class Storage(Protocol):
         """Delete sessions, durably, all or none: their logs and their names. Their writers are fenced.
 
         Raises:
-            SessionElsewhere: One belongs to another host that is not gone. Nothing was deleted.
+            SessionLeased: One belongs to another host that is not gone. Nothing was deleted.
             JournalError: Nothing was deleted.
         """
 

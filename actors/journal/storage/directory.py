@@ -6,7 +6,16 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 from msgspec.structs import astuple
 
-from actors.core.log.events import Awaited, Bound, Closed, Event, Opened, Resumed, SwitchApplied, TurnEnded
+from actors.core.log.events import (
+    Closed,
+    LogEvent,
+    Opened,
+    SwitchApplied,
+    TurnEnded,
+    TurnPaused,
+    TurnResumed,
+    TurnStarted,
+)
 from actors.core.settings.labels import Metadata, Scalar, folded, has_all, metadata_entries, metadata_text
 
 State: TypeAlias = Literal["idle", "running", "awaiting", "closed"]
@@ -116,7 +125,7 @@ class Summary(Struct):
     folded: str = ""
     metadata: str = ""
 
-    def take(self, events: Iterable[Event]) -> bool:
+    def take(self, events: Iterable[LogEvent]) -> bool:
         """Go on with the log; say whether anything changed."""
         before = astuple(self)
         for event in events:
@@ -131,11 +140,11 @@ class Summary(Struct):
         return before != astuple(self)
 
 
-_STATES: Mapping[type[Event], State] = {
+_STATES: Mapping[type[LogEvent], State] = {
     Opened: "idle",
-    Bound: "running",
-    Awaited: "awaiting",
-    Resumed: "running",
+    TurnStarted: "running",
+    TurnPaused: "awaiting",
+    TurnResumed: "running",
     TurnEnded: "idle",
     Closed: "closed",
 }

@@ -6,18 +6,18 @@ The events tell: one names what is lost, or a turn follows another than the one 
 
 from collections.abc import Iterator, Sequence
 
-from actors.core.log.events import Bound, Event, EventsLost
+from actors.core.log.events import EventsLost, LogEvent, TurnStarted
 from actors.journal.storage.damage import Damage
 
 
-def holes(session: str, log: Sequence[Event], where: str) -> Iterator[Damage]:
+def holes(session: str, log: Sequence[LogEvent], where: str) -> Iterator[Damage]:
     """Yield what is missing of a session's log, in order."""
     turn: int | None = None
     for number, event in enumerate(log, 1):
         if isinstance(event, EventsLost):
             lost = f"events {event.first} to {event.last} were acknowledged and are lost"
             yield Damage(f"{where}: session {session!r}, record {number}: {lost}", session, number)
-        elif isinstance(event, Bound):
+        elif isinstance(event, TurnStarted):
             if turn is not None and event.turn not in (turn, turn + 1):
                 missing = f"turn {event.turn} follows turn {turn}: what was between them is lost"
                 yield Damage(f"{where}: session {session!r}, record {number}: {missing}", session, number)

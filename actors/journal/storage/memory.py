@@ -13,7 +13,7 @@ from time import time
 
 from actors.core.data.chunked import EMPTY, ChunkedVector, appended, from_index, item_count
 from actors.core.log.codec import encode_event
-from actors.core.log.events import Closed, Event
+from actors.core.log.events import Closed, LogEvent
 from actors.core.settings.labels import metadata_of
 from actors.core.stats.stats import StorageSizes
 from actors.errors import ConfigError
@@ -36,7 +36,7 @@ class MemoryStorage:
 
     def __init__(self, *, clock: Callable[[], float] = time) -> None:
         self._now = clock
-        self._logs: dict[str, ChunkedVector[Event]] = {}
+        self._logs: dict[str, ChunkedVector[LogEvent]] = {}
         self._fences: dict[str, int] = {}
         self._removed_fence = 0
         self._claimed: set[str] = set()
@@ -103,7 +103,7 @@ class MemoryStorage:
             self._claimed.discard(session)
         return item_count(log)
 
-    def read(self, session: str, after: int = 0) -> list[Event]:
+    def read(self, session: str, after: int = 0) -> list[LogEvent]:
         """Return a session's events past number `after`."""
         return list(from_index(self._logs.get(session, EMPTY), after))
 

@@ -11,9 +11,9 @@ from zlib import crc32
 
 from msgspec import Struct
 
-from actors.core.log.events import Closed, Event
+from actors.core.log.events import Closed, LogEvent
 from actors.core.settings.labels import metadata_of
-from actors.errors import JournalDamaged, SessionElsewhere
+from actors.errors import JournalDamaged, SessionLeased
 from actors.journal.storage import Claim
 from actors.journal.storage.blobs import EXT, whole
 from actors.journal.storage.directory import State, StoredSession, Summary
@@ -31,8 +31,6 @@ Kept: TypeAlias = Callable[[bytes], bytes | None]
 
 _PLACE = Layout("<qq")
 COLUMNS = "name, key, fence, owner, last, size, tenant, target, state, opened, used, title, folded, metadata, checksum"
-LABELS = 3
-"""The last fields of a row: its title, that as words are looked for in it, and its metadata."""
 
 
 class SessionRow(Struct):
@@ -79,7 +77,7 @@ class SessionRow(Struct):
         """What its host noted of it when it was opened."""
         return self.title, self.folded, self.metadata
 
-    def take(self, events: Iterable[Event], now: float) -> None:
+    def take(self, events: Iterable[LogEvent], now: float) -> None:
         """Say what the directory shows once these events are written."""
         summary = Summary(self.tenant, self.target, self.state, *self.labels)
         if summary.take(events):
@@ -145,23 +143,15 @@ class SessionRow(Struct):
             number=number,
         )
 
-    def elsewhere(self, seconds: float) -> SessionElsewhere:
+    def elsewhere(self, seconds: float) -> SessionLeased:
         """Return why another host may not claim it, where its owner's lease lasts that long."""
         host = self.owner or ""
-        return SessionElsewhere(
+        return SessionLeased(
             f"Session {self.name!r} belongs to host {host}, whose lease lasts {seconds:.1f} s more; ask there, "
             "or end that process",
             host=host,
             seconds=seconds,
         )
-
-
-def proven_fields(fields: Sequence[object]) -> Sequence[object]:
-    """Return the fields that a row's checksum covers: all, where the session has labels.
-
-    Rows that older versions wrote have none, and their checksums stay right.
-    """
-    return fields if any(fields[-LABELS:]) else fields[:-LABELS]
 
 
 def changed(name: str, where: JournalPlace) -> JournalDamaged:

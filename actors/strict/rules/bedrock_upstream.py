@@ -157,6 +157,8 @@ def _reasoning(value: Json) -> Json:
 
 
 def _media(kind: str, value: Json) -> Json:
-    mime = f"image/{value['format']}" if kind == "image" else _MIMES.get(value.get("format"), "text/plain")
+    media_type = (
+        f"image/{value['format']}" if kind == "image" else _MIMES.get(value.get("format"), "text/plain")
+    )
     data = value["source"].get("bytes", "")
-    return {"type": kind, "source": {"type": "base64", "media_type": mime, "data": data}}
+    return {"type": kind, "source": {"type": "base64", "media_type": media_type, "data": data}}

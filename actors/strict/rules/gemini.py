@@ -260,17 +260,17 @@ def _check_generation(config: Json, names: set[str], profile: GeminiProfile, mod
         raise RULES["GEM-S13"].refused(path, path=path, why="must be positive")
     if len(config.get("stopSequences") or ()) > _MAX_STOPS:
         raise RULES["GEM-S18"].refused("generation_config.stop_sequences", most=_MAX_STOPS)
-    mime = config.get("responseMimeType", "text/plain")
-    if mime not in _MIMES:
+    media_type = config.get("responseMimeType", "text/plain")
+    if media_type not in _MIMES:
         raise RULES["GEM-S15"].refused("generation_config.response_mime_type")
-    if mime == _JSON and names and not profile.json_beside_tools:
+    if media_type == _JSON and names and not profile.json_beside_tools:
         raise RULES["GEM-S20"].refused()
-    _check_answer(config, mime, mode)
+    _check_answer(config, media_type, mode)
 
 
-def _check_answer(config: Json, mime: str, mode: Mode) -> None:
+def _check_answer(config: Json, media_type: str, mode: Mode) -> None:
     schema, json = config.get("responseSchema"), config.get("responseJsonSchema")
-    if (schema is not None or json is not None) and mime not in (_JSON, "text/x.enum"):
+    if (schema is not None or json is not None) and media_type not in (_JSON, "text/x.enum"):
         raise RULES["GEM-S17"].refused(
             "generation_config", why="needs a response mime type of application/json"
         )

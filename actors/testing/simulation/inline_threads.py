@@ -13,7 +13,7 @@ from random import Random
 
 import anyio
 
-from actors.scheduler.threads import READERS, THREADS, Place
+from actors.scheduler.threads import READERS, THREADS, ThreadSlot
 
 LATE = 0.1
 """How often a thread begins only when its call is likely to have been closed."""
@@ -30,7 +30,7 @@ async def inline_threads(random: Random, running: Counter[str]) -> AsyncIterator
         running: Counts under `threads` what is to come.
     """
 
-    async def later(place: Place, work: Callable[[], object], seconds: float) -> None:
+    async def later(place: ThreadSlot, work: Callable[[], object], seconds: float) -> None:
         try:
             await anyio.sleep(seconds)
             work()
@@ -38,7 +38,7 @@ async def inline_threads(random: Random, running: Counter[str]) -> AsyncIterator
             running["threads"] -= 1
             place.give_back()
 
-    def begin(place: Place, work: Callable[[], object]) -> None:
+    def begin(place: ThreadSlot, work: Callable[[], object]) -> None:
         running["threads"] += 1
         seconds = random.expovariate(2.0) + (LONG if random.random() < LATE else 0.0)
         tasks.start_soon(later, place, work, seconds)

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from actors.core.log import events
-from actors.core.log.events import Event
+from actors.core.log.events import LogEvent
 from actors.core.values.packed import unpack
 from actors.journal.storage import Appended, Entry, Level
 from actors.journal.storage.memory import MemoryStorage
@@ -50,16 +50,16 @@ class SimulatedJournal(MemoryStorage):
         """Return the subagent session that got a task."""
         return self._sessions[task]
 
-    def _follow(self, session: str, event: Event) -> None:
+    def _follow(self, session: str, event: LogEvent) -> None:
         match event:
             case events.TurnEnded(turn=turn):
                 self._ended.setdefault(session, []).append(turn)
             case events.Rewound(turn=last):
                 self._ended[session] = [turn for turn in self.ended_turns(session) if turn <= last]
-            case events.Submitted(message=message):
+            case events.AskStarted(message=message):
                 if (task := TASK.search(unpack(message).text)) is not None:
                     self._sessions[task[1]] = session
-            case events.Awaited():
+            case events.TurnPaused():
                 self.on_wait(session)
             case _:
                 pass

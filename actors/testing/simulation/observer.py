@@ -7,8 +7,8 @@ also compares the logs and the actors of the run with the promises of the runtim
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 
-from actors.core.log.events import Event
-from actors.core.stream_events.results import SwitchOutcome, TurnResult
+from actors.core.log.events import LogEvent
+from actors.core.stream_events.results import AskResult, SwitchOutcome
 from actors.core.values.content import ToolResult
 from actors.runtime.runtime import Runtime
 from actors.strict.rules.base import Json
@@ -39,7 +39,7 @@ class Observer:
         """Numbers that the report of the run shows, by name."""
         return {}
 
-    def event(self, session: str, event: Event) -> None:
+    def event(self, session: str, event: LogEvent) -> None:
         """Receive an event just before it is appended to the log of a session."""
 
     def request(self, session: str, backend: str, ask: str, body: bytes) -> None:
@@ -62,9 +62,9 @@ class Observer:
         """Receive the outcome of `Session.configure`, and the new `system` and `tools`."""
 
     def program_call(self, session: str, key: str, result: ToolResult) -> None:
-        """Receive the result of `Session.run_tool`. `key` names the call."""
+        """Receive the result of `Session.call_tool`. `key` names the call."""
 
-    def ask_result(self, session: str, ask: str, result: TurnResult, *, is_caller: bool) -> None:
+    def ask_result(self, session: str, ask: str, result: AskResult, *, is_caller: bool) -> None:
         """Receive a result of an ask: `is_caller` if its caller got it, not the program that resolved its calls."""
 
     def over_budget(self, session: str) -> None:

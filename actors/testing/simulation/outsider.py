@@ -13,7 +13,7 @@ import anyio
 
 from actors.core.data.jsonio import JsonValue
 from actors.core.log.events import Verdict
-from actors.core.stream_events.results import PendingCall, TurnResult
+from actors.core.stream_events.results import AskResult, PendingCall
 from actors.errors import ActorsError, DecisionRefused, NotAwaited
 from actors.runtime.handle import Session
 from actors.testing.simulation.observer import Problems
@@ -42,7 +42,7 @@ class Outsider:
         session: Session,
         random: Random,
         problems: Problems,
-        came: Callable[[str, TurnResult], None],
+        came: Callable[[str, AskResult], None],
         looks: Callable[[str], None],
     ) -> None:
         self._session = session

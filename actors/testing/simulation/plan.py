@@ -32,7 +32,7 @@ Blunder: TypeAlias = Literal["", "malformed", "missing", "wrong", "unknown"]
 """What is wrong with a call as the model writes it."""
 
 Kind: TypeAlias = Literal[
-    "switch", "cancel", "abandon", "crash", "busy", "compact", "configure", "run_tool", "rewind"
+    "switch", "cancel", "abandon", "crash", "busy", "compact", "configure", "call_tool", "rewind"
 ]
 
 WishKind: TypeAlias = Literal["output", "parts", "settings"]
@@ -260,7 +260,7 @@ class Odds:
     compact: float = 0.06
     rewind: float = 0.05
     configure: float = 0.06
-    run_tool: float = 0.04
+    call_tool: float = 0.04
     output: float = 0.06
     parts: float = 0.04
     settings: float = 0.08
@@ -446,7 +446,7 @@ class _PlanAuthor:
         further: tuple[tuple[Kind, float, Sequence[str]], ...] = (
             ("compact", odds.compact, ("",)),
             ("configure", odds.configure, CHANGES),
-            ("run_tool", odds.run_tool, ("work", "approved", "outside", extra_of(self._number))),
+            ("call_tool", odds.call_tool, ("work", "approved", "outside", extra_of(self._number))),
             ("rewind", odds.rewind, ("1", "2", "4", "all")),
         )
         for kind, chance, among in further:

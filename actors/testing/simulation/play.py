@@ -19,12 +19,12 @@ from actors.core.stream_events.events import (
     SessionEvent,
     TextEvent,
 )
-from actors.core.stream_events.results import TurnResult
+from actors.core.stream_events.results import AskResult
 from actors.errors import (
     ActorsError,
-    Busy,
     ConfigError,
     OverBudget,
+    QueueFull,
     SessionClosed,
     SessionError,
     ToolsetFailed,
@@ -177,11 +177,11 @@ class Player:
         if (outsider := self._outside.get(session)) is not None:
             outsider.asked()
 
-    def _resolved(self, session: Session, name: str, result: TurnResult) -> None:
+    def _resolved(self, session: Session, name: str, result: AskResult) -> None:
         self.counts[result.status] += 1
         self._world.observer.ask_result(session.id, name, result, is_caller=False)
 
-    def _came(self, session: Session, name: str, result: TurnResult) -> None:
+    def _came(self, session: Session, name: str, result: AskResult) -> None:
         self.counts[result.status] += 1
         self._world.observer.ask_result(session.id, name, result, is_caller=True)
 
@@ -223,7 +223,7 @@ class Player:
                 await self._counted(partial(self._rewind, session, move), session)
             case "configure":
                 await self._counted(partial(self._configure, session, move), session)
-            case "run_tool":
+            case "call_tool":
                 await self._counted(partial(self._run_tool, session, move), session)
             case "busy":
                 await self._crowd(session, move.name)
@@ -235,7 +235,7 @@ class Player:
             "manner": manner,
             "seconds": round(move.after, 3),
         }
-        result = await session.run_tool(move.target, arguments)
+        result = await session.call_tool(move.target, arguments)
         self._world.observer.program_call(session.id, move.name, result)
 
     async def _configure(self, session: Session, move: Move) -> None:
@@ -273,7 +273,7 @@ class Player:
         """Do something that may be refused, as is counted by the kind of refusal."""
         try:
             await action()
-        except (Busy, SessionClosed, SessionError, ToolsetFailed) as error:
+        except (QueueFull, SessionClosed, SessionError, ToolsetFailed) as error:
             self.counts[type(error).__name__] += 1
             if isinstance(error, OverBudget):
                 self._world.observer.over_budget(session.id)
@@ -307,5 +307,5 @@ class Player:
             result = await session.ask(words(f"{talk.number}.999{number}"), check=False)
             if result.status == "complete":
                 return
-            why = result.why
+            why = result.error
         self._world.problems.add("without faults every session answers", f"{session.id}: {why}")

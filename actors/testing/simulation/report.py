@@ -105,8 +105,8 @@ def _counts(world: World) -> dict[str, int]:
     seen, corrections = world.journal.counts, world.model.corrections
     heeding, guessing = corrections[True], corrections[False]
     return {
-        "asks": seen["Submitted"],
-        "turns": seen["Bound"],
+        "asks": seen["AskStarted"],
+        "turns": seen["TurnStarted"],
         "rounds": seen["RequestSent"],
         "requests": sum(world.network.requests.values()),
         "calls": seen["Scheduled"],

@@ -72,10 +72,10 @@ def last_words(ask: str) -> str:
     return f"[seen {ask}] Go by these."
 
 
-def attached(ask: str, mime: str) -> Media:
+def attached(ask: str, media_type: str) -> Media:
     """Return an attachment that is in no other ask."""
-    data = png(note=ask) if mime == "image/png" else _BEGINS[mime] + f" of {ask}".encode()
-    return Media.from_bytes(data, mime)
+    data = png(note=ask) if media_type == "image/png" else _BEGINS[media_type] + f" of {ask}".encode()
+    return Media.from_bytes(data, media_type)
 
 
 def said(ask: Ask) -> Said:
@@ -83,7 +83,7 @@ def said(ask: Ask) -> Said:
     form, parts, settings = ask.wish("output"), ask.wish("parts"), ask.wish("settings")
     message: Words = words(ask.name)
     if parts is not None:
-        media = [attached(ask.name, mime) for mime in PARTS[parts.what]]
+        media = [attached(ask.name, media_type) for media_type in PARTS[parts.what]]
         message = [words(ask.name), *media, last_words(ask.name)]
     output = None if form is None else FORMS[form.what].output
     return Said(ask.name, message, output, AskSettings() if settings is None else SETTINGS[settings.what])

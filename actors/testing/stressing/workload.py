@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 from msgspec import Struct
 
-from actors.core.stream_events.results import TurnResult
+from actors.core.stream_events.results import AskResult
 from actors.core.turn.batch import Approve
 from actors.errors import ActorsError, ConfigError
 from actors.runtime.handle import Session
@@ -87,7 +87,7 @@ class LoadTally:
     rounds: int = 0
     switches: int = 0
 
-    def take(self, result: TurnResult, seconds: float) -> None:
+    def take(self, result: AskResult, seconds: float) -> None:
         """Take how an ask came out."""
         self.statuses[result.status] += 1
         self.rounds += result.rounds

@@ -91,11 +91,13 @@ def _message(message: SamplingMessage) -> Message:
         match block:
             case TextContent(text=text):
                 blocks.append(Text(text))
-            case ImageContent(data=data, mime_type=mime) | AudioContent(data=data, mime_type=mime):
-                blocks.append(Media(mime, data))
+            case (
+                ImageContent(data=data, mime_type=media_type) | AudioContent(data=data, mime_type=media_type)
+            ):
+                blocks.append(Media(media_type, data))
             case _:  # calls of tools that this host did not say it has
                 blocks.append(Text("[A tool call stood here.]"))
-    return Message("human" if message.role == "user" else "model", tuple(blocks))
+    return Message("user" if message.role == "user" else "assistant", tuple(blocks))
 
 
 async def _awaited(value: "Awaitable[T] | T") -> T:

@@ -44,7 +44,7 @@ def returned(result: CallToolResult) -> object:
         else:
             parts.append(_compact(structured))
     if result.is_error:
-        words = [part if isinstance(part, str) else f"[{part.mime}]" for part in parts]
+        words = [part if isinstance(part, str) else f"[{part.media_type}]" for part in parts]
         raise ServerToolError("\n".join(filter(None, words)) or "it did not say why")
     return parts[0] if len(parts) == 1 else parts or ""
 
@@ -61,8 +61,8 @@ def _parts(block: ContentBlock) -> Iterable[str | Media]:
     match block:
         case TextContent(text=text):
             yield text
-        case ImageContent(data=data, mime_type=mime) | AudioContent(data=data, mime_type=mime):
-            yield Media(mime, data)
+        case ImageContent(data=data, mime_type=media_type) | AudioContent(data=data, mime_type=media_type):
+            yield Media(media_type, data)
         case ResourceLink():
             yield _link(block)
         case EmbeddedResource(resource=resource):

@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary
 import anyio
 
 from actors import telemetry
-from actors.errors import Draining
+from actors.errors import ShuttingDown
 from actors.kernel import System
 from actors.kernel.parking import Changes
 from actors.tools import Tool, Toolset, tool
@@ -92,7 +92,7 @@ class Toolsets:
         # the same thing is not opened while it is being closed
         await self._changes.until(lambda: (known := self._shared.get(id(item))) is None or known[1].users)
         if self._is_over:
-            raise Draining(f"Toolset {source.name!r} is not opened: the runtime is being left")
+            raise ShuttingDown(f"Toolset {source.name!r} is not opened: the runtime is being left")
         known = self._shared.get(id(item))
         owner = ToolsetOwner(source, self._system) if known is None else known[1]
         if known is None:

@@ -8,7 +8,7 @@ from types import FrameType
 from typing import TypeVar
 
 from actors import ActorsError, AskFailed, Runtime
-from actors.errors import Busy, HostFull, KernelError, OverBudget, SessionClosed
+from actors.errors import KernelError, OverBudget, QueueFull, SessionClosed, TooManySessions
 from actors.events import sse_frame
 
 TARGET = "openai:gpt-5.2"
@@ -72,7 +72,7 @@ def http_status(error: ActorsError) -> int:
     """The status of a response for an error. Its text may be shown: it has no secrets."""
     if isinstance(error, AskFailed):
         return 503 if error.can_retry else 502
-    if isinstance(error, Busy | HostFull | OverBudget):
+    if isinstance(error, QueueFull | TooManySessions | OverBudget):
         return 429
     return 503 if isinstance(error, KernelError | SessionClosed) else 500
 

@@ -44,7 +44,7 @@ def on(version: str) -> Callable[[Sequence[Said], Asked], _Object]:
 
 
 def _message(said: Said, asked: Asked) -> _Object:
-    role = "assistant" if said.speaker == "model" else "user"
+    role = "assistant" if said.role == "assistant" else "user"
     return {"role": role, "content": list(_blocks(said.parts, asked))}
 
 

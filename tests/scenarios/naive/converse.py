@@ -34,7 +34,7 @@ def request(said: Sequence[Said], asked: Asked) -> _Object:
 
 
 def _message(said: Said, asked: Asked) -> _Object:
-    role = "assistant" if said.speaker == "model" else "user"
+    role = "assistant" if said.role == "assistant" else "user"
     return {"role": role, "content": list(_blocks(said.parts, asked))}
 
 

@@ -32,7 +32,7 @@ def request(said: Sequence[Said], asked: Asked) -> _Object:
 
 
 def _content(said: Said, asked: Asked) -> _Object:
-    return {"role": "model" if said.speaker == "model" else "user", "parts": list(_parts(said.parts, asked))}
+    return {"role": "model" if said.role == "assistant" else "user", "parts": list(_parts(said.parts, asked))}
 
 
 def _parts(parts: Sequence[Part], asked: Asked) -> Iterator[_Object]:

@@ -20,7 +20,7 @@ from tests.scenarios.script import (
 )
 
 _Object = dict[str, object]
-_ROLES = {"human": "user", "model": "assistant", "tool": "tool"}
+_ROLES = {"user": "user", "model": "assistant", "tool": "tool"}
 
 
 def request(said: Sequence[Said], asked: Asked) -> _Object:
@@ -34,10 +34,10 @@ def request(said: Sequence[Said], asked: Asked) -> _Object:
 
 
 def _messages(said: Said, asked: Asked) -> Iterator[_Object]:
-    if said.speaker == "tool" and not any(isinstance(part, Call) for part in said.parts):
+    if said.role == "tool" and not any(isinstance(part, Call) for part in said.parts):
         yield from _results(said.parts, asked)
         return
-    message: _Object = {"role": _ROLES[said.speaker]}
+    message: _Object = {"role": _ROLES[said.role]}
     content = [_content(part, asked) for part in said.parts if not isinstance(part, Call | Thought)]
     if content:
         message["content"] = content

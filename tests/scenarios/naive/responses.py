@@ -31,7 +31,7 @@ def request(said: Sequence[Said], asked: Asked) -> _Object:
 
 
 def _items(said: Said, asked: Asked) -> Iterator[_Object]:
-    role = "assistant" if said.speaker == "model" else "user"
+    role = "assistant" if said.role == "assistant" else "user"
     for at, part in enumerate(said.parts):
         if not (isinstance(part, Picture) and at and isinstance(said.parts[at - 1], Result)):
             yield _item(part, role, isinstance(next(iter(said.parts[at + 1 :]), None), Picture), asked)

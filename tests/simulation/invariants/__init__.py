@@ -7,7 +7,7 @@ met is counted, so that a run that never played one shows it.
 from collections.abc import Collection, Mapping
 from typing import Protocol
 
-from actors.core.stream_events.results import TurnResult
+from actors.core.stream_events.results import AskResult
 from actors.testing.simulation.plan import WishOf
 from tests.simulation.invariants.answers import AnswerForms
 from tests.simulation.invariants.arguments import GivenArguments
@@ -68,7 +68,7 @@ class FeatureInvariants:
         every = (*of_requests, *of_asks, *of_calls)
         return {name: count for each in every for name, count in each.counts.items()}
 
-    def came(self, session: str, ask: str, result: TurnResult) -> None:
+    def came(self, session: str, ask: str, result: AskResult) -> None:
         """Hold how an ask ended against what each feature promises."""
         self.answers.came(session, ask, result)
         self.content.came(session, ask, result)

@@ -3,7 +3,7 @@
 from collections import Counter
 
 from actors.core.log import events
-from actors.core.stream_events.results import TurnResult
+from actors.core.stream_events.results import AskResult
 from actors.core.values.packed import unpack
 from actors.testing.simulation.forms import FORMS
 from actors.testing.simulation.plan import WishOf
@@ -23,9 +23,9 @@ class AnswerForms:
         self._wish_of = wish_of
         self._corrected = Counter[tuple[str, int]]()
         self.counts = Counter[str](answers_with_form=0, answers_corrected=0, answers_without_form=0)
-        witness.subscribe(events.Instructed, self._instructed)
+        witness.subscribe(events.FormatRequested, self._instructed)
 
-    def _instructed(self, session: str, event: events.Instructed) -> None:
+    def _instructed(self, session: str, event: events.FormatRequested) -> None:
         if not unpack(event.message).text.startswith(CORRECTED):
             return
         self.counts["answers_corrected"] += 1
@@ -33,7 +33,7 @@ class AnswerForms:
         if self._corrected[session, event.ask] > CORRECTIONS:
             self._problems.add("an answer is corrected so many times at most", f"{session}: ask {event.ask}")
 
-    def came(self, session: str, ask: str, result: TurnResult) -> None:
+    def came(self, session: str, ask: str, result: AskResult) -> None:
         """Hold how an ask ended against what it asked for."""
         wish = self._wish_of(ask, "output")
         wanted = None if wish is None or result.status != "complete" else FORMS[wish.what].value(ask)
@@ -42,4 +42,4 @@ class AnswerForms:
             self._problems.add("a complete answer has the form asked for, and no other has", about)
         if wish is not None:
             self.counts["answers_with_form"] += result.status == "complete"
-            self.counts["answers_without_form"] += "does not have the form" in result.why
+            self.counts["answers_without_form"] += "does not have the form" in result.error

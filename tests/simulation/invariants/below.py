@@ -39,7 +39,7 @@ class EndedSubagents:
             subagents=0, subagents_that_answered=0, subagents_with_form=0, subagents_that_were_ended=0
         )
         witness.subscribe(events.Opened, self._opened)
-        witness.subscribe(events.Submitted, self._submitted)
+        witness.subscribe(events.AskStarted, self._submitted)
         witness.subscribe(events.Closed, self._closed)
         witness.subscribe(events.Scheduled, self._scheduled)
         witness.subscribe(events.Returned, self._returned)
@@ -59,7 +59,7 @@ class EndedSubagents:
         if not any(number_of(each) == call for each in self._seen[above].open_calls):
             self._problems.add("a subagent is opened for a call that runs", session)
 
-    def _submitted(self, session: str, event: events.Submitted) -> None:
+    def _submitted(self, session: str, event: events.AskStarted) -> None:
         if session in self._below and (named := ASK.search(unpack(event.message).text)) is not None:
             self._below[session].task = named[1]
 

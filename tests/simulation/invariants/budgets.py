@@ -39,19 +39,19 @@ class SessionBudgets:
         self._accounts: dict[str, _BudgetUse] = {}
         self.counts = Counter[str](budgets=0, budgets_used_up=0)
         witness.subscribe(events.Opened, self._opened)
-        witness.subscribe(events.Bound, self._bound)
+        witness.subscribe(events.TurnStarted, self._bound)
         witness.subscribe(events.RequestSent, self._sent)
         witness.subscribe(events.RoundEnded, self._answered)
-        witness.subscribe(events.Awaited, self._took)
+        witness.subscribe(events.TurnPaused, self._took)
         witness.subscribe(events.TurnEnded, self._took)
-        witness.subscribe(events.Delegated, self._delegated)
+        witness.subscribe(events.SubagentUsage, self._delegated)
 
     def _opened(self, session: str, event: events.Opened) -> None:
         if event.budget is not None:
             self.counts["budgets"] += 1
             self._accounts[session] = _BudgetUse(event.budget)
 
-    def _bound(self, session: str, event: events.Bound) -> None:
+    def _bound(self, session: str, event: events.TurnStarted) -> None:
         if (account := self._accounts.get(session)) is not None:
             account.binding = event.binding
 
@@ -67,11 +67,11 @@ class SessionBudgets:
             account.rounds += 1
             account.usage += event.usage
 
-    def _took(self, session: str, event: events.Awaited | events.TurnEnded) -> None:
+    def _took(self, session: str, event: events.TurnPaused | events.TurnEnded) -> None:
         if (account := self._accounts.get(session)) is not None:
             account.seconds += event.seconds
 
-    def _delegated(self, session: str, event: events.Delegated) -> None:
+    def _delegated(self, session: str, event: events.SubagentUsage) -> None:
         if (account := self._accounts.get(session)) is not None:
             account.rounds += event.used.rounds
             for _, usage in event.used.usage:

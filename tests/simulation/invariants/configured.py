@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 from actors.core.log import events
-from actors.core.stream_events.results import Deferred, SwitchOutcome
+from actors.core.stream_events.results import SwitchOutcome
 from actors.testing.simulation.observer import Problems
 from actors.testing.simulation.plan import AT_TIMES, OF_A_TOOLSET
 from actors.testing.simulation.saying import described
@@ -58,7 +58,7 @@ class ConfiguredRequests:
         self._known: dict[str, _Preamble] = {}
         witness.subscribe(events.Opened, self._opened)
         witness.subscribe(events.Configured, self._configured)
-        witness.subscribe(events.Bound, self._bound)
+        witness.subscribe(events.TurnStarted, self._bound)
         witness.subscribe(events.TurnEnded, self._ended)
         witness.subscribe(events.RequestSent, self._sent)
 
@@ -69,7 +69,7 @@ class ConfiguredRequests:
     def wants(self, session: str, outcome: SwitchOutcome, **wanted: object) -> None:
         """Note what was configured, `system` or `tools`, and was not refused."""
         known = self._known[session]
-        if isinstance(outcome, Deferred):
+        if outcome.status == "queued":
             known.held.update(wanted)
             known.until = outcome.turn
         else:
@@ -91,7 +91,7 @@ class ConfiguredRequests:
             known.take_held()
             self._is_as_wanted(session, known)
 
-    def _bound(self, session: str, event: events.Bound) -> None:
+    def _bound(self, session: str, event: events.TurnStarted) -> None:
         known = self._known[session]
         known.is_bound = True
         if known.ask == event.ask:

@@ -3,7 +3,7 @@
 from collections import Counter
 
 from actors.core.log import events
-from actors.core.stream_events.results import TurnResult
+from actors.core.stream_events.results import AskResult
 from tests.simulation.witness import Witness
 
 WITHOUT_CONTENT = ("empty", "unparsed")
@@ -16,11 +16,11 @@ class AnswerContent:
         self._problems = witness.problems
         self._running = Counter[str]()  # answers without content, one behind the other, by session
         self.counts = Counter[str](answers_without_content=0)
-        witness.subscribe(events.Bound, self._bound)
+        witness.subscribe(events.TurnStarted, self._bound)
         witness.subscribe(events.RoundEnded, self._answered)
         witness.subscribe(events.TurnEnded, self._ended)
 
-    def _bound(self, session: str, event: events.Bound) -> None:
+    def _bound(self, session: str, event: events.TurnStarted) -> None:
         self._running[session] = 0
 
     def _answered(self, session: str, event: events.RoundEnded) -> None:
@@ -37,8 +37,8 @@ class AnswerContent:
             about = f"{session}: turn {event.turn}"
             self._problems.add("an answer without content is asked for once more", about)
 
-    def came(self, session: str, ask: str, result: TurnResult) -> None:
+    def came(self, session: str, ask: str, result: AskResult) -> None:
         """Hold how an ask ended against what it says of its answer."""
-        is_plain = result.status == "complete" and result.cut is None and not result.why
+        is_plain = result.status == "complete" and result.incomplete is None and not result.error
         if is_plain and not result.text.strip():
             self._problems.add("a complete ask has an answer, or says why not", f"{session}: {ask}")

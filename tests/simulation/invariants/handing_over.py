@@ -40,11 +40,11 @@ class HandoverTurns:
         witness.subscribe(events.Scheduled, self._scheduled)
         witness.subscribe(events.Returned, self._returned)
         witness.subscribe(events.RequestSent, self._sent)
-        witness.subscribe(events.SwitchHeld, self._hold)
+        witness.subscribe(events.SwitchQueued, self._hold)
         witness.subscribe(events.SwitchFailed, self._drop)
         witness.subscribe(events.SwitchApplied, self._switched)
         witness.subscribe(events.TurnEnded, self._ended)
-        witness.subscribe(events.Bound, self._bound)
+        witness.subscribe(events.TurnStarted, self._bound)
 
     def is_handing(self, session: str) -> bool:
         """Say whether the turn of a session is about to be handed over."""
@@ -72,7 +72,7 @@ class HandoverTurns:
             about = f"{session}: turn {event.turn} on {batch.elsewhere}, not {self._seen[session].target}"
             self._problems.add(GOES_ON, about)
 
-    def _hold(self, session: str, event: events.SwitchHeld) -> None:
+    def _hold(self, session: str, event: events.SwitchQueued) -> None:
         self._held[session] = event.target
 
     def _drop(self, session: str, event: events.SwitchFailed) -> None:
@@ -99,7 +99,7 @@ class HandoverTurns:
     def _made_room(self, session: str) -> bool:
         return session in self._batches and bool(self._batches[session].elsewhere)
 
-    def _bound(self, session: str, event: events.Bound) -> None:
+    def _bound(self, session: str, event: events.TurnStarted) -> None:
         batch = self._batches.get(session)
         if batch is None or not batch.ask:
             return

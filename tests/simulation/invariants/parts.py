@@ -45,6 +45,9 @@ class OrderedParts:
 def _expected(ask: str, kind: str) -> Iterator[tuple[bytes, bytes]]:
     """Give each part as it stands in a body, with what may stand in its place."""
     yield words(ask).encode(), b""
-    for mime in PARTS[kind]:
-        yield attached(ask, mime).data.encode(), f"[An attachment of type {mime} stood here".encode()
+    for media_type in PARTS[kind]:
+        yield (
+            attached(ask, media_type).data.encode(),
+            f"[An attachment of type {media_type} stood here".encode(),
+        )
     yield last_words(ask).encode(), b""

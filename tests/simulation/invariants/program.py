@@ -9,14 +9,14 @@ from tests.simulation.witness import Witness
 
 
 class ProgramCalls:
-    """Watches calls of `Session.run_tool`."""
+    """Watches calls of `Session.call_tool`."""
 
     def __init__(self, witness: Witness) -> None:
         self._problems = witness.problems
         self._running: dict[str, bool] = {}
         self._results: dict[tuple[str, str], ToolResult] = {}
         self.counts = Counter[str](program_calls=0, program_calls_without_result=0)
-        witness.subscribe(events.Bound, self._bound)
+        witness.subscribe(events.TurnStarted, self._bound)
         witness.subscribe(events.RequestSent, self._nobody)
         witness.subscribe(events.ApprovalAsked, self._nobody)
         witness.subscribe(events.Returned, self._ended)
@@ -24,10 +24,10 @@ class ProgramCalls:
         witness.subscribe(events.Denied, self._ended)
         witness.subscribe(events.Refused, self._ended)
 
-    def _bound(self, session: str, event: events.Bound) -> None:
+    def _bound(self, session: str, event: events.TurnStarted) -> None:
         self._running[session] = event.binding == RUNTIME
 
-    def _nobody(self, session: str, event: events.Event) -> None:
+    def _nobody(self, session: str, event: events.LogEvent) -> None:
         if self._running.get(session):
             about = f"{session}: {type(event).__name__}"
             self._problems.add("a program's call asks neither a model nor a person", about)

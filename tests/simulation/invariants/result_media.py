@@ -32,7 +32,7 @@ class ResultMedia:
 
     def _returned(self, session: str, event: events.Returned) -> None:
         for media in event.media:
-            token, note = TOKEN.findall(event.content)[0], (NOTE % media.mime).encode()
+            token, note = TOKEN.findall(event.content)[0], (NOTE % media.media_type).encode()
             self._attached[session].append(_Attached(event.call_id, token, media.data.encode(), note))
 
     def request(self, session: str, ask: str, body: bytes) -> None:

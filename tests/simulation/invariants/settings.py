@@ -43,18 +43,18 @@ class AskLimits:
         self._wish_of = wish_of
         self._running: dict[str, _LimitedAsk] = {}
         self.counts = Counter[str](asks_with_settings=0, round_limits=0, token_limits=0, time_limits=0)
-        witness.subscribe(events.Submitted, self._submitted)
-        witness.subscribe(events.Awaited, self._awaited)
+        witness.subscribe(events.AskStarted, self._submitted)
+        witness.subscribe(events.TurnPaused, self._awaited)
         witness.subscribe(events.RequestSent, self._sent)
         witness.subscribe(events.RoundEnded, self._answered)
         witness.subscribe(events.Scheduled, self._scheduled)
         witness.subscribe(events.TurnEnded, self._ended)
 
-    def _submitted(self, session: str, event: events.Submitted) -> None:
+    def _submitted(self, session: str, event: events.AskStarted) -> None:
         self._running[session] = _LimitedAsk(event.asked or Asked(), anyio.current_time())
         self.counts["asks_with_settings"] += event.asked is not None and event.asked.output is None
 
-    def _awaited(self, session: str, event: events.Awaited) -> None:
+    def _awaited(self, session: str, event: events.TurnPaused) -> None:
         self._running[session].waited = True
 
     def _sent(self, session: str, event: events.RequestSent) -> None:

@@ -27,7 +27,7 @@ class TenantBudget:
         """What they have used."""
         self.counts = Counter[str](sessions_of_a_tenant=0, shared_budgets_used_up=0)
         witness.subscribe(events.Opened, self._opened)
-        witness.subscribe(events.Bound, self._turned)
+        witness.subscribe(events.TurnStarted, self._turned)
         witness.subscribe(events.RequestSent, self._sent)
         witness.subscribe(events.RoundEnded, self._answered)
 
@@ -41,7 +41,7 @@ class TenantBudget:
             self.counts["sessions_of_a_tenant"] += 1
             self._bound[session] = False
 
-    def _turned(self, session: str, event: events.Bound) -> None:
+    def _turned(self, session: str, event: events.TurnStarted) -> None:
         if session in self._bound:
             self._bound[session] = event.binding != RUNTIME
 

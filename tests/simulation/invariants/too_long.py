@@ -17,11 +17,11 @@ class TooLongRequests:
         self._seen = witness.seen
         self._refused = Counter[str]()
         self.counts = Counter[str](too_long_tried_again=0)
-        witness.subscribe(events.Bound, self._begun)
-        witness.subscribe(events.Resumed, self._begun)
+        witness.subscribe(events.TurnStarted, self._begun)
+        witness.subscribe(events.TurnResumed, self._begun)
         witness.subscribe(events.RoundEnded, self._ended)
 
-    def _begun(self, session: str, event: events.Bound | events.Resumed) -> None:
+    def _begun(self, session: str, event: events.TurnStarted | events.TurnResumed) -> None:
         self._refused[session] = 0
 
     def _ended(self, session: str, event: events.RoundEnded) -> None:

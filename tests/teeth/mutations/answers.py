@@ -92,7 +92,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "answers: an empty final object overrides the arguments",
-        "actors/adapters/assembly.py:Assembly.complete",
+        "actors/adapters/assembly.py:MessageBuilder.complete",
         "('', '{}')",
         "('',)",
         (ASTRAY,),
@@ -127,7 +127,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "answers: arguments that belong to no call are gone without a mark",
-        "actors/adapters/assembly.py:Assembly._settle",
+        "actors/adapters/assembly.py:MessageBuilder._settle",
         "self._is_lost or answered.is_lost",
         "False",
         ("tests/adapters/test_anthropic_decode.py", DISTORTED),
@@ -169,7 +169,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "answers: a plain reason to stop makes up for a cut",
-        "actors/adapters/assembly.py:Assembly.finish",
+        "actors/adapters/assembly.py:MessageBuilder.finish",
         "self.finish_reason and cut(self.finish_reason) and (not cut(reason))",
         "False",
         (REASONS,),

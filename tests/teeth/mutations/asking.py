@@ -25,8 +25,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "asking: settings of an ask are not in the log",
         "actors/session/driver.py:TurnDriver.run",
-        "Submitted(*..., asked)",
-        "Submitted(*...)",
+        "AskStarted(*..., asked)",
+        "AskStarted(*...)",
         (SETTINGS,),
     ),
     Mutation(

@@ -10,7 +10,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "choosing: a tool is forced by the name that is not declared",
         f"{SETTINGS}:_renamed",
-        "next((Choose(made) for made, own in names.items() if own == choice.tool), choice)",
+        "next((ToolChoice(made) for made, own in names.items() if own == choice.tool), choice)",
         "choice",
         CHOICE,
     ),
@@ -124,12 +124,5 @@ MUTATIONS: tuple[Mutation, ...] = (
         'context.mode == "strict"',
         'context.mode == "hosted"',
         ("tests/testing/test_loopback_family_rules.py",),
-    ),
-    Mutation(
-        "upgrades: true is a version",
-        "actors/core/log/upgrades.py:upgraded",
-        "type(version) is not int or ... or version not in STEPS",
-        "not isinstance(version, int) or ... or version not in STEPS",
-        ("tests/core/test_upgrades.py",),
     ),
 )

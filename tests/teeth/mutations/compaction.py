@@ -123,7 +123,7 @@ MUTATIONS = (
     Mutation(
         "compaction: without a summary nothing is done",
         f"{COMPACTOR}:Compactor._summarise",
-        "self._shortenable(known, old=bool(made.why), before=before)",
+        "self._shortenable(known, old=bool(made.error), before=before)",
         "{}",
         (f"{SESSIONS}::test_without_a_summary_marks_are_all_and_nothing_is_lost",),
     ),

@@ -85,7 +85,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "ledger: a result after the seal takes the synthetic one's place",
-        "actors/core/log/events.py:Interaction.completion",
+        "actors/core/log/events.py:ToolCallRecord.completion",
         "self.end is None or self.sealed is not None",
         "self.end is None",
         (f"{LEDGER}::test_between_a_completion_and_a_seal_the_first_wins",),
@@ -146,7 +146,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "table: an older version sees what came later",
-        "actors/core/data/table.py:Table.update",
+        "actors/core/data/table.py:PersistentMap.update",
         "{key: live.get(key, UNSET) for key in changes}",
         "{}",
         ("tests/core/test_history.py",),
@@ -239,7 +239,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "ledger: a denial is no reason",
-        "actors/core/log/events.py:Interaction.reason",
+        "actors/core/log/events.py:ToolCallRecord.reason",
         '"denied" if type(self.end) is Denied else None',
         "None",
         (LEDGER,),

@@ -61,7 +61,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "assembly: a call is done again when its end is told twice",
-        "actors/adapters/assembly.py:Assembly.end",
+        "actors/adapters/assembly.py:MessageBuilder.end",
         "... or part.ended or part.dropped",
         "... or part.dropped",
         ("tests/adapters/test_decode_cuts.py",),
@@ -131,29 +131,29 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "decode: a call whose arguments were cut is a call without any",
-        "actors/adapters/assembly.py:Assembly._conclude",
+        "actors/adapters/assembly.py:MessageBuilder._conclude",
         "self._is_cut and (not call.is_whole)",
         "False",
         ("tests/adapters/test_cut_calls.py",),
     ),
     Mutation(
         "decode: a call is done before it is known whether it was cut",
-        "actors/adapters/assembly.py:Assembly.end",
+        "actors/adapters/assembly.py:MessageBuilder.end",
         "part is self._parts[-1] and self.finish_reason is None",
         "False",
         ("tests/adapters/test_cut_calls.py",),
     ),
     Mutation(
         "decode: of a stream that broke off a call without its arguments is kept",
-        "actors/adapters/arriving.py:ArrivingCall.is_keepable",
+        "actors/adapters/arriving.py:PartialCall.is_keepable",
         "self.done and bool(self.wire_name) and (self.ended or self.told or self.is_whole)",
         "self.done",
         ("tests/adapters/test_cut_calls.py",),
     ),
     Mutation(
         "decode: a block of a call that never stopped ends well",
-        "actors/adapters/assembly.py:Assembly.end",
-        "not told and isinstance(part, ArrivingCall) and (not (part.dropped or part.is_whole or self._is_cut))",
+        "actors/adapters/assembly.py:MessageBuilder.end",
+        "not told and isinstance(part, PartialCall) and (not (part.dropped or part.is_whole or self._is_cut))",
         "False",
         ("tests/adapters/test_cut_calls.py",),
     ),
@@ -166,7 +166,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "decode: an answer that begins again gives a call the number of a void one",
-        "actors/adapters/assembly.py:Assembly.begin",
+        "actors/adapters/assembly.py:MessageBuilder.begin",
         "self._parts: list[Part] = []",
         """
         self._parts: list[Part] = []
@@ -211,7 +211,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "decode, gemini: the signature of a call that was cut stays behind alone",
-        "actors/adapters/assembly.py:Assembly._drop",
+        "actors/adapters/assembly.py:MessageBuilder._drop",
         "call.signature.seal = None",
         "pass",
         (GEMINI_DECODE,),
@@ -295,7 +295,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "openrouter: what a pinned upstream sealed is its answer's",
-        "actors/adapters/assembly.py:Assembly._maker",
+        "actors/adapters/assembly.py:MessageBuilder._maker",
         "self.binding.upstream or self.upstream",
         "self.upstream",
         (VENDORS,),

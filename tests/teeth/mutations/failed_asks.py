@@ -30,8 +30,8 @@ MUTATIONS = (
     Mutation(
         "failed asks: an ask that a restart interrupted has failed",
         "actors/core/session/publishing.py:interrupted",
-        'TurnResult("", "interrupted", bound or NOBODY, attempts, 0, Usage(), why, turn=turn)',
-        'TurnResult("", "failed", bound or NOBODY, attempts, 0, Usage(), why, turn=turn)',
+        'AskResult("", "interrupted", bound or NOBODY, attempts, 0, Usage(), why, turn=turn)',
+        'AskResult("", "failed", bound or NOBODY, attempts, 0, Usage(), why, turn=turn)',
         (f"{ASKS}::test_an_ask_that_a_restart_interrupts_is_a_result",),
     ),
     Mutation(

@@ -56,8 +56,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "sweeps: one session that cannot be deleted keeps the others of its transaction",
         f"{DELETION}:delete_unused",
-        "(SessionElsewhere, JournalError)",
-        "SessionElsewhere",
+        "(SessionLeased, JournalError)",
+        "SessionLeased",
         (f"{SWEEPS}::test_a_session_that_cannot_be_deleted_keeps_no_other_from_it",),
     ),
     Mutation(

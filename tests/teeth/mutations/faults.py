@@ -68,7 +68,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "arguments that are no object are not those of a call without any",
-        "actors/adapters/arriving.py:ArrivingCall.block",
+        "actors/adapters/arriving.py:PartialCall.block",
         "None if is_object else self.pieces.literal()",
         "None",
         (f"{_CALLS}::test_arguments_that_are_no_object_reach_no_tool_and_are_corrected_once",),

@@ -34,7 +34,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "import: a message that says nothing goes without a word",
-        "actors/adapters/reading.py:Reading.read",
+        "actors/adapters/reading.py:TranscriptReader.read",
         """
         if self._silent:
             ...
@@ -47,7 +47,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "import: every odd line is kept, however many there are",
-        "actors/core/values/intake.py:Remarks.add",
+        "actors/core/values/intake.py:ReportBuilder.add",
         "len(lines) < LISTED",
         "len(lines) >= 0",
         (FILES,),

@@ -117,7 +117,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "servers: a schema may stand beside tools at Google's",
         "actors/strict/rules/gemini.py:_check_generation",
-        "mime == _JSON and names and (not profile.json_beside_tools)",
+        "media_type == _JSON and names and (not profile.json_beside_tools)",
         "False",
         (ANSWERS,),
     ),

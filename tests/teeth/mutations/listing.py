@@ -36,9 +36,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "listing: every turn changes an index of a database",
-        f"{TABLES}/format.py:_DIRECTORY",
-        '''_DIRECTORY = "...CASE WHEN state IN ('awaiting', 'closed') THEN state ELSE 'open' END..."''',
-        '''_DIRECTORY = "...state..."''',
+        f"{TABLES}/format.py:SCHEMA",
+        '''SCHEMA = "...CASE WHEN state IN ('awaiting', 'closed') THEN state ELSE 'open' END..."''',
+        '''SCHEMA = "...state..."''',
         (f"{TESTS}::test_events_of_a_turn_change_no_index_of_a_database",),
     ),
     Mutation(
@@ -71,20 +71,17 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "titles: a title that has changed in a file is shown",
-        "actors/journal/storage/rows.py:proven_fields",
-        "fields if any(fields[-LABELS:]) else fields[:-LABELS]",
-        "fields[:-LABELS]",
-        (
-            f"{TITLES}::test_a_title_or_metadata_that_has_changed_in_a_file_is_damage",
-            f"{TITLES}::test_a_title_or_metadata_that_has_changed_in_a_database_is_damage",
-        ),
+        "actors/journal/storage/sqlite/records.py:row_of",
+        "crc32(msgpack.encode(fields)) == checksum",
+        "True",
+        (f"{TITLES}::test_a_title_or_metadata_that_has_changed_in_a_file_is_damage",),
     ),
     Mutation(
-        "titles: the rows of older files are damaged",
-        "actors/journal/storage/rows.py:proven_fields",
-        "fields if any(fields[-LABELS:]) else fields[:-LABELS]",
-        "fields",
-        (f"{TITLES}::test_sessions_of_an_older_file_have_no_title_and_are_whole",),
+        "titles: a title that has changed in a database is shown",
+        f"{TABLES}/batch.py:checksum",
+        "(row.name, row.key, *_of_log(row), *row.labels)",
+        "(row.name, row.key, *_of_log(row))",
+        (f"{TITLES}::test_a_title_or_metadata_that_has_changed_in_a_database_is_damage",),
     ),
     Mutation(
         "titles: an append that is taken back leaves its title",

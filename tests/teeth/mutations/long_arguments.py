@@ -3,13 +3,12 @@
 from tests.teeth.mutations.mutation import Mutation
 
 MEMORY = "tests/adapters/test_memory.py"
-OLDER = "tests/core/test_older_calls.py"
 LONG = "tests/adapters/test_long_arguments.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "long arguments: malformed ones become a string before they are written",
-        "actors/adapters/arriving.py:ArrivingCall.block",
+        "actors/adapters/arriving.py:PartialCall.block",
         "self.pieces.literal()",
         "quote(self.pieces.whole())",
         (MEMORY,),
@@ -62,19 +61,5 @@ MUTATIONS: tuple[Mutation, ...] = (
         "LongTextDeltas(part.delta, kept, first, len(kept))",
         "LongTextDeltas(part.delta, kept, first, first)",
         (LONG,),
-    ),
-    Mutation(
-        "upgrades: free text of version 2 is malformed arguments",
-        "actors/core/log/upgrades.py:_call_to_3",
-        "json == FREE % literal",
-        "False",
-        (OLDER,),
-    ),
-    Mutation(
-        "upgrades: media beside a message of version 2 are lost",
-        "actors/core/log/upgrades.py:_message_to_3",
-        "[_message_to_3(packed[0]), *packed[1:]]",
-        "_message_to_3(packed[0])",
-        (OLDER,),
     ),
 )

@@ -38,7 +38,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "keys: a call that names a key twice loses one",
-        "actors/adapters/arriving.py:ArrivingCall._with_own_keys",
+        "actors/adapters/arriving.py:PartialCall._with_own_keys",
         "own != json and parse_object(own.decode()) is None",
         "False",
         (KEYS,),
@@ -53,14 +53,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "media: a label is believed",
         "actors/core/values/content.py:Media.__new__",
-        "media_type(mime, data) if has_bytes else mime",
-        "mime",
+        "detect_media_type(media_type, data) if has_bytes else media_type",
+        "media_type",
         (HEADERS, LIMITS),
     ),
     Mutation(
         "media: a file that is cut off is whole",
         "actors/core/data/image_header.py:find_damage",
-        'None if _is_whole(header.mime, raw) else "it is cut off"',
+        'None if _is_whole(header.media_type, raw) else "it is cut off"',
         "None",
         (HEADERS,),
     ),

@@ -196,8 +196,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "pickles: a table is pickled with its versions",
-        "actors/core/data/table.py:Table.__reduce__",
-        "(Table, (self._dict(),))",
+        "actors/core/data/table.py:PersistentMap.__reduce__",
+        "(PersistentMap, (self._dict(),))",
         "object.__reduce_ex__(self, 2)",
         ("tests/test_pickling.py",),
     ),

@@ -95,7 +95,7 @@ MUTATIONS = (
     Mutation(
         "forced: a call of any tool meets a choice by name",
         "actors/core/turn/turn.py:_TurnRules._answered",
-        'self._forced == "required" or self._forced in [Choose(call.name) for call in calls]',
+        'self._forced == "required" or self._forced in [ToolChoice(call.name) for call in calls]',
         "True",
         (FORCED,),
     ),

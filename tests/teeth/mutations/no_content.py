@@ -94,7 +94,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "no content: the history keeps an empty answer",
         "actors/session/steps.py:TurnSteps._read",
-        "Message(message.speaker, (), message.turn, message.origin) if is_empty else message",
+        "Message(message.role, (), message.turn, message.origin) if is_empty else message",
         "message",
         (SESSIONS,),
     ),
@@ -131,8 +131,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "no content: what the model is told in a turn stands before it",
         "actors/session/inflight.py:AskInFlight.instruct",
-        'Message("human", (Text(words),), state.turns)',
-        'Message("human", (Text(words),))',
+        'Message("user", (Text(words),), state.turns)',
+        'Message("user", (Text(words),))',
         (f"{SESSIONS}::test_a_turn_that_was_told_of_its_empty_answer_and_waits_knows_where_it_began",),
     ),
 )

@@ -184,11 +184,11 @@ MUTATIONS = (
         (TABLES,),
     ),
     Mutation(
-        "postgres: older tables are used as they are",
-        f"{FORMAT}:prepare",
-        "MIGRATIONS[older](connection)",
-        "assert older >= 0",
-        (TABLES,),
+        "postgres: newer tables are used",
+        f"{FORMAT}:check_tables",
+        "version > VERSION",
+        "False",
+        (f"{TABLES}::test_tables_of_a_newer_version_are_refused",),
     ),
     Mutation(
         "postgres: an entry is read whatever its checksum",

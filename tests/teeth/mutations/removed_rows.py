@@ -80,20 +80,6 @@ MUTATIONS = (
         ("tests/test_fsck.py::test_a_floor_of_numbers_that_is_lost_is_told_and_no_number_is_given_again",),
     ),
     Mutation(
-        "rows: a file that is brought up to date keeps the rows of deleted sessions",
-        f"{FORMAT}:_with_shortcuts",
-        "_without_deleted(connection)",
-        "pass",
-        (f"{TESTS}::test_a_file_that_is_brought_up_to_date_loses_the_rows_of_deleted_sessions",),
-    ),
-    Mutation(
-        "rows: tables that are brought up to date begin the numbers anew",
-        f"{TABLES}:_DIRECTORY",
-        '"""...coalesce(max(fence), 0)..."""',
-        '"""...0..."""',
-        (f"{TESTS}::test_tables_that_are_brought_up_to_date_lose_the_rows_of_deleted_sessions",),
-    ),
-    Mutation(
         "rows: tables keep the row of a deleted session",
         f"{REMOVAL}:remove",
         "fences and ...",

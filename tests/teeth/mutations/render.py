@@ -32,17 +32,17 @@ MUTATIONS: tuple[Mutation, ...] = (
         (RENDER,),
     ),
     Mutation(
-        "door: a call stays under the speaker it was found under",
+        "door: a call stays under the role it was found under",
         "actors/core/normalize/attribute.py:SAID_BY",
-        '("model",)',
-        '("model", "human", "tool")',
+        '("assistant",)',
+        '("assistant", "user", "tool")',
         (DOOR,),
     ),
     Mutation(
-        "door: a result stays under the speaker it was found under",
+        "door: a result stays under the role it was found under",
         "actors/core/normalize/attribute.py:SAID_BY",
         '("tool",)',
-        '("tool", "human", "model")',
+        '("tool", "user", "assistant")',
         (DOOR,),
     ),
     Mutation(
@@ -69,7 +69,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "door: empty ids pair across what stands between",
         "actors/core/normalize/settle.py:Settling._survey",
-        'message.speaker != "tool"',
+        'message.role != "tool"',
         "message.calls",
         (DOOR,),
     ),
@@ -134,7 +134,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "choose: of a call that is running its outcome is unknown",
-        "actors/core/log/events.py:Interaction.reason",
+        "actors/core/log/events.py:ToolCallRecord.reason",
         'self.cancelled or "running"',
         'self.cancelled or "outcome_unknown"',
         ("tests/test_while_tools_run.py",),
@@ -185,7 +185,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "order: what a provider's own tool did stays behind a call",
         "actors/core/render/order.py:calls_last",
         "{ToolCall}",
-        "{ToolCall, Native}",
+        "{ToolCall, ProviderBlock}",
         ("tests/core/test_order.py",),
     ),
     Mutation(
@@ -355,7 +355,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "assembly: what was thought behind a left out part keeps its seal",
-        "actors/adapters/assembly.py:Assembly._message",
+        "actors/adapters/assembly.py:MessageBuilder._message",
         "blocks.append(block if stands else _unbound(block))",
         "blocks.append(block)",
         ("tests/test_bound_reasoning.py",),

@@ -176,14 +176,14 @@ MUTATIONS = (
     ),
     Mutation(
         "pool: a member that failed is asked again by the next session",
-        "actors/provider/choosing.py:MemberChoice._member",
+        "actors/provider/choosing.py:MemberSelector._member",
         "Member(failed or condition.closed_for > 0, *...)",
         "Member(condition.closed_for > 0, *...)",
         (POOLS, "tests/test_failover.py"),
     ),
     Mutation(
         "pool: a member that is left alone is chosen first",
-        "actors/provider/choosing.py:MemberChoice._member",
+        "actors/provider/choosing.py:MemberSelector._member",
         "Member(failed or condition.closed_for > 0, *...)",
         "Member(failed, *...)",
         (POOLS,),

@@ -14,7 +14,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "runtime: a session that lets go of its log when the journal ends is told of as a crash",
         "actors/runtime/session_host.py:SessionHost._release",
         """
-        with suppress(ActorStopped, Draining):
+        with suppress(ActorStopped, ShuttingDown):
             await self.journal.tell(command)
         """,
         "await self.journal.tell(command)",
@@ -273,7 +273,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "tools: the model is told what the runtime says to their author",
         "actors/scheduler/calls.py:_text_of",
-        "isinstance(error, KernelError | OwnSession)",
+        "isinstance(error, KernelError | ReentrantCall)",
         "False",
         (
             f"{ISOLATION}::test_a_tool_that_uses_its_own_session_is_told_that_it_must_not_and_the_model_is_not",

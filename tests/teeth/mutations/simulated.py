@@ -58,8 +58,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "simulated: the parts of a message change places",
         "actors/session/words.py:packed_words",
-        'Message("human", [_part(number, part) for number, part in enumerate(words)])',
-        'Message("human", [_part(number, part) for number, part in enumerate(words)][::-1])',
+        'Message("user", [_part(number, part) for number, part in enumerate(words)])',
+        'Message("user", [_part(number, part) for number, part in enumerate(words)][::-1])',
         SEEDS,
     ),
     Mutation(

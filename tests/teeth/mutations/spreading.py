@@ -24,14 +24,14 @@ MUTATIONS = (
     ),
     Mutation(
         "spreading: a session has another place with each ask",
-        f"{CHOOSING}:MemberChoice._occasion",
+        f"{CHOOSING}:MemberSelector._occasion",
         "pool.name not in places",
         "True",
         GOES_ON,
     ),
     Mutation(
         "spreading: a session that comes to a pool later begins further on",
-        f"{CHOOSING}:MemberChoice._occasion",
+        f"{CHOOSING}:MemberSelector._occasion",
         "Occasion(self._ask - first_ask + 1, place)",
         "Occasion(self._ask, place)",
         GOES_ON,

@@ -20,24 +20,11 @@ _DIED = (
     "test_what_was_deleted_and_left_in_the_log_by_a_crash_is_gone_when_the_file_is_opened"
 )
 
-_UPGRADES, _DISKS = "tests/test_file_upgrades.py", "tests/test_unavailable.py"
+_DISKS = "tests/test_unavailable.py"
 
 _LOG = "tests/test_write_ahead_log.py"
 
 MUTATIONS = (
-    Mutation(
-        "storage: nothing of a damaged file of an older version is saved",
-        "actors/journal/storage/sqlite/older.py:_copied",
-        """
-        with suppress(JournalDamaged), translated(path):
-            ...
-        """,
-        """
-        if True:
-            ...
-        """,
-        (f"{_UPGRADES}::test_an_older_file_that_is_too_damaged_to_be_brought_up_to_date_is_saved_as_it_is",),
-    ),
     Mutation(
         "storage: a copy is looked at only where an index can be made beside it",
         f"{CHECK}:JournalFile._address",
@@ -69,36 +56,18 @@ MUTATIONS = (
         ),
     ),
     Mutation(
-        "storage: a file is brought up to date under the host that uses it",
-        f"{FORMAT}:prepare",
-        "living(connection, path)",
-        "not path",
-        (f"{_UPGRADES}::test_an_older_file_is_left_as_it_is_while_a_host_has_it_open",),
-    ),
-    Mutation(
-        "storage: an older program may write a row that leads nowhere",
-        f"{FORMAT}:_ordered",
-        '(*..., "...INTEGER NOT NULL)...", *...)',
-        '(*..., "...INTEGER NOT NULL DEFAULT 0)...", *...)',
-        (f"{_UPGRADES}::test_an_older_program_that_has_the_file_open_cannot_write_a_row_that_leads_nowhere",),
-    ),
-    Mutation(
         "storage: a file that a newer program brought up to date is written on",
         f"{CONNECTION}:Connections._committed",
         "check_version(connection, str(self.path))",
         "",
-        (
-            f"{_UPGRADES}::test_a_program_whose_file_a_newer_one_brought_up_to_date_says_so_and_touches_it_no_more",
-        ),
+        (f"{FILES}::test_a_file_that_becomes_newer_while_it_is_open_is_refused",),
     ),
     Mutation(
         "storage: a file that a newer program brought up to date is read",
         f"{CONNECTION}:Connections.reading",
         "check_version(self._reader, str(self.path))",
         "",
-        (
-            f"{_UPGRADES}::test_a_program_whose_file_a_newer_one_brought_up_to_date_says_so_and_touches_it_no_more",
-        ),
+        (f"{FILES}::test_a_file_that_becomes_newer_while_it_is_open_is_refused",),
     ),
     Mutation(
         "storage: who deleted the index of the write-ahead log is not noticed",
@@ -244,18 +213,18 @@ MUTATIONS = (
         (f"{_LOG}::test_a_torn_end_is_none_of_damage_where_a_write_that_failed_left_more_behind_it",),
     ),
     Mutation(
-        "storage: an older file is opened as it is",
-        f"{FORMAT}:prepare",
-        "MIGRATIONS[older](connection)",
-        "assert older >= 0",
-        (FILES,),
+        "storage: fsck looks at a file of a newer version",
+        f"{CHECK}:JournalFile._begin",
+        "check_version(self._connection, str(self._path))",
+        "pass",
+        (f"{FILES}::test_a_file_of_a_newer_version_is_refused_and_not_touched",),
     ),
     Mutation(
-        "storage: an older record is read as it is",
-        "actors/core/log/upgrades.py:upgraded",
-        "event = STEPS[step](event)",
-        "assert STEPS[step]",
-        ("tests/core/test_upgrades.py",),
+        "storage: the tables of a file may change and no version with them",
+        f"{FORMAT}:SCHEMA",
+        'SCHEMA = "...CREATE INDEX session_used ON session (bucket)..."',
+        'SCHEMA = "...CREATE INDEX session_used ON session (bucket, used)..."',
+        (f"{FILES}::test_a_new_file_has_the_tables_of_the_golden_journal",),
     ),
     Mutation(
         "storage: a field may be added and no version with it",
@@ -480,38 +449,11 @@ MUTATIONS = (
         (FILES,),
     ),
     Mutation(
-        "storage: a log whose beginning is lost begins with another's record when it is brought up to date",
-        f"{FORMAT}:_ordered",
-        '(*..., "...row_number() OVER log - 1,...", *...)',
-        """
-        (
-            *...,
-            "...coalesce(lag(session) OVER log = session, 0) * (row_number() OVER log - 2),...",
-            *...,
-        )
-        """,
-        (FILES,),
-    ),
-    Mutation(
-        "storage: what is damaged is whole once it is brought up to date",
-        f"{FORMAT}:_ordered",
-        '(*..., "...coalesce(last_place,...", *...)',
-        '(*..., "...coalesce(last_place - 1,...", *...)',
-        (FILES,),
-    ),
-    Mutation(
         "storage: fsck does not miss records that belong to no log",
         f"{CHECK}:JournalFile._surplus",
         '""") ON session = key WHERE found > last"""',
         '""") ON session = key WHERE found > last + 1"""',
         (FSCK,),
-    ),
-    Mutation(
-        "storage: what an older file was stays in the write-ahead log",
-        f"{CONNECTION}:Connections._opened",
-        "self.deleted |= is_rewritten",
-        "",
-        (f"{FILES}::test_a_journal_of_every_version_is_read_and_written_on",),
     ),
     Mutation(
         "storage: what an older frame committed is taken for a commit of a transaction that was lost",

@@ -83,14 +83,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "streams: deltas overtake what is in the log before them",
-        "actors/journal/readers.py:Following.place",
+        "actors/journal/readers.py:Subscriber.place",
         "self._deltas[0][0]",
         "0",
         (SAME,),
     ),
     Mutation(
         "streams: a slow reader is not told what it lost",
-        "actors/journal/readers.py:Following.put",
+        "actors/journal/readers.py:Subscriber.put",
         "self.lost += BUFFER",
         "",
         (SLOW,),

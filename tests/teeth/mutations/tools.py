@@ -33,18 +33,18 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("tests/test_toolsets.py",),
     ),
     Mutation(
-        "run_tool: what the tool says of its progress is shown to nobody",
+        "call_tool: what the tool says of its progress is shown to nobody",
         "actors/session/driver.py:TurnDriver.run_call",
         "RunBatch(*..., view, **..., approved=True)",
         "RunBatch(*..., **..., approved=True)",
-        ("tests/test_run_tool.py",),
+        ("tests/test_call_tool.py",),
     ),
     Mutation(
-        "run_tool: who reads the session along is left out",
+        "call_tool: who reads the session along is left out",
         "actors/runtime/delivery.py:SessionCaller._perform",
         "Submit(message, heard, *...)",
         "Submit(message, sink, *...)",
-        ("tests/test_run_tool.py",),
+        ("tests/test_call_tool.py",),
     ),
     Mutation(
         "options: a rule that says no known word allows",

@@ -12,8 +12,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "awaiting: what comes for a call that was handed out once is refused when it comes late",
         "actors/session/brought.py:_check_handed_out",
-        "{each for event in page.events if isinstance(event, Awaited) for each in event.external}",
-        "{each for event in page.events if isinstance(event, Awaited) for each in event.external[:0]}",
+        "{each for event in page.events if isinstance(event, TurnPaused) for each in event.external}",
+        "{each for event in page.events if isinstance(event, TurnPaused) for each in event.external[:0]}",
         (
             f"{EXTERNAL}::test_a_result_for_a_tool_that_was_removed_meanwhile_is_late_and_not_unheard_of",
             f"{EXTERNAL}::test_of_two_results_that_race_one_goes_on_with_the_turn_and_the_other_is_a_duplicate",
@@ -22,7 +22,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "awaiting: an id is taken because the ledger knows it",
         "actors/session/brought.py:_check_handed_out",
-        "{each for event in page.events if isinstance(event, Awaited) for each in event.external}",
+        "{each for event in page.events if isinstance(event, TurnPaused) for each in event.external}",
         "{each for each in ledger._known if page}",
         (f"{EXTERNAL}::test_the_call_of_a_tool_with_a_body_takes_no_result_from_outside",),
     ),
@@ -128,20 +128,20 @@ MUTATIONS: tuple[Mutation, ...] = (
         (f"{APPROVALS}::test_a_call_that_asks_waits_and_runs_once_somebody_has_allowed_it",),
     ),
     Mutation(
-        "run_tool: who runs a tool is asked whether it may run",
+        "call_tool: who runs a tool is asked whether it may run",
         "actors/session/driver.py:TurnDriver.run_call",
         "RunBatch(*..., **..., approved=True)",
         "RunBatch(*..., **...)",
         (
-            "tests/test_run_tool.py::test_a_tool_that_the_program_runs_is_recorded_as_any_call_and_every_provider_accepts_it",
+            "tests/test_call_tool.py::test_a_tool_that_the_program_runs_is_recorded_as_any_call_and_every_provider_accepts_it",
         ),
     ),
     Mutation(
-        "run_tool: its call uses no id, so the next has the same",
+        "call_tool: its call uses no id, so the next has the same",
         "actors/session/driver.py:TurnDriver.run_call",
         "RoundEnded(turn, 1, pack(said), calls=1)",
         "RoundEnded(turn, 1, pack(said), calls=0)",
-        ("tests/test_run_tool.py::test_the_call_after_it_has_an_id_of_its_own",),
+        ("tests/test_call_tool.py::test_the_call_after_it_has_an_id_of_its_own",),
     ),
     Mutation(
         "repair: commas inside texts are taken out too",
@@ -232,14 +232,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/core/turn/batch.py:_sorted",
         'approval == "deny"',
         'approval == "deny" and (not approved)',
-        ("tests/test_run_tool.py::test_a_tool_that_nobody_may_run_is_denied_to_the_program_too",),
+        ("tests/test_call_tool.py::test_a_tool_that_nobody_may_run_is_denied_to_the_program_too",),
     ),
     Mutation(
-        "run_tool: its call counts as a request of a model nobody has a price for",
+        "call_tool: its call counts as a request of a model nobody has a price for",
         "actors/core/session/state.py:SessionState._end_round",
         "self.bound not in (None, RUNTIME)",
         "self.bound is not None",
-        ("tests/test_run_tool.py::test_a_call_of_the_programs_uses_nothing_of_a_budget_of_requests",),
+        ("tests/test_call_tool.py::test_a_call_of_the_programs_uses_nothing_of_a_budget_of_requests",),
     ),
     Mutation(
         "awaiting: a turn that goes on was driven since the clock began",

@@ -43,7 +43,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "within turns: a forced tool is taken away",
         "actors/session/tool_changes.py:ToolChanges._why_not",
-        "isinstance(forced, Choose)",
+        "isinstance(forced, ToolChoice)",
         "False",
         WITHIN,
     ),

@@ -12,7 +12,7 @@ go back on what other machines were told, and on fencing numbers.
 | `connection.py` | one connection, made again when it is lost, with an end to every wait |
 | `address.py` | what an address says, and what may be told of it |
 | `pooler.py` | whether a pooler shares our connections among programs |
-| `format.py` | the tables, their version, and how older ones are brought up to date |
+| `format.py` | the tables, their version, and what a host checks before it uses them |
 | `check.py` | what is whole in the tables, and what is not |
 | `faults.py` | what Postgres's errors mean to a caller |
 """

@@ -6,16 +6,9 @@ from zlib import crc32
 from msgspec import Struct, msgpack
 from msgspec.structs import replace
 
-from actors.core.log.events import Event
+from actors.core.log.events import LogEvent
 from actors.journal.storage.blobs import LARGE, slim
-from actors.journal.storage.rows import (
-    LABELS,
-    JournalPlace,
-    SessionRow,
-    changed,
-    proven_fields,
-    record_checksum,
-)
+from actors.journal.storage.rows import JournalPlace, SessionRow, changed, record_checksum
 
 
 class _Change(Struct):
@@ -37,7 +30,7 @@ class Batch:
         self._records: list[tuple[int, int, int, bytes]] = []
         self._blobs: dict[tuple[int, bytes], bytes] = {}
 
-    def take(self, row: SessionRow, events: Sequence[Event], records: Sequence[bytes]) -> int:
+    def take(self, row: SessionRow, events: Sequence[LogEvent], records: Sequence[bytes]) -> int:
         """Take events of a session whose row is this, or was before an entry of this batch; return the last number."""
         change = self._changes.get(row.key)
         if change is None:
@@ -123,7 +116,7 @@ def _of_log(row: SessionRow) -> tuple[object, ...]:
 
 def _labels(row: SessionRow, before: SessionRow) -> tuple[str | None, ...]:
     """Return the labels of a row; None for those that it has already, which are not sent with every append."""
-    return row.labels if row.labels != before.labels else (None,) * LABELS
+    return row.labels if row.labels != before.labels else (None,) * len(row.labels)
 
 
 def _columns(rows: Sequence[tuple[object, ...]]) -> list[list[object]]:
@@ -132,7 +125,7 @@ def _columns(rows: Sequence[tuple[object, ...]]) -> list[list[object]]:
 
 def checksum(row: SessionRow) -> int:
     """Return the checksum of a row: of its place and of what its log comes to."""
-    return crc32(msgpack.encode(proven_fields((row.name, row.key, *_of_log(row), *row.labels))))
+    return crc32(msgpack.encode((row.name, row.key, *_of_log(row), *row.labels)))
 
 
 def row_of(values: Sequence[object], where: JournalPlace) -> SessionRow:

@@ -6,7 +6,7 @@ from typing import Any
 
 import psycopg
 
-from actors.core.log.events import Event
+from actors.core.log.events import LogEvent
 from actors.errors import JournalError
 from actors.journal.storage import decoded
 from actors.journal.storage.damage import Damage, damage_of
@@ -15,7 +15,7 @@ from actors.journal.storage.postgres import statements as sql
 from actors.journal.storage.postgres.address import named, parameters
 from actors.journal.storage.postgres.batch import row_of
 from actors.journal.storage.postgres.faults import meaning, meaning_at_connect
-from actors.journal.storage.postgres.format import VERSION, has_removed_fence
+from actors.journal.storage.postgres.format import check_tables, has_removed_fence, has_tables
 from actors.journal.storage.rows import COLUMNS, JournalPlace
 
 PATIENCE = 5.0
@@ -60,16 +60,11 @@ class JournalTables:
 
     def _begin(self) -> None:
         self._connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        found = self._connection.execute("SELECT to_regclass('actors_meta') IS NOT NULL").fetchone()
-        if found is None or not found[0]:
+        if not has_tables(self._connection):
             raise JournalError(
                 f"{self.where}: not a journal: it has no table actors_meta; name a schema that has"
             )
-        version = self._connection.execute("SELECT value FROM actors_meta WHERE key = 'version'").fetchone()
-        if version is None or version[0] != VERSION:
-            raise JournalError(
-                f"{self.where}: not of format version {VERSION}; open it once, which brings an older one up to date"
-            )
+        check_tables(self._connection, self.where)
 
     def close(self) -> None:
         """Close the connection."""
@@ -105,7 +100,7 @@ class JournalTables:
                 else:
                     yield from holes(name, log, self.where)
 
-    def _proven(self, values: tuple[Any, ...]) -> list[Event]:
+    def _proven(self, values: tuple[Any, ...]) -> list[LogEvent]:
         """Prove a session's row and its records; return its log."""
         row = row_of(values, self._place)
         found = self._connection.execute(sql.RECORDS, (row.name, 0, None), binary=True)

@@ -1,11 +1,10 @@
-"""The tables, their version, and how older ones are brought up to date.
+"""The tables, their version, and what a host checks before it uses them.
 
 They stand in the schema that the search path of the connection begins with, and their names begin with `actors_`, so
 another program's tables may stand beside them. What the indexes of `actors_session` have of a row changes once a minute
 at most while its log grows: else Postgres writes only the row anew (a heap-only tuple).
 """
 
-from collections.abc import Callable, Mapping
 from typing import Any
 
 from psycopg import Connection
@@ -13,7 +12,7 @@ from psycopg.errors import UndefinedColumn
 
 from actors.errors import ConfigError, JournalDamaged, JournalError, JournalUnavailable
 
-VERSION = 2
+VERSION = 1
 OLDEST_SERVER = 14
 
 SCHEMA = """
@@ -22,8 +21,14 @@ CREATE TABLE actors_host (name text PRIMARY KEY, until timestamptz NOT NULL);
 CREATE TABLE actors_session (
     name text COLLATE "C" NOT NULL UNIQUE, key bigint PRIMARY KEY, fence bigint NOT NULL, owner text,
     last bigint NOT NULL, size bigint NOT NULL, tenant text NOT NULL, target text NOT NULL, state text NOT NULL,
-    opened double precision NOT NULL, used double precision NOT NULL, checksum bigint NOT NULL
+    opened double precision NOT NULL, used double precision NOT NULL, checksum bigint NOT NULL,
+    title text NOT NULL, folded text NOT NULL, metadata text NOT NULL,
+    bucket bigint GENERATED ALWAYS AS (CASE WHEN last > 0 THEN (used / 64)::bigint ELSE -1 END) STORED,
+    lifecycle text GENERATED ALWAYS AS (CASE WHEN state IN ('awaiting', 'closed') THEN state ELSE 'open' END) STORED
 ) WITH (fillfactor = 50);
+CREATE INDEX ON actors_session (bucket);
+CREATE INDEX ON actors_session (tenant, bucket, lifecycle);
+CREATE INDEX ON actors_session (lifecycle, bucket);
 CREATE TABLE actors_record (
     session bigint, number bigint, checksum bigint NOT NULL, bytes bytea NOT NULL, PRIMARY KEY (session, number)
 );
@@ -32,67 +37,51 @@ CREATE TABLE actors_blob_use (
     hash bytea REFERENCES actors_blob, session bigint, PRIMARY KEY (session, hash)
 );
 CREATE INDEX ON actors_blob_use (hash);
-INSERT INTO actors_meta VALUES ('version', 1);
 """
-_DIRECTORY = """
-ALTER TABLE actors_session
-    ADD title text NOT NULL DEFAULT '', ADD folded text NOT NULL DEFAULT '', ADD metadata text NOT NULL DEFAULT '',
-    ADD bucket bigint GENERATED ALWAYS AS (CASE WHEN last > 0 THEN (used / 64)::bigint ELSE -1 END) STORED,
-    ADD lifecycle text
-        GENERATED ALWAYS AS (CASE WHEN state IN ('awaiting', 'closed') THEN state ELSE 'open' END) STORED;
-CREATE INDEX ON actors_session (bucket);
-CREATE INDEX ON actors_session (tenant, bucket, lifecycle);
-CREATE INDEX ON actors_session (lifecycle, bucket);
-INSERT INTO actors_meta
-    SELECT 'floor', coalesce(max(fence), 0) FROM actors_session WHERE last = 0 AND owner IS NULL;
-DELETE FROM actors_session WHERE last = 0 AND owner IS NULL;
-"""
-"""Version 1 had no titles, no metadata and no index by last use, and kept the rows of deleted sessions. `bucket` is a
-column and not an expression of the index: Postgres would write the index anew with every change of `used`."""
-SCHEMA = f"{SCHEMA}{_DIRECTORY}UPDATE actors_meta SET value = 2 WHERE key = 'version';\n"  # noqa: S608  constants
-"""The key of `actors_blob_use` makes who refers to a blob and who deletes it wait for each other."""
-
-Migration = Callable[[Connection[Any]], object]
-MIGRATIONS: Mapping[int, Migration] = {1: lambda connection: connection.execute(_DIRECTORY)}
-"""From each older version to the next. One is added with every new version, and none is ever changed."""
+"""`bucket` is a column and not an expression of the index: Postgres would write the index anew with every change of
+`used`. The key of `actors_blob_use` makes who refers to a blob and who deletes it wait for each other."""
 
 _LOCK = 0x6163_7472
-"""Held by who makes or migrates tables, in a database."""
+"""The lock that a host holds while it makes the tables of a database."""
 
 
 def prepare(connection: Connection[Any], where: str) -> None:
-    """Make the tables, or bring older ones up to date, in one transaction.
+    """Make the tables if there are none, in one transaction.
 
     Raises:
         ConfigError: The server is too old, or the database holds no Unicode.
         JournalDamaged: They have no floor of fencing numbers.
-        JournalError: A newer version made them.
+        JournalError: They are another program's, or a newer version made them.
     """
     _check_server(connection, where)
     with connection.transaction():
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
-        if not _has_tables(connection):
+        if not has_tables(connection):
             connection.execute(SCHEMA)
-        version = _version(connection)
-        if version is None:
-            raise JournalError(f"{where}: actors_meta is another program's table; name another schema")
-        if version > VERSION:
-            raise JournalError(_newer(version, where))
-        if version < VERSION:
-            connection.execute("LOCK TABLE actors_meta IN ACCESS EXCLUSIVE MODE")
-        for older in range(version, VERSION):
-            MIGRATIONS[older](connection)
-        if version != VERSION:
-            connection.execute("UPDATE actors_meta SET value = %s WHERE key = 'version'", (VERSION,))
+            connection.execute("INSERT INTO actors_meta VALUES ('version', %s), ('floor', 0)", (VERSION,))
+        check_tables(connection, where)
         _check_removed_fence(connection, where)
 
 
-def check_version(connection: Connection[Any], where: str) -> None:
-    """See that nobody has migrated the tables since they were prepared, or lost the floor of fencing numbers.
+def check_tables(connection: Connection[Any], where: str) -> None:
+    """Check that this version can use the tables that are there.
 
     Raises:
-        JournalDamaged: The floor is missing.
-        JournalUnavailable: Somebody has; what is open here can be opened by the newer program.
+        JournalError: They are another program's, or a newer version made them.
+    """
+    version = _version(connection)
+    if version is None:
+        raise JournalError(f"{where}: actors_meta is another program's table; name another schema")
+    if version > VERSION:
+        raise JournalError(_newer(version, where))
+
+
+def check_version(connection: Connection[Any], where: str) -> None:
+    """Check that no newer program has migrated the tables since they were prepared, and that they have their floor.
+
+    Raises:
+        JournalDamaged: The floor of fencing numbers is missing.
+        JournalUnavailable: A newer program has migrated them. It can open the sessions that are open here.
     """
     version = _version(connection)
     if version is not None and version > VERSION:
@@ -171,7 +160,8 @@ def _check_server(connection: Connection[Any], where: str) -> None:
         raise ConfigError(f"{where}: its encoding is {encoding}; make one with ENCODING 'UTF8'")
 
 
-def _has_tables(connection: Connection[Any]) -> bool:
+def has_tables(connection: Connection[Any]) -> bool:
+    """Return True if the schema has a table `actors_meta`, of this program or another."""
     found = connection.execute("SELECT to_regclass('actors_meta') IS NOT NULL").fetchone()
     return found is not None and bool(found[0])
 

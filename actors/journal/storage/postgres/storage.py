@@ -21,7 +21,7 @@ from typing import TypeAlias
 import psycopg
 from msgspec.structs import replace
 
-from actors.core.log.events import Event
+from actors.core.log.events import LogEvent
 from actors.core.stats.stats import StorageSizes
 from actors.errors import ConfigError, Fenced, JournalBehind, JournalDamaged, JournalUnavailable
 from actors.journal.storage import (
@@ -115,7 +115,7 @@ class PostgresStorage:
         return StorageSizes()
 
     def open(self) -> None:
-        """Make the tables if there are none; bring them up to date if they are older."""
+        """Make the tables if there are none."""
         if self._beaten is None and not self._is_prepared:
             self._take_names()
         self._writer.run(_nothing)
@@ -173,7 +173,7 @@ class PostgresStorage:
         encoded = [entry.records for entry in entries]
         return self._writer.run(lambda connection: self._append(connection, entries, encoded))
 
-    def read(self, session: str, after: int = 0) -> list[Event]:
+    def read(self, session: str, after: int = 0) -> list[LogEvent]:
         """Return a session's events past number `after`, each proven to be as it was written."""
         self._settle()
         stored = self._reader.run(lambda connection: stored_records(connection, self._place, session, after))
@@ -311,7 +311,7 @@ class PostgresStorage:
         """Yield the rows of sessions.
 
         Raises:
-            SessionElsewhere: One belongs to another host that is alive.
+            SessionLeased: One belongs to another host that is alive.
         """
         for *columns, seconds in connection.execute(sql.LOOK, (list(sessions),)).fetchall():
             row = row_of(columns, self._place)

@@ -3,8 +3,7 @@
 | module | what it does |
 | --- | --- |
 | `storage.py` | the storage: transactions, claims, appends, reads |
-| `format.py` | the tables, their version, and how an older one is brought up to date |
-| `older.py` | a file of an older version, looked at as one of today |
+| `format.py` | the tables, their version, and the numbers in `meta` |
 | `records.py` | records in the order of writing, and the way back through a log |
 | `locks.py` | the locks of the operating system |
 | `forks.py` | what a forked child inherits, and gives up |

@@ -6,15 +6,14 @@ from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 
-from actors.core.log.events import Event
+from actors.core.log.events import LogEvent
 from actors.errors import JournalError
 from actors.journal.storage import decoded
 from actors.journal.storage.damage import Damage, damage_of
 from actors.journal.storage.holes import holes
 from actors.journal.storage.rows import JournalPlace
 from actors.journal.storage.sqlite.faults import translated
-from actors.journal.storage.sqlite.format import APPLICATION, VERSION, check_version, sessions_kept
-from actors.journal.storage.sqlite.older import OLDER
+from actors.journal.storage.sqlite.format import APPLICATION, check_version, sessions_kept
 from actors.journal.storage.sqlite.records import COLUMNS, PlacedRow, records, row_of
 from actors.journal.storage.sqlite.wal import check_wal_in_use
 
@@ -40,7 +39,7 @@ class JournalFile:
         with translated(str(path)):
             self._connection = sqlite3.connect(self._address(), uri=True, isolation_level=None)
             try:
-                self.is_older = self._begin()
+                self._begin()
             except BaseException:
                 self._connection.close()
                 raise
@@ -53,23 +52,14 @@ class JournalFile:
         is_fixed = not has_log and not os.access(self._path.parent, os.W_OK, effective_ids=True)
         return f"{self._path.as_uri()}?{'immutable=1' if is_fixed else 'mode=ro'}"
 
-    def _begin(self) -> bool:
-        """Begin to see one moment; return True if the file is of an older version."""
+    def _begin(self) -> None:
+        """Begin to see one moment."""
         (application,) = self._connection.execute("PRAGMA application_id").fetchone()
-        (version,) = self._connection.execute("PRAGMA user_version").fetchone()
         if application != APPLICATION:
             raise JournalError(f"{self._path}: not a journal; name another file")
         check_version(self._connection, str(self._path))
-        if version < VERSION:
-            OLDER[version](self._connection, str(self._path))
         self._connection.execute("BEGIN")
         self._connection.execute("SELECT count(*) FROM meta").fetchone()  # from here on one moment is seen
-        return int(version) < VERSION
-
-    @property
-    def connection(self) -> sqlite3.Connection:
-        """The connection that reads it."""
-        return self._connection
 
     def close(self) -> None:
         """Close the file."""
@@ -152,8 +142,6 @@ class JournalFile:
             yield Damage(f"{self._path}: {count} waypoints lead to no record")
 
     def _directory(self) -> Iterator[Damage]:
-        if self.is_older:  # it has none
-            return
         for (name,) in self._connection.execute(
             "SELECT name FROM session WHERE bucket IS NOT CASE WHEN last > 0 THEN CAST(used / 64 AS INTEGER) "
             "ELSE -1 END OR lifecycle IS NOT CASE WHEN state IN ('awaiting', 'closed') THEN state ELSE 'open' END"
@@ -177,6 +165,6 @@ class JournalFile:
         query = f"SELECT {COLUMNS} FROM session WHERE name = ?"  # noqa: S608  as above
         return row_of(self._connection.execute(query, (name,)).fetchone(), self._where)
 
-    def _read(self, row: PlacedRow) -> list[Event]:
+    def _read(self, row: PlacedRow) -> list[LogEvent]:
         """Return a session's events, each proven."""
         return decoded(row.name, records(self._connection, row, 0, self._where))

@@ -256,14 +256,13 @@ class Connections:
         try:
             connection.execute("PRAGMA journal_mode = WAL").fetchall()
             connection.execute("BEGIN IMMEDIATE")
-            is_rewritten = prepare(connection, self.path)
+            prepare(connection, self.path)
             connection.execute("COMMIT")
         except BaseException:
             with suppress(sqlite3.Error):
                 connection.rollback()
             self._database.close(connection)
             raise
-        self.deleted |= is_rewritten
         return connection
 
     def _check_wal(self) -> None:

@@ -1,25 +1,20 @@
-"""The file's format: its tables, and how a file of an older version is brought up to date.
+"""The file's format: its tables, their version, and the numbers in `meta`.
 
 No table but the directory has an index beside its own tree. What is looked up is found by its key or is missing, and
 what is missing can be told from what was never there: `meta` has how many sessions were begun and how many rows of them
 were removed, and a row says how many records its log has, and where the last one is.
 """
 
-from collections.abc import Callable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from sqlite3 import Connection
 from zlib import crc32
 
-from actors.errors import JournalDamaged, JournalError, JournalUnavailable
+from actors.errors import JournalDamaged, JournalError
 from actors.journal.storage.clock import ObservedClock, clock_of, clock_values
-from actors.journal.storage.rows import JournalPlace
-from actors.journal.storage.sqlite.hosts import living
-from actors.journal.storage.sqlite.records import COLUMNS, row_of
 
 APPLICATION = 0x61637472
 """Marks a file as one of ours (`PRAGMA application_id`)."""
-VERSION = 3
+VERSION = 1
 
 SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value INTEGER NOT NULL, checksum INTEGER NOT NULL) WITHOUT ROWID;
@@ -28,8 +23,7 @@ CREATE TABLE session (
     name TEXT PRIMARY KEY, key INTEGER NOT NULL, fence INTEGER NOT NULL, owner TEXT, last INTEGER NOT NULL,
     size INTEGER NOT NULL, tenant TEXT NOT NULL, target TEXT NOT NULL, state TEXT NOT NULL,
     opened REAL NOT NULL, used REAL NOT NULL, checksum INTEGER NOT NULL, place INTEGER NOT NULL,
-    bucket INTEGER NOT NULL DEFAULT -1, lifecycle TEXT NOT NULL DEFAULT 'open',
-    title TEXT NOT NULL DEFAULT '', folded TEXT NOT NULL DEFAULT '', metadata TEXT NOT NULL DEFAULT ''
+    bucket INTEGER NOT NULL, lifecycle TEXT NOT NULL, title TEXT NOT NULL, folded TEXT NOT NULL, metadata TEXT NOT NULL
 ) WITHOUT ROWID;
 CREATE INDEX session_used ON session (bucket);
 CREATE INDEX session_tenant ON session (tenant, bucket, lifecycle);
@@ -50,105 +44,30 @@ of its last one (`records.py`). `waypoint` has the places of some records of eac
 whose records refer to a blob, apart from it: a row
 that changes is written anew. `blob_use` says which sessions these are."""
 
-Migration = Callable[[Connection], None]
 
-
-def _ordered(connection: Connection) -> None:
-    """Version 1 kept records by session and number. A checksum says of each what it said before.
-
-    No place has a default: an older program that has the file open must fail to write a row without one.
-    """
-    for statement in (
-        "ALTER TABLE record RENAME TO record_1",
-        "CREATE TABLE record (place INTEGER PRIMARY KEY, before INTEGER NOT NULL, session INTEGER NOT NULL, "
-        "number INTEGER NOT NULL, checksum INTEGER NOT NULL, bytes BLOB NOT NULL)",
-        "INSERT INTO record SELECT row_number() OVER log, row_number() OVER log - 1, session, number, checksum, bytes "
-        "FROM record_1 WINDOW log AS (ORDER BY session, number)",
-        "DROP TABLE record_1",
-        "ALTER TABLE session RENAME TO session_1",
-        "CREATE TABLE session (name TEXT PRIMARY KEY, key INTEGER NOT NULL, fence INTEGER NOT NULL, owner TEXT, "
-        "last INTEGER NOT NULL, size INTEGER NOT NULL, tenant TEXT NOT NULL, target TEXT NOT NULL, "
-        "state TEXT NOT NULL, opened REAL NOT NULL, used REAL NOT NULL, checksum INTEGER NOT NULL, "
-        "place INTEGER NOT NULL) WITHOUT ROWID",
-        "INSERT INTO session SELECT session_1.*, coalesce(last_place, 0) FROM session_1 LEFT JOIN "
-        "(SELECT session AS its_key, max(place) AS last_place FROM record GROUP BY session) ON key = its_key",
-        "DROP TABLE session_1",
-    ):
-        connection.execute(statement)
-
-
-def _with_shortcuts(connection: Connection) -> None:
-    """Version 2 had no waypoints, directory indexes, titles or metadata, and kept the rows of deleted sessions."""
-    for statement in (
-        "CREATE TABLE waypoint (session INTEGER, number INTEGER, place INTEGER NOT NULL, "
-        "PRIMARY KEY (session, number)) WITHOUT ROWID",
-        "INSERT OR IGNORE INTO waypoint SELECT session, number, place FROM record WHERE number % 128 = 0",
-        "ALTER TABLE session ADD COLUMN bucket INTEGER NOT NULL DEFAULT -1",
-        "ALTER TABLE session ADD COLUMN lifecycle TEXT NOT NULL DEFAULT 'open'",
-        "ALTER TABLE session ADD COLUMN title TEXT NOT NULL DEFAULT ''",
-        "ALTER TABLE session ADD COLUMN folded TEXT NOT NULL DEFAULT ''",
-        "ALTER TABLE session ADD COLUMN metadata TEXT NOT NULL DEFAULT ''",
-        "UPDATE session SET bucket = CAST(used / 64 AS INTEGER) WHERE last > 0",
-        "UPDATE session SET lifecycle = state WHERE state IN ('awaiting', 'closed')",
-        "CREATE INDEX session_used ON session (bucket)",
-        "CREATE INDEX session_tenant ON session (tenant, bucket, lifecycle)",
-        "CREATE INDEX session_lifecycle ON session (lifecycle, bucket)",
-    ):
-        connection.execute(statement)
-    _without_deleted(connection)
-
-
-def _without_deleted(connection: Connection) -> None:
-    """Remove the rows of deleted sessions, but those that are damaged: they are for `actors sessions fsck`."""
-    found = connection.execute(f"SELECT {COLUMNS} FROM session WHERE last = 0 AND owner IS NULL").fetchall()  # noqa: S608  constants
-    for values in found:
-        with suppress(JournalDamaged):
-            row = row_of(values, JournalPlace(""))
-            connection.execute("DELETE FROM session WHERE name = ?", (row.name,))
-            note_removal(connection, "", row.fence)
-
-
-MIGRATIONS: Mapping[int, Migration] = {1: _ordered, 2: _with_shortcuts}
-"""From each older version to the next. One is added with every new version, and none is ever changed."""
-
-
-def prepare(connection: Connection, path: Path) -> bool:
-    """Make the tables of a new file, or bring an older one up to date. Called in a transaction.
-
-    Returns:
-        Whether there was an older one.
+def prepare(connection: Connection, path: Path) -> None:
+    """Make the tables of a new file. Called in a transaction.
 
     Raises:
-        JournalError: It is some other database, or a newer version wrote it.
-        JournalUnavailable: It is older, and a host has it open.
+        JournalError: The file is another program's database, or a newer version wrote it.
     """
     version, application = _pragma(connection, "user_version"), _pragma(connection, "application_id")
     if not version and not application and not _tables(connection):
         for statement in SCHEMA.split(";"):
             connection.execute(statement)
         connection.execute(f"PRAGMA application_id = {APPLICATION}")
+        connection.execute(f"PRAGMA user_version = {VERSION}")
     elif application != APPLICATION:
         raise JournalError(f"{path}: not a journal, but another program's database; name another file")
-    elif version < VERSION:
-        if living(connection, path):
-            raise JournalUnavailable(
-                f"{path}: format version {version}, and a program that writes that has it open; end it, "
-                "and this one brings the file up to date"
-            )
-        for older in range(version, VERSION):
-            MIGRATIONS[older](connection)
     else:
         check_version(connection, str(path))
-    if version != VERSION:
-        connection.execute(f"PRAGMA user_version = {VERSION}")
-    return 0 < version < VERSION
 
 
 def check_version(connection: Connection, path: str) -> None:
-    """Check that no newer program has brought the file up to date, also while it was open here.
+    """Check that no newer program has brought the file up to date, even while it was open here.
 
     Raises:
-        JournalError: One has.
+        JournalError: A newer program has.
     """
     if (version := _pragma(connection, "user_version")) > VERSION:
         raise JournalError(

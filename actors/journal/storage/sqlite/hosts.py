@@ -69,13 +69,4 @@ class Hosts:
             self._lock = None
 
     def _file(self, name: str) -> Path:
-        return _file(self._path, name)
-
-
-def living(connection: Connection, path: Path) -> bool:
-    """Say whether the process of a host of the file `path` is alive."""
-    return any(is_held(_file(path, name)) for (name,) in connection.execute("SELECT name FROM host"))
-
-
-def _file(path: Path, name: str) -> Path:
-    return path.with_name(f"{path.name}-host-{name.replace(':', '-').replace('/', '-')}")
+        return self._path.with_name(f"{self._path.name}-host-{name.replace(':', '-').replace('/', '-')}")

@@ -20,7 +20,7 @@ from msgspec.structs import astuple
 
 from actors.journal.storage.directory import NO_BUCKET, bucket_of, lifecycle_of
 from actors.journal.storage.rows import COLUMNS as FIELDS
-from actors.journal.storage.rows import JournalPlace, SessionRow, changed, proven_fields, record_checksum
+from actors.journal.storage.rows import JournalPlace, SessionRow, changed, record_checksum
 
 Written: TypeAlias = tuple[int, int, int, int, int, bytes]
 """Of a record: its place, that of the one before it, its session, number and checksum, and its bytes."""
@@ -55,7 +55,7 @@ class PlacedRow(SessionRow):
         """What is written: the fields, their checksum, the place, and what the directory's indexes say."""
         *fields, place = astuple(self)
         _, bucket, lifecycle = self.indexed
-        return (*fields, crc32(msgpack.encode(proven_fields(fields))), place, bucket, lifecycle)
+        return (*fields, crc32(msgpack.encode(fields)), place, bucket, lifecycle)
 
     @property
     def indexed(self) -> tuple[str, int, str]:
@@ -77,7 +77,7 @@ def row_of(values: Sequence[Any], where: JournalPlace) -> PlacedRow:
     """
     *fields, checksum, place = values
     try:
-        is_whole = crc32(msgpack.encode(proven_fields(fields))) == checksum
+        is_whole = crc32(msgpack.encode(fields)) == checksum
     except (TypeError, ValueError):
         is_whole = False
     if not is_whole:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from actors.core.log.events import Event, Opened
+from actors.core.log.events import LogEvent, Opened
 from actors.errors import JournalError
 from actors.journal.storage import Entry, Storage, decoded
 from actors.journal.storage.rows import JournalPlace, SessionRow, record_checksum
@@ -56,7 +56,7 @@ def salvage(path: Path, to: Storage) -> Iterator[tuple[str, int]]:
                 yield opened.session, len(events)
 
 
-def _copy(session: str, events: Sequence[Event], to: Storage) -> None:
+def _copy(session: str, events: Sequence[LogEvent], to: Storage) -> None:
     claim = to.claim(session)
     if claim.last:
         raise JournalError(
@@ -69,25 +69,14 @@ def _copy(session: str, events: Sequence[Event], to: Storage) -> None:
 
 @contextmanager
 def _tables(path: Path) -> Iterator[sqlite3.Connection]:
-    """Give a connection with the tables `record` and `blob`, which hold all that can be read.
-
-    Those of an older version are read by SQLite, those of today from the pages.
-    """
+    """Give a connection with the tables `record` and `blob`, which hold all that can be read."""
     error: JournalError | None = None
     try:
-        file = JournalFile(path)
+        JournalFile(path).close()
     except JournalError as damage:
         if not path.is_file():
             raise
         error = damage
-    else:
-        with closing(file):
-            if file.is_older:
-                file.connection.execute(
-                    "COMMIT"
-                )  # in a transaction that met damage, SQLite writes nothing more
-                yield file.connection
-                return
     with translated(str(path)), closing(sqlite3.connect("", isolation_level=None)) as connection:
         if not _fill(connection, path) and error is not None:
             raise error
@@ -122,7 +111,7 @@ class SavedLogs:
     def __init__(self, connection: sqlite3.Connection, where: JournalPlace) -> None:
         self._connection, self._where = connection, where
 
-    def __iter__(self) -> Iterator[list[Event]]:
+    def __iter__(self) -> Iterator[list[LogEvent]]:
         self._place()
         for key in self._keys():
             last = self._last(key)
@@ -137,7 +126,7 @@ class SavedLogs:
         for statement in _INDEX.split(";"):
             self._connection.execute(statement)
 
-    def _events(self, row: SessionRow, last: int) -> list[Event] | None:
+    def _events(self, row: SessionRow, last: int) -> list[LogEvent] | None:
         """Return a session's events up to number `last`; None if one of them cannot be read."""
         try:
             with translated(self._where.name):

@@ -9,7 +9,7 @@ from sqlite3 import Connection
 from stat import S_ISDIR
 from time import time
 
-from actors.core.log.events import Event
+from actors.core.log.events import LogEvent
 from actors.core.stats.stats import StorageSizes
 from actors.errors import ConfigError, Fenced, JournalBehind, JournalDamaged
 from actors.journal.storage import (
@@ -115,7 +115,7 @@ class SqliteStorage:
         return self._connections.sizes
 
     def open(self) -> None:
-        """Make the file if there is none; bring it up to date if it is older."""
+        """Make the file if there is none."""
         with self._connections.transaction():
             pass
 
@@ -192,7 +192,7 @@ class SqliteStorage:
             raise
         return outcomes
 
-    def read(self, session: str, after: int = 0) -> list[Event]:
+    def read(self, session: str, after: int = 0) -> list[LogEvent]:
         """Return a session's events past number `after`, each proven to be as it was written."""
         with self._connections.reading() as connection:
             row = self._found(connection, session)

@@ -8,7 +8,7 @@ import pytest
 
 from actors import Budget, Price, Runtime, ToolContext
 from actors.config import Config, FileSettings
-from actors.core.log.events import Bound, Returned, Scheduled, Started, TurnEnded
+from actors.core.log.events import Returned, Scheduled, Started, TurnEnded, TurnStarted
 from actors.core.stream_events.events import ToolProgressEvent, TurnEndedEvent
 from actors.errors import SessionError
 from actors.strict.server import LoopbackServer
@@ -49,13 +49,13 @@ async def test_a_tool_that_the_program_runs_is_recorded_as_any_call_and_every_pr
         session = await runtime.open("a", tools=[weather])
         if not first:
             await session.ask("Hello.")
-        result = await session.run_tool("weather", {"city": "Oslo"})
+        result = await session.call_tool("weather", {"city": "Oslo"})
         assert result.content == "Oslo: 21 C"
         assert (await session.ask("And now?")).text == "Warm."
-        assert [message.speaker for message in await session.history()][-5:] == [
-            *("human", "model", "tool", "human", "model")
+        assert [message.role for message in await session.history()][-5:] == [
+            *("user", "assistant", "tool", "user", "model")
         ]
-        kinds = (Bound, Scheduled, Started, Returned, TurnEnded)
+        kinds = (TurnStarted, Scheduled, Started, Returned, TurnEnded)
         happened = [type(event) for event in log(runtime, session) if isinstance(event, kinds)]
         assert happened[0 if first else 2 :][: len(kinds)] == list(kinds)
     assert server.refusals == []
@@ -73,7 +73,7 @@ async def test_a_tool_that_nobody_may_run_is_denied_to_the_program_too() -> None
 
     async with hosting(a=openai()) as runtime:
         session = await runtime.open("a", tools=[wipe])
-        assert "not approved" in str((await session.run_tool("wipe")).error)
+        assert "not approved" in str((await session.call_tool("wipe")).error)
     assert runs == []
 
 
@@ -84,14 +84,14 @@ async def test_a_call_of_the_programs_uses_nothing_of_a_budget_of_requests(budge
         config = Config(FileSettings(backends={"a": backend_at(server)}), {})
         async with Runtime(config, prices={"gpt": Price(1.0, 1.0)}, seed=1) as runtime:
             session = await runtime.open("a", tools=[weather], budget=budget)
-            await session.run_tool("weather", {"city": "Oslo"})
+            await session.call_tool("weather", {"city": "Oslo"})
             assert (await session.ask("Hello?")).text == "Hello."
 
 
 async def test_arguments_of_the_program_are_judged_as_the_models_are() -> None:
     async with hosting(a=openai()) as runtime:
         session = await runtime.open("a", tools=[weather])
-        wrong = await session.run_tool("weather", {"town": "Oslo"})
+        wrong = await session.call_tool("weather", {"town": "Oslo"})
         assert wrong.error is not None
         assert "missing: city" in str(wrong.error)
 
@@ -101,9 +101,9 @@ async def test_what_the_session_cannot_run_is_said_in_one_line() -> None:
     async with hosting(a=openai()) as runtime:
         session = await runtime.open("a", tools=[weather, look])
         with pytest.raises(SessionError, match="'wether': it is not among weather, look"):
-            await session.run_tool("wether")
+            await session.call_tool("wether")
         with pytest.raises(SessionError, match="'look': it has no body"):
-            await session.run_tool("look")
+            await session.call_tool("look")
         assert log(runtime, session)[1:] == []
 
 
@@ -112,7 +112,7 @@ async def test_a_tool_that_the_program_runs_waits_its_turn_and_can_be_cancelled(
     async with hosting(a=other) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(session.run_tool, "work", {"name": "a"})
+            tasks.start_soon(session.call_tool, "work", {"name": "a"})
             await gate.started("a")
             tasks.start_soon(session.ask, "Hello.")
             assert await session.cancel()
@@ -128,7 +128,7 @@ async def test_the_call_after_it_has_an_id_of_its_own() -> None:
     server = openai(Turn(Call("weather", {"city": "Rome"})), Turn(Say("Warm.")))
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[weather], approve=lambda call: True)
-        await session.run_tool("weather", {"city": "Oslo"})
+        await session.call_tool("weather", {"city": "Oslo"})
         assert (await session.ask("And in Rome?")).text == "Warm."
         ledger = await session.ledger()
     assert [item.call_id for item in ledger.interactions()] == ["hist_tool_1", "hist_tool_2"]
@@ -162,5 +162,5 @@ async def test_progress_is_shown_to_who_reads_the_session_and_the_tool_sees_its_
 
         async with anyio.create_task_group() as tasks:
             await tasks.start(read)
-            assert (await session.run_tool("work")).content == "done"
+            assert (await session.call_tool("work")).content == "done"
     assert seen == ["Hi.", "Hello.", "[The program ran the tool work.]"]
