@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from actors.strict.server import Exchange, OpenAIServer, ServerLimits, serve
     from actors.strict.sigv4 import AwsKey
     from actors.testing.in_thread import serve_in_thread
+    from actors.testing.offline_runtime import answer, call, offline, say, think
     from actors.testing.simulation import Odds, SimulationReport, simulate
     from actors.testing.stressing import StressReport, stress
 
@@ -120,11 +121,16 @@ __all__ = [
     "Think",
     "Turn",
     "VertexAnthropicServer",
+    "answer",
+    "call",
+    "offline",
+    "say",
     "serve",
     "serve_in_thread",
     "simulate",
     "stress",
     "strict_server",
+    "think",
     "validate",
 ]
 
@@ -181,6 +187,7 @@ _HOMES = {
     "strict.server": ("Exchange", "OpenAIServer", "ServerLimits", "serve"),
     "strict.sigv4": ("AwsKey",),
     "testing.in_thread": ("serve_in_thread",),
+    "testing.offline_runtime": ("answer", "call", "offline", "say", "think"),
     "testing.simulation": ("Odds", "SimulationReport", "simulate"),
     "testing.stressing": ("StressReport", "stress"),
 }

@@ -1,24 +1,24 @@
 import anyio
 
-from actors import Runtime
-from actors.testing import AnthropicServer, Call, OpenAIServer, Say, Think, Turn, serve
+from actors.testing import call, offline, say, think
 
 
 def weather(city: str) -> str:
     """Current weather of a city."""
-    return f"{city}: 4 C"
+    return f"{city}: 4 °C"
+
+
+SCRIPT = {  # two strict provider servers on this machine; with real keys: Runtime()
+    "openai:gpt-5.2": [call("weather", city="Oslo"), say("Oslo has 4 °C.")],
+    "anthropic:claude-sonnet-5": [think("4 °C is cold."), say("Take a coat.")],
+}
 
 
 async def main() -> None:
-    gpt = OpenAIServer([Turn(Call("weather", {"city": "Oslo"})), Turn(Say("Oslo has 4 C."))])
-    claude = AnthropicServer([Turn(Think("4 C is cold."), Say("Take a coat."))])
-    async with serve(gpt, claude):  # on this machine, and as strict as the real ones
-        urls = {"OPENAI_BASE_URL": gpt.base_url, "ANTHROPIC_BASE_URL": claude.base_url}
-        async with Runtime(environ=urls) as runtime:
-            session = await runtime.open("openai:gpt-5.2", tools=[weather])
-            print((await session.ask("Weather in Oslo?")).text)
-            print(await session.switch("anthropic:claude-sonnet-5"))
-            print((await session.ask("What shall I wear?")).text, "Refused:", gpt.refusals + claude.refusals)
+    async with offline(SCRIPT) as runtime, runtime.open("openai:gpt-5.2", tools=[weather]) as session:
+        print((await session.ask("Weather in Oslo?")).text)
+        await session.switch("anthropic:claude-sonnet-5")
+        print((await session.ask("What should I wear?")).text, "Requests refused:", runtime.stats().refused)
 
 
 anyio.run(main)

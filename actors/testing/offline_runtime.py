@@ -1,0 +1,140 @@
+"""Run a program without a key or a network: strict servers on this machine play the providers.
+
+    SCRIPT = {
+        "openai:gpt-5.2": [call("weather", city="Oslo"), say("Oslo has 4 °C.")],
+        "anthropic:claude-sonnet-5": [think("4 °C is cold."), say("Take a coat.")],
+    }
+    async with offline(SCRIPT) as runtime, runtime.open("openai:gpt-5.2", tools=[weather]) as session:
+        ...
+
+A script lists the parts of a model's answers in order. An answer ends with a `say` or with the last of adjacent
+`call`s; `answer` groups parts explicitly. Each target speaks the dialect that it has at its provider's own address,
+because only the transport knows about the servers.
+"""
+
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any, TypeAlias
+from urllib.parse import quote
+
+from actors.config import load
+from actors.config.backend import Backend
+from actors.config.providers import PROVIDERS
+from actors.core.data.jsonio import dump
+from actors.core.data.segments import Segments
+from actors.errors import ConfigError
+from actors.runtime.runtime import Runtime
+from actors.strict.dialects import strict_server
+from actors.strict.rules.base import Json
+from actors.strict.script import Call, Say, Think, Turn
+from actors.strict.server import LoopbackServer, serve
+from actors.transport import HttpTransport, Response, Timeouts
+
+ScriptPart: TypeAlias = Say | Think | Call | Turn
+
+_KEY = "offline"
+
+
+def say(text: str) -> Say:
+    """Return a text of the model. It ends the answer."""
+    return Say(text)
+
+
+def think(text: str) -> Think:
+    """Return reasoning of the model, which the server signs if its dialect has signatures."""
+    return Think(text)
+
+
+def call(name: str, /, **arguments: Json) -> Call:
+    """Return a tool call of the model. Adjacent calls belong to one answer, which they end."""
+    return Call(name, arguments)
+
+
+def answer(*parts: Say | Think | Call) -> Turn:
+    """Return one answer of the model with exactly these parts."""
+    return Turn(*parts)
+
+
+@asynccontextmanager
+async def offline(script: Mapping[str, Sequence[ScriptPart]], **options: Any) -> AsyncGenerator[Runtime]:
+    """Run a runtime whose targets are played by strict servers on this machine.
+
+    Args:
+        script: The answers of each target `provider:model`, in order. A target without further answers says `ok`.
+        options: Arguments of `Runtime`, apart from `config`, `environ` and `transport`.
+
+    Raises:
+        ConfigError: The script names no target, or one whose provider has no address that all customers share.
+        UnknownTarget: The script names an unknown provider.
+    """
+    config = load(None, _keys())
+    backends = {target: config.backend(target) for target in script}
+    if not backends:
+        raise ConfigError("The script names no target; give answers of a 'provider:model'")
+    servers = {
+        target: strict_server(each.dialect, answers(script[target])) for target, each in backends.items()
+    }
+    routes = [(backend, servers[target]) for target, backend in backends.items()]
+    async with (
+        serve(*servers.values()),
+        Runtime(config, transport=_LoopbackTransport(routes), **options) as runtime,
+    ):
+        yield runtime
+
+
+def answers(parts: Iterable[ScriptPart]) -> list[Turn]:
+    """Group the parts of a script into answers."""
+    turns: list[Turn] = []
+    pending: list[Say | Think | Call] = []
+    for part in parts:
+        ends_before = isinstance(part, Turn) or (pending and isinstance(pending[-1], Call))
+        if pending and ends_before and not isinstance(part, Call):
+            turns.append(Turn(*pending))
+            pending = []
+        if isinstance(part, Turn):
+            turns.append(part)
+            continue
+        pending.append(part)
+        if isinstance(part, Say):
+            turns.append(Turn(*pending))
+            pending = []
+    return [*turns, Turn(*pending)] if pending else turns
+
+
+def _keys() -> dict[str, str]:
+    return {provider.key_variable: _KEY for provider in PROVIDERS.values() if provider.key_variable}
+
+
+class _LoopbackTransport:
+    """Sends each request to the strict server that plays its endpoint and model.
+
+    Args:
+        routes: Each backend with its server.
+    """
+
+    def __init__(self, routes: Sequence[tuple[Backend, LoopbackServer]]) -> None:
+        self._routes, self._http = routes, HttpTransport(environ={})
+
+    def send(
+        self, url: str, headers: Sequence[tuple[str, str]], segments: Segments, timeouts: Timeouts
+    ) -> AbstractAsyncContextManager[Response]:
+        """Send a request; see `Transport.send`.
+
+        Raises:
+            ConfigError: The script has no such target.
+        """
+        body = b"".join(segments)
+        for backend, server in self._routes:
+            if url.startswith(backend.endpoint) and _names_model(backend.model, url, body):
+                there = server.endpoint + url.removeprefix(backend.endpoint)
+                return self._http.send(there, headers, segments, timeouts)
+        raise ConfigError(f"offline() has no script for {url}; add the target to the script")
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._http.close()
+
+
+def _names_model(model: str, url: str, body: bytes) -> bool:
+    """Return True if a request asks for a model: in its path or in its body, as its dialect does."""
+    return f"/{quote(model, safe='')}" in url or f"/{model}" in url or b'"model":%b' % dump(model) in body

@@ -1,0 +1,22 @@
+"""Mistakes in scripts of answers and in the servers that play them."""
+
+from tests.teeth.mutations.mutation import Mutation
+
+HERE = "tests/testing/test_offline.py"
+
+MUTATIONS: tuple[Mutation, ...] = (
+    Mutation(
+        "offline: each of adjacent calls is an answer",
+        "actors/testing/offline_runtime.py:answers",
+        "pending and ends_before and not isinstance(part, Call)",
+        "pending and ends_before",
+        (f"{HERE}::test_an_answer_ends_with_a_say_or_with_the_last_of_adjacent_calls",),
+    ),
+    Mutation(
+        "offline: two models of a provider share a script",
+        "actors/testing/offline_runtime.py:_LoopbackTransport.send",
+        "url.startswith(backend.endpoint) and _names_model(*...)",
+        "url.startswith(backend.endpoint)",
+        (f"{HERE}::test_two_models_of_one_provider_and_another_provider_take_turns_with_a_tool",),
+    ),
+)
