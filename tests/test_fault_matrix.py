@@ -224,7 +224,7 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "clock: jumps, stands still, goes backwards": {
         "test_clocks.py": (
-            "test_the_wall_clock_is_read_in_one_module",
+            "test_the_wall_clock_is_only_read_through_an_argument",
             "test_whatever_the_wall_clock_does_a_log_is_the_same",
             "test_whatever_the_wall_clock_does_a_session_stays_with_its_host",
             "test_a_token_lasts_as_long_as_it_was_said_to_wherever_the_wall_clock_jumps",
