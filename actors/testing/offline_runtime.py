@@ -35,24 +35,31 @@ ScriptPart: TypeAlias = Say | Think | Call | Turn
 _KEY = "offline"
 
 
-def say(text: str) -> Say:
+def say(text: str) -> ScriptPart:
     """Return a text of the model. It ends the answer."""
     return Say(text)
 
 
-def think(text: str) -> Think:
+def think(text: str) -> ScriptPart:
     """Return reasoning of the model, which the server signs if its dialect has signatures."""
     return Think(text)
 
 
-def call(name: str, /, **arguments: Json) -> Call:
+def call(name: str, /, **arguments: Json) -> ScriptPart:
     """Return a tool call of the model. Adjacent calls belong to one answer, which they end."""
     return Call(name, arguments)
 
 
-def answer(*parts: Say | Think | Call) -> Turn:
-    """Return one answer of the model with exactly these parts."""
-    return Turn(*parts)
+def answer(*parts: ScriptPart) -> ScriptPart:
+    """Return one answer of the model with exactly these parts.
+
+    Raises:
+        ConfigError: A part is an answer itself.
+    """
+    inner = [part for part in parts if not isinstance(part, Turn)]
+    if len(inner) < len(parts):
+        raise ConfigError("answer() takes say(), think() and call(), not another answer()")
+    return Turn(*inner)
 
 
 @asynccontextmanager

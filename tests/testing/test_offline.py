@@ -83,6 +83,11 @@ async def test_a_script_that_cannot_be_played_is_a_typed_error(
             pass
 
 
+async def test_an_answer_within_an_answer_is_a_typed_error() -> None:
+    with pytest.raises(ConfigError, match="not another answer"):
+        answer(say("One."), answer(say("Two.")))
+
+
 async def test_a_target_without_a_script_fails_and_the_message_names_the_fix() -> None:
     async with (
         offline({"openai:gpt-5": [say("Hi.")]}) as runtime,
