@@ -78,7 +78,7 @@ class Session(SessionCaller):
         """Say something and return how it came out: text, status, who served it, at what cost.
 
         Args:
-            words: A text, a list of texts and `Media`, or a human's `Message`.
+            words: A text, a list of texts and `Media`, or a user `Message`.
             output: The form of the answer, which is `AskResult.output` then: a type (a pydantic model, a dataclass, a
                 `TypedDict`, any annotation) or a JSON Schema. An answer without it is corrected a bounded number of
                 times; then the ask has failed.
@@ -93,7 +93,7 @@ class Session(SessionCaller):
             ReentrantCall: A tool of this session asks.
             WrongEventLoop: The caller is not on the runtime's event loop.
             SessionClosed: The session has ended, or ends before the ask does.
-            SessionError: It crashed just now, and did not take the ask; or this is not a human's message.
+            SessionError: It crashed just now, and did not take the ask; or the message is not of role `user`.
             JournalError: It cannot be written (`JournalUnavailable`), or another writer has the session (`Fenced`).
         """
         self._check()

@@ -38,7 +38,7 @@ def _taken(message: object) -> Packed:
         raise SessionError(f"An ask takes a text or a Message: {error}") from None
     assert isinstance(message, Message)
     if message.role != "user":
-        raise SessionError(f"An ask takes what a human says, not a message of role {message.role!r}")
+        raise SessionError(f"An ask takes a message of role 'user', not of role {message.role!r}")
     for number, block in enumerate(message.blocks):
         part = _part(number, block)
         if isinstance(part, Media) and (damage := part.damage) is not None:

@@ -100,10 +100,10 @@ def test_a_sound_chat_transcript_is_read_without_a_remark() -> None:
         ),
     )
     assert outline(imported) == [
-        "human: 'u'",
-        "model: thinks(hm) 't' call1 call2",
+        "user: 'u'",
+        "assistant: thinks(hm) 't' call1 call2",
         "tool: result1(a) result2(b)",
-        "human: 'go' media(image/png)",
+        "user: 'go' media(image/png)",
     ]
     assert imported.system == "Be brief.\n\nBe kind."
     assert imported.report.notes == ()
@@ -122,10 +122,10 @@ def test_a_sound_anthropic_transcript_is_read_without_a_remark() -> None:
         user([gave("toolu_A"), gave("toolu_B", "boom", is_error=True), text("go")]),
     )
     assert outline(imported) == [
-        "human: 'u'",
-        "model: thinks(hm) thinks() 't' call1 call2",
+        "user: 'u'",
+        "assistant: thinks(hm) thinks() 't' call1 call2",
         "tool: result1(ok) result2(!boom)",
-        "human: 'go'",
+        "user: 'go'",
     ]
     assert imported.report.notes == ()
 
@@ -150,57 +150,57 @@ def test_seals_and_native_ids_are_kept_verbatim_and_belong_to_nobody_who_could_o
 SCENARIOS: dict[str, tuple[History, list[str], list[str]]] = {
     "1 five calls, one answer": (
         openai(user("u"), asked("a", "b", "c", "d", "e"), answered("c"), user("go")),
-        ["human: 'u'", "model: call1 call2 call3 call4 call5", "tool: result3(ok)", "human: 'go'"],
+        ["user: 'u'", "assistant: call1 call2 call3 call4 call5", "tool: result3(ok)", "user: 'go'"],
         [],
     ),
     "2 a steering message between call and result": (
         openai(asked("a", "b"), answered("a"), user("stop"), answered("b")),
-        ["model: call1 call2", "tool: result1(ok) result2(ok)", "human: 'stop'"],
+        ["assistant: call1 call2", "tool: result1(ok) result2(ok)", "user: 'stop'"],
         [],
     ),
     "3 text before results": (
         anthropic(assistant(*used("a")), user([text("x"), gave("a")])),
-        ["model: call1", "tool: result1(ok)", "human: 'x'"],
+        ["assistant: call1", "tool: result1(ok)", "user: 'x'"],
         [],
     ),
     "4 results split over messages": (
         anthropic(assistant(*used("a", "b")), user([gave("a")]), user([gave("b")])),
-        ["model: call1 call2", "tool: result1(ok) result2(ok)"],
+        ["assistant: call1 call2", "tool: result1(ok) result2(ok)"],
         [],
     ),
     "6 a duplicate result": (
         openai(asked("a"), answered("a", "one"), answered("a", "two")),
-        ["model: call1", "tool: result1(one)"],
+        ["assistant: call1", "tool: result1(one)"],
         ["messages[2]: another result for call 'a' kept as a duplicate"],
     ),
     "7 an orphan at the start": (
         anthropic(user([gave("gone")]), assistant(text("x"))),
-        ["model: 'x'", "human: '[A tool result without its call: ok]'"],
+        ["assistant: 'x'", "user: '[A tool result without its call: ok]'"],
         ["messages[0]: result for unknown call 'gone' kept as text"],
     ),
     "9 results of turn 1 after calls of turn 2": (
         openai(asked("a"), asked("b"), answered("a", "1"), answered("b", "2")),
-        ["model: call1", "tool: result1(1)", "model: call2", "tool: result2(2)"],
+        ["assistant: call1", "tool: result1(1)", "assistant: call2", "tool: result2(2)"],
         [],
     ),
     "11 a call in a tool message": (
         openai({**answered("a"), "tool_calls": asked("a")["tool_calls"]}),
-        ["model: call1", "tool: result1(ok)"],
+        ["assistant: call1", "tool: result1(ok)"],
         [],
     ),
     "11 a result in an assistant message": (
         anthropic(assistant(text("x"), *used("a"), gave("a"), text("y"))),
-        ["model: 'x' call1", "tool: result1(ok)", "model: 'y'"],
+        ["assistant: 'x' call1", "tool: result1(ok)", "assistant: 'y'"],
         [],
     ),
     "12 a fork duplicates a turn": (
         openai(asked("a"), answered("a"), asked("a"), answered("a")),
-        ["model: call1", "tool: result1(ok)", "model: call2", "tool: result2(ok)"],
+        ["assistant: call1", "tool: result1(ok)", "assistant: call2", "tool: result2(ok)"],
         [],
     ),
     "12 a fork duplicates the calls, then the results": (
         anthropic(assistant(*used("a")), assistant(*used("a")), user([gave("a", 1), gave("a", 2)])),
-        ["model: call1", "model: call2", "tool: result2(1)", "human: '[A tool result without its call: 2]'"],
+        ["assistant: call1", "assistant: call2", "tool: result2(1)", "user: '[A tool result without its call: 2]'"],
         ["result of id 'a', without a certain call, kept as text"],
     ),
     "17 ids reused per response": (
@@ -210,22 +210,22 @@ SCENARIOS: dict[str, tuple[History, list[str], list[str]]] = {
             assistant(*used("call_0")),
             user([gave("call_0", 2)]),
         ),
-        ["model: call1", "tool: result1(1)", "model: call2", "tool: result2(2)"],
+        ["assistant: call1", "tool: result1(1)", "assistant: call2", "tool: result2(2)"],
         [],
     ),
     "18 blank and missing ids": (
         openai(asked("", None, " "), answered(""), answered(None), answered("  ")),
-        ["model: call1 call2 call3", "tool: result1(ok) result2(ok) result3(ok)"],
+        ["assistant: call1 call2 call3", "tool: result1(ok) result2(ok) result3(ok)"],
         ["has no id"] * 3,
     ),
     "18 blank ids of more calls than results": (
         openai(asked("", None), answered("")),
-        ["model: call1 call2", "human: '[A tool result without its call: ok]'"],
+        ["assistant: call1 call2", "user: '[A tool result without its call: ok]'"],
         ["has no id"] * 2 + ["result without a call id kept as text"],
     ),
     "34 thinking without its signature": (
         anthropic(assistant({"type": "thinking", "thinking": "half"})),
-        ["model: thinks(half)"],
+        ["assistant: thinks(half)"],
         [],
     ),
     "35 and 36 nothing but emptiness": (
@@ -254,12 +254,12 @@ SCENARIOS: dict[str, tuple[History, list[str], list[str]]] = {
                 ]
             ),
         ),
-        ["model: call1", "tool: result1(see + image/png)", "human: '?'"],
+        ["assistant: call1", "tool: result1(see + image/png)", "user: '?'"],
         [],
     ),
     "43 a lone surrogate": (
         openai(asked("a"), answered("a", "x\ud800y"), user("z\udc00")),
-        ["model: call1", "tool: result1(x\ufffdy)", "human: 'z\ufffd'"],
+        ["assistant: call1", "tool: result1(x\ufffdy)", "user: 'z\ufffd'"],
         ["messages[1]: result changed on the way in: surrogate"],
     ),
     "44 blocks only their provider knows": (
@@ -268,14 +268,14 @@ SCENARIOS: dict[str, tuple[History, list[str], list[str]]] = {
             user([gave("a", [{"type": "tool_reference", "tool_name": "f"}])]),
         ),
         [
-            """model: '[block of type \\'server_tool_use\\'] {"type":"server_tool_use","input":{"q":1}}'""",
-            """human: '[A tool result without its call: {"type":"tool_reference","tool_name":"f"}]'""",
+            """assistant: '[block of type \\'server_tool_use\\'] {"type":"server_tool_use","input":{"q":1}}'""",
+            """user: '[A tool result without its call: {"type":"tool_reference","tool_name":"f"}]'""",
         ],
         ["messages[0]: block of type 'server_tool_use' kept as text", "unknown call 'a'"],
     ),
     "a result before its call": (
         openai(answered("a", "early"), asked("a"), answered("a", "late")),
-        ["model: call1", "tool: result1(late)", "human: '[A tool result without its call: early]'"],
+        ["assistant: call1", "tool: result1(late)", "user: '[A tool result without its call: early]'"],
         ["messages[0]: result of id 'a', without a certain call, kept as text"],
     ),
     "the old function call": (
@@ -283,7 +283,7 @@ SCENARIOS: dict[str, tuple[History, list[str], list[str]]] = {
             {"role": "assistant", "function_call": {"name": "f", "arguments": "{}"}},
             {"role": "function", "name": "f", "content": "ok"},
         ),
-        ["model: call1", "tool: result1(ok)"],
+        ["assistant: call1", "tool: result1(ok)"],
         [],
     ),
     "an empty function call of the old protocol": (
@@ -294,25 +294,25 @@ SCENARIOS: dict[str, tuple[History, list[str], list[str]]] = {
             asked("x", content="d", function_call={"name": "", "arguments": ""}),
             answered("x"),
         ),
-        ["model: 'a'", "model: 'b'", "model: 'c'", "model: 'd' call1", "tool: result1(ok)"],
+        ["assistant: 'a'", "assistant: 'b'", "assistant: 'c'", "assistant: 'd' call1", "tool: result1(ok)"],
         [],
     ),
     "a function call of the old protocol without a name": (
         openai({"role": "assistant", "function_call": {"name": "", "arguments": '{"a":1}'}}),
-        ["""model: '[function_call without a name] {"a":1}'"""],
+        ["""assistant: '[function_call without a name] {"a":1}'"""],
         ["messages[0]: function_call without a name kept as text"],
     ),
     "a system message in mid-conversation": (
         openai(user("u"), {"role": "system", "content": "now"}, user("v")),
-        ["human: 'u'", "human: '[System note] now'", "human: 'v'"],
+        ["user: 'u'", "user: '[System note] now'", "user: 'v'"],
         ["messages[1]: system message in mid-conversation kept as a note"],
     ),
     "an unknown role and an item that is none": (
         openai({"role": "narrator", "content": "once"}, 7, {"no": "role"}),
         [
-            "human: '[message of role narrator] once'",
-            "human: '[item that is no message] 7'",
-            """human: '[message of role null] {"no":"role"}'""",
+            "user: '[message of role narrator] once'",
+            "user: '[item that is no message] 7'",
+            """user: '[message of role null] {"no":"role"}'""",
         ],
         ["messages[0]: message of role narrator kept as text", "messages[1]", "messages[2]"],
     ),
@@ -329,7 +329,7 @@ SCENARIOS: dict[str, tuple[History, list[str], list[str]]] = {
             answered(5),
             answered("c"),
         ),
-        ["model: call1 call2 '[item that is no tool call] junk'", "tool: result1(ok) result2(ok)"],
+        ["assistant: call1 call2 '[item that is no tool call] junk'", "tool: result1(ok) result2(ok)"],
         ["item that is no tool call"],
     ),
     "parts of odd kinds": (
@@ -347,10 +347,10 @@ SCENARIOS: dict[str, tuple[History, list[str], list[str]]] = {
             user(text("c")),
         ),
         [
-            "human: 'a' 'b' media(application/pdf)",
-            """human: media(audio/wav) '[content part of type \\'video\\'] {"type":"video"}'""",
-            "human: '[content of an unknown kind] 5'",
-            "human: 'c'",
+            "user: 'a' 'b' media(application/pdf)",
+            """user: media(audio/wav) '[content part of type \\'video\\'] {"type":"video"}'""",
+            "user: '[content of an unknown kind] 5'",
+            "user: 'c'",
         ],
         ["'video' kept as text", "unknown kind kept as text"],
     ),
@@ -409,7 +409,7 @@ def test_a_result_may_be_any_value() -> None:
 def test_a_whole_request_body_is_read_with_its_system_prompt() -> None:
     body = {"model": "m", "system": [text("one"), text("two")], "messages": [user("u")]}
     imported, _ = from_wire(body, "anthropic")
-    assert (imported.system, outline(imported)) == ("one\ntwo", ["human: 'u'"])
+    assert (imported.system, outline(imported)) == ("one\ntwo", ["user: 'u'"])
 
 
 class Returned:
@@ -426,9 +426,9 @@ def test_objects_of_a_vendors_client_are_read_like_dicts() -> None:
     imported = openai(
         user("u"), Returned({**asked("a"), "function_call": None, "audio": None}), answered("a")
     )
-    assert outline(imported) == ["human: 'u'", "model: call1", "tool: result1(ok)"]
+    assert outline(imported) == ["user: 'u'", "assistant: call1", "tool: result1(ok)"]
     blocks = {"role": "assistant", "content": [Returned(block) for block in used("a")]}
-    assert outline(anthropic(blocks)) == ["model: call1"]
+    assert outline(anthropic(blocks)) == ["assistant: call1"]
 
 
 @pytest.mark.parametrize(

@@ -59,11 +59,11 @@ def test_a_sound_transcript_is_read_without_a_remark() -> None:
         {"role": "user", "content": [{"type": "input_text", "text": "thanks"}]},
     )
     assert outline(imported) == [
-        "human: 'u'",
-        "model: thinks(Hm.) 'Looking.' call1 call2",
+        "user: 'u'",
+        "assistant: thinks(Hm.) 'Looking.' call1 call2",
         "tool: result1(A) result2(B)",
-        "model: 'done'",
-        "human: 'thanks'",
+        "assistant: 'done'",
+        "user: 'thanks'",
     ]
     assert (imported.system, imported.report.notes) == ("Be brief.", ())
 
@@ -79,9 +79,9 @@ def test_reasoning_is_sealed_and_never_goes_back_as_its_readers_own() -> None:
 @pytest.mark.parametrize(
     ("body", "system", "said"),
     [
-        ({"input": [user("u")], "instructions": "s"}, "s", ["human: 'u'"]),
-        ({"input": "u", "instructions": None}, None, ["human: 'u'"]),
-        ({"input": [user("u")], "model": "m"}, None, ["human: 'u'"]),
+        ({"input": [user("u")], "instructions": "s"}, "s", ["user: 'u'"]),
+        ({"input": "u", "instructions": None}, None, ["user: 'u'"]),
+        ({"input": [user("u")], "model": "m"}, None, ["user: 'u'"]),
     ],
 )
 def test_a_whole_body_is_read_with_its_instructions(body: Wire, system: str | None, said: list[str]) -> None:
@@ -92,7 +92,7 @@ def test_a_whole_body_is_read_with_its_instructions(body: Wire, system: str | No
 def test_a_custom_call_keeps_its_input_verbatim_and_its_output() -> None:
     made = {"type": "custom_tool_call", "call_id": "a", "name": "sql", "input": "select 1"}
     imported = read(made, {"type": "custom_tool_call_output", "call_id": "a", "output": "1"})
-    assert outline(imported) == ["model: call1", "tool: result1(1)"]
+    assert outline(imported) == ["assistant: call1", "tool: result1(1)"]
     assert imported[0].calls[0].raw == "select 1"
 
 
@@ -136,7 +136,7 @@ def test_what_only_its_provider_can_read_is_left_out_and_said() -> None:
     compacted = {"type": "compaction", "id": "cmp_1", "encrypted_content": "gAAA"}
     tools = {"type": "additional_tools", "role": "developer", "tools": [{"type": "function", "name": "f"}]}
     imported = read(user("u"), compacted, tools)
-    assert outline(imported) == ["human: 'u'"]
+    assert outline(imported) == ["user: 'u'"]
     assert [note.split(": ", 1)[1] for note in imported.report.notes] == [
         "item of type 'compaction' left out",
         "item of type 'additional_tools' left out",
@@ -148,10 +148,10 @@ def test_broken_pairs_are_read_as_they_stand() -> None:
         gave("z"), user("u"), call("a"), call("a"), gave("a", "1"), gave("a", "2"), gave("a", "3")
     )
     assert outline(imported) == [
-        "human: '[A tool result without its call: ok]'",
-        "human: 'u'",
-        "model: call1 call2",
-        "human: " + " ".join(f"'[A tool result without its call: {number}]'" for number in (1, 2, 3)),
+        "user: '[A tool result without its call: ok]'",
+        "user: 'u'",
+        "assistant: call1 call2",
+        "user: " + " ".join(f"'[A tool result without its call: {number}]'" for number in (1, 2, 3)),
     ]
     assert len(imported.report.notes) == 4
 
@@ -168,12 +168,12 @@ def test_the_end_of_a_call_whose_output_had_not_come_is_unknown(status: str) -> 
 
 
 def test_a_call_without_a_call_id_goes_by_its_item_id() -> None:
-    assert outline(read(call(None, id="fc_1"), gave("fc_1"))) == ["model: call1", "tool: result1(ok)"]
+    assert outline(read(call(None, id="fc_1"), gave("fc_1"))) == ["assistant: call1", "tool: result1(ok)"]
 
 
 def test_a_tool_message_of_the_other_api_is_a_result() -> None:
     imported = read(call("a"), {"role": "tool", "tool_call_id": "a", "content": "ok"})
-    assert outline(imported) == ["model: call1", "tool: result1(ok)"]
+    assert outline(imported) == ["assistant: call1", "tool: result1(ok)"]
 
 
 def test_images_and_files_are_media_wherever_they_stand() -> None:
@@ -184,8 +184,8 @@ def test_images_and_files_are_media_wherever_they_stand() -> None:
         user([image, file, there]), call("a"), gave("a", [{"type": "input_text", "text": "see"}, image])
     )
     assert outline(imported) == [
-        "human: media(image/png) media(application/pdf) media(application/pdf)",
-        "model: call1",
+        "user: media(image/png) media(application/pdf) media(application/pdf)",
+        "assistant: call1",
         "tool: result1(see + image/png)",
     ]
 

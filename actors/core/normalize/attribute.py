@@ -46,7 +46,7 @@ def attributed(placed: Iterable[Placed], remarks: ReportBuilder) -> Iterator[Pla
     for place, message in placed:
         if message.role not in get_args(MessageRole):
             remarks.found("unknown_speaker")
-            remarks.add(place, "role %s taken as the human", f"{message.role!r:.40}")
+            remarks.add(place, "role %s taken as the user", f"{message.role!r:.40}")
             message = replace(message, role="user")
         for part in [message] if is_attributed(message) else _split(message, remarks):
             yield place, part
