@@ -1,1 +1,1 @@
-"""Messages, blocks, bindings, ids and reports."""
+"""Define the values of a conversation: messages, blocks, bindings, ids and import reports."""

@@ -1,9 +1,9 @@
-"""What is said in a conversation: messages and their blocks, provider-neutral and frozen.
+"""Define messages and their blocks as frozen, provider-neutral values.
 
-Text is held as it will be sent: escaped to a JSON string literal once, when it enters, and decoded only when someone
-reads `.text`. Values that tools take and give are ingested in the same way, so nothing later can fail on them.
-State that only its provider can read (a thinking signature, a native call id) is in a `ProviderState`, stamped with the
-binding that produced it.
+Text is stored in the form that requests use: escaped to a JSON string literal once, on entry, and decoded by each read
+of `.text`. Tool arguments and results are converted to JSON in the same way (`core.data.ingest`), so no later step can
+fail on them. State that only its provider can read, such as a thinking signature or a native call id, is a
+`ProviderState` with the binding that produced it.
 """
 
 from base64 import b64encode
@@ -18,18 +18,18 @@ from actors.core.values.identity import Binding, CallId
 from actors.errors import MediaError
 
 FREE = b'{"input":%b}'
-"""The arguments of a call of a tool that takes free text, with the text as a JSON string literal."""
+"""The arguments of a free-form tool's call; `%b` stands for the text as a JSON string literal."""
 
 MessageRole: TypeAlias = Literal["user", "assistant", "tool"]
 Status: TypeAlias = Literal["pending", "complete", "error", "cancelled", "unknown"]
-"""What is known of a tool call or its result. A result itself is never `cancelled` or `unknown`."""
+"""The state of a tool call or its result. A `ToolResult` itself is never `cancelled` or `unknown`."""
 
 
 class ProviderState(Form, frozen=True):
-    """Opaque provider state, verbatim as a JSON string literal, and the binding that made it.
+    """Opaque provider state: a JSON string literal, verbatim, and the binding that produced it.
 
-    `kind` says what it is, in the adapter's words: `signature`, `redacted`, `call_id`. A packed message leaves its own
-    origin out as `maker`.
+    `kind` is the adapter's name for the state: `signature`, `redacted`, `call_id`. `maker` is None only inside a
+    packed message, where it stands for the message's own origin.
     """
 
     kind: str
@@ -38,18 +38,18 @@ class ProviderState(Form, frozen=True):
 
     @property
     def origin(self) -> Binding:
-        """The binding that produced it; the dialect's rule says who else may open it."""
-        assert self.maker is not None, "what is packed is read by unpack"
+        """The binding that produced the state. The dialect's rules decide which other bindings may read it."""
+        assert self.maker is not None, "only `unpack` may read packed state"
         return self.maker
 
     @property
     def is_bound(self) -> bool:
-        """Whether it may be bound to what stands before it. A phase is not: it marks the text behind it."""
+        """True if the state may depend on the preceding content. A phase does not: it describes the text after it."""
         return self.kind != "phase"
 
 
 class Text(Form, frozen=True, tag="t", init=False, metaclass=Public):
-    """Words. Held as a JSON string literal; `.text` decodes it."""
+    """Text, stored as a JSON string literal; `.text` decodes it."""
 
     json: Quoted
 
@@ -58,12 +58,12 @@ class Text(Form, frozen=True, tag="t", init=False, metaclass=Public):
 
     @property
     def text(self) -> str:
-        """The words, decoded at each read."""
+        """The text, decoded on each read."""
         return unquote(self.json)
 
 
 class Thinking(Form, frozen=True, tag="h", init=False, metaclass=Public):
-    """A model's reasoning. With a seal it may go back, byte for byte, to its maker."""
+    """A model's reasoning. With a seal, it may be sent back unchanged to the provider that produced it."""
 
     json: Quoted
     seal: ProviderState | None
@@ -73,24 +73,24 @@ class Thinking(Form, frozen=True, tag="h", init=False, metaclass=Public):
 
     @property
     def text(self) -> str:
-        """The reasoning, decoded at each read. Empty where the provider shows none."""
+        """The reasoning, decoded on each read; empty if the provider hides it."""
         return unquote(self.json)
 
 
 class ToolCall(Form, frozen=True, tag="c", init=False, metaclass=Public):
-    """The model's request to run a tool, by the name that the model gave.
+    """A model's request to run a tool, under the tool name that the model wrote.
 
     Args:
-        id: Canonical call id. In a history made by hand it may be anything, even empty or repeated.
-        arguments: Any Python value, ingested to a JSON object once. What is not an object becomes `{}`, and the value
+        id: Canonical call id. In a history that a program builds, any string, even empty or repeated.
+        arguments: Any Python value, converted to a JSON object once. A value of another type becomes `{}`, and its text
             is kept in `raw`.
-        raw: The model's own text when it was no JSON object: malformed arguments, or free text. It is free text if
-            `arguments` are an object that holds it as `input`.
-        native: The provider's own id for the call, sealed (`call_id`); of a call with keys that its provider knows by
-            others, an object with the `id` and these `keys` (`call`).
-        namespace: The group of tools that the name is in, where its provider has groups; the name begins with it.
-        json: The arguments as a JSON object already encoded; used in place of `arguments`.
-        raw_json: Malformed arguments as a JSON string literal; used in place of `raw`.
+        raw: The model's own text if it was not a JSON object: malformed arguments or free text. It is free text if
+            `arguments` is an object that holds it as `input`.
+        native: The provider's id for the call, sealed (`call_id`). If the provider has other names for some keys, an
+            object with the `id` and these `keys` (`call`).
+        namespace: The group of tools that contains the tool, if its provider has groups; a prefix of the name.
+        json: The arguments as an encoded JSON object; replaces `arguments`.
+        raw_json: Malformed arguments as a JSON string literal; replaces `raw`.
     """
 
     id: CallId
@@ -134,63 +134,63 @@ class ToolCall(Form, frozen=True, tag="c", init=False, metaclass=Public):
         *,
         json: Json | None = None,
     ) -> "ToolCall":
-        """Return a call of a tool that takes free text. Where there are only functions, the text is their `input`.
+        """Return a call of a tool that takes free text. Dialects without free-form tools send the text as `input`.
 
-        `json` is that object already encoded; used in place of `text`.
+        `json` is that object already encoded; it replaces `text`.
         """
         json = Json(FREE % quote(text)) if json is None else json
         return kept(ToolCall, call_id, name, json, None, native, namespace, True)
 
     @property
     def native_id(self) -> str:
-        """What its provider calls it; empty if it is not known."""
+        """The provider's id for the call; empty if unknown."""
         return "" if self.native is None else _native_call(self.native)[0]
 
     @property
     def native_keys(self) -> dict[str, str]:
-        """Keys of the arguments that its provider knows by others: the tool's own, each with the provider's."""
+        """The provider's key for each argument key that it renames."""
         return {} if self.native is None or self.native.kind != "call" else _native_call(self.native)[1]
 
     @staticmethod
     def sealed_id(call_id: str, keys: Mapping[str, str], maker: Binding) -> ProviderState | None:
-        """Return what a call's provider knows of it, sealed: its id, and the keys that it has under other names."""
+        """Return the provider's id and renamed keys of a call as sealed state; None if both are empty."""
         if keys:
             return ProviderState("call", quote(dump({"id": call_id, "keys": dict(keys)}).decode()), maker)
         return ProviderState("call_id", quote(call_id), maker) if call_id else None
 
     @property
     def text(self) -> str | None:
-        """The free text the tool was given, decoded at each read; None if it was given arguments."""
+        """The free text of the call, decoded on each read; None if the call has arguments."""
         return str(self.arguments.get("input", "")) if self.is_free else None
 
     @property
     def raw(self) -> str | None:
-        """The model's own text, decoded at each read; None if it was a JSON object."""
+        """The model's own text, decoded on each read; None if it was a JSON object."""
         return self.text if self.raw_json is None else unquote(self.raw_json)
 
     def as_scheduled(self, arguments: Json) -> "ToolCall":
-        """Return this call with the arguments that it was scheduled with, if they are others: repaired ones."""
+        """Return this call with the arguments it was scheduled with, which differ if they were repaired."""
         return self if arguments == self.json else self.with_arguments(JsonObject(arguments))
 
     @property
     def is_malformed(self) -> bool:
-        """Whether what the model gave the tool should be a JSON object and is not."""
+        """True if the model's arguments should be a JSON object but are not."""
         return self.raw_json is not None
 
     def with_arguments(self, json: JsonObject) -> "ToolCall":
-        """Return the call with other arguments in place of what the model wrote."""
+        """Return the call with `json` in place of the model's arguments."""
         return kept(ToolCall, self.id, self.name, json, None, self.native, self.namespace, False)
 
     @property
     def arguments(self) -> dict[str, JsonValue]:
-        """The arguments, decoded at each read."""
+        """The arguments, decoded on each read."""
         value = parse(self.json)
         assert isinstance(value, dict)
         return value
 
 
 def _native_call(seal: ProviderState) -> tuple[str, dict[str, str]]:
-    """Return the id and the keys that a provider's seal of a call holds; nothing of one that holds something else."""
+    """Return the id and the renamed keys in a call's sealed state; empty values for state of another shape."""
     if seal.kind != "call":
         return unquote(seal.data), {}
     try:
@@ -205,9 +205,10 @@ def _native_call(seal: ProviderState) -> tuple[str, dict[str, str]]:
 
 
 class Media(Form, frozen=True, tag="m", init=False, metaclass=Public):
-    """An image or a document of a media type such as `image/png`: by value, as base64 text, or by address.
+    """An image or document with a media type such as `image/png`: base64 data, or a URL.
 
-    If the bytes show their type, that type replaces `media_type`: providers refuse a wrong label (ANT-61).
+    If the first bytes identify a type, that type replaces `media_type`, because providers reject a wrong label
+    (ANT-61).
     """
 
     media_type: str
@@ -220,26 +221,29 @@ class Media(Form, frozen=True, tag="m", init=False, metaclass=Public):
 
     @classmethod
     def from_bytes(cls, data: bytes, media_type: str) -> "Media":
-        """Return an image or a document by its bytes.
+        """Return an image or document with these bytes.
 
         Raises:
-            MediaError: It is an image that is cut off or has no readable header, or there are no bytes.
+            MediaError: The image is truncated or has no readable header, or `data` is empty.
         """
         made = cls(media_type, b64encode(data).decode())
         if (damage := made.damage) is not None:
-            raise MediaError(f"Media of type {made.media_type} cannot be used: {damage}; give the whole file")
+            raise MediaError(
+                f"Media of type {made.media_type} cannot be used: {damage}; pass the complete file"
+            )
         return made
 
     @classmethod
     def from_url(cls, url: str, media_type: str) -> "Media":
-        """Return an image or a document by its address. Who does not fetch addresses is shown a note in its place."""
+        """Return an image or document with this URL. Dialects that cannot fetch URLs render a note instead."""
         return cls(media_type, url=url)
 
     @property
     def damage(self) -> str | None:
-        """Why a file given by value cannot be read, in words; None if nothing is wrong with it.
+        """The reason why the data cannot be read; None if it is intact.
 
-        Of PNG, JPEG, GIF and WebP the header is read, and whether all of the file is there; of others the base64.
+        PNG, JPEG, GIF and WebP are checked for a readable header and a complete file, all other types for valid
+        base64.
         """
         return find_damage(self.media_type, self.data) if self.data or not self.url else None
 
@@ -248,11 +252,11 @@ class ToolResult(Form, frozen=True, tag="r", init=False, metaclass=Public):
     """The block that answers a tool call.
 
     Args:
-        content: What the tool returned: any Python value, ingested once; None if it returned nothing.
-        error: What went wrong, ingested likewise; None if nothing did.
-        is_complete: What the source said of it, if it said anything.
-        media: Images and documents it holds beside its words, in order.
-        content_json, error_json: The same as `content` and `error`, already encoded; used in place of them.
+        content: The tool's return value: any Python value, converted to JSON once. None if there is none.
+        error: The error, converted in the same way; None if the call succeeded.
+        is_complete: The source's own completion flag, if it has one.
+        media: Images and documents of the result, in order, in addition to its text.
+        content_json, error_json: `content` and `error` already encoded; they replace these arguments.
     """
 
     call_id: CallId
@@ -280,19 +284,19 @@ class ToolResult(Form, frozen=True, tag="r", init=False, metaclass=Public):
 
     @property
     def content(self) -> JsonValue:
-        """What the tool returned, decoded at each read."""
+        """The return value, decoded on each read."""
         return None if self.content_json is None else parse(self.content_json)
 
     @property
     def error(self) -> JsonValue:
-        """What went wrong, decoded at each read."""
+        """The error, decoded on each read."""
         return None if self.error_json is None else parse(self.error_json)
 
     @property
     def status(self) -> Status:
-        """What the content says: error, else is_complete, else a result that is there, else pending (REQ-915-048).
+        """The result's status: an error first, then `is_complete`, then present content, else pending (REQ-915-048).
 
-        Media are a result as words are. One that is there is never pending, whatever its source said of it.
+        Media count as content. A result with content is never pending, whatever its source reports.
         """
         if self.error_json is not None:
             return "error"
@@ -302,29 +306,30 @@ class ToolResult(Form, frozen=True, tag="r", init=False, metaclass=Public):
 
     @property
     def rendered_json(self) -> Json:
-        """The result's words as the model is shown them: one JSON string literal."""
+        """The result's text as a transcript contains it: one JSON string literal."""
         return in_words(self.content_json if self.error_json is None else self.error_json)
 
 
 def in_words(json: Json | None) -> Json:
-    """Return a value as a model is shown it: one JSON string literal, empty where there is none."""
+    """Return a value as the text of a transcript: one JSON string literal, empty for None and null."""
     if json is None or json == b"null":
         return Json(b'""')
     return json if json.startswith(b'"') else nest(json)
 
 
 class Code(Form, frozen=True, tag="s"):
-    """Code that belongs to the conversation but is not a tool call. Shown to a model as a fenced text."""
+    """Code that belongs to the conversation but is not a tool call. Rendered as a fenced code block."""
 
     source: str
     language: str = ""
 
 
 class ProviderBlock(Form, frozen=True, tag="n"):
-    """Something of an answer that is its provider's own, by its word for it: calls of its own tools, citations.
+    """A provider-specific part of an answer, under the provider's name for it: a server tool's call, a citation.
 
-    The seal holds the wire value. A `part` goes back in its place to whoever may open the seal; others are told that it
-    stood there. An `unknown` part goes back to nobody. A `mark` belongs to what was said and stays here.
+    The seal holds the wire value. A `part` is sent back in its place to every binding that may read the seal; other
+    bindings see a note that it existed. An `unknown` part is never sent again. A `mark` annotates the answer and is
+    never sent.
     """
 
     name: str
@@ -335,13 +340,13 @@ Block: TypeAlias = Text | Thinking | ToolCall | ToolResult | Media | Code | Prov
 
 
 class Message(Form, frozen=True, init=False, metaclass=Public):
-    """One item of a conversation.
+    """One message of a conversation.
 
     Args:
         role: `user`, `assistant` or `tool`.
-        blocks: What was said, in order.
-        turn: Number of the turn it belongs to, from 1; 0 where it is not known.
-        origin: The binding that produced it; None for what came from outside.
+        blocks: The content, in order.
+        turn: Number of the message's turn, from 1; 0 if unknown.
+        origin: The binding that produced the message; None for messages from outside.
     """
 
     role: MessageRole
@@ -366,5 +371,5 @@ class Message(Form, frozen=True, init=False, metaclass=Public):
 
     @property
     def text(self) -> str:
-        """All text blocks, joined."""
+        """The text blocks, joined without a separator."""
         return "".join(block.text for block in self.blocks if type(block) is Text)

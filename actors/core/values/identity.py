@@ -1,11 +1,11 @@
-"""Who made a message, and what its tool calls are called.
+"""Define bindings and canonical call ids.
 
-A *binding* is what a switch moves, as one value: backend, dialect, endpoint, account label and model. It
-holds no secret. A message's *origin* is the binding that produced it; the dialect's rules say which
-binding may open the provider state the message carries.
+A *binding* is the value that a switch replaces: backend, dialect, endpoint, account label and model. It holds no
+secret. A message's *origin* is the binding that produced it. The dialect's rules decide which bindings may read the
+provider state of a message.
 
-Canonical call ids are minted by the session, whatever the provider called the call: several backends
-restart their ids with every response, and some leave them empty.
+The session assigns canonical call ids and ignores the provider's, because several backends restart their ids with
+every response and some leave them empty.
 """
 
 import re
@@ -21,16 +21,16 @@ CallId = NewType("CallId", str)
 
 
 class Binding(Form, frozen=True):
-    """What serves a turn: one value, moved as a whole, without a secret.
+    """The backend, account and model that serve a turn, as one value without a secret.
 
     Args:
         backend: Name of the configured backend, or of the provider.
-        dialect: Name of the dialect it speaks, as `transcripts.dialect` takes it.
+        dialect: Name of its dialect, as `transcripts.dialect` takes it.
         endpoint: Base URL, without credentials.
         account: Label of the account, never its key.
-        model: Model name, as the provider spells it.
-        upstream: Who serves it behind a gateway: the one that requests are pinned to. Without a pin only an answer says
-            who it was, so only the origin of a seal has it.
+        model: Model name, in the provider's spelling.
+        upstream: The provider behind a gateway to which requests are pinned. Without a pin, only the answer names the
+            upstream provider, so the field is set only in the origin of a seal.
     """
 
     backend: str
@@ -41,44 +41,44 @@ class Binding(Form, frozen=True):
     upstream: str = ""
 
     def __str__(self) -> str:
-        """Return `backend:model`, as a person would say it, and the upstream where there is one."""
+        """Return `backend:model`, followed by `via` and the upstream if there is one."""
         name = f"{self.backend}:{self.model}" if self.model else self.backend
         return f"{name} via {self.upstream}" if self.upstream else name
 
 
 RUNTIME = Binding("runtime", "runtime")
-"""The origin of what the runtime itself adds to a history, such as a late result."""
+"""The origin of messages that the runtime adds to a history, such as a late result."""
 
 
 _MARK = "\0"
 
 
 def result_key(key: str, tool: str) -> str:
-    """Return the call id of a result being imported: the id that it gives, and the name of its tool if it gives one."""
+    """Return a temporary call id for an imported result: its wire id, and its tool name if the wire has one."""
     return f"{key}{_MARK}{tool.replace(_MARK, ' ')}"
 
 
 def split_key(key: str) -> tuple[CallId, str]:
-    """Return the id and the name that `result_key` joined."""
+    """Return the id and the tool name joined by `result_key`."""
     own, _, tool = key.rpartition(_MARK)
     return CallId(own), tool
 
 
-@lru_cache(maxsize=1024)  # every session has the first of them, and keeps each in several places
+@lru_cache(maxsize=1024)  # all sessions share the low numbers, and each session stores an id several times
 def mint(number: int) -> CallId:
-    """Return the canonical id of a session's call, counted from 1."""
+    """Return the canonical id of a session's call, numbered from 1."""
     return CallId(f"hist_tool_{number}")
 
 
 def number_of(call_id: CallId) -> int:
-    """Return which number an id was minted with; 0 if it was not."""
+    """Return the number in a canonical id; 0 for any other id."""
     match = _MINTED(call_id)
     return int(match[1]) if match else 0
 
 
 def content_name(content: str | bytes) -> str:
-    """Return what names a content: its SHA-256, as 64 hexadecimal digits. A text may hold lone surrogates."""
-    from hashlib import sha256  # it brings OpenSSL along
+    """Return the SHA-256 of the content as 64 hexadecimal digits. Strings may hold lone surrogates."""
+    from hashlib import sha256  # a lazy import, because it loads OpenSSL
 
     raw = content if isinstance(content, bytes) else content.encode("utf-8", "surrogatepass")
     return sha256(raw).hexdigest()

@@ -1,7 +1,7 @@
-"""What was done to messages that came in: the report that a history keeps, and the log with it.
+"""Report repairs and losses of imported messages, for the history and the log.
 
-Nothing is left out or assumed in silence, and a transcript of 80,000 messages may be odd in each of them. So lines are
-kept by kind: the first few in full, the rest as a count.
+Import never drops or assumes anything silently, but a transcript of 80,000 messages may have a defect in each of them.
+The report therefore groups its lines by kind and keeps the first few of each kind and a count of the others.
 """
 
 from typing import Literal, TypeAlias
@@ -11,18 +11,18 @@ from actors.core.data.jsonio import sanitised
 from actors.core.values.identity import CallId
 
 Dedupe: TypeAlias = Literal["duplicate", "conflicting_duplicate", "late"]
-"""Why a result was not emitted as one: the same again; a different one; after its seal."""
+"""Why a result was not emitted: it repeats another one, contradicts another one, or came after the seal."""
 
-LISTED = 3  # lines of one kind that are kept in full
-KINDS = 64  # told apart, so that a transcript that makes them up cannot fill a report
+LISTED = 3  # lines kept per kind
+KINDS = 64  # kinds counted separately; bounds the report of a hostile transcript
 _OTHERS = "of other kinds"
 
 
 class Finding(Form, frozen=True):
-    """Something about messages that came in which had to be worked around.
+    """A defect of imported messages that import worked around.
 
-    `code` is one of: orphan_result, restored_call, repeated_id, misplaced_call, misplaced_result,
-    malformed_arguments, unknown_speaker. `fault_class` is `canonical`, `rendering` or `projection`.
+    `code` is one of: orphan_result, restored_call, repeated_id, misplaced_call, misplaced_result, malformed_arguments,
+    unknown_speaker. `fault_class` is `canonical`, `rendering` or `projection`.
     """
 
     code: str
@@ -31,14 +31,14 @@ class Finding(Form, frozen=True):
 
 
 class ImportReport(Form, frozen=True):
-    """What was done to messages that came in (`History.report`).
+    """The repairs and losses of an import (`History.report`).
 
     Args:
-        findings: What was wrong with them and was worked around.
-        dedupe: Results of which only one can stand, as (canonical id, reason).
-        notes: What was odd, with the place where it stood: the first few of each kind, then how many more.
-        left_out: What a provider's transcript held and the history does not, as (path, how often). A path is that of a
-            key, such as `messages[].content[].cache_control`.
+        findings: Defects that import worked around.
+        dedupe: Results dropped because another result of the call stands, as (canonical id, reason).
+        notes: Oddities with their position: the first few of each kind, then a count of the others.
+        left_out: Parts of the provider's transcript that the history lacks, as (path, count). A path is that of a key,
+            such as `messages[].content[].cache_control`.
     """
 
     findings: tuple[Finding, ...] = ()
@@ -47,7 +47,7 @@ class ImportReport(Form, frozen=True):
     left_out: tuple[tuple[str, int], ...] = ()
 
     def then(self, later: "ImportReport") -> "ImportReport":
-        """Return the report of messages and of others that came in behind them."""
+        """Return this report followed by the report of later messages."""
         return ImportReport(
             self.findings + later.findings,
             self.dedupe + later.dedupe,
@@ -57,14 +57,14 @@ class ImportReport(Form, frozen=True):
 
 
 class NameTally:
-    """How often each of some names was met. New ones beyond `KINDS` are counted together."""
+    """A counter of names. After `KINDS` different names, all new names are counted together."""
 
     def __init__(self, others: str = "other keys") -> None:
         self._others = others
         self._counts: dict[str, int] = {}
 
     def add(self, name: str) -> str:
-        """Count a name once more, and return the one that it is counted under."""
+        """Count a name and return the name under which it is counted."""
         name = sanitised(name)
         if name not in self._counts and len(self._counts) >= KINDS:
             name = self._others
@@ -72,12 +72,12 @@ class NameTally:
         return name
 
     def counts(self) -> tuple[tuple[str, int], ...]:
-        """Return each name with its count, in order of appearance."""
+        """Return each name with its count, in order of first appearance."""
         return tuple(self._counts.items())
 
 
 class ReportBuilder:
-    """An `ImportReport` while it is being written."""
+    """A builder of an `ImportReport`."""
 
     def __init__(self) -> None:
         self.left_out = NameTally()
@@ -87,13 +87,15 @@ class ReportBuilder:
         self._lines: dict[str, list[str]] = {_OTHERS: []}
 
     def add(self, place: str, kind: str, *about: str) -> None:
-        """Add a line. `kind` is the text that lines of a kind share, with a `%s` for each value that differs."""
+        """Add a line at `place`. `kind` is the common text of similar lines, with a `%s` for each of the values in
+        `about`.
+        """
         lines = self._lines.setdefault(counted := self._tally.add(kind), [])
         if len(lines) < LISTED and counted != _OTHERS:
             lines.append(f"{place}: {sanitised(kind % about if about else kind)}")
 
     def lines(self) -> tuple[str, ...]:
-        """Return them: the first few of each kind, then how many more there are."""
+        """Return the first few lines of each kind, each kind followed by the number of further lines."""
         told: list[str] = []
         for kind, count in self._tally.counts():
             told += self._lines[kind]

@@ -1,8 +1,8 @@
-"""A packed message: the bytes that a history, the log and everything else that keeps it share.
+"""Pack messages into the bytes that histories, the log and exports share.
 
-They are the msgpack of the message, without what would be in it many times or at great length: a seal of the message's
-own origin does not repeat it, and large media stay beside the bytes, shared by all and copied by none. Equal messages
-have equal bytes. Lone surrogates have none: in ids, names and addresses they become U+FFFD here.
+The bytes are the message's msgpack without repeated or very long parts: a seal by the message's own origin omits that
+origin, and large media stay outside the bytes, shared and never copied. Equal messages have equal bytes. Lone
+surrogates in ids, names and URLs become U+FFFD.
 """
 
 from collections.abc import Iterator
@@ -28,12 +28,12 @@ from actors.core.values.content import (
 )
 from actors.core.values.identity import Binding
 
-LARGE = 2048  # characters from which media are kept beside a message's bytes
+LARGE = 2048  # characters of base64 from which media stay outside the bytes
 
 Packed: TypeAlias = bytes | tuple[bytes, tuple[str, ...]]
-"""What `pack` makes and only `unpack` reads: the bytes, and what is beside them in the message's order."""
+"""The output of `pack`, read only by `unpack`: the bytes and, in message order, the media outside them."""
 
-_BESIDE = "\0"  # in the place of media that are beside; no base64 has it
+_BESIDE = "\0"  # a placeholder for media outside the bytes; base64 cannot contain it
 _ENCODER, _DECODER = Encoder(), Decoder(Message)
 
 
@@ -45,15 +45,15 @@ def pack(message: Message) -> Packed:
 
 
 def size_of(packed: Packed) -> int:
-    """Return how many bytes a packed message takes, what is beside it included."""
+    """Return the bytes of a packed message, media included."""
     return len(packed) if isinstance(packed, bytes) else len(packed[0]) + sum(map(len, packed[1]))
 
 
 def unpack(packed: Packed) -> Message:
-    """Return a packed message; `unpack(pack(m)) == m`, lone surrogates aside.
+    """Return a packed message; `unpack(pack(m)) == m`, except for lone surrogates.
 
     Raises:
-        MsgspecError: These bytes are no message.
+        MsgspecError: The bytes are not a message.
     """
     if isinstance(packed, bytes):
         message = _DECODER.decode(packed)
@@ -67,19 +67,19 @@ def unpack(packed: Packed) -> Message:
         if type(block) is not Text and (seal := seal_of(block)) is not None:
             maker = origin if seal.maker is None else shared(seal.maker)
             if maker is None:
-                raise ValidationError("A seal names nobody who made it")
+                raise ValidationError("A seal has no maker")
             force_setattr(seal, "maker", maker)
     return message
 
 
 @lru_cache(maxsize=4096)
 def shared(binding: Binding) -> Binding:
-    """Return the one object that stands for all bindings equal to this one: few of them are in very many values."""
+    """Return one object for all equal bindings: a process has few bindings, but very many values refer to them."""
     return binding
 
 
 def encoded(form: Form) -> bytes:
-    """Return a form's msgpack, without the spare memory that an encoder leaves."""
+    """Return a record's msgpack without the encoder's spare capacity."""
     try:
         made = _ENCODER.encode(form)
     except UnicodeEncodeError:
@@ -88,18 +88,18 @@ def encoded(form: Form) -> bytes:
 
 
 def packed_for_host(value: object) -> Packed:
-    """Return what a host's code gave as a message, as it is kept.
+    """Return the packed form of a message that came from the host's code.
 
     Raises:
-        ValueError: It cannot be kept, in words for the host.
+        ValueError: The value is not a valid message. The text is meant for the host.
     """
     if not isinstance(value, Message):
-        raise ValueError(f"{type(value).__name__} is no Message")
+        raise ValueError(f"{type(value).__name__} is not a Message")
     try:
         packed = pack(value)
         unpack(packed)
     except (MsgspecError, AttributeError, OverflowError, TypeError, ValueError):
-        why = "a block or a field of it has the wrong type; texts and addresses are str, data is base64 in a str"
+        why = "a block or a field has the wrong type; texts and URLs are str, data is base64 in a str"
         raise ValueError(why) from None
     return packed
 
@@ -132,7 +132,6 @@ def _thin(media: Media, beside: list[str]) -> Media:
 
 
 def _bring_back(message: Message, beside: Iterator[str]) -> None:
-    """Put media back into a message that was just decoded."""
     for block in message.blocks:
         held = (block,) if type(block) is Media else block.media if type(block) is ToolResult else ()
         for media in held:
@@ -141,7 +140,7 @@ def _bring_back(message: Message, beside: Iterator[str]) -> None:
 
 
 def _whole(value: object) -> object:
-    """Return a value whose texts have no lone surrogates."""
+    """Return the value with all lone surrogates replaced."""
     if isinstance(value, str):
         return sanitised(value)
     if isinstance(value, tuple):

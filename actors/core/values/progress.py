@@ -1,4 +1,7 @@
-"""How far an ask has come: what a turn that waits for its caller goes on from, whatever becomes of its actors."""
+"""Define the progress of an ask, as the log stores it.
+
+A turn that waits for its caller resumes from these values after passivation, a crash or a restart.
+"""
 
 from typing import Literal, TypeAlias
 
@@ -8,10 +11,12 @@ from actors.core.values.stream import LeftOut, Usage
 
 
 class Cause(Form, frozen=True):
-    """What kept a provider from answering: the kind of failure, as `actors.adapters.failure` lists them.
+    """The reason why a provider gave no answer, or why the runtime ended the turn.
 
-    Or what ended the turn here: `limit` (a budget, or a limit of tokens), `time`. `status` is that of HTTP; None if no
-    response came, or it broke off.
+    Args:
+        kind: The kind of failure, as listed in `actors.adapters.failure`; or `limit` (a budget or a token limit) or
+            `time` for the runtime's own bounds.
+        status: HTTP status; None if no complete response arrived.
     """
 
     kind: str
@@ -19,10 +24,14 @@ class Cause(Form, frozen=True):
 
 
 class Attempt(Form, frozen=True):
-    """One turn of an ask, what served it and how it ended; or a request of it that failed and was tried again.
+    """One turn of an ask with its binding and outcome, or a failed request that was retried.
 
-    `error` is one line, empty for a turn that simply ended; `cause` the failure or the bound, if one ended it.
-    The `status` of a request that was tried again is `retried`. `wait`: the seconds that were waited before it.
+    Args:
+        binding: The binding of the turn.
+        status: How the turn ended; `retried` for a request that was retried.
+        error: One line; empty for a turn that ended normally.
+        cause: The failure or the bound that ended the turn, if any.
+        wait: Seconds waited before the retry.
     """
 
     binding: Binding
@@ -33,17 +42,17 @@ class Attempt(Form, frozen=True):
 
 
 RefusalKind: TypeAlias = Literal["transcript", "parameter", "media", "schema"]
-"""The part of a request that was refused: its structure (our bug), an optional parameter, an attachment, a schema."""
+"""The refused part of a request: its structure (our bug), an optional parameter, an attachment, a schema."""
 
 
 class RefusedRequest(Form, frozen=True):
-    """A request of an ask that a provider, or the judge, refused. The ask went on, if it could.
+    """A request that a provider or the judge refused. The ask continued if it could.
 
     Args:
         binding: The binding of its turn.
-        kind: The part of the request that was refused.
-        reason: The provider's or the judge's words, on one line.
-        without: What the next request was made without: names of parameters, or of the schema's parts.
+        kind: The refused part of the request.
+        reason: The message of the provider or the judge, on one line.
+        without: Names of the parameters or schema parts that the next request omitted.
     """
 
     binding: Binding
@@ -53,14 +62,14 @@ class RefusedRequest(Form, frozen=True):
 
 
 class TurnProgress(Form, frozen=True):
-    """What a turn has used of its bounds.
+    """A turn's use of its limits.
 
     Args:
-        rounds: The number of the round it is in, from 1.
-        usage: Of all its rounds.
-        misses: Rounds running in which every call was refused.
-        malformed: Answers that had not the form asked for, and were corrected.
-        rewritten: What it left out when its transcript was refused: nothing, old reasoning, or all but plain words.
+        rounds: Number of the current round, from 1.
+        usage: Token usage of all rounds.
+        misses: Consecutive rounds in which every call was refused.
+        malformed: Answers that were corrected because they did not have the requested format.
+        rewritten: The reduction after a refused transcript: `no`, `bare` (no old reasoning) or `plain` (text only).
     """
 
     rounds: int = 1
@@ -71,11 +80,17 @@ class TurnProgress(Form, frozen=True):
 
 
 class AskProgress(Form, frozen=True):
-    """What an ask has brought: by turns that ended before this one, its `attempts`, their `usage` and what that cost.
+    """The totals of an ask.
 
-    `rounds`, and what was `left_out`, are those of this turn too; `tried` are the pool's members that served turns,
-    that of this turn last. `seconds` is how long the ask took, waits left out, where it may take only so long.
-    `refusals` are its requests that were refused, in order.
+    Args:
+        attempts: The ask's earlier turns and retried requests, in order.
+        rounds: Rounds so far, the current turn included.
+        usage: Token usage of the earlier turns.
+        left_out: Provider parts dropped so far, the current turn included.
+        tried: Pool members that served turns, the current one last.
+        cost: Cost of the earlier turns; None if a price is unknown.
+        seconds: Time that counts towards the ask's timeout; pauses are excluded.
+        refusals: The ask's refused requests, in order.
     """
 
     attempts: tuple[Attempt, ...] = ()

@@ -1,7 +1,7 @@
-"""What comes out of a provider's answer while it arrives, the same for every dialect.
+"""Define the events of a provider's answer while it arrives, the same for every dialect.
 
-A decoder (`transcripts.decode`) is fed bytes cut anywhere and gives these events; `close()` gives the model's
-message. An event here is ephemeral: nothing is rebuilt from it.
+A decoder (`transcripts.decode`) accepts bytes in chunks of any size and returns these events; its `close()` returns
+the model's message. The events are ephemeral: recovery does not use them.
 """
 
 from operator import add
@@ -13,13 +13,15 @@ from actors.core.data.form import Form
 from actors.core.values.identity import CallId
 
 Cut: TypeAlias = Literal["length", "filter", "paused", "fault", "empty", "unparsed", "unknown"]
-"""Why an answer is not whole: a limit of tokens or a full window; a filter or a refusal; the provider stopped and would
-go on if asked again; it met a fault of its own or of the model's, or parts of a tool call went astray; it has neither
-text nor a call; it holds a tool call as text, which the host did not parse; it stopped for a reason that nobody knows.
+"""Why an answer is incomplete.
+
+`length`: a token limit or a full context window. `filter`: a content filter or a refusal. `paused`: the provider paused
+and continues in another request. `fault`: a provider or model error, or lost parts of a tool call. `empty`: neither
+text nor a call. `unparsed`: a tool call as text, which the server did not parse. `unknown`: an unknown finish reason.
 """
 
 LeftOut: TypeAlias = tuple[tuple[str, int], ...]
-"""What an answer held and its message does not, as (the provider's word for it, how many)."""
+"""Parts of an answer that its message lacks, as (the provider's name for the part, count)."""
 
 
 class TextDelta(Form, frozen=True):
@@ -35,33 +37,33 @@ class ThinkingDelta(Form, frozen=True):
 
 
 class CallStarted(Form, frozen=True):
-    """The model began a tool call. `call_id` is canonical; the arguments follow."""
+    """The start of a tool call. `call_id` is canonical; the arguments follow."""
 
     call_id: CallId
     name: str
 
 
 class ArgumentsDelta(Form, frozen=True):
-    """A piece of a call's argument text, as the model writes it."""
+    """A piece of a call's argument text, as the model wrote it."""
 
     call_id: CallId
     text: str
 
 
 class CallDone(Form, frozen=True):
-    """A call is complete: its whole argument text has arrived."""
+    """The end of a call: its argument text is complete."""
 
     call_id: CallId
 
 
 class Usage(Form, frozen=True):
-    """Tokens of one round, or summed over rounds. Cached figures are parts of `input_tokens`.
+    """Tokens of one round, or summed over rounds. Cached tokens are included in `input_tokens`.
 
     Args:
-        input_tokens: Tokens of the request, whatever was cached.
+        input_tokens: Tokens of the request, cached or not.
         output_tokens: Tokens of the answer, reasoning included.
-        cache_read_tokens: Of the input, what came from the provider's cache.
-        cache_write_tokens: Of the input, what was written to it.
+        cache_read_tokens: Input tokens read from the provider's cache.
+        cache_write_tokens: Input tokens written to the provider's cache.
     """
 
     input_tokens: int = 0
@@ -74,7 +76,7 @@ class Usage(Form, frozen=True):
 
 
 class Finish(Form, frozen=True):
-    """The provider said why it stopped, in its own word. Nothing is decided by it: calls are calls."""
+    """The provider's finish reason, verbatim. Nothing depends on it: tool calls are recognised by their blocks."""
 
     reason: str
 
