@@ -165,7 +165,7 @@ def test_unusual_but_valid_json_is_read(text: bytes, value: JsonValue) -> None:
 
 def test_a_text_over_the_size_is_refused_unread() -> None:
     assert parse(b"[1]", max_bytes=3) == [1]
-    with pytest.raises(JsonRefused, match="4 bytes of JSON, at most 3"):
+    with pytest.raises(JsonRefused, match="4 bytes of JSON exceed the limit of 3"):
         parse(b"NaN!", max_bytes=3)
 
 

@@ -1,1 +1,1 @@
-"""JSON, text, images and sequences as plain data."""
+"""Handle JSON, text, images and sequences as plain data."""

@@ -1,9 +1,9 @@
-"""Chunked vectors: append-only sequences made of plain tuples.
+"""Chunked vectors: append-only sequences built from plain tuples, for histories and logs.
 
-The garbage collector visits the items of a list on every full collection, but it stops tracking tuples of bytes and of
-untracked values. So histories and logs, which idle in great numbers, are chunked vectors and not lists. A chunked
-vector is a value: appending copies at most the last `BLOCK` items and, once in `BLOCK` times, one reference for each
-full block.
+The garbage collector visits the items of a list on every full collection, but stops tracking tuples of bytes and of
+untracked values. Histories and logs are idle most of the time and numerous, so they are chunked vectors. A chunked
+vector is a value: appending copies at most the last `BLOCK` items and, every `BLOCK` items, one reference per full
+block.
 """
 
 from collections.abc import Iterable, Iterator
@@ -15,7 +15,7 @@ T = TypeVar("T")
 BLOCK = 32  # items of a full block
 
 ChunkedVector: TypeAlias = tuple[tuple[tuple[T, ...], ...], tuple[T, ...]]
-"""Full blocks, oldest first; and the rest, which is less than a block."""
+"""Full blocks, oldest first; then the items of the last, incomplete block."""
 
 EMPTY: ChunkedVector[Never] = ((), ())
 
@@ -35,14 +35,14 @@ def item_count(vector: ChunkedVector[T]) -> int:
 
 
 def item(vector: ChunkedVector[T], index: int) -> T:
-    """Return one item; 0 is the oldest. The index must be one of the vector's."""
+    """Return the item at `index`; 0 is the oldest. The index must exist."""
     blocks, rest = vector
     block = index // BLOCK
     return (blocks[block] if block < len(blocks) else rest)[index % BLOCK]
 
 
 def from_index(vector: ChunkedVector[T], start: int) -> Iterator[T]:
-    """Give the items from index `start` on. Costs what it gives."""
+    """Return an iterator over the items from index `start` on. The cost grows with the items consumed."""
     blocks, rest = vector
     first = start // BLOCK
     if first >= len(blocks):
@@ -51,7 +51,7 @@ def from_index(vector: ChunkedVector[T], start: int) -> Iterator[T]:
 
 
 def up_to(vector: ChunkedVector[T], stop: int) -> ChunkedVector[T]:
-    """Return the vector of the items before index `stop`, which shares their blocks."""
+    """Return the vector of the items before index `stop`; both vectors share full blocks."""
     blocks, rest = vector
     last = stop // BLOCK
     if last >= len(blocks):

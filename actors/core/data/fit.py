@@ -1,10 +1,10 @@
-"""Fit: a plain tree to a text within its size.
+"""Truncate a plain JSON value to a size limit; `ingest` uses this after its walk.
 
-In:  plain data of bounded depth, strings of any length.
-Out: JSON of at most `max_bytes`, no string literal longer than `max_string`.
+In:  plain data of bounded depth, with strings of any length.
+Out: JSON of at most `max_bytes`, without a string literal longer than `max_string`.
 
-Long strings are cut first, all to the same length, so that the small values around them stay. If that is
-not enough, containers are made shorter and shorter. Each cut leaves a marker that counts what is gone.
+Long strings are cut first, all to the same length, so that small values around them stay. If that is not enough,
+containers are shortened step by step. Each cut leaves a marker with the number of removed items or characters.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,12 +19,12 @@ _LEAST_STRING = 128
 
 
 class SizeLimits(Struct, frozen=True):
-    """How much of a value is kept.
+    """The size limits of an ingested value.
 
     Args:
-        max_bytes: Of the whole JSON text, at least 512.
-        max_depth: Containers inside each other, 1 to 64.
-        max_items: In one list or object, at least 2.
+        max_bytes: Bytes of the JSON text, at least 512.
+        max_depth: Nested containers, 1 to 64.
+        max_items: Items of one list or object, at least 2.
         max_string: Bytes of one JSON string literal, at least 128.
     """
 
@@ -35,13 +35,13 @@ class SizeLimits(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if self.max_bytes < 512 or self.max_items < 2 or self.max_string < _LEAST_STRING:
-            raise ValueError(f"limits too small to hold a marker: {self}")
+            raise ValueError(f"The limits are too small to hold a marker: {self}")
         if not 1 <= self.max_depth <= MAX_DEPTH:
             raise ValueError(f"max_depth is 1 to {MAX_DEPTH}, not {self.max_depth}")
 
 
 class Gap(str):
-    """The marker that ends a shortened container; remembers how much it stands for."""
+    """The marker that ends a shortened container, with the number of items it replaces."""
 
     hidden: int
 
@@ -52,7 +52,7 @@ class Gap(str):
 
 
 def unused(name: str, taken: Mapping[str, object], repeats: dict[str, int]) -> str:
-    """Return `name`, or the first of `name#2`, `name#3` ... that is not taken."""
+    """Return `name`, or the first of `name#2`, `name#3` ... that is not in `taken`."""
     candidate = name
     while candidate in taken:
         repeats[name] = repeats.get(name, 1) + 1
@@ -61,8 +61,12 @@ def unused(name: str, taken: Mapping[str, object], repeats: dict[str, int]) -> s
 
 
 def fit(value: JsonValue, is_long: bool, limits: SizeLimits, marks: set[str]) -> Json:
-    """Return the JSON of `value`: long strings cut first, evenly; then containers, shorter and shorter."""
-    if not is_long:  # so the whole is known to be small enough to try
+    """Return the JSON of `value` within the limits: cut long strings evenly, then shorten containers.
+
+    `is_long` says that some string exceeds its share, in which case encoding the complete value first would be
+    wasteful.
+    """
+    if not is_long:  # the walk bounded the complete value, so encoding it is cheap
         text = dump(value)
         if len(text) <= min(limits.max_bytes, limits.max_string):
             return text
@@ -87,7 +91,7 @@ def _widest(value: JsonValue) -> int:
 
 
 def _said(value: JsonValue, text: Callable[[str], str]) -> JsonValue:
-    """Return `value` with `text` of each string in place of the string; keys stay."""
+    """Return `value` with each string replaced by `text(string)`; keys stay."""
     if isinstance(value, str):
         return text(value)
     if isinstance(value, list):
@@ -98,13 +102,13 @@ def _said(value: JsonValue, text: Callable[[str], str]) -> JsonValue:
 
 
 def _sized(longest: int, sizes: list[int], text: str) -> str:
-    """Note what a string takes, and leave it out."""
+    """Record the size of a string, and return an empty string in its place."""
     sizes.append(longest if len(text) > longest else min(longest, len(quote(text))))
     return ""
 
 
 def _level(sizes: list[int], room: int, longest: int) -> int:
-    """Return the largest cap for which the sizes, each cut to it, fill no more than `room`."""
+    """Return the largest cap under which the sizes, each limited to the cap, fit into `room`."""
     if sum(sizes) <= room:
         return longest
     left = len(sizes)
@@ -113,11 +117,11 @@ def _level(sizes: list[int], room: int, longest: int) -> int:
             return max(room, 0) // left
         room -= size
         left -= 1
-    return 0  # there is no string to cut: what is too large are keys and numbers
+    return 0  # there are no strings to cut; keys and numbers alone are too large
 
 
 def _cut(cap: int, marks: set[str], text: str) -> str:
-    """Return `text` if it fits, else its start and its end with a marker between, at most `cap` bytes as a literal."""
+    """Return `text`, or its start and end around a marker, as at most `cap` bytes of a JSON literal."""
     if len(text) <= cap and len(quote(text)) <= cap:
         return text
     half = (cap - 2 - len(f" [{len(text)} characters cut] ")) // 2
@@ -132,7 +136,7 @@ def _cut(cap: int, marks: set[str], text: str) -> str:
 
 
 def _longest(room: int, piece: Callable[[int], str]) -> int:
-    """Return the most characters, up to `room`, whose piece takes no more than `room` bytes in a literal."""
+    """Return the largest number of characters, up to `room`, whose piece fits into `room` bytes of a literal."""
     low, high = 0, room
     while low < high:
         middle = high if high == room else (low + high + 1) // 2
@@ -144,7 +148,7 @@ def _longest(room: int, piece: Callable[[int], str]) -> int:
 
 
 def _thinned(value: JsonValue, cap: int) -> JsonValue:
-    """Return `value` with no container longer than `cap`, the marker that ends it included."""
+    """Return `value` with no container longer than `cap`, including the marker at its end."""
     if not isinstance(value, list | dict):
         return value
     kept = len(value) if len(value) <= cap else max(cap - 1, 0)
@@ -158,6 +162,6 @@ def _thinned(value: JsonValue, cap: int) -> JsonValue:
 
 
 def _rest(items: list[JsonValue], kept: int, what: str) -> Gap:
-    """Return the marker for what follows the first `kept`, which may itself end in a marker."""
+    """Return the marker for the items after the first `kept`; the last of them may be a marker itself."""
     last = items[-1]
     return Gap(len(items) - kept + (last.hidden - 1 if isinstance(last, Gap) else 0), what)

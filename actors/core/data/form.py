@@ -1,10 +1,10 @@
-"""Form: how every value of a session is described, once.
+"""Define `Form`, the base of all values that are stored: annotations are the schema.
 
-A form's annotations are its schema. From them follow the object, its bytes (msgpack, fields in order and without
-names) and the strict reading of these: no second list of the same names is kept anywhere.
+The annotations of a subclass define its fields, its bytes (msgpack, fields in order and without names) and their
+strict decoding, so field names are listed only once.
 
-Forms are frozen and refer only to what is frozen and older, so they cannot be in a cycle and the garbage collector
-need not visit them (`gc=False`). What is made, is not checked; what is read, is.
+Instances are frozen and refer only to older frozen values. They cannot form reference cycles, so the garbage collector
+does not track them (`gc=False`). Constructors do not check types; decoding does.
 """
 
 from collections.abc import Callable
@@ -24,24 +24,25 @@ class _FromFields(Protocol):
 
 
 kept: _FromFields = StructMeta.__call__
-"""Returns a form made of its fields as they are kept, whatever its constructor takes."""
+"""Return an instance with these stored fields, without running the class's own constructor."""
 
 
 def reduce_fields(form: Struct) -> tuple[Callable[..., object], tuple[object, ...]]:
-    """Return how a form is pickled and copied: by its fields, whatever its constructor takes."""
+    """Implement `__reduce__` over the stored fields, without running the class's own constructor."""
     return kept, (type(form), *(getattr(form, name) for name in form.__struct_fields__))
 
 
 class Form(Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fields=True):
-    """A value that is kept, written and read as its annotations say."""
+    """A frozen value, stored and decoded as its annotations define."""
 
     __reduce__ = reduce_fields
 
 
 class Public(StructMeta):
-    """The type of forms that are made of something else than what is kept: they have a `__new__`, and `init=False`.
+    """Metaclass for values with a constructor that takes other arguments than the stored fields.
 
-    msgspec's classes cannot have one, so it is kept aside and run when the class is called. Reading does without.
+    msgspec classes cannot define `__new__`, so the metaclass removes it from the namespace and runs it on each call of
+    the class. The class must pass `init=False`. Decoding does not run `__new__`.
     """
 
     _make: Callable[..., object]
@@ -51,8 +52,8 @@ class Public(StructMeta):
         name: str,
         bases: tuple[type, ...],
         namespace: dict[str, Any],
-        init: bool = True,  # for type checkers: there is no constructor that takes the fields
-        **options: Any,  # Any: what a class statement holds
+        init: bool = True,  # for type checkers: no constructor takes the fields
+        **options: Any,  # Any: the keywords of a class statement
     ) -> "Public":
         make = namespace.pop("__new__", None)
         cls: Public = super().__new__(mcls, name, bases, namespace, **options)
@@ -60,7 +61,7 @@ class Public(StructMeta):
             cls._make = make
         return cls
 
-    def __call__(cls, *given: Any, **named: Any) -> Any:  # Any: what `__new__` takes
+    def __call__(cls, *given: Any, **named: Any) -> Any:  # Any: the arguments of `__new__`
         return cls._make(cls, *given, **named)
 
     @property

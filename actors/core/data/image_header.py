@@ -1,11 +1,11 @@
-"""What the bytes of an image say: its type and its size in pixels.
+"""Read the type and the size in pixels from the bytes of an image.
 
-In:  the bytes of a file, or the base64 of them, from anyone.
-Out: type, width and height of a PNG, JPEG, GIF or WebP; or why a file cannot be such an image.
+In:  untrusted bytes of a file, or their base64.
+Out: type, width and height of a PNG, JPEG, GIF or WebP; or the reason why a file is not a valid image.
 
-Only headers are read, and where the parts of a file end; no pixel is decoded, so a bomb costs nothing. The formats are
-those of RFC 2083, ITU T.81, GIF89a and RFC 9649. Providers look at the same: they refuse an image whose type is not the
-one it is labelled with, or whose sides are too long (ANT-58, ANT-59, ANT-61).
+Only headers and the ends of the file's parts are read. No pixel is decoded, so a decompression bomb costs nothing. The
+formats are those of RFC 2083, ITU T.81, GIF89a and RFC 9649. Providers check the same properties: they reject an image
+with a wrong label or with too long sides (ANT-58, ANT-59, ANT-61).
 """
 
 from base64 import b64decode
@@ -29,13 +29,13 @@ _BRANDS = {
 }
 _OTHER_IMAGES = ((b"BM", "image/bmp"), (b"II*\0", "image/tiff"), (b"MM\0*", "image/tiff"))
 READ_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
-"""The types whose headers are read."""
+"""Types with a header parser."""
 
-_START = 64  # characters of base64 that tell a type; a multiple of 4
+_START = 64  # characters of base64 that suffice to detect a type; a multiple of 4
 _HEADERS = (128, 64 * 1024, 1024 * 1024)
-"""Characters of base64 that are read for a size, until it is found: a JPEG may begin with profiles and a thumbnail."""
-_NO_SIZE = frozenset({0x01, *range(0xD0, 0xD9)})  # markers of a JPEG that stand alone
-_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}  # markers of a JPEG that tell its size
+"""Characters of base64 to search for a size, step by step: a JPEG may begin with profiles and a thumbnail."""
+_NO_SIZE = frozenset({0x01, *range(0xD0, 0xD9)})  # JPEG markers without a length field
+_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}  # JPEG markers of frames, which contain the size
 
 
 class ImageHeader(NamedTuple):
@@ -51,9 +51,9 @@ class ImageHeader(NamedTuple):
 
 
 def detect_media_type(label: str, data: str) -> str:
-    """Return the type that the first bytes tell, else the label: what a file is, its bytes know best.
+    """Return the type that the first bytes identify, else the label.
 
-    A text that begins like another file is still a text. `data` is base64.
+    A `text/*` label always stands, because text may begin with any bytes. `data` is base64.
     """
     if label.startswith("text/"):
         return label
@@ -65,7 +65,7 @@ def detect_media_type(label: str, data: str) -> str:
 
 
 def read_header(data: str) -> ImageHeader | None:
-    """Return the header of an image given as base64; None if it is no image of a known type, or none of its size."""
+    """Return the header of a base64 image; None if the type is unknown or the size is missing."""
     for size in _HEADERS:
         try:
             header = _header(b64decode(data[:size]))
@@ -77,11 +77,11 @@ def read_header(data: str) -> ImageHeader | None:
 
 
 def find_damage(media_type: str, data: str) -> str | None:
-    """Return why a file of this type cannot be read, in words; None if nothing is wrong with it.
+    """Return why a file of this type cannot be read; None if it is intact.
 
     Args:
-        media_type: As `detect_media_type` gives it. Only of `READ_TYPES` is more looked at than the base64.
-        data: The whole file as base64.
+        media_type: The result of `detect_media_type`. Types outside `READ_TYPES` are checked for valid base64 only.
+        data: The complete file as base64.
     """
     try:
         raw = b64decode(data, validate=True)
@@ -107,7 +107,7 @@ def _type_of(start: bytes, *, is_image: bool) -> str | None:
         return "image/webp"
     if start[4:8] == b"ftyp" and start[8:12] in _BRANDS:
         return _BRANDS[start[8:12]]
-    weak = _OTHER_IMAGES if is_image else ()  # two letters prove nothing by themselves
+    weak = _OTHER_IMAGES if is_image else ()  # a magic number of two bytes is too weak without an image label
     return next((media_type for magic, media_type in weak if start.startswith(magic)), None)
 
 
@@ -134,7 +134,7 @@ def _big(raw: bytes, at: int, count: int) -> int:
 
 
 def _png(raw: bytes) -> tuple[int, int] | None:
-    """Return the size of a PNG, whose first chunk is IHDR. Apple's own kind has another in front of it."""
+    """Return the size of a PNG, from its IHDR chunk. Apple's variant has a CgBI chunk before it."""
     at = len(_PNG)
     if raw[at + 4 : at + 8] == b"CgBI":
         at += 12 + _big(raw, at, 4)
@@ -144,7 +144,7 @@ def _png(raw: bytes) -> tuple[int, int] | None:
 
 
 def _jpeg(raw: bytes) -> tuple[int, int] | None:
-    """Return the size of a JPEG: that of its first frame, behind any number of segments."""
+    """Return the size in a JPEG's first frame header, after any number of segments."""
     at = 2
     while at + 9 <= len(raw) and raw[at] == 0xFF:
         marker = raw[at + 1]
@@ -162,7 +162,7 @@ def _jpeg(raw: bytes) -> tuple[int, int] | None:
 
 
 def _webp(raw: bytes) -> tuple[int, int] | None:
-    """Return the size of a WebP: of its canvas, or of its one frame, with or without loss."""
+    """Return the size of a WebP: of its canvas, or of its only frame, lossy or lossless."""
     kind = raw[12:16]
     if kind == b"VP8X" and len(raw) >= 30:
         return 1 + _little(raw, 24, 3), 1 + _little(raw, 27, 3)
@@ -174,7 +174,7 @@ def _webp(raw: bytes) -> tuple[int, int] | None:
     return None
 
 
-# ---- whether all of a file is there
+# ---- completeness of a file
 
 
 def _is_whole(media_type: str, raw: bytes) -> bool:
@@ -197,7 +197,7 @@ def _has_png_end(raw: bytes) -> bool:
 
 
 def _has_gif_end(raw: bytes) -> bool:
-    """Return whether a GIF has a whole frame and stops between two blocks; its trailer is often left out."""
+    """Return True if a GIF has a complete frame and ends between two blocks; many files lack the trailer."""
     at, frames = _behind_colours(raw, 10, 13), 0
     while at < len(raw):
         if raw[at] == 0x3B:
@@ -208,18 +208,18 @@ def _has_gif_end(raw: bytes) -> bool:
             at = _behind_blocks(raw, _behind_colours(raw, at + 9, at + 10) + 1)
             frames += at <= len(raw)
         else:
-            return frames > 0  # something that readers skip
+            return frames > 0  # trailing data, which decoders skip
     return frames > 0 and at == len(raw)
 
 
 def _behind_colours(raw: bytes, flags_at: int, at: int) -> int:
-    """Return where the table of colours ends that begins at `at`, if the flags say that there is one."""
+    """Return the end of the colour table at `at`, or `at` if the flags announce no table."""
     flags = raw[flags_at] if flags_at < len(raw) else 0
     return at + (3 << (flags & 7) + 1 if flags & 0x80 else 0)
 
 
 def _behind_blocks(raw: bytes, at: int) -> int:
-    """Return where a row of blocks ends, behind its empty one; a place past the end if that is missing."""
+    """Return the position after a chain of sub-blocks and its terminator; past the end if that is missing."""
     while at < len(raw) and raw[at]:
         at += 1 + raw[at]
     return at + 1

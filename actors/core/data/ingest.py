@@ -1,16 +1,16 @@
-"""Ingest: any Python value made JSON, once.
+"""Convert any Python value to JSON once, for tool results, arguments and metadata.
 
-In:  any value, made by anyone's code: cyclic, endless, lying about its type, raising when looked at.
-Out: JSON within its size, and the codes of what had to be done to it. After that nothing later can fail on it.
+In:  any value from foreign code: cyclic, endless, with misleading types, raising on access.
+Out: JSON within its size limits, and codes of the conversions. No later step can fail on the result.
 
-The one door for tool results, arguments and metadata. A walk makes plain data of the value, within a budget: strings
-are whole, containers are short. `fit` then cuts strings. As little foreign code as possible is called, and none is
-trusted. What was cut or has no JSON form leaves a text in brackets where it stood. Nothing depends on hash seeds or
-memory addresses: members of a set are sorted by their JSON, and a set is kept whole or not at all.
+A walk turns the value into plain data within a budget: strings stay complete, containers are shortened. `fit` then
+cuts strings. The walk calls as little foreign code as possible and trusts none. A cut part or a value without a JSON
+form leaves a text in brackets. The result depends on neither hash seeds nor memory addresses: members of a set are
+sorted by their JSON, and a set is kept completely or not at all.
 
-A value may be read in another thread than the one that made it only if it is plain data: containers and values of
-the language and its library, exactly, each of which is copied in one step that no other thread can come between.
-What has code of its own belongs to the thread that it was made for (`plain_only`).
+Another thread than the one that created a value may read only plain data: exact built-in or standard library types,
+each of which is copied in one atomic step. Values with code of their own belong to the thread that created them
+(`plain_only`).
 """
 
 import re
@@ -36,10 +36,10 @@ Mark: TypeAlias = Literal[
     "depth",  # a container nested too deep
     "key",  # a key that was not a string, or held NUL
     "not_finite",  # NaN or an infinity
-    "object",  # a value with no JSON form, described
-    "repr_failed",  # a value that raised when it was looked at
+    "object",  # a value without a JSON form, replaced by its description
+    "repr_failed",  # a value that raised when it was read
     "surrogate",  # text with lone surrogates
-    "truncated",  # something was cut for size
+    "truncated",  # a part cut to the size limits
     "wide_int",  # an integer beyond 64 bits, as text
 ]
 
@@ -47,7 +47,7 @@ _MAX_KEY = 512
 _MAX_NAME = 60
 _WIDE_BITS = 4096
 
-# Types whose own text says all there is, by name, so that none of their modules is imported here.
+# Types whose `str` is a complete representation; by name, so that their modules are not imported here.
 _TEXTUAL = frozenset(
     """datetime.datetime datetime.date datetime.time datetime.timedelta datetime.tzinfo decimal.Decimal builtins.complex
     fractions.Fraction uuid.UUID pathlib.PurePath ipaddress._IPAddressBase collections.UserString""".split()  # noqa: SIM905
@@ -58,9 +58,9 @@ _TYPE_MRO = type.__dict__["__mro__"]
 
 
 class Ingested(Struct, frozen=True):
-    """A value as JSON, and what had to be done to it.
+    """A value as JSON, with codes of the conversions.
 
-    `marks` is sorted and of `Mark`. Empty means that the text says all that the value was.
+    `marks` is sorted and consists of `Mark` codes. If it is empty, the text represents the value completely.
     """
 
     json: Json
@@ -68,33 +68,33 @@ class Ingested(Struct, frozen=True):
 
 
 DEFAULT_LIMITS = SizeLimits()
-# made while there is room
+# created at import, because `ingest` returns it when memory is short
 _UNREADABLE = Ingested(quote("[a value that could not be read]"), ("repr_failed",))
 
 
 class ForeignValue(Exception):
-    """A value held something with code of its own, where only plain data was to be read."""
+    """With `plain_only`, the value contains an object with code of its own."""
 
 
 def ingest(value: object, limits: SizeLimits = DEFAULT_LIMITS, *, plain_only: bool = False) -> Ingested:
-    """Turn any Python value into JSON, once. Never gives more than `limits.max_bytes`.
+    """Convert any Python value to at most `limits.max_bytes` of JSON.
 
-    The text parses under `parse`. Iterators are never consumed. Ingesting the result again changes nothing.
+    `parse` accepts the text. Iterators are never consumed. Ingesting the result again changes nothing.
 
     Raises:
-        ForeignValue: With `plain_only`, and no other error ever: what was read of the value is not plain data.
-        KeyboardInterrupt: Or whatever else a signal that the process was sent raises meanwhile.
+        ForeignValue: With `plain_only`, if the value is not plain data. Otherwise no error of the value escapes.
+        KeyboardInterrupt: Or another exception that a signal handler raises meanwhile.
     """
     marks: set[str] = set()
     try:
         least = min(limits.max_bytes, limits.max_string)
         if type(value) is str and 6 * len(value) + 2 <= least and sanitised(value) == value:
-            return Ingested(quote(value), ())  # whole, however escaped
+            return Ingested(quote(value), ())  # fits even if every character is escaped
         walk = ValueWalk(limits, marks, plain_only=plain_only)
         text = fit(walk.plain(value, 0), walk.is_long, limits, marks)
     except ForeignValue:
         raise
-    except Exception:  # what is left: the caller's stack is nearly full, or memory is
+    except Exception:  # only possible when the caller's stack or memory is nearly exhausted
         return _UNREADABLE
     return Ingested(text, tuple(sorted(marks)))
 
@@ -104,26 +104,26 @@ class _Full(Exception):  # a signal, not an error
 
 
 class ValueWalk:
-    """One pass over one value: the path (for cycles), the budget in characters, the marks."""
+    """One pass over one value, with its path (to detect cycles), its budget in characters and its marks."""
 
     def __init__(self, limits: SizeLimits, marks: set[str], *, plain_only: bool = False) -> None:
         self._limits = limits
         self._plain_only = plain_only
         self._marks = marks
         self._path: set[int] = set()
-        self._share = limits.max_bytes // 16  # what one string counts at most, so small ones after it stay
-        self._budget = 2 * limits.max_bytes  # more than fits, so that `fit` can choose
-        self.is_long = False  # whether a string was longer than its share
+        self._share = limits.max_bytes // 16  # the most that one string counts, so later small values stay
+        self._budget = 2 * limits.max_bytes  # more than the limit, so that `fit` can choose
+        self.is_long = False  # True once a string exceeded its share
         self._in_set = False
 
-    def plain(self, value: Any, depth: int) -> JsonValue:  # Any: the value is anyone's
-        """Return `value` as plain data. `depth` counts the containers around it."""
+    def plain(self, value: Any, depth: int) -> JsonValue:  # Any: a foreign value
+        """Return `value` as plain data. `depth` is the number of enclosing containers."""
         self._budget -= 2
         kind = type(value)
         if value is None or kind is bool:
             return value  # type: ignore[no-any-return]  # None or a bool
         if not issubclass(kind, Enum):
-            # The unbound methods give the exact built-in value, whatever a subclass claims to be.
+            # The unbound methods return the exact built-in value, even if a subclass overrides them.
             if issubclass(kind, str):
                 return self._text(str.__str__(value))
             if issubclass(kind, int):
@@ -137,7 +137,7 @@ class ValueWalk:
         return text
 
     def _text(self, text: str) -> str:
-        """Count a text and keep it whole: `fit` is the only place that cuts strings."""
+        """Charge the budget for a string and keep it complete: only `fit` cuts strings."""
         self._budget -= min(len(text), self._share)
         self.is_long |= len(text) > self._share
         return text if text.isascii() or len(text) > self._limits.max_string else self._clean(text)
@@ -161,7 +161,7 @@ class ValueWalk:
         return self._mark("not_finite", f"[not finite: {number}]")
 
     def _nested(self, value: Any, kind: type, depth: int) -> JsonValue:  # Any: as above
-        """Read a value with code that may be foreign, and so may raise anything."""
+        """Read a value with possibly foreign code, which may raise anything."""
         if self._plain_only and not is_plain(kind):
             raise ForeignValue
         if id(value) in self._path:
@@ -171,7 +171,7 @@ class ValueWalk:
             return self._read(value, kind, depth)
         except (_Full, ForeignValue):
             raise
-        except BaseException as error:  # nothing awaits here, so this is no cancellation of ours
+        except BaseException as error:  # nothing awaits here, so this cannot be our own cancellation
             if _is_interrupt(error):
                 raise
             return self._mark("repr_failed", f"[{_name(kind)} that could not be read]")
@@ -195,13 +195,13 @@ class ValueWalk:
         return self._text(self._mark("object", _described(value, kind)))
 
     def _is_exhausted(self) -> bool:
-        """Say whether what follows must be left out. Of a set nothing may be."""
+        """Return True if the remaining items must be left out. A set must be complete, so it raises `_Full` instead."""
         if self._in_set and self._budget < 0:
             raise _Full
         return self._budget <= 0 and not self._in_set
 
     def _first(self, items: Iterable[Any], size: int, what: str) -> Iterator[Any]:  # Any: as above
-        """Yield the first items, then the gap that the others leave. `items` may be endless and `size` a lie."""
+        """Yield the first items, then a gap for the others. `items` may be endless and `size` wrong."""
         cap = self._limits.max_items
         taken = list(islice(items, cap + 1))
         kept = 0
@@ -231,7 +231,7 @@ class ValueWalk:
         return kept
 
     def members(self, items: Iterable[object], size: int, depth: int) -> JsonValue:
-        """Return the members of a set sorted by their JSON; all of them or none, for they have no order."""
+        """Return the members of a set sorted by their JSON; all or none, because sets have no order to cut by."""
         if size > self._limits.max_items:
             return self._mark("truncated", f"[set of {size}, cut]")
         outermost, marks = not self._in_set, set(self._marks)
@@ -243,7 +243,7 @@ class ValueWalk:
         except _Full:
             if not outermost:
                 raise
-            self._marks.intersection_update(marks)  # which members were seen depends on the hash seed
+            self._marks.intersection_update(marks)  # the set of visited members depends on the hash seed
             return self._mark("truncated", f"[set of {size}, cut]")
         finally:
             self._in_set = not outermost
@@ -263,7 +263,7 @@ class ValueWalk:
         return name if name.isascii() else self._clean(name)
 
     def _buffer(self, source: bytes | bytearray | memoryview) -> str:
-        """Return UTF-8 as text, anything else as base64, in either case no more than a string may hold."""
+        """Return UTF-8 as text and other bytes as base64, within the length limit of a string."""
         view = memoryview(source)
         size, cap = view.nbytes, self._limits.max_string
         data = bytes(view.cast("B")[:cap]) if view.c_contiguous else view.tobytes()[:cap]
@@ -276,7 +276,7 @@ class ValueWalk:
 
 
 def _is_interrupt(error: BaseException) -> bool:
-    """Tell whether a signal delivered this error, which then is no failure of the value."""
+    """Return True if a signal handler raised this error, which then is not a failure of the value."""
     if isinstance(error, Exception):
         return False
     from actors.interrupts import is_delivered  # few values raise, and it imports `inspect`
@@ -290,10 +290,10 @@ def _name(kind: type) -> str:
     return name[:_MAX_NAME]
 
 
-_Shape: TypeAlias = tuple[  # how a container is read, its items in order, and how many it says they are
+_Shape: TypeAlias = tuple[  # a container's reader, its items in order, and the length it reports
     Callable[[ValueWalk, Any, int, int], JsonValue], Callable[[Any], Iterable[Any]], Callable[[Any], int]
 ]
-# The unbound methods of built-in types read what is there, whatever a subclass claims.
+# The unbound methods of built-in types read the real content, even if a subclass overrides them.
 _BUILT_IN: Mapping[type, _Shape] = {
     OrderedDict: (ValueWalk.mapping, OrderedDict.items, dict.__len__),
     dict: (ValueWalk.mapping, dict.items, dict.__len__),
@@ -311,7 +311,7 @@ _GENERIC: Mapping[type, _Shape] = {
 
 
 def _shape(kind: type) -> _Shape | None:
-    """Return how containers of this type are read, or None if they are not containers."""
+    """Return the way to read containers of this type, or None for other types."""
     for base, shape in _BUILT_IN.items():
         if issubclass(kind, base):
             return shape
@@ -339,12 +339,12 @@ def _is_model(kind: type) -> bool:
 def _dumped(model: Any) -> object:  # Any: pydantic is not imported here
     try:
         return model.model_dump(warnings=False)
-    except Exception:  # a cycle, or a serializer that raises: what the fields hold is still known
+    except Exception:  # a cycle, or a serializer that raises; the fields can still be read
         return dict(vars(model))
 
 
 def is_plain(kind: type) -> bool:
-    """Say whether values of exactly this type have no code of their own."""
+    """Return True if values of exactly this type have no code of their own."""
     return kind in _PLAIN or f"{kind.__module__}.{kind.__qualname__}" in _TEXTUAL
 
 

@@ -1,8 +1,8 @@
-"""Strict JSON text: what is read is refused or exact, what is written is deterministic.
+"""Read and write strict JSON text, for adapters, tools and ingestion.
 
-What is read here is sent on to providers that are strict themselves: a duplicate key, a NaN, a lone
-surrogate or a depth bomb is refused with its reason, never repaired in silence. Written text is compact,
-in insertion order, UTF-8.
+Text that is read here goes on to strict providers, so a duplicate key, a NaN, a lone surrogate or excessive depth
+raises an error with its reason and is never repaired silently. Written text is compact UTF-8 in insertion order, and
+deterministic.
 """
 
 import re
@@ -22,7 +22,7 @@ JsonValue: TypeAlias = bool | int | float | str | list["JsonValue"] | dict[str, 
 MAX_BYTES = 32 * 1024 * 1024
 MAX_DEPTH = 64
 MAX_ARGUMENTS = 256 * 1024
-"""Bytes of the arguments of a call; larger ones are no acceptable object."""
+"""Maximum bytes of a call's arguments; longer ones count as malformed."""
 INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 
 _ENCODER = JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
@@ -31,7 +31,7 @@ _NAMES = {dict: "object", list: "array", bool: "boolean", type(None): "null", in
 
 
 class JsonRefused(ValueError):
-    """A text or value that is not acceptable JSON. The message is one line and short."""
+    """Unacceptable JSON text, or a value without a JSON form. The message is one short line."""
 
 
 def quote(text: str) -> Json:
@@ -44,7 +44,7 @@ def quote(text: str) -> Json:
 
 
 def unquote(literal: Json) -> str:
-    """Return the text of a JSON string literal. Raises JsonRefused if it is anything else."""
+    """Return the text of a JSON string literal; raise JsonRefused for any other input."""
     value = _read(literal)
     if type(value) is not str:
         raise JsonRefused(f"expected a JSON string, got {_NAMES[type(value)]}")
@@ -56,12 +56,12 @@ MAYBE_BLANK = frozenset(b'" \\') | frozenset(range(0x80, 0x100))
 
 
 def is_blank(literal: Json) -> bool:
-    """Say whether a JSON string literal holds nothing but whitespace."""
+    """Return True if a JSON string literal holds only whitespace."""
     return literal[1] in MAYBE_BLANK and not unquote(literal).strip()
 
 
 def nest(text: Json) -> Json:
-    """Return the JSON string literal whose value is the given JSON text, as OpenAI's `arguments` wants it."""
+    """Return a JSON text as the content of a JSON string literal, as in OpenAI's `arguments`."""
     return quote(text.decode())
 
 
@@ -75,16 +75,16 @@ def sanitised(text: str) -> str:
 
 
 def parse(data: bytes, *, max_bytes: int = MAX_BYTES, max_depth: int = MAX_DEPTH) -> JsonValue:
-    """Return the value of one JSON text, in UTF-8 without a byte order mark, strictly.
+    """Return the value of one JSON text: strict UTF-8 without a byte order mark.
 
-    More than `max_bytes` are refused unread. A scalar has depth 0.
+    Input longer than `max_bytes` is rejected unread. A scalar has depth 0.
 
     Raises:
         JsonRefused: Not JSON, trailing data, a duplicate key, NaN, Infinity, a number that overflows, an
             integer outside 64 bits, a lone surrogate, a NUL in a key, too large or too deep.
     """
     if len(data) > max_bytes:
-        raise JsonRefused(f"{len(data)} bytes of JSON, at most {max_bytes} are read")
+        raise JsonRefused(f"{len(data)} bytes of JSON exceed the limit of {max_bytes}")
     value = _read(data)
     if reason := _why_refused(value, max_depth):
         raise JsonRefused(reason)
@@ -94,9 +94,9 @@ def parse(data: bytes, *, max_bytes: int = MAX_BYTES, max_depth: int = MAX_DEPTH
 def parse_object(
     raw: str, *, max_bytes: int = MAX_ARGUMENTS, max_depth: int = 32
 ) -> dict[str, JsonValue] | None:
-    """Return the arguments a model wrote, or None if they are not one acceptable JSON object.
+    """Return the arguments that a model wrote, or None if they are not one acceptable JSON object.
 
-    Empty text and whitespace are an empty object: models leave the text out for tools without parameters.
+    Empty or blank text is an empty object: models omit the text for tools without parameters.
     """
     if len(raw) > max_bytes:
         return None
@@ -110,11 +110,11 @@ def parse_object(
 
 
 def pointed(root: JsonValue, reference: str) -> JsonValue:
-    """Return what a JSON pointer (RFC 6901) in a reference, such as `#` or `#/$defs/A`, names inside `root`.
+    """Return the value in `root` that a JSON pointer (RFC 6901) such as `#` or `#/$defs/A` refers to.
 
-    What is not a pointer (`#anchor`, an address) and what names nothing give None.
+    References that are not pointers (`#anchor`, a URL) and pointers without a target return None.
     """
-    from urllib.parse import unquote as percent_decoded  # only where a schema refers to itself
+    from urllib.parse import unquote as percent_decoded  # a lazy import: few schemas contain references
 
     pointer = percent_decoded(reference.removeprefix("#"))
     if not reference.startswith("#") or pointer[:1] not in ("", "/"):
@@ -135,7 +135,7 @@ def dump(value: JsonValue) -> Json:
     """Return compact JSON in insertion order. Lone surrogates become U+FFFD.
 
     Raises:
-        JsonRefused: NaN or an infinity, a cycle, or something that has no JSON form.
+        JsonRefused: NaN or an infinity, a cycle, or a value without a JSON form.
     """
     try:
         text = _ENCODER.encode(value)
@@ -158,7 +158,7 @@ def _read(data: bytes) -> JsonValue:
 
 
 def _why_refused(value: JsonValue, max_depth: int) -> str | None:
-    """Walk the value level by level: recursion would let the input choose our stack depth."""
+    """Walk the value level by level, because recursion would let the input choose the stack depth."""
     level: Sequence[JsonValue] = [value]
     depth = 0
     while True:
@@ -171,7 +171,7 @@ def _why_refused(value: JsonValue, max_depth: int) -> str | None:
                 return "an integer is outside 64 bits"
         objects = [item for item in level if type(item) is dict] if dict in kinds else []
         lists = [item for item in level if type(item) is list] if list in kinds else []
-        if objects and "\0" in "".join({*chain.from_iterable(objects)}):  # most of a level have the same
+        if objects and "\0" in "".join({*chain.from_iterable(objects)}):  # the set removes the many repeats
             return "a key contains NUL"
         if not (objects or lists):
             return None

@@ -1,8 +1,8 @@
-"""Segments: a long text in immutable pieces, to which adding costs what is added.
+"""Store a long text as immutable pieces, so that the cost of appending is independent of the text's length.
 
-Long literals, results above all, are pieces as they are: the ledger, the log and every other lane hold the same object.
-What stands between them is joined, and so are its neighbours while they are small: a byte is copied only a bounded
-number of times. What was added long ago lies in pages, which later versions share.
+Lanes use this for request bodies. Long literals, above all tool results, are pieces of their own, because the ledger,
+the log and every other lane share the same object. The text between them is joined while the pieces are small, so each
+byte is copied only a bounded number of times. Older pieces are grouped in pages, which later versions share.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,15 +11,15 @@ from typing import Self
 
 from msgspec import Struct
 
-PIECE = 128 * 1024  # bytes up to which neighbouring pieces are joined
-SHARED = 512  # bytes from which a literal is a piece of its own: less costs more in objects than its copy
-PAGE = 256  # pieces from which what is recent becomes a page
+PIECE = 128 * 1024  # maximum bytes of joined pieces
+SHARED = 512  # bytes from which a literal is a piece of its own; for shorter ones, a copy costs less than an object
+PAGE = 256  # recent pieces from which they become a page
 
 
 class Segments(Struct, frozen=True, gc=False):
-    """A text in pieces: those in pages first, then the recent ones.
+    """A text in pieces: the pages first, then the recent pieces.
 
-    `size` is the bytes of all, `paged` of those in pages. A page ends where something that was added ends.
+    `size` is the number of all bytes, `paged` the number of bytes in pages. A page ends at the end of an append.
     """
 
     pages: tuple[tuple[bytes, ...], ...] = ()
@@ -29,7 +29,7 @@ class Segments(Struct, frozen=True, gc=False):
 
     @classmethod
     def of(cls, *pieces: bytes) -> Self:
-        """Return a text of these pieces, as they are."""
+        """Return a text of exactly these pieces."""
         return cls((), pieces, sum(map(len, pieces)))
 
     def __iter__(self) -> Iterator[bytes]:
@@ -39,37 +39,37 @@ class Segments(Struct, frozen=True, gc=False):
         return sum(map(len, self.pages)) + len(self.recent)
 
     def plus(self, pieces: Sequence[bytes]) -> "Segments":
-        """Return the text with more behind it, joined as this module says."""
+        """Return the text with `pieces` appended and joined by the rules of this module."""
         size = self.size + sum(map(len, pieces))
         if len(self.recent) >= PAGE:
             return Segments((*self.pages, self.recent), _joined((), pieces), size, self.size)
         return Segments(self.pages, _joined(self.recent, pieces), size, self.paged)
 
     def ended(self, *pieces: bytes) -> "Segments":
-        """Return the text with pieces behind it, joined with nothing."""
+        """Return the text with `pieces` appended, not joined."""
         return Segments(self.pages, (*self.recent, *pieces), self.size + sum(map(len, pieces)), self.paged)
 
     def begun(self, piece: bytes) -> "Segments":
-        """Return the text with a piece ahead of it."""
+        """Return the text with `piece` in front."""
         size = len(piece)
         return Segments(((piece,), *self.pages), self.recent, self.size + size, self.paged + size)
 
     def spliced(self, first: int, last: int, pieces: Sequence[bytes]) -> "Segments":
-        """Return the text with other pieces in place of the recent ones from `first` to `last`."""
+        """Return the text with the recent pieces from `first` to `last` replaced by `pieces`."""
         recent = self.recent
         size = self.size + sum(map(len, pieces)) - sum(map(len, recent[first : last + 1]))
         return Segments(self.pages, (*recent[:first], *pieces, *recent[last + 1 :]), size, self.paged)
 
     def unpaged(self) -> "Segments":
-        """Return the same text with every piece among the recent ones."""
+        """Return the same text with all pieces among the recent ones."""
         return Segments((), tuple(self), self.size)
 
 
 def _joined(recent: tuple[bytes, ...], pieces: Sequence[bytes]) -> tuple[bytes, ...]:
-    """Return pieces behind the recent ones: long literals as they are, all else joined geometrically."""
+    """Return the recent pieces with `pieces` appended: long literals unchanged, others joined geometrically."""
     grown = list(recent)
     for piece in pieces:
-        # only a literal begins with a quote: before a key stands a brace
+        # only a literal begins with a quote, because a brace precedes a key
         while grown and piece[:1] != b'"' != grown[-1][:1] and _joins(grown[-1], piece):
             piece = grown.pop() + piece
         grown.append(piece)
@@ -77,5 +77,5 @@ def _joined(recent: tuple[bytes, ...], pieces: Sequence[bytes]) -> tuple[bytes, 
 
 
 def _joins(before: bytes, piece: bytes) -> bool:
-    """Say whether two pieces become one, each byte being copied only a bounded number of times."""
+    """Return True if two pieces become one; the rule copies each byte only a bounded number of times."""
     return len(before) <= 2 * len(piece) and len(before) + len(piece) <= PIECE

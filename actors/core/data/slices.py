@@ -1,8 +1,8 @@
-"""A long computation in slices, so that an event loop can come round between them.
+"""Run a long computation in slices, so that an event loop can run between them.
 
-A generator that yields after each slice and returns the outcome. Which slices there are changes nothing of the outcome:
-`finished` runs all of them at once, for programs without an event loop and for computations that are short.
-`actors.kernel.turnstile.in_turns` gives way after each.
+A computation is a generator that yields after each slice and returns its result, which does not depend on the slices.
+`finished` runs it in one go, for programs without an event loop and for short computations.
+`actors.kernel.turnstile.in_turns` yields to the event loop after each slice.
 """
 
 from collections.abc import Generator
@@ -14,7 +14,7 @@ Slices: TypeAlias = Generator[None, None, T]
 
 
 def finished(slices: Slices[T]) -> T:
-    """Return the outcome of a computation, all slices at once."""
+    """Run all slices of a computation and return its result."""
     while True:
         try:
             next(slices)

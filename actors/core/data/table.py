@@ -1,9 +1,9 @@
-"""A persistent mapping that costs nothing to update at its newest version.
+"""A persistent mapping with in-place updates of the newest version, for ledgers and lanes.
 
-All versions share one dict, which belongs to the newest. An older version keeps what its successor overwrote, and reads
-the rest through it. So the newest costs what a dict costs, an older one stays true, and nothing is copied. Updating an
-older version copies once and forks. An empty table is not changed by its successors, so one serves all (`NOTHING`).
-Values are never removed.
+All versions share one dict, which belongs to the newest. An older version stores the values that its successor
+overwrote and reads the others through it. The newest version therefore costs as much as a dict, older versions stay
+correct, and nothing is copied. Updating an older version copies the dict once and forks. Updating an empty map also
+creates a new one, so all users can share `NOTHING`. Keys are never removed.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,20 +16,18 @@ K = TypeVar("K")
 V = TypeVar("V")
 D = TypeVar("D")
 
-_NOTHING_UNDONE: Mapping[Any, Any] = MappingProxyType({})  # Any: of tables of every type
+_NOTHING_UNDONE: Mapping[Any, Any] = MappingProxyType({})  # Any: shared by maps of every type
 
 
 class PersistentMap(Generic[K, V]):
-    """An immutable mapping. `update` returns the next version and leaves this one as it was."""
+    """An immutable mapping. `update` returns the next version and leaves this one unchanged."""
 
     __slots__ = ("_live", "_newer", "_undo")
 
     def __init__(self, items: Mapping[K, V] | None = None) -> None:
         self._live: dict[K, V] | None = dict(items) if items else {}
         self._newer: PersistentMap[K, V] | None = None
-        self._undo: Mapping[K, V | UnsetType] = (
-            _NOTHING_UNDONE  # unset: a key that this version does not have
-        )
+        self._undo: Mapping[K, V | UnsetType] = _NOTHING_UNDONE  # UNSET marks a key that this version lacks
 
     def get(self, key: K, default: D | None = None) -> V | D | None:
         table = self
@@ -56,7 +54,7 @@ class PersistentMap(Generic[K, V]):
     def update(self, changes: Mapping[K, V]) -> "PersistentMap[K, V]":
         if not changes:
             return self
-        if not self._live:  # an older one forks; the empty one has nothing to hand on and stays anybody's
+        if not self._live:  # an older version forks; an empty map stays shared
             return PersistentMap({**self._dict(), **changes})
         live = self._live
         newer: PersistentMap[K, V] = PersistentMap.__new__(PersistentMap)
@@ -67,7 +65,7 @@ class PersistentMap(Generic[K, V]):
         return newer
 
     def _dict(self) -> dict[K, V]:
-        """Return this version as a dict: the shared one for the newest, a copy for an older one."""
+        """Return this version as a dict: the shared dict for the newest version, a copy for older ones."""
         if self._live is not None:
             return self._live
         undone: list[Mapping[K, V | UnsetType]] = []
@@ -95,4 +93,4 @@ class PersistentMap(Generic[K, V]):
         return f"Table({self._dict()!r})"
 
 
-NOTHING: PersistentMap[Any, Any] = PersistentMap()  # Any: it has neither keys nor values
+NOTHING: PersistentMap[Any, Any] = PersistentMap()  # Any: without keys and values, it fits all types
