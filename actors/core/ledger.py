@@ -1,12 +1,12 @@
-"""The ledger: what became of every tool call, by canonical id.
+"""Record the completion of every tool call, by canonical id; the ledger actor and the renderer use it.
 
-It is a fold of events, and the fold is a join: what is known about a call only grows,
+The ledger is a fold of events, and the fold is a join: the knowledge about a call only grows,
 
     pending  <  cancelled  <  a real completion
 
-so events may be repeated and may arrive late or in any order. The log's order decides only where both sides claim the
-same place: of two real completions the first wins, and so it does between a real completion and a seal. A seal says
-that a synthetic result has been sent; what a tool returns after it is a late result and never takes its place.
+so events may repeat and may arrive late or in any order. The log's order matters only between rivals: the first of two
+real completions wins, and so does the first of a real completion and a seal. A seal records that a request has carried
+a synthetic result. A return value after the seal is a late result and never replaces the synthetic one.
 """
 
 from collections.abc import Iterable
@@ -34,16 +34,16 @@ from actors.core.values.content import Media, in_words
 from actors.core.values.identity import CallId
 
 Answer: TypeAlias = tuple[Json, bool, tuple[Media, ...]]
-"""A real result as a transcript shows it: its words as a JSON string literal, whether they are an error, its media."""
+"""A real result for a transcript: its text as a JSON string literal, True if it is an error, and its media."""
 
 
 def is_repeated(end: object) -> bool:
-    """Say whether a call came to what it had come to before, so often that it was noticed."""
+    """Return True if a call's completion repeats earlier ones so often that repetition was detected."""
     return isinstance(end, Returned | Failed) and end.repeated
 
 
 def closed(known: ToolCallRecord) -> ToolCallRecord:
-    """Return what another session may take over about a call: that session has sent nothing yet, and runs nothing."""
+    """Return a call's record for another session, which has sent nothing yet and runs no calls."""
     if known.end is not None:
         return replace(known, sealed=None)
     reason = "outcome_unknown" if known.reason == "running" else known.reason
@@ -51,13 +51,13 @@ def closed(known: ToolCallRecord) -> ToolCallRecord:
 
 
 class Ledger(Struct, frozen=True, gc=False, eq=False, init=False, metaclass=Public):
-    """An immutable mapping from canonical call id to `ToolCallRecord`. `apply` returns the next ledger."""
+    """An immutable mapping from canonical call id to `ToolCallRecord`. `apply` returns the next version."""
 
     _known: PersistentMap[CallId, ToolCallRecord]
     late: tuple[CallId, ...]
-    """Calls with a late result, in the order in which those came."""
+    """Calls with a late result, in order of arrival."""
     size: int
-    """Bytes that it takes, about."""
+    """Approximate memory in bytes."""
 
     __reduce__ = reduce_fields
 
@@ -67,11 +67,11 @@ class Ledger(Struct, frozen=True, gc=False, eq=False, init=False, metaclass=Publ
         return kept(cls, PersistentMap(known) if known else NOTHING, late, sum(map(_size, known.values())))
 
     def get(self, call_id: CallId) -> ToolCallRecord | None:
-        """Return what is known about a call, or None."""
+        """Return the record of a call, or None."""
         return self._known.get(call_id)
 
     def answer(self, call_id: CallId) -> Answer | None:
-        """Return what a transcript answers a call with; None where nothing real came before its seal."""
+        """Return the real result for a transcript; None if there was none before the seal."""
         known = self._known.get(call_id)
         if known is None or known.sealed is not None or (end := known.end) is None:
             return None
@@ -87,11 +87,11 @@ class Ledger(Struct, frozen=True, gc=False, eq=False, init=False, metaclass=Publ
         return len(self._known)
 
     def interactions(self) -> list[ToolCallRecord]:
-        """Return every interaction, in order of first mention."""
+        """Return all records, in order of first mention."""
         return [item for _, item in self._known.items()]
 
     def apply(self, *events: CallEvent | RequestSent) -> "Ledger":
-        """Return the ledger that knows these events too. Knowing one already changes nothing."""
+        """Return the ledger with these events applied. An event that is already known changes nothing."""
         changed: dict[CallId, ToolCallRecord] = {}
         late, size = self.late, self.size
         for event in events:
@@ -114,7 +114,7 @@ class Ledger(Struct, frozen=True, gc=False, eq=False, init=False, metaclass=Publ
         return self._known == other._known if isinstance(other, Ledger) else NotImplemented
 
     def __ne__(self, other: object) -> bool:
-        return not self == other  # a Struct has one of its own, which goes by identity
+        return not self == other  # Struct's own `__ne__` compares identities
 
     __hash__ = None  # type: ignore[assignment]  # compared by value; never a key
 
@@ -123,7 +123,7 @@ class Ledger(Struct, frozen=True, gc=False, eq=False, init=False, metaclass=Publ
 
 
 CALL = 400
-"""Bytes that Python takes for what is known of one call, about, beside its arguments and results."""
+"""Approximate bytes of Python objects per call, in addition to its arguments and results."""
 
 
 def _size(known: ToolCallRecord) -> int:
@@ -139,7 +139,7 @@ def _media(media: tuple[Media, ...]) -> int:
 
 
 def _told(known: ToolCallRecord, event: CallEvent) -> tuple[ToolCallRecord, int]:
-    """Return what is known of a call now that this has happened, and how many bytes more are kept of it."""
+    """Return the record after an event, and the number of bytes that it adds."""
     match event:
         case Scheduled(tool=tool, arguments=arguments):
             more = 0 if known.tool else CALL + len(arguments)
@@ -153,7 +153,7 @@ def _told(known: ToolCallRecord, event: CallEvent) -> tuple[ToolCallRecord, int]
 
 
 def _ended(known: ToolCallRecord, event: Completion) -> tuple[ToolCallRecord, int]:
-    """Add a real completion: the first counts, one after a seal is late, a different one is kept."""
+    """Add a real completion: the first counts, one after a seal is late, a different one is a duplicate."""
     more = len(event.content) + _media(event.media) if isinstance(event, Returned) else len(event.error)
     if known.end is None:
         return replace(known, end=event), more
@@ -164,9 +164,9 @@ def _ended(known: ToolCallRecord, event: Completion) -> tuple[ToolCallRecord, in
 
 
 def _sealed(known: ToolCallRecord, reason: Reason) -> ToolCallRecord:
-    """Seal a call's synthetic result; without effect where a real completion or a seal came first."""
+    """Seal a call's synthetic result, unless a real completion or a seal came first."""
     return known if known.end is not None or known.sealed is not None else replace(known, sealed=reason)
 
 
 NO_CALLS = Ledger()
-"""The ledger of no calls. One serves all: nothing changes it."""
+"""The empty ledger, shared because it is immutable."""
