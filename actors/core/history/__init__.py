@@ -1,1 +1,1 @@
-"""The conversation, its size, its rewind points and its compaction."""
+"""Define the history, its size estimate, its rewind points and its compaction."""

@@ -1,15 +1,15 @@
-"""Compaction: what of a history may be shown shorter, and what a summary must say. Pure rules over history and ledger.
+"""Decide how to shorten a history: pure rules over history and ledger, for the session's compaction.
 
-There are two ways, and neither edits anything in place. Cheap: results become marks (`Shortened`): the earlier of two
-calls that are the same, long ones, and old ones where that is not enough. Dear: turns become a summary that a backend
-writes (`Compacted`). Either begins an epoch of every lane; the ledger keeps what it knew.
+There are two ways, and neither edits messages in place. The cheap way replaces results by marks (`ResultsTrimmed`):
+the earlier of two equal calls, long results, and old results if that is not enough. The expensive way replaces turns
+by a summary that a backend writes (`Compacted`). Either begins an epoch in every lane; the ledger keeps every result.
 
-    what is kept       the last turns, word for word (`Compaction.keep_turns`); the turn in flight always
-    where it is cut    at the edge of a turn only, so never between a call and its result
-    what goes along    the user's attachments, the newest of them, in the summary's own message
-    what is named      every real result the summary stands for, by its call id: what the model leaves out is listed
+    kept verbatim      the last turns (`Compaction.keep_turns`), and always the turn in flight
+    boundary           only where a turn begins, so never between a call and its result
+    carried over       the user's newest attachments, in the summary's own message
+    listed             every real result that the summary replaces, by call id, unless the summary names it
 
-A result that comes late is told ahead of the next user message whether its call is there or not (`render.choose`).
+A late result precedes the next user message even if its call was summarised (`render.choose`).
 """
 
 import re
@@ -31,32 +31,32 @@ from actors.core.values.packed import Packed, pack
 from actors.core.values.stream import Usage
 
 SMALL: Final = 256
-"""Bytes of a result that a mark would not make shorter by much."""
+"""Bytes below which a mark saves too little to replace a result."""
 AFTER: Final = 0.5
-"""Share of the threshold that is to be left when a history was made shorter, so that the next turn does not again."""
+"""Target size after compaction, as a share of the threshold; the distance keeps the next turn from compacting again."""
 WORTH: Final = 0.25
-"""Share of the threshold that is to be saved, or no room is made before a turn: where the system prompt and the tools
-alone come near it, each turn would ask for a summary of the one before."""
+"""Minimum saving, as a share of the threshold, for compaction before a turn. Without it, each turn would summarise the
+previous one if the system prompt and the tools alone come near the threshold."""
 FEW: Final = 1024
-"""Bytes that a summary may have, whatever it stands for."""
+"""Bytes that a summary may always have, even if it replaces less."""
 
 
 Windows: TypeAlias = Literal["configured", "listed"]
 
 
 class Compaction(Form, frozen=True):
-    """When and how a session's history is made shorter.
+    """The settings for shortening a session's history.
 
     Args:
-        threshold: Share of the context window, from which it is done before a turn's first request; None for never. It
-            counts where the window of the selected backend is known; see `windows`.
-        keep_turns: Turns at the end that stay word for word, where there are more.
+        threshold: Share of the context window from which the history is compacted before a turn's first request; None
+            for never. It needs the window of the selected backend; see `windows`.
+        keep_turns: Number of turns at the end that stay verbatim, if the history has more.
         large_result_bytes: Bytes from which a result is long.
-        attachments: The user's newest images and documents that go along with a summary.
-        summarizer: The backend that writes summaries; None for the one that answered last, whose cache holds the
-            history. During a turn, the turn's own backend writes them.
-        windows: Which windows count: `configured` (`context` of a backend or of a price), or also those that the
-            package `genai-prices` lists.
+        attachments: Number of the user's newest images and documents that a summary carries over.
+        summarizer: The backend that writes summaries. None for the backend that answered last, because its cache holds
+            the history. During a turn, the turn's own backend writes them.
+        windows: Source of window sizes: `configured` (`context` of a backend or of a price), or `listed` to add
+            those of the package `genai-prices`.
     """
 
     threshold: float | None = 0.8
@@ -80,9 +80,13 @@ COMPACTION_RANGES: Final[Mapping[str, Range]] = {
 
 
 class CompactionResult(Form, frozen=True):
-    """What was made shorter: so many messages became a summary, so many results became marks.
+    """The effect of a compaction.
 
-    `error` says why there is no summary, if one was wanted; `usage` is that of the request for it.
+    Args:
+        messages: Messages replaced by a summary.
+        results: Results replaced by marks.
+        error: Why a summary was requested but not written; empty otherwise.
+        usage: Token usage of the request for the summary.
     """
 
     messages: int = 0
@@ -91,13 +95,13 @@ class CompactionResult(Form, frozen=True):
     usage: Usage = Usage()
 
 
-# ---- where it is cut
+# ---- boundaries
 
 
 def edges(messages: Sequence[Message]) -> list[int]:
-    """Return where turns begin: at the first message for the model behind one of its own, or behind nothing.
+    """Return the positions where turns begin: at the first user message after an answer or at the start.
 
-    What it is told in the middle of a turn, such as the form of its answer, begins none.
+    Messages that the runtime adds in the middle of a turn, such as an output format, do not begin a turn.
     """
     found, last = [], -1
     for at, message in enumerate(messages):
@@ -116,9 +120,9 @@ def _within(messages: Sequence[Message], last: int, at: int) -> bool:
 
 
 def cut(messages: Sequence[Message], keep: int, before: int) -> int:
-    """Return how many messages become a summary, at most `before`; 0 where there is nothing to summarise.
+    """Return the number of messages to summarise, at most `before`; 0 if there is nothing to summarise.
 
-    `keep` turns stay where as many and one more are there; a single long turn does not.
+    `keep` turns stay if there are more than `keep`. A single long turn is summarised completely.
     """
     places = [at for at in edges(messages) if 0 < at < before]
     for kept in range(keep, -1, -1):
@@ -129,15 +133,15 @@ def cut(messages: Sequence[Message], keep: int, before: int) -> int:
 
 
 def last_batch(messages: Sequence[Message]) -> int:
-    """Return how many messages stand before the last one with calls: what those came to, the model has not had yet."""
+    """Return the number of messages before the last one with calls. The model has not seen those calls' results yet."""
     return max((at for at, message in enumerate(messages) if message.calls), default=0)
 
 
-# ---- the cheap way
+# ---- marks
 
 
 def repeated(messages: Sequence[Message], history: History, ledger: Ledger) -> Iterator[tuple[CallId, Short]]:
-    """Give the results of calls that were made again later, with a result too."""
+    """Yield the results of calls that were repeated later and answered again."""
     again: set[tuple[str, bytes]] = set()
     for message in reversed(messages):
         for call in reversed(message.calls):
@@ -152,7 +156,7 @@ def repeated(messages: Sequence[Message], history: History, ledger: Ledger) -> I
 def longer(
     messages: Sequence[Message], history: History, ledger: Ledger, least: int, why: Short
 ) -> Iterator[tuple[CallId, Short]]:
-    """Give the results of `least` bytes and more."""
+    """Yield the results of at least `least` bytes."""
     for message in messages:
         for call in message.calls:
             size = _size(ledger.get(call.id))
@@ -163,7 +167,7 @@ def longer(
 def cheap(
     history: History, ledger: Ledger, settings: Compaction, *, old: bool, before: int
 ) -> dict[CallId, Short]:
-    """Return the results to be shown as marks, of the first `before` messages. `old`: small ones too."""
+    """Return the results to replace by marks, among the first `before` messages. `old` includes small results."""
     messages = history.since(0)
     found = dict(longer(messages[:before], history, ledger, SMALL, "old")) if old else {}
     found |= longer(messages[:before], history, ledger, settings.large_result_bytes, "large")
@@ -173,17 +177,17 @@ def cheap(
 
 
 def _size(known: ToolCallRecord | None) -> int | None:
-    """Return the bytes of a real result as it is shown, media at their length; None where there is none."""
+    """Return the bytes of a real result as rendered, media included; None if there is none."""
     if known is None or (result := known.completion) is None:
         return None
     return size_of(result) + sum(len(media.data) for media in result.media)
 
 
-# ---- whether it is worth it
+# ---- savings
 
 
 def saved(history: History, ledger: Ledger, settings: Compaction, before: int, ratio: float) -> float:
-    """Return how many tokens of the first `before` messages may become a summary or marks; 0 if none is to cut."""
+    """Return the tokens of the first `before` messages that a summary or marks may replace; 0 if nothing can be cut."""
     messages = history.since(0)
     if not (stop := cut(messages, settings.keep_turns, before)):
         return 0.0
@@ -193,15 +197,15 @@ def saved(history: History, ledger: Ledger, settings: Compaction, before: int, r
 
 
 def is_longer(words: str, history: History, ledger: Ledger, stop: int) -> bool:
-    """Say whether a summary has more to read than the `stop` messages that it would stand for."""
+    """Return True if a summary is longer than the `stop` messages that it would replace."""
     size = len(words.encode("utf-8", "replace"))
     return size > FEW and size > tokens_of(history.upto(stop), ledger, 1.0)
 
 
-# ---- the dear way
+# ---- summaries
 
 SUMMARY: Final = "[Summary of the conversation so far.]"
-"""What a summary begins with."""
+"""The first line of every summary."""
 INSTRUCTION: Final = """\
 [The conversation up to here will be replaced by a summary. Write that summary now, for a model that goes on from it \
 and sees nothing else of what was said: what the user wants, in their words where they matter; what was decided and \
@@ -210,19 +214,19 @@ no tool, and answer with the summary alone.]"""
 
 
 class Needed(Struct, frozen=True):
-    """What a summary stands for: real results by call id, each with its tool, and the user's attachments."""
+    """The content that a summary replaces: real results by call id with their tools, and the user's attachments."""
 
     results: Mapping[CallId, str]
     media: tuple[Media, ...]
 
 
 def instruction() -> Packed:
-    """Return the message that asks for a summary. It is in no history."""
+    """Return the message that requests a summary. It is sent to the model but is not part of a history."""
     return pack(Message("user", (Text(INSTRUCTION),), origin=RUNTIME))
 
 
 def needed(history: History, ledger: Ledger, stop: int) -> Needed:
-    """Return what a summary of the first `stop` messages stands for, what an earlier one stood for included."""
+    """Return the content that a summary of the first `stop` messages replaces, including that of an earlier summary."""
     messages = history.since(0)
     visible = {call.id for message in messages[stop:] for call in message.calls}
     results = {
@@ -237,7 +241,7 @@ def needed(history: History, ledger: Ledger, stop: int) -> Needed:
 
 
 def summary(words: str, stands_for: Needed, settings: Compaction) -> Packed:
-    """Return the message that a history has in place of what was summarised."""
+    """Return the message that replaces the summarised messages in the history."""
     lines = [f"{SUMMARY}\n{words.strip()}"]
     said = named(words)
     if missing := {each: tool for each, tool in stands_for.results.items() if each not in said}:
@@ -256,7 +260,7 @@ _MANY = 100_000
 
 
 def named(words: str) -> set[str]:
-    """Return the canonical call ids of ours that a text names, one by one or as `hist_tool_3 to 7`."""
+    """Return the canonical call ids that a text mentions, singly or as `hist_tool_3 to 7`."""
     found: set[str] = set()
     for first, last in _NAMED.findall(words):
         if len(first) > 9 or len(last) > 9:
@@ -267,7 +271,7 @@ def named(words: str) -> set[str]:
 
 
 def _listed(results: Mapping[CallId, str]) -> Iterator[tuple[str, list[str]]]:
-    """Give each tool with its calls, those of one that were made in a row as a range."""
+    """Yield each tool with its calls; consecutive ids become a range."""
     by_tool: dict[str, list[CallId]] = {}
     for call_id, tool in results.items():
         by_tool.setdefault(tool, []).append(call_id)

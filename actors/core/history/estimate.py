@@ -1,11 +1,11 @@
-"""Estimate: how many tokens a request will have, before its provider says it.
+"""Estimate the tokens of a request before its provider reports them.
 
-In:  what the provider reported of the session's last request, and the bytes that have come since.
-Out: a number of tokens, for decisions that may be a little wrong, and for nothing that is paid.
+In:  the provider's report of the session's last request, and the bytes added since.
+Out: a token count for decisions that tolerate an error, never for billing.
 
-The report counts whatever goes with the messages (system prompt, tools) and is right; what is new is counted in bytes,
-by the ratio that the reports of that binding have shown. Where there is no report, all is. No request has other bytes
-for it: an estimate decides when something is done, and never how it is said.
+The report is exact and includes the system prompt and the tools. The bytes added since count by the ratio that the
+binding's earlier reports have shown; without a report, all bytes count that way. An estimate decides when something
+happens and never changes the bytes of a request.
 """
 
 from collections.abc import Iterable
@@ -22,17 +22,17 @@ from actors.core.values.packed import Packed
 from actors.core.values.stream import Usage
 
 BYTES = 3.5
-"""Bytes of a token, where nobody has said. English has about four, code and JSON about three."""
+"""Bytes per token before the first report. English has about four, code and JSON about three."""
 LEAST, MOST = 1.5, 6.0
-"""Between these a ratio is believed."""
+"""Bounds of a plausible ratio."""
 MEDIA = 1500
-"""Tokens that an image or a page of a document is taken to have, whatever its bytes."""
+"""Assumed tokens of an image or document, independent of its bytes."""
 ANSWER = 1024
-"""Tokens of an answer, where none was heard."""
+"""Assumed tokens of an answer before the first report."""
 
 
 def bytes_of(packed: Packed) -> int:
-    """Return how many bytes of a message are words; media beside them are no words."""
+    """Return the bytes of a message's text; media outside the packed bytes do not count."""
     return len(packed if isinstance(packed, bytes) else packed[0])
 
 
@@ -41,14 +41,17 @@ def _media_of(packed: Packed) -> int:
 
 
 def size_of(result: ToolResult) -> int:
-    """Return how many bytes the words of a result have."""
+    """Return the bytes of a result's text."""
     return len(result.rendered_json) - 2
 
 
 class ReportedRequest(Form, frozen=True):
-    """What a session's last answer reported of its request: so many messages of the history had so many tokens.
+    """The usage that a provider reported for the session's last request.
 
-    Where the history has changed since, both are 0, and `binding` still says who answered.
+    Args:
+        binding: The binding of the request.
+        length: Messages of the history that the request contained.
+        tokens: Reported input and output tokens. Both numbers are 0 if the history has changed since.
     """
 
     binding: Binding
@@ -57,11 +60,11 @@ class ReportedRequest(Form, frozen=True):
 
 
 class Calibration(Struct):
-    """What a binding's reports have shown. Mutable; a runtime has one for each, so its sessions learn from each other.
+    """The averages of a binding's reports. Mutable; all sessions of a runtime share one per binding.
 
     Args:
-        ratio: Bytes of a token, moved half of the way by each report.
-        answer: Tokens of an answer: those of the longest, which is forgotten bit by bit.
+        ratio: Bytes per token; each report moves it half of the way.
+        answer: Tokens of the longest answer, which decays with each report.
     """
 
     ratio: float = BYTES
@@ -69,7 +72,7 @@ class Calibration(Struct):
     _is_told: bool = False
 
     def reported(self, size: int, usage: Usage) -> None:
-        """Take what a provider reported of a request with so many bytes."""
+        """Learn from a provider's report of a request of `size` bytes."""
         if usage.input_tokens:
             seen = min(max(size / usage.input_tokens, LEAST), MOST)
             self.ratio += (seen - self.ratio) / 2
@@ -79,7 +82,7 @@ class Calibration(Struct):
 
 
 class Calibrations(dict[Binding, Calibration]):
-    """Those of a runtime, by binding."""
+    """A runtime's calibrations, by binding."""
 
     def __missing__(self, binding: Binding) -> Calibration:
         made = self[binding] = Calibration()
@@ -94,14 +97,15 @@ def estimated(
     preamble: int,
     ratio: float,
 ) -> int:
-    """Return the tokens that a request with `history` will have. Costs what is new since the last one.
+    """Return the estimated tokens of a request with `history`. The cost grows with the messages since the last
+    request.
 
     Args:
-        history, ledger: What it will say.
-        measured: What the last one was reported to have; it counts where the same binding is asked.
-        binding: Who is asked.
-        preamble: Bytes of what goes with every request.
-        ratio: Bytes of a token.
+        history, ledger: The content of the request.
+        measured: The report of the last request; ignored if another binding made it.
+        binding: The binding of the request.
+        preamble: Bytes that every request contains, such as the system prompt and the tools.
+        ratio: Bytes per token.
     """
     is_known = measured is not None and measured.binding == binding and 0 < measured.length <= history.length
     length, tokens = (measured.length, measured.tokens) if measured and is_known else (0, 0)
@@ -110,7 +114,7 @@ def estimated(
 
 
 def tokens_of(history: History, ledger: Ledger, ratio: float, start: int = 0) -> float:
-    """Return the tokens of the messages from `start` on, and of what their calls came to."""
+    """Return the estimated tokens of the messages from `start` on, including the results of their calls."""
     size, media = 0, 0
     for packed in from_index(history.packed, start):
         size += bytes_of(packed)
@@ -121,7 +125,7 @@ def tokens_of(history: History, ledger: Ledger, ratio: float, start: int = 0) ->
 
 
 def tokens_of_results(calls: Iterable[CallId], ledger: Ledger, ratio: float) -> float:
-    """Return the tokens of what calls came to, where the whole of it is shown."""
+    """Return the estimated tokens of the calls' untrimmed results."""
     size, media = 0, 0
     for call_id in calls:
         if (answer := ledger.answer(call_id)) is not None:

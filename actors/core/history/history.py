@@ -1,6 +1,6 @@
-"""The conversation so far: an immutable sequence of messages, kept packed in a chunked vector and decoded when read.
+"""Define the history: an immutable sequence of messages, packed in a chunked vector and decoded on each read.
 
-So the garbage collector has nothing to visit, however long the conversation.
+The garbage collector therefore has nothing to visit, however long the conversation is.
 """
 
 from abc import ABCMeta
@@ -25,14 +25,14 @@ from actors.errors import CanonicalFault
 
 
 def _so_far(known: ToolCallRecord) -> ToolResult | None:
-    """Return a call's result; one that is pending while the call runs."""
+    """Return a call's result, `pending` while the call runs."""
     if known.reason == "running":
         return ToolResult(known.call_id, is_complete=False)
     return known.completion or known.late
 
 
 class _PublicSequence(Public, ABCMeta):
-    """The type of a form that is a sequence."""
+    """Metaclass of stored values that are also sequences."""
 
 
 class History(
@@ -40,24 +40,25 @@ class History(
 ):
     """An immutable sequence of messages, oldest first, in normal form (`actors.core.normalize`).
 
-    `History(messages, ledger)` makes one of messages of any shape: a result without its call gets the call back that
-    the ledger knows. `append` returns the next. Results are not messages of a normal history: what the blocks said of
-    them is in `ledger`. Read as a sequence, a history has them in their places all the same, each group of calls
-    followed by its results, a `pending` one for a call that is running; `since` gives the messages as they are kept.
+    `History(messages, ledger)` normalizes messages of any shape. If `ledger` knows the call of a result without a
+    call, the call is restored. `append` returns the next history. The messages of a normal history contain no results;
+    results found in the blocks are in the history's own `ledger`. Iteration inserts them again: each group of calls is
+    followed by its results, with a `pending` result for a running call. `since` returns the stored messages without
+    results.
     """
 
     packed: ChunkedVector[Packed]
-    """The messages as they are kept."""
+    """The stored messages."""
     ledger: Ledger
-    """What its own blocks say of its calls. Empty in a session, whose results are written in one place."""
+    """The results found in the history's own blocks. Empty in a session, whose ledger actor holds all results."""
     report: ImportReport
-    """What was done to the messages when they came in."""
+    """The repairs and losses of the import."""
     system: str | None
-    """The system prompt that came with them, if one did."""
+    """The system prompt of the imported transcript, if any."""
     short: PersistentMap[CallId, Short]
-    """The calls whose results are shown as a mark, and why. What they returned is in the ledger as it was."""
+    """The calls whose results are rendered as marks, with the reason. The ledger keeps the results."""
     removed: CallRanges
-    """The calls that a rewind took out. What comes of them late is in the ledger, and shown to no model."""
+    """The calls removed by rewinds. The ledger records their late results, but no transcript contains them."""
 
     __reduce__ = reduce_fields
 
@@ -67,65 +68,65 @@ class History(
 
     @staticmethod
     def came(messages: Sequence[Message], packed: Sequence[Packed], ledger: Ledger = NO_CALLS) -> "History":
-        """Return the history of messages of any shape, packed already. It shares those that stay as they are."""
+        """Return the history of messages of any shape with their packed forms. Unchanged messages share theirs."""
         said, own, report = normal(messages, ledger)
         known = dict(zip(map(id, messages), packed, strict=True))
         return _of([known.get(id(each)) or pack(each) for each in said], own, report)
 
     @classmethod
     def read(cls, placed: Iterable[Placed], remarks: ReportBuilder, system: str | None) -> "History":
-        """Return the history of a provider's transcript, whose call ids are that provider's.
+        """Return the history of a provider's transcript, in which call ids are the provider's.
 
-        `placed` is in wire order; a wire message that mixes roles may be several.
+        `placed` is in wire order; a wire message that mixes roles may appear as several messages.
         """
         said, ledger, report = imported(placed, remarks)
         return _of(map(pack, said), ledger, report, system)
 
     def append(self, *messages: Message, ledger: Ledger = NO_CALLS) -> "History":
-        """Return the history with these messages at its end, of whatever shape they are."""
+        """Return the history with these messages, of any shape, normalized and appended."""
         if not messages:
             return self
-        before = map(unpack, from_index(self.packed, 0))  # a human's messages make nobody read it
+        before = map(unpack, from_index(self.packed, 0))  # lazy: plain user messages do not need it
         said, known, report = normal(messages, ledger, before=before, known=self.ledger)
         return replace(self.extended(map(pack, said)), ledger=known, report=self.report.then(report))
 
     def extended(self, packed: Iterable[Packed]) -> "History":
-        """Return the history with these packed messages at its end, which are normal; it shares them."""
+        """Return the history with these normal, packed messages appended; it shares their bytes."""
         return replace(self, packed=appended(self.packed, packed))
 
     def knowing(self, ledger: Ledger) -> "History":
-        """Return the history as one reads it who knows what became of its calls."""
+        """Return the history with `ledger` as the source of its results."""
         return replace(self, ledger=ledger)
 
     @property
     def length(self) -> int:
-        """How many messages are kept."""
+        """Number of stored messages."""
         return item_count(self.packed)
 
     def since(self, cursor: int) -> list[Message]:
-        """Return the kept messages from index `cursor` on; costs what it returns."""
+        """Return the stored messages from index `cursor` on. The cost grows with the messages returned."""
         return list(map(unpack, from_index(self.packed, cursor)))
 
     def upto(self, length: int) -> "History":
-        """Return the history as it was when it kept `length` messages."""
+        """Return the history's first `length` stored messages."""
         return replace(self, packed=up_to(self.packed, length))
 
     def replaced(self, start: int, stop: int, summary: Packed) -> "History":
-        """Return the history with kept messages `start` to `stop` (excluded) replaced by a normal one: compaction.
+        """Return the history with stored messages `start` to `stop` (excluded) replaced by a summary.
 
         Raises:
-            CanonicalFault: That is no range of this history.
+            CanonicalFault: The history has no such range.
         """
         if not 0 <= start <= stop <= self.length:
-            raise CanonicalFault(f"Messages {start} to {stop} are no range of a history of {self.length}")
+            raise CanonicalFault(f"A history of {self.length} messages has no range {start} to {stop}")
         packed = appended(up_to(self.packed, start), (summary, *from_index(self.packed, stop)))
         return replace(self, packed=packed)
 
     def rewind(self, length: int, calls: range) -> "History":
-        """Return the history with its first `length` messages alone; those behind them made the calls of these numbers.
+        """Return the history's first `length` messages; `calls` are the numbers of the calls in the removed messages.
 
         Raises:
-            CanonicalFault: There are not so many messages.
+            CanonicalFault: The history has fewer messages.
         """
         if not 0 <= length <= self.length:
             raise CanonicalFault(f"A history of {self.length} messages cannot be rewound to {length}")
@@ -133,11 +134,11 @@ class History(
         return replace(self, packed=up_to(self.packed, length), removed=removed)
 
     def has_removed(self, call_id: CallId) -> bool:
-        """Say whether a rewind took a call out."""
+        """Return True if a rewind removed this call."""
         return is_within(self.removed, call_id)
 
     def shortened(self, results: Iterable[tuple[CallId, Short]]) -> "History":
-        """Return the history that shows these results as marks."""
+        """Return the history with these results rendered as marks."""
         return replace(self, short=self.short.update(dict(results)))
 
     def __len__(self) -> int:
@@ -165,7 +166,7 @@ class History(
         return self.packed == other.packed and self.ledger == other.ledger
 
     def __ne__(self, other: object) -> bool:
-        return not self == other  # a Struct has one of its own, which goes by fields
+        return not self == other  # Struct's own `__ne__` compares all fields
 
     __hash__ = None  # type: ignore[assignment]  # compared by value; never a key
 
@@ -178,4 +179,4 @@ def _of(packed: Iterable[Packed], ledger: Ledger, report: ImportReport, system: 
 
 
 NO_MESSAGES = History()
-"""The history of nothing said. One serves all: nothing changes it."""
+"""The empty history, shared because it is immutable."""

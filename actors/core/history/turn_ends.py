@@ -1,10 +1,10 @@
-"""Turn ends: the places that a history can be rewound to.
+"""Record where turns ended, for `rewind`.
 
-In:  where turns ended, and the turn that somebody wants to go back to.
-Out: how many messages of the history stay, and which calls leave it; or why there is no such place.
+In:  the positions of turn ends, and the turn to rewind to.
+Out: the number of messages to keep and the calls to remove; or the reason why the turn has no position.
 
-A place counts messages as the history has them now: a summary shifts those behind it, and takes away those inside of
-what it stands for. Calls are known by their numbers: all that were made behind a place have greater ones.
+Positions count the messages of the current history: a summary shifts later positions and removes those inside its
+range. Call numbers grow, so all calls after a position have greater numbers than those before.
 """
 
 from bisect import bisect_left, bisect_right
@@ -16,7 +16,7 @@ from actors.core.values.identity import CallId, number_of
 
 
 class TurnEnd(NamedTuple):
-    """Where a turn ended: how many messages the history had, and how many call ids were used. Turn 0: the opening."""
+    """The end of a turn: the length of the history and the number of call ids used. Turn 0 is the opening."""
 
     turn: int
     length: int
@@ -24,21 +24,21 @@ class TurnEnd(NamedTuple):
 
 
 TurnEnds: TypeAlias = ChunkedVector[TurnEnd]
-"""By turn, oldest first. Turns that a summary or a rewind took away are missing."""
+"""Turn ends, oldest first, without the turns that a summary or a rewind removed."""
 
 NO_TURN_ENDS: TurnEnds = EMPTY
 
 CallRanges: TypeAlias = tuple[tuple[int, int], ...]
-"""Numbers of calls, as ranges that include both ends; in order, and apart from each other."""
+"""Call numbers as sorted, disjoint ranges that include both ends."""
 
 
 def with_end(ends: TurnEnds, end: TurnEnd) -> TurnEnds:
-    """Return the places with one more."""
+    """Return the turn ends with one appended."""
     return appended(ends, (end,))
 
 
 def end_of(ends: TurnEnds, turn: int) -> TurnEnd | None:
-    """Return where a turn ended; None if there is no such place."""
+    """Return the end of a turn; None if it has no position."""
     count = item_count(ends)
     at = bisect_left(range(count), turn, key=lambda index: item(ends, index).turn)
     found = item(ends, at) if at < count else None
@@ -46,20 +46,20 @@ def end_of(ends: TurnEnds, turn: int) -> TurnEnd | None:
 
 
 def last_turn_within(ends: TurnEnds, length: int) -> int | None:
-    """Return the last turn that ended within so many messages; None if no place is left there."""
+    """Return the last turn that ended within the first `length` messages; None if there is none."""
     at = bisect_right(range(item_count(ends)), length, key=lambda index: item(ends, index).length)
     return item(ends, at - 1).turn if at else None
 
 
 def ends_until(ends: TurnEnds, turn: int) -> TurnEnds:
-    """Return the places up to the end of a turn."""
+    """Return the turn ends up to and including `turn`."""
     count = item_count(ends)
     at = bisect_left(range(count), turn + 1, key=lambda index: item(ends, index).turn)
     return up_to(ends, at)
 
 
 def ends_around(ends: TurnEnds, start: int, stop: int) -> TurnEnds:
-    """Return the places when messages `start` to `stop` (excluded) became one: none is left inside or at its end."""
+    """Return the turn ends after messages `start` to `stop` (excluded) became one, without ends inside that range."""
     return appended(EMPTY, _left(ends, start, stop))
 
 
@@ -72,9 +72,9 @@ def _left(ends: TurnEnds, start: int, stop: int) -> Iterator[TurnEnd]:
 
 
 def refusal(ends: TurnEnds, turn: int, turns: int) -> str:
-    """Return why a history cannot be rewound to a turn that has no place, and what it can be rewound to.
+    """Return why a history cannot be rewound to a turn, and the nearest turns to which it can.
 
-    `turns`: how many turns there have been.
+    `turns` is the number of turns so far.
     """
     why = (
         f"there have been {turns} turns"
@@ -87,7 +87,7 @@ def refusal(ends: TurnEnds, turn: int, turns: int) -> str:
 
 
 def with_range(ranges: CallRanges, first: int, last: int) -> CallRanges:
-    """Return ranges with one more, which ends behind them all; those that it covers or touches become one with it."""
+    """Return the ranges with a last one added; ranges that it covers or touches are merged into it."""
     if last < first:
         return ranges
     before = [each for each in ranges if each[1] < first - 1]
@@ -96,7 +96,7 @@ def with_range(ranges: CallRanges, first: int, last: int) -> CallRanges:
 
 
 def is_within(ranges: CallRanges, call_id: CallId) -> bool:
-    """Say whether a call's number is in one of the ranges. Ids that no session minted are in none."""
+    """Return True if the call's number is in one of the ranges. Ids that no session minted are in none."""
     if not ranges:
         return False
     number = number_of(call_id)
