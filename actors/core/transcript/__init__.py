@@ -1,1 +1,1 @@
-"""The transcript that a render writes, the ids and names in it, and the report of the render."""
+"""Define the state of a lane's rendering, its ids and names, and the report of a render."""

@@ -1,8 +1,8 @@
-"""What a render did and why, and a refusal's evidence. The report of messages that came in is
-`actors.core.values.intake`.
+"""Report the decisions of a render, and hold the evidence of a refused request.
 
-`Notes` is filled meanwhile; a `Report` is what is handed out. Every decision that changes what a provider sees leaves a
-line here, with canonical ids: what was dropped as a duplicate, what was synthesized, which faults were met.
+The renderer fills `Notes`; `Report` is the public result. Every decision that changes the transcript adds an entry
+with canonical ids: a dropped duplicate, a synthetic result, a fault. The report of imported messages is
+`actors.core.values.intake`.
 """
 
 from collections import defaultdict
@@ -17,21 +17,22 @@ from actors.core.values.intake import Dedupe
 from actors.errors import Fault
 
 Filler: TypeAlias = Literal["first", "last", "between", "thinking"]
-"""A message before all others, behind the model's or between two users', or reasoning in front of a call."""
+"""A message at the start, after the last assistant message or between two user messages; or reasoning before a call."""
 
 
 class Report(Struct, frozen=True):
-    """What one render did.
+    """The decisions of one render.
 
     Args:
-        calls: Canonical ids of the calls rendered, in order.
-        emitted_calls, emitted_results: Ids as the provider sees them, in order.
-        dedupe: Result blocks not emitted as results, as (canonical id, reason).
+        dialect: The dialect's name.
+        calls: Canonical ids of the rendered calls, in order.
+        emitted_calls, emitted_results: The ids as the provider sees them, in order.
+        dedupe: Results not emitted as results, as (canonical id, reason).
         synthetic: Synthetic results, as (canonical id, reason code).
-        losses: What the target was not shown, as (kind, count): `thinking`, `media`, `code`, `native`, `empty`,
-            `shortened`.
-        fillers: What nobody said and the protocol demands, as (kind, count).
-        faults: What the judge refused, or in a `Refusal` the provider. Empty, or our bug.
+        losses: Content that the transcript omits or replaces, as (kind, count): `thinking`, `media`, `code`, `native`,
+            `empty`, `shortened`.
+        fillers: Text and messages that the dialect requires and no participant wrote, as (kind, count).
+        faults: Faults found by the judge, or in a `Refusal` by the provider. Any fault is our bug.
     """
 
     dialect: str
@@ -46,15 +47,15 @@ class Report(Struct, frozen=True):
 
 
 class Refusal(Struct, frozen=True):
-    """A transcript that was refused for its structure: our bug, with its evidence.
+    """A transcript refused for its structure, with its evidence: our bug.
 
     Args:
-        session, binding: Whose it was, and whom it was for.
-        by: `judge`, before it was sent, or `provider`.
-        why: In the words of who refused it.
+        session, binding: The session, and the binding of the request.
+        by: `judge` before sending, or `provider`.
+        why: The message of the judge or the provider.
         body: The request body.
-        report: What was rendered for that request, and as its `faults` what was refused: the fault class, the rule and
-            the canonical ids of the calls that it names. The class is `unclassified` where nobody knew the words.
+        report: The render's report, with the refusal as its `faults`: fault class, rule and the canonical ids of the
+            calls that the message names. The class is `unclassified` if the message is unknown.
     """
 
     session: str
@@ -66,7 +67,7 @@ class Refusal(Struct, frozen=True):
 
 
 class Notes(Struct):
-    """The report while it is being written."""
+    """A report under construction."""
 
     calls: list[CallId] = field(default_factory=list)
     emitted_calls: list[str] = field(default_factory=list)

@@ -1,11 +1,11 @@
-"""Projection: canonical ids and tool names to what a provider accepts.
+"""Map canonical call ids and tool names to the forms that a provider accepts.
 
-Injective within a lane and stable for its life: an id is never given to another call and never changes, whatever the
-epoch. It depends on the canonical id and on earlier first appearances alone; in Kimi's form also on the name and on how
-many calls the lane has seen, an index that is never given twice.
+Within a lane, the mapping is injective and stable: an id is never given to another call and never changes, in any
+epoch. It depends only on the canonical id and on earlier first appearances; in Kimi's format also on the tool name and
+on the number of calls in the lane, an index that is never reused.
 
-A native id goes back to the binding that minted it, where the dialect allows and the lane does not use it already;
-newer models bind their reasoning to the bytes before it, ids included. REQ-915-018 and -019 govern the ids we mint.
+A native id returns to the binding that minted it, if the dialect allows it and the lane does not use it yet, because
+newer models bind their reasoning to the preceding bytes, ids included. REQ-915-018 and -019 govern minted ids.
 """
 
 import re
@@ -22,14 +22,14 @@ from actors.core.values.content import ToolCall
 from actors.core.values.identity import Binding, CallId, content_name
 
 Digested: TypeAlias = Literal["openai", "anthropic", "mistral", "bedrock"]
-"""Styles whose ids are made from a digest of the canonical id, and from nothing else."""
+"""Styles whose ids depend only on a digest of the canonical id."""
 _FORMS: Mapping[Digested, tuple[str, int]] = {
     "openai": ("call_", 24),
     "anthropic": ("toolu_", 24),
     "bedrock": ("tooluse_", 22),
     "mistral": ("", 9),
 }
-"""What such an id begins with, and how many characters of the digest follow."""
+"""The prefix of an id, and the number of digest characters after it."""
 
 _BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _PAIRS = [low + high for high in _BASE62 for low in _BASE62]
@@ -37,7 +37,7 @@ _RANGE = 62**24
 
 
 class Projection:
-    """The ids and names of one lane while new ones are being given. Ids that `target` minted itself stay."""
+    """The id and name mapping of one lane during a render. Native ids of `target` stay."""
 
     def __init__(self, state: RenderState, dialect: Dialect, target: Binding | None) -> None:
         self._calls = state.calls
@@ -45,17 +45,19 @@ class Projection:
         self._has_given = len(state.calls) > 0
         self._index = state.index
         self._dialect = dialect
-        self._models = dialect.reasoning.binding == "upstream"  # behind a gateway, each is another provider's
+        self._models = (
+            dialect.reasoning.binding == "upstream"
+        )  # behind a gateway, each model has its own provider
         self._home = None if target is None else self._provider(target)
         self._is_id = re.compile(dialect.ids.pattern).fullmatch
         self._new: dict[CallId, str] = {}
         self._taken: dict[str, CallId] = {}
         self._names: dict[str, str] = {}
-        self._origin: Binding | None = None  # whose ids were asked about last,
-        self._is_own = False  # and whether they are the reader's own
+        self._origin: Binding | None = None  # the origin of the last seal,
+        self._is_own = False  # and whether the target minted its ids
 
     def call(self, call: ToolCall) -> tuple[str, str]:
-        """Return the id that `call` has in this lane, given at its first appearance, and its name."""
+        """Return the id of `call` in this lane, assigned on first appearance, and its tool name."""
         name = self._names.get(call.name)
         if name is None:
             name = self._names[call.name] = tool_name(call.name, self._dialect.ids.tool_name_pattern)
@@ -63,7 +65,7 @@ class Projection:
         if known is not None:
             return known, name
         seal = call.native
-        if seal is not None and seal.origin is not self._origin:  # calls in a row mostly share theirs
+        if seal is not None and seal.origin is not self._origin:  # successive calls mostly share their origin
             self._origin = seal.origin
             self._is_own = self._dialect.ids.native_passthrough and self._provider(seal.origin) == self._home
         native = call.native_id if self._is_own and seal is not None else ""
@@ -78,7 +80,7 @@ class Projection:
         return emitted, name
 
     def arguments(self, call: ToolCall) -> ToolCall:
-        """Return a call with the keys by which its provider knows its arguments, where it goes back there (ANT-57)."""
+        """Return the call with its provider's own argument keys if it returns to that provider (ANT-57)."""
         if (
             call.native is None
             or call.native.kind != "call"
@@ -88,18 +90,18 @@ class Projection:
         return replace(call, json=with_keys(call.json, call.native_keys))
 
     def with_names(self, before: frozenset[str]) -> frozenset[str]:
-        """Return the names of tools that were called before, and of those in this tail; the same set if none is new."""
+        """Return `before` with the tool names of this render added; the same set if none is new."""
         return before if before.issuperset(self._names.values()) else before.union(self._names.values())
 
     def adopted(self) -> tuple[PersistentMap[CallId, str], PersistentMap[str, CallId], int]:
-        """Return the lane's tables with the new ids in them, and the index of the next call."""
+        """Return the lane's updated id tables, and the index of the next call."""
         return self._calls.update(self._new), self._used.update(self._taken), self._index
 
     def _free(self, emitted: str) -> bool:
         return emitted not in self._taken and not (self._has_given and emitted in self._used)
 
     def _provider(self, binding: Binding) -> tuple[str, str, str]:
-        """Return what says whose ids a binding's calls have."""
+        """Return the key of the provider that mints a binding's ids."""
         return (binding.dialect, binding.endpoint, binding.model if self._models else "")
 
     def _minted(self, call_id: CallId, name: str) -> str:
@@ -107,7 +109,7 @@ class Projection:
         if style == "none":
             return ""
         if style == "kimi":
-            return f"functions.{name}:{self._index}"  # no call was ever given this index, so it is free
+            return f"functions.{name}:{self._index}"  # the index is never reused, so the id is free
         probe = 0
         while not self._free(emitted := mint(style, call_id, probe)):
             probe += 1
@@ -115,16 +117,16 @@ class Projection:
 
 
 REASONING_ID = re.compile(r"rs_[A-Za-z0-9_-]{1,61}")
-"""The id of a reasoning item that may be sent again (OAR-06)."""
+"""The id of a reasoning item that a request may repeat (OAR-06)."""
 ITEM_ID = re.compile(rb'"(?:msg|fc|ctc)_[A-Za-z0-9_-]{1,60}"')
-"""The id of an item that stands behind reasoning, as a JSON literal."""
+"""The id of an item after reasoning, as a JSON literal."""
 _ORDINAL = re.compile(r":(\d{1,9})\Z")
-"""The index at the end of an id in Kimi's form (REQ-915-020)."""
+"""The index at the end of an id in Kimi's format (REQ-915-020)."""
 
 
-@lru_cache(maxsize=8192)  # sessions number their calls alike, so they share these
+@lru_cache(maxsize=8192)  # sessions share canonical ids, and thereby these results
 def mint(style: Digested, call_id: CallId, probe: int = 0) -> str:
-    """Return the id of a foreign call in a provider's form; `probe` counts collisions already met."""
+    """Return the id of a foreign call in a provider's format; `probe` counts collisions so far."""
     opening, length = _FORMS[style]
     return opening + _digest(f"{call_id}#{probe}" if probe else call_id)[:length]
 
@@ -139,21 +141,21 @@ def _digest(text: str) -> str:
 
 
 def flat_name(namespace: str, name: str) -> str:
-    """Return the name of a tool of a namespace, where there are no namespaces."""
+    """Return a namespaced tool's name for dialects without namespaces."""
     return f"{namespace}__{name}" if namespace else name
 
 
 def within(name: str, namespace: str) -> str:
-    """Return the name that a tool has within its namespace; `flat_name` undone."""
+    """Return a tool's name within its namespace: the inverse of `flat_name`."""
     return name.removeprefix(f"{namespace}__") if namespace else name
 
 
 @lru_cache(maxsize=4096)
 def tool_name(name: str, pattern: str) -> str:
-    """Return `name` if it matches the dialect's pattern, else a name made from it that does.
+    """Return `name` if it matches the dialect's pattern, else a matching name derived from it.
 
-    A model may invent a name (`functions.read`, an empty one); it stays in history, and history is
-    validated like the tool list. Distinct names stay distinct: a made name ends in a digest of the whole.
+    A model may invent a name (`functions.read`, an empty one); it stays in the history, which providers validate like
+    the tool list. Distinct names stay distinct, because a derived name ends in a digest of the original.
     """
     if re.fullmatch(pattern, name):
         return name

@@ -1,8 +1,8 @@
-"""What a lane remembers of what one provider was sent, and how a wire family writes.
+"""Define the state of a lane's rendering and the interface of the wire writers.
 
-`RenderState` is the state of a lane's rendering between two requests: all that `actors.core.render` must remember of
-what was sent, and nothing of its bytes. A `Writer` puts wire pieces straight down from the fields of a history and a
-ledger; adapters implement one for each wire family.
+`RenderState` is the state between two requests: everything that `actors.core.render` must remember, without the bytes.
+A `Writer` writes wire fragments directly from the fields of a history and a ledger; adapters implement one for each
+wire family.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,10 +17,12 @@ from actors.core.values.identity import CallId
 
 
 class TranscriptFacts(NamedTuple):
-    """What a transcript shows that the request around it must know.
+    """Properties of a transcript that the rest of the request depends on.
 
-    The tools called in it, by the names that the provider sees (BED-03); how many bytes of the lane the request before
-    it sent; and the lane's name, for hosts that route by it (`actors.core.dialects.dialect.lane_key`).
+    Args:
+        tools: Names of the tools called in the transcript, as the provider sees them (BED-03).
+        before: Bytes of the lane that the previous request sent.
+        lane: The lane's name, for servers that route by it (`actors.core.dialects.dialect.lane_key`).
     """
 
     tools: frozenset[str] = frozenset()
@@ -32,24 +34,25 @@ NO_FACTS = TranscriptFacts()
 
 
 class Loop(NamedTuple):
-    """The tool loop a transcript stands in, as far as manual thinking asks (ANT-40).
+    """The current tool loop of a transcript, as manual thinking defines it (ANT-40).
 
-    A tool loop is a run of assistant messages with calls and user messages with nothing but their results. With manual
-    thinking a provider demands that its first message begins with thinking; one that another provider opened does not.
+    A tool loop is a series of assistant messages with calls and user messages that hold only their results. With
+    manual thinking, the provider requires thinking at the start of the loop's first message; a message from another
+    provider has none.
     """
 
-    thinks: bool | None = None  # the message that opened it begins with thinking; None before the first
+    thinks: bool | None = None  # the loop's first message begins with thinking; None before the first loop
     answered: bool = False  # the last user message holds results
-    mixed: bool = False  # and something else
+    mixed: bool = False  # the last user message holds results and other content
 
     def after(self, role: Role, last: Role | None, thinks: bool, results: bool) -> "Loop":
-        """Return the loop once a message of `role` has begun behind one of `last`."""
+        """Return the loop after a message of `role` that follows one of `last`."""
         opened, answered, mixed = self
         if role == "user":
             if (answered or not results) and (mixed or results):
                 return self
             return Loop(opened, answered or results, mixed or not results)
-        if last == "assistant":  # the message goes on
+        if last == "assistant":  # neighbours merge, so this continues the same message
             return self
         return _LOOPS[opened if answered and not mixed and opened is not None else thinks]
 
@@ -58,14 +61,18 @@ _LOOPS = {True: Loop(True), False: Loop(False)}
 
 
 class EpochUsage(NamedTuple):
-    """What a lane's epoch has used up of what a request may hold so often and no more.
+    """An epoch's use of limits that apply to a complete request.
 
-    `large` counts the images that a request with many of them may not hold (`ModelFacts.many_images_side`). `titles`
-    says how many documents have a name, which numbers tell apart; `items` are the ids of what goes out once: reasoning
-    items (`ReasoningRules.once`), calls of a provider's own tools.
+    Args:
+        media: Images and documents.
+        documents: Documents.
+        large: Images above the side limit of requests with many images (`ModelFacts.many_images_side`).
+        titles: Number of documents with each name; a number is appended to repeated names.
+        items: Ids of parts that an epoch sends only once: reasoning items (`ReasoningRules.once`) and calls of server
+            tools.
     """
 
-    media: int = 0  # images and documents
+    media: int = 0
     documents: int = 0
     large: int = 0
     titles: PersistentMap[str, int] = NOTHING
@@ -73,25 +80,29 @@ class EpochUsage(NamedTuple):
 
 
 class RenderState(NamedTuple):
-    """Where a lane's rendering stands. Every request makes one, and a tuple of so many fields is made in no time.
+    """The state of a lane's rendering. A NamedTuple, because every request creates one and structs of this size cost
+    more.
 
     Args:
-        epoch_start: History length when the epoch began; provider state older than that is not replayed.
-        plain: Whether this epoch renders conservatively: no thinking, tool groups as labelled text.
-        cursor: How many messages of the history have been rendered.
-        calls, used: Every call emitted, by canonical id, and every id emitted, to the canonical id that has it. Both
-            survive epochs, so that ids stay.
-        index: What the next call is numbered where ids count calls. Never falls, so no number is given twice.
+        epoch: Number of the epoch, from 0.
+        epoch_start: History length when the epoch began; older provider state is not replayed.
+        plain: True if this epoch renders conservatively: no thinking, tool groups as labelled text.
+        cursor: Number of rendered messages of the history.
+        calls, used: Emitted id by canonical id, and canonical id by emitted id, for every call. Both survive epochs, so
+            ids are stable.
+        index: Number of the next call, for ids that count calls. It never decreases, so no number is reused.
         tools: Names of the tools called in this epoch, as the provider sees them.
-        missing: Calls that a synthetic result answers in this epoch, each with whether a real one may still be told.
-        carried: Texts that wait for the next human message, and the media of the results they tell.
-        without_ids: Whether items go out without ids, because reasoning was refused in this lane (OAR-05).
-        told: How many of the ledger's late results this epoch has taken up.
-        upstream: Behind a gateway, whose reasoning this epoch replays; None before the first.
-        loop: The tool loop it stands in; followed only where the dialect has manual thinking.
-        outdated: Why the next request begins an epoch: what its reasoning is bound to has changed, or the history was
-            made shorter; None where it goes on.
-        refused: Names (`content_name`) of attachments that the provider refused, which stay left out in all epochs.
+        missing: Calls with a synthetic result in this epoch, each with True while a late result may still follow.
+        carried: Texts and media of late results that wait for the next user message.
+        without_ids: True if items are sent without ids, because reasoning was refused in this lane (OAR-05).
+        told: Number of the ledger's late results that this epoch has rendered.
+        upstream: Behind a gateway, the provider whose reasoning this epoch replays; None before the first.
+        last_role: Role of the last message; None at the start.
+        loop: The current tool loop; tracked only if the dialect has manual thinking.
+        usage: The epoch's use of request limits.
+        outdated: The reason why the next request must begin an epoch: a change of content that reasoning is bound to,
+            or a shortened history. None if the epoch continues.
+        refused: Names (`content_name`) of attachments that the provider refused; all later epochs omit them.
     """
 
     epoch: int = 0
@@ -100,7 +111,7 @@ class RenderState(NamedTuple):
     cursor: int = 0
     calls: PersistentMap[CallId, str] = NOTHING
     used: PersistentMap[str, CallId] = NOTHING
-    index: int = 0  # type: ignore[assignment]  # hides a tuple's method, which nobody calls here
+    index: int = 0  # type: ignore[assignment]  # hides tuple.index, which is not used here
     tools: frozenset[str] = frozenset()
     missing: PersistentMap[CallId, bool] = NOTHING
     carried: tuple[Text | Media, ...] = ()
@@ -115,50 +126,52 @@ class RenderState(NamedTuple):
 
 
 Titled: TypeAlias = tuple[Media, str]
-"""An attachment, and the name of a document where each has one (`MediaRules.named_documents`); else `""`."""
+"""An attachment and its name; `""` unless the dialect names documents (`MediaRules.named_documents`)."""
 
 
 class Writer(Protocol):
-    """Writes what is appended to the `messages` array of a request body, piece by piece.
+    """Writes fragments of a request's `messages` array, one piece at a time.
 
-    The renderer has settled who speaks, what is shown, ids, names and order. A writer decides nothing; a transcript
-    that looks wrong in one is a bug there.
+    The renderer has already decided roles, content, ids, names and order. A writer makes no decisions; an invalid
+    transcript is a bug in the renderer.
     """
 
     def begin(self, role: Role) -> None:
-        """Let what follows be said in this role: a message of its own, but where the family merges neighbours."""
+        """Begin a message of this role, or continue the last one if the family merges neighbours."""
 
     def text(self, json: Json) -> None:
-        """Write a text, given as a JSON string literal."""
+        """Write a text, passed as a JSON string literal."""
 
     def thinking(self, block: Thinking) -> None:
-        """Write reasoning: sealed for who reads it, or a placeholder without a seal."""
+        """Write reasoning: sealed for the target, or a placeholder without a seal."""
 
     def native(self, part: bytes) -> None:
-        """Write a provider's own part as it came, where the family has such (`Encoder.natives`)."""
+        """Write a provider's own part verbatim, if the family has them (`Encoder.natives`)."""
 
     def media(self, media: Media, title: str) -> None:
         """Write an attachment of a user message."""
 
     def call(self, call_id: str, name: str, call: ToolCall) -> None:
-        """Write a tool call under the id and the name it has here."""
+        """Write a tool call under its emitted id and name."""
 
     def result(self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]) -> None:
-        """Write the result of a call; `json` is its text as a literal, `""` where it holds media alone."""
+        """Write the result of a call; `json` is its text as a literal, `""` for a result of media alone."""
 
     def taken(self) -> list[bytes]:
-        """Return the pieces written since this was asked last; of a long literal, the one that was given.
+        """Return the pieces written since the last call of this method, long literals as the objects passed in.
 
-        The last message may be open; it is between two blocks.
+        The last message may be open, but only between two blocks.
         """
 
 
 class Encoder(NamedTuple):
-    """How a dialect writes.
+    """A dialect's writer.
 
-    `writer` makes one that goes on behind a message of a role, None before the first. `closing` closes the message that
-    the last piece left open; a lane does not keep it, because the next piece may go on inside that message. `natives`:
-    a provider's own parts can be written.
+    Args:
+        writer: Creates a writer that continues after a message of the given role; None at the start.
+        closing: Bytes that close the last message. A lane does not store them, because the next piece may continue that
+            message.
+        natives: True if the writer accepts a provider's own parts.
     """
 
     writer: Callable[[Role | None], Writer]
