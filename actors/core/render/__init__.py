@@ -1,14 +1,14 @@
-"""A normal history and its ledger to what one provider is sent: a pure function, one walk over groups.
+"""Render a normal history and its ledger for one provider: a pure function, one walk over groups.
 
-    walk        the loop: what was said, its results behind it, roles and fillers
-    choose      one completion a call: sealed, else real, else synthetic with its reason; late results as words
-    sealed      reasoning and a provider's own parts only to who made them
-    order       calls apart or last, reasoning only where its prefix stands or the dialect demands some
-    attach      attachments where they may stand, as many as a request holds
+    walk        the loop: messages, the results after them, roles and fillers
+    choose      one completion per call: sealed, else real, else synthetic with its reason; late results as text
+    sealed      reasoning and provider-specific parts, returned only to the provider that produced them
+    order       split or reorder calls; keep reasoning whose prefix is unchanged; add required reasoning
+    attach      attachments where the dialect allows them, within the limits of a request
 
-Ids and names come from `actors.core.transcript.projection`; bytes are the family's writer's
-(`actors.core.transcript.transcript`). The walk sees only the messages past the lane's cursor, and the lane's
-`RenderState`; a full render is the tail of an empty lane.
+Ids and names come from `actors.core.transcript.projection`, bytes from the family's writer
+(`actors.core.transcript.transcript`). The walk sees only the messages after the lane's cursor, and the lane's
+`RenderState`; a full render starts from an empty lane.
 """
 
 from actors.core.render.attach import media_name, names_since

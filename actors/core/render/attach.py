@@ -1,19 +1,18 @@
-"""Attach: which attachments a transcript shows, where, and under what name.
+"""Decide which attachments a transcript contains, where, and under which name.
 
-Media of a result stay in it where the target's results can hold them. The others follow in a human message directly
-after all results of the group, never between two, and the result says so (OAC-08, MIS-18). A failed result is words
-alone (ANT-51). What cannot be shown leaves a note.
+Media of a result stay in the result if the dialect allows it. Otherwise they follow in a user message directly after
+all results of the group, never between two, and the result mentions them (OAC-08, MIS-18). A failed result is text
+only (ANT-51). An attachment that cannot be rendered leaves a note.
 
-A request holds so many attachments and no more (BED-16, BED-17, ANT-54). What was sent stays, so the oldest of an
-epoch are shown, and those that come when it is full are noted. Where documents have names, each is called after a
-digest of its bytes, so it is called the same in every epoch and lane, and a number follows where the epoch has that
-name already (BED-15).
+The number of attachments in a request is limited (BED-16, BED-17, ANT-54). Sent attachments stay, so the oldest of an
+epoch are rendered, and later ones become notes once the limit is reached. Where documents need names, a name is a
+digest of the bytes, so it is the same in every epoch and lane; repeated names in an epoch get a number (BED-15).
 
-An attachment that the provider refused once is noted in every epoch of the lane, wherever it stands.
+An attachment that the provider refused once becomes a note in every later epoch of the lane.
 
-An image may have so many pixels a side, and fewer in a request with many images (ANT-58, ANT-59). An image above the
-lower limit is shown while few images are there: if what is new brings no more than a few, it is shown, and the epoch
-then stays with few, because what was sent stays. If more come with it, it is noted, and they are shown.
+The side of an image is limited, more strictly in requests with many images (ANT-58, ANT-59). An image above the lower
+limit is rendered while few images are present; the epoch then stays with few images, because sent ones cannot be
+removed. If too many images arrive in the same request, the large one becomes a note and the others are rendered.
 """
 
 import re
@@ -32,7 +31,7 @@ _UNKNOWN = " and cannot be shown"
 
 
 class Attachments:
-    """What a request holds of attachments, and still takes behind what its epoch has shown already."""
+    """The attachments of a request: those already sent in this epoch, and the capacity for further ones."""
 
     def __init__(self, dialect: Dialect, usage: EpochUsage, refused: frozenset[str] = frozenset()) -> None:
         self._dialect = dialect
@@ -45,15 +44,15 @@ class Attachments:
 
     @property
     def counts_images(self) -> bool:
-        """Whether it matters how many images the next request brings."""
+        """True if limits depend on the number of images in the next request."""
         return self._facts.many_images_side is not None
 
     def expect(self, images: int) -> None:
-        """Take note that the next request brings so many images, those included that cannot be shown."""
+        """Record the number of images in the next request, including those that cannot be rendered."""
         self._expected = self._images + images
 
     def takes(self, media: Media, kinds: frozenset[str]) -> bool:
-        """Say whether an attachment is shown where these kinds may stand; if it is, there is room for one less."""
+        """Return True and count the attachment if it can be rendered in a place that allows `kinds`."""
         header = _header_of(media)
         if self._obstacle(media, header, kinds) is not None:
             return False
@@ -63,7 +62,7 @@ class Attachments:
         return True
 
     def titled(self, media: Media) -> Titled:
-        """Return an attachment that is shown, with its name."""
+        """Return a rendered attachment with its name."""
         if not self._rules.named_documents or not _is_document(media):
             return media, ""
         content = media.data or media.url
@@ -73,7 +72,7 @@ class Attachments:
         return media, title if times == 1 else f"{title}-{times}"
 
     def noted(self, media: Media) -> str:
-        """Return what is said in place of an attachment that is not shown."""
+        """Return the note that replaces an attachment."""
         kinds = self._rules.user_kinds | self._rules.result_kinds
         why = self._obstacle(media, _header_of(media), kinds) or _UNKNOWN
         return f"[An attachment of type {media.media_type or 'unknown'} stood here{why}.]"
@@ -93,7 +92,7 @@ class Attachments:
         return self._media - self._documents
 
     def _obstacle(self, media: Media, header: ImageHeader | None, kinds: frozenset[str]) -> str | None:
-        """Return why an attachment is not shown where these kinds may stand, in words; None if it is."""
+        """Return why an attachment cannot be rendered in a place that allows `kinds`; None if it can."""
         if self._is_refused(media):
             return "; the provider refused it"
         if not self._is_held(media, kinds):
@@ -109,7 +108,7 @@ class Attachments:
         return None if _is_document(media) else self._crowd(header)
 
     def _crowd(self, header: ImageHeader | None) -> str | None:
-        """Return why an image is not shown among so many, in words; None if it is."""
+        """Return why an image exceeds the limits of a request with many images; None if it does not."""
         few, most = self._facts.many_images, self._facts.many_images_side
         if self._is_large(header) and header is not None and not self._large and self._expected > few:
             return _too_large(header, f"{most} are possible among more than {few} images")
@@ -133,7 +132,7 @@ class Attachments:
         return self._facts.image_count is not None and self._images >= self._facts.image_count
 
     def _is_held(self, media: Media, kinds: frozenset[str]) -> bool:
-        """Say whether the target takes this attachment where these kinds may stand. Nobody takes an empty one."""
+        """Return True if the dialect accepts this attachment in a place that allows `kinds`. Empty ones never are."""
         kind = "document" if _is_document(media) else "image"
         limit = self._rules.max_bytes
         if kind == "image" and self._facts.image_bytes is not None:
@@ -146,14 +145,14 @@ class Attachments:
         )
 
     def _is_there(self, media: Media) -> bool:
-        """Say whether an attachment holds what can be sent: base64, or an address for the provider to fetch."""
+        """Return True if the attachment has valid base64, or a URL that the provider can fetch."""
         if media.data:
             return len(media.data) % 4 == 0 and _BASE64.fullmatch(media.data) is not None
         return self._rules.urls and media.url.startswith("https://")
 
 
 def _header_of(media: Media) -> ImageHeader | None:
-    """Return the header of an image that is there by value; None where there is none to read."""
+    """Return the header of an image passed by value; None if there is none to read."""
     return read_header(media.data) if media.data and media.media_type in READ_TYPES else None
 
 
@@ -162,12 +161,12 @@ def _too_large(header: ImageHeader, possible: str) -> str:
 
 
 def media_name(media: Media) -> str:
-    """Return the name of an attachment in the log: the digest of its data, or of its address."""
+    """Return the name of an attachment in the log: the digest of its data or URL."""
     return content_name(media.data or media.url)
 
 
 def names_since(history: History, ledger: Ledger, start: int) -> frozenset[str]:
-    """Return the names of the attachments from message `start` on: of users, and of the results of calls."""
+    """Return the names of the attachments from message `start` on, in user messages and results."""
     said = history.since(start)
     found = [block for message in said for block in message.blocks if isinstance(block, Media)]
     answers = [ledger.answer(call.id) for message in said for call in message.calls]

@@ -1,15 +1,15 @@
-"""Choose: what a tool call came to, for one transcript.
+"""Choose the completion that a transcript shows for a tool call.
 
-In:  a call of a normal history, the ledger, and what the history's own blocks say where the ledger is silent.
+In:  a call from a normal history, the ledger, and the results in the history's own blocks as a fallback.
 Out: exactly one completion: sealed, else real, else synthetic with its reason.
 
-Providers refuse a transcript that leaves a call unanswered, and an interrupted batch leaves several. A synthetic result
-fills a gap. It never replaces, moves or repeats a real one, and it says what is known: that no result was recorded, and
-why. Its text depends on the reason alone, so what was sealed is said again in the same words. A call that its ledger
-knows and that has no end yet is running: no session sends a request then, but a preview may show it.
+Providers reject a transcript with an unanswered call, and an interrupted batch leaves several. A synthetic result
+fills a gap. It never replaces, moves or repeats a real one, and it states that no result was recorded and why. Its
+text depends only on the reason, so a sealed result is rendered again with the same bytes. A call in the ledger without
+a completion is running: a session sends no request then, but a preview may render it.
 
-A real result that came after the seal is told once, as a text ahead of the next human message, with its media. Of a
-call that a rewind took out of the history, nobody is told.
+A real result that arrived after the seal is rendered once, as a text with its media before the next user message.
+Results of calls that a rewind removed are never rendered.
 """
 
 from actors.core.data.jsonio import Json, quote, unquote
@@ -46,7 +46,7 @@ _SHORT: dict[Short, str] = {
 
 
 def mark(answer: Answer, tool: str, why: Short) -> Answer:
-    """Return what is shown in place of a result that was shortened: which it was, and how much there was of it."""
+    """Return the mark that replaces a trimmed result: its tool, its size and the reason."""
     words, failed, media = answer
     beside = f" and {len(media)} attachments" if media else ""
     left_out = f"The result of {tool} was left out here, {len(words) - 2} bytes{beside}"
@@ -54,13 +54,13 @@ def mark(answer: Answer, tool: str, why: Short) -> Answer:
 
 
 class Choice:
-    """What has been decided of the calls of one tail.
+    """The chosen completions of the calls in one tail.
 
-    The ledger's word goes before that of the history's own blocks (`own`, empty in a session).
+    The ledger takes precedence over the history's own blocks (`own`, empty in a session).
 
     Attributes:
-        some_are_late: Whether something may have come of calls in the tail after they were sealed.
-        waiting: What goes ahead of the next human message.
+        some_are_late: True if calls in the tail may have late results.
+        waiting: Content to render before the next user message.
     """
 
     def __init__(self, ledger: Ledger, history: History, state: RenderState, notes: Notes) -> None:
@@ -78,14 +78,14 @@ class Choice:
         self.waiting: list[Text | Media] = list(state.carried)
 
     def look_back(self, tail: list[Message]) -> None:
-        """Take up what has come late since the last request. What was called in the tail is told behind its call."""
+        """Collect the results that arrived late since the last request, except for calls in the tail itself."""
         came = self._ledger.late[self._told :]
         made = {call.id for message in tail for call in message.calls} if came else ()
         for call_id in came:
             if call_id in made:
                 self.some_are_late = True
             elif self._is_removed(call_id):
-                continue  # its call was taken back
+                continue  # a rewind removed the call
             elif self._known_missing.get(call_id) is not False and (known := self._ledger.get(call_id)):
                 said = known if known.tool else self._own.get(call_id)
                 self._tell(call_id, known.late, None if said is None else said.tool)
@@ -94,7 +94,7 @@ class Choice:
                 self._tell(call_id, known.completion, known.tool)
 
     def answer(self, call: ToolCall) -> Answer:
-        """Return what answers a call: its real result, a mark where that was shortened, else a synthetic one."""
+        """Return the answer to a call: its real result, a mark if that was trimmed, else a synthetic result."""
         answer = self._recorded(call.id)
         if answer is None:
             return self._synthetic(call.id)
@@ -104,14 +104,14 @@ class Choice:
         return mark(answer, call.name, why)
 
     def attached(self, call: ToolCall) -> tuple[Media, ...]:
-        """Return the media that answer a call."""
+        """Return the media of a call's real result."""
         if call.id in self._short:
             return ()
         found = self._ledger.answer(call.id) or self._own.answer(call.id)
         return () if found is None else found[2]
 
     def _either(self, call_id: CallId) -> Answer | None:
-        """Return what the ledger says, else what the history's own blocks do."""
+        """Return the ledger's result, else the one in the history's own blocks."""
         if (known := self._ledger.get(call_id)) is not None and known.sealed is not None:
             return None
         recorded, said = self._ledger.answer(call_id), self._own.answer(call_id)
@@ -127,16 +127,16 @@ class Choice:
         return SYNTHETIC[reason], False, ()
 
     def tell_late(self, call: ToolCall) -> None:
-        """Tell what came of a call after its synthetic result was sealed, if something did."""
+        """Add the late result of a call to `waiting`, if there is one."""
         known, said = self._ledger.get(call.id), self._own.get(call.id)
         if known is None or known.sealed is None or self._known_missing.get(call.id) is False:
-            return  # nothing came after a seal, or it was told before its call came
+            return  # no late result, or one that was rendered before its call
         self._tell(call.id, known.late or (said.completion if said else None), call.name)
 
     def adopted(
         self, before: PersistentMap[CallId, bool]
     ) -> tuple[PersistentMap[CallId, bool], tuple[Text | Media, ...], int]:
-        """Return what the lane's state says of it: `missing`, of those that were before too, `carried` and `told`."""
+        """Return the lane's next `missing`, `carried` and `told`; `before` is its previous `missing`."""
         return before.update(self._missing), tuple(self.waiting), len(self._ledger.late)
 
     def _tell(self, call_id: CallId, result: ToolResult | None, tool: str | None) -> None:

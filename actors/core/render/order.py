@@ -1,14 +1,13 @@
-"""Order: what the model said in the order its reader takes, with the reasoning that stands and must stand.
+"""Reorder an answer's blocks for the target, and drop reasoning whose prefix has changed.
 
-In:  the blocks of a model's message as it said them, those that are left of them, and the ids and names of its calls.
-Out: those that are left, calls last where the dialect wants that; without the reasoning that was bound to something in
-     the same message which is not sent as the model said it; with an unsealed placeholder where calls must have
-     reasoning and none is left.
+In:  the blocks of an assistant message as the model wrote them, the remaining blocks, and the calls' ids and names.
+Out: the remaining blocks, calls last if the dialect requires it; without reasoning that was bound to a changed part of
+     the same message; with an unsealed placeholder where a call requires reasoning and none remains.
 
-A lane sends the messages before an answer as they were when the model answered, so what reasoning was bound to can
-have changed in its own message only: a blank text left out, arguments that were no object, an invalid id or name,
-words behind a call. The answer is compared with what is sent, and reasoning behind the first difference stays behind
-(rulebook ANT-44, OAR-09). Nothing later is lost with it: what the model thinks next is bound to what it was sent.
+A lane resends the earlier messages unchanged, so the prefix of reasoning can only have changed within its own message:
+a dropped blank text, malformed arguments, an invalid id or name, text after a call. The answer is compared with the
+blocks to send, and reasoning after the first difference is dropped (rulebook ANT-44, OAR-09). Later answers are not
+affected, because their reasoning is bound to the bytes that were sent.
 """
 
 from collections.abc import Sequence, Set
@@ -21,14 +20,14 @@ from actors.core.values.content import Block, ProviderBlock, Thinking, ToolCall
 from actors.core.values.identity import CallId
 
 Made: TypeAlias = list[tuple[ToolCall, str, str]]
-"""Calls that go out, each with the id and the name the provider sees."""
+"""Emitted calls, each with the id and the name that the provider sees."""
 
 
 def apart(blocks: Sequence[Block]) -> list[list[Block]]:
-    """Return a message's blocks, cut behind each call but the last.
+    """Split a message's blocks after each call except the last.
 
-    Some chat templates raise at a second call in one message (CMP-02), whoever made it. The model is shown that the
-    tools were called one after the other.
+    Some chat templates raise an error on a second call in one message (CMP-02), even from another model. The split
+    makes the calls look sequential.
     """
     parts: list[list[Block]] = [[]]
     left = sum(type(block) is ToolCall for block in blocks)
@@ -41,7 +40,7 @@ def apart(blocks: Sequence[Block]) -> list[list[Block]]:
 
 
 def calls_last(blocks: list[Block]) -> list[Block]:
-    """Return what is said before what is called, each with the reasoning directly in front of it."""
+    """Move calls after all other blocks; reasoning moves with the block that follows it."""
     kinds = [type(block) for block in blocks if type(block) is not Thinking]
     if ToolCall not in kinds or {ToolCall}.issuperset(kinds[kinds.index(ToolCall) :]):
         return blocks
@@ -57,7 +56,7 @@ def calls_last(blocks: list[Block]) -> list[Block]:
 
 
 def still_bound(said: Sequence[Block], left: list[Block], made: Made, notes: Notes) -> list[Block]:
-    """Return `left` without the bound reasoning behind the first block that is not what the model said there."""
+    """Return `left` without the bound reasoning after the first block that differs from `said`."""
     altered = {call.id for call, call_id, name in made if not _is_as_said(call, call_id, name)}
     if not altered and len(said) == len(left) and all(map(is_, said, left)):
         return left
@@ -74,14 +73,14 @@ def still_bound(said: Sequence[Block], left: list[Block], made: Made, notes: Not
 
 
 def supplied(blocks: list[Block], dialect: Dialect, notes: Notes) -> list[Block]:
-    """Return blocks with reasoning where the dialect demands some: at the beginning, or before the first call."""
+    """Add a reasoning placeholder where the dialect requires reasoning: first, or before the first call."""
     demand = dialect.reasoning.required
     kinds = [type(block) for block in blocks]
     if not kinds or (ToolCall not in kinds and demand != "every"):
         return blocks
     at = kinds.index(ToolCall) if demand == "before_calls" else 0
     fits = Thinking in kinds
-    if demand == "before_calls":  # reasoning sealed as another kind is a part of its own, and not the call's
+    if demand == "before_calls":  # reasoning with a seal of another kind does not belong to the call
         seals = [block.seal for block in blocks[at - 1 : at] if isinstance(block, Thinking)]
         fits = any(seal is None or seal.kind == dialect.reasoning.carrier for seal in seals)
     if fits:
@@ -91,7 +90,7 @@ def supplied(blocks: list[Block], dialect: Dialect, notes: Notes) -> list[Block]
 
 
 def _same_until(said: Sequence[Block], left: Sequence[Block], altered: Set[CallId]) -> int:
-    """Return how many blocks at the beginning are sent as they were said."""
+    """Return the number of leading blocks that are sent unchanged."""
     for at, (one, other) in enumerate(zip(said, left, strict=False)):
         if one != other or (type(one) is ToolCall and one.id in altered):
             return at
@@ -99,14 +98,14 @@ def _same_until(said: Sequence[Block], left: Sequence[Block], altered: Set[CallI
 
 
 def _is_as_said(call: ToolCall, call_id: str, name: str) -> bool:
-    """Say whether a call goes out as the model made it."""
+    """Return True if a call is sent exactly as the model wrote it."""
     if call.native is None or call.is_malformed or call.is_free or call.name != name:
         return False
     return call.native.data[1:-1] == call_id.encode() or call.native_id == call_id
 
 
 def _is_free(block: Block) -> bool:
-    """Say whether a block is a mark on what is said, and so part of no prefix."""
+    """Return True if a block only annotates the answer, and so belongs to no prefix."""
     if type(block) is ProviderBlock:
         return block.seal.kind == "mark"
     return type(block) is Thinking and block.seal is not None and not block.seal.is_bound

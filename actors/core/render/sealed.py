@@ -1,14 +1,14 @@
-"""Sealed: which of what a provider sealed goes back to it, and what tells of the rest.
+"""Select the sealed content that a provider gets back, and describe the rest.
 
-In:  the blocks of a model's message.
-Out: the same blocks; reasoning that is left, and a part that is a provider's own, is what its reader made and may have.
+In:  the blocks of an assistant message.
+Out: the same blocks, with only that reasoning and those provider-specific parts that the target may read.
 
-It goes back, byte for byte, to the binding that made it, reasoning while the prefix it was bound to stands (rulebook
-ANT-42, ANT-44). Elsewhere reasoning is dropped, or turned into plain text when the policy asks for it; without visible
-words it never is. The pairing and placement of tool calls does not depend on any of this (REQ-915-023, -024).
+Sealed content returns unchanged to the binding that produced it; reasoning only while the prefix it was bound to is
+unchanged (rulebook ANT-42, ANT-44). For other targets, reasoning is dropped, or becomes text if the policy says so and
+it has visible text. The pairing and placement of tool calls does not depend on any of this (REQ-915-023, -024).
 
-A call of a provider's own tool and its result go back together or not at all (ANT-10, ANT-11), and once in an epoch. A
-history that was forked, joined or cut by hand may hold half of a pair, or the same pair twice.
+A server tool's call and its result are sent together or not at all (ANT-10, ANT-11), and once per epoch. A history
+that was forked, joined or edited may contain half of a pair, or the same pair twice.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,17 +26,21 @@ from actors.core.values.content import Block, Message, ProviderBlock, Text, Thin
 from actors.core.values.identity import Binding, content_name
 
 ThinkingPolicy: TypeAlias = Literal["native", "drop", "text"]
-"""What becomes of reasoning.
+"""The treatment of reasoning.
 
-`native`: replayed to its maker, dropped elsewhere. `drop`: never sent, but with calls whose maker demands it back.
-`text`: as text where it is not replayed.
+`native`: replay it to its maker, drop it elsewhere. `drop`: never send it, except with calls for which its maker
+requires it. `text`: render it as text wherever it is not replayed.
 """
 
 
 class RenderTarget(Struct, frozen=True):
-    """Whom a transcript is for, and what it may see of reasoning.
+    """The target of a transcript.
 
-    `budgeted`: it is asked to think with a budget, and so takes no tool loop that began without (ANT-40).
+    Args:
+        binding: The binding of the request; None for a transcript without provider state.
+        policy: The treatment of reasoning.
+        budgeted: True if the request sets a thinking budget; such a request rejects a tool loop that began without
+            thinking (ANT-40).
     """
 
     binding: Binding | None = None
@@ -50,10 +54,11 @@ class RenderTarget(Struct, frozen=True):
 
 
 def upstream(tail: Iterable[Message], dialect: Dialect, target: RenderTarget) -> str | None:
-    """Return the upstream that a gateway is pinned to, else whose reasoning comes first in `tail`; None for nobody's.
+    """Return the upstream to which a gateway is pinned, else that of the first reasoning in `tail`; None if there is
+    none.
 
-    What its other upstreams made is foreign for the rest of the epoch: none of them can read another's. Without a pin
-    the first to count was reached through this very backend: what is pinned elsewhere may not be who serves here.
+    Reasoning of other upstreams is foreign for the rest of the epoch, because no upstream can read another's. Without
+    a pin, only reasoning that came through this backend counts: elsewhere, the same gateway may be pinned differently.
     """
     binding = target.binding
     if dialect.reasoning.binding != "upstream" or target.policy == "drop" or binding is None:
@@ -74,9 +79,9 @@ def upstream(tail: Iterable[Message], dialect: Dialect, target: RenderTarget) ->
 def decided(
     blocks: Sequence[Block], dialect: Dialect, target: RenderTarget, notes: Notes, *, sealed: bool = True
 ) -> list[Block]:
-    """Return what a model said with only such reasoning as `target` may be sent; without a binding it is none.
+    """Return the blocks with only the reasoning that `target` may receive; without a binding, none.
 
-    Seals from before an epoch do not count (`sealed`): they were bound to a prefix that is gone.
+    `sealed` is False for messages from before the epoch: their seals were bound to a prefix that no longer exists.
     """
     kept: list[Block] = []
     returns = sealed and _returns(blocks, dialect, target)
@@ -89,7 +94,7 @@ def decided(
 
 
 def worded(block: Thinking, target: RenderTarget, notes: Notes) -> Text | None:
-    """Return reasoning that does not go back as words, where the policy asks for that."""
+    """Return reasoning as text if the policy says so, else None."""
     if target.policy == "text" and block.json != b'""':
         return Text(f"[Reasoning: {block.text}]")
     notes.losses["thinking"] += 1
@@ -97,7 +102,7 @@ def worded(block: Thinking, target: RenderTarget, notes: Notes) -> Text | None:
 
 
 def _returns(blocks: Sequence[Block], dialect: Dialect, target: RenderTarget) -> bool:
-    """Say whether a message's own reasoning may go back: all of it, or none where it would not come first."""
+    """Return True if a message's own reasoning may be replayed: all of it, or none if it would not come first."""
     if dialect.reasoning.carrier == "none" or target.binding is None:
         return False
     required = dialect.reasoning.required
@@ -108,42 +113,44 @@ def _returns(blocks: Sequence[Block], dialect: Dialect, target: RenderTarget) ->
 
 
 def is_own(block: Block, dialect: Dialect, target: Binding | None) -> bool:
-    """Say whether a block is reasoning that its reader may have back. An empty seal opens nothing (ANT-43)."""
+    """Return True if a block is reasoning that the target may read. An empty seal holds nothing (ANT-43)."""
     if type(block) is not Thinking or block.seal is None or block.seal.data == b'""':
         return False
     carrier = dialect.reasoning.carrier
     if block.seal.kind not in _SEALS.get(carrier, (block.seal.kind,)):
         return False
     if carrier == "reasoning_content" and not block.text.strip():
-        return False  # the words are all there is
+        return False  # this carrier has only the text, and the text is blank
     return dialect.opens(block.seal.origin, target)
 
 
 def named(blocks: Sequence[Block], *, without_ids: bool) -> Sequence[Block]:
-    """Return what a model said without the ids of items that are none, or without any.
+    """Return the blocks without invalid item ids, or without any item ids.
 
-    They are left out before anything is compared with what the model said: an id is not what reasoning is bound to.
+    They are removed before the comparison with the original answer, because reasoning is not bound to ids.
     """
     left = [block for block in blocks if not _is_id(block, none=without_ids)]
     return blocks if len(left) == len(blocks) else left
 
 
 def _is_id(block: Block, *, none: bool) -> bool:
-    """Say whether a block is the id of an item that does not fit, or that may not go out at all."""
+    """Return True if a block is an item id that is invalid, or any item id if `none` is set."""
     if type(block) is not Thinking or block.seal is None or block.seal.kind != "item":
         return False
     return none or ITEM_ID.fullmatch(block.seal.data) is None
 
 
 class Items:
-    """What an epoch sends once only: reasoning items (`ReasoningRules.once`), and calls of a provider's own tools."""
+    """The parts that an epoch sends only once: reasoning items (`ReasoningRules.once`) and calls of server tools."""
 
     def __init__(self, usage: EpochUsage) -> None:
         self._usage = usage
         self._new: dict[str, None] = {}
 
     def withholds(self, block: Block) -> bool:
-        """Say whether reasoning must stay behind: its item went out in this epoch before, or is none. Else note it."""
+        """Return True if reasoning must not be sent: its item is invalid or was sent in this epoch. Otherwise record
+        it.
+        """
         if type(block) is not Thinking or block.seal is None:
             return False
         if block.seal.kind == "phase":
@@ -154,7 +161,7 @@ class Items:
         return item_id is None or not self.takes(item_id)
 
     def takes(self, item_id: str) -> bool:
-        """Say whether this may go out, and note that it did."""
+        """Return True and record the item if this epoch has not sent it yet."""
         if item_id in self._new or item_id in self._usage.items:
             return False
         self._new[item_id] = None
@@ -168,9 +175,9 @@ _PHASES = (b'"commentary"', b'"final_answer"')
 
 
 def _reasoning_id(data: Json) -> str | None:
-    """Return what a sealed reasoning item is known by, None where the seal holds nothing that could be sent again.
+    """Return the identity of a sealed reasoning item; None if the seal holds no item that can be sent.
 
-    It is the item's id, or where a relay left that out, a digest of what it is worth nothing without.
+    The identity is the item's id or, if a relay removed that, a digest of its encrypted content.
     """
     try:
         item = parse(unquote(data).encode())
@@ -191,13 +198,13 @@ _SEALS: Mapping[str, tuple[str, ...]] = {
     "reasoning_item": ("reasoning_item", "phase", "item"),
     **{carrier: (carrier,) for carrier in _NAMED},
 }
-"""The kinds of seal that a carrier can write. One that is not named writes whatever its provider sealed."""
+"""The kinds of seal that a carrier can write. A carrier that is not listed writes any kind."""
 
 
 def returned(
     blocks: Sequence[Block], dialect: Dialect, target: Binding | None, items: Items, notes: Notes
 ) -> list[Block]:
-    """Return what a model said with only such native blocks as `target` may have back, and a note for each other."""
+    """Return the blocks with only the native parts that `target` may read, and a note for each other part."""
     parts = {
         at: part
         for at, block in enumerate(blocks)
@@ -214,7 +221,7 @@ def returned(
 
 
 def told(block: ProviderBlock, notes: Notes) -> Iterable[Text]:
-    """Return what says that something stood here which its reader cannot be sent. A mark is not spoken of."""
+    """Return the note that replaces a part that the target cannot receive. A mark leaves none."""
     notes.losses["native"] += 1
     if block.seal.kind == "mark":
         return ()
@@ -226,18 +233,18 @@ def wire(block: ProviderBlock) -> bytes:
 
 
 def _part(block: ProviderBlock, dialect: Dialect, target: Binding | None) -> Mapping[str, JsonValue] | None:
-    """Return what a reader may have back, None if it may not: it cannot open the seal, or the seal holds no part."""
+    """Return a part that the target may read; None if it cannot open the seal or the seal holds no part."""
     if block.seal.kind != "part" or not dialect.opens(block.seal.origin, target):
         return None
     try:
         part = parse(wire(block))
-    except ValueError:  # no JSON, or half a surrogate pair
+    except ValueError:  # not JSON, or half a surrogate pair
         return None
     return part if type(part) is dict else None
 
 
 def _whole(parts: Mapping[int, Mapping[str, JsonValue]], items: Items) -> set[int]:
-    """Return the places of the parts that stand alone, and of the calls that have a result with their results."""
+    """Return the positions of parts that need no partner, and of calls with results together with these results."""
     going: set[int] = set()
     waiting: dict[JsonValue, int] = {}
     for at, part in parts.items():

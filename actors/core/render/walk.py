@@ -1,12 +1,12 @@
-"""The walk: one loop over the groups of a normal history, from where a lane stands to its end.
+"""Walk the groups of a normal history from the lane's cursor to the end, and write the transcript.
 
-A group is a human's message, or a model's and what its calls came to. Of a model's message the blocks are kept that
-the target can hold; then come its results, directly behind it and in call order, each chosen by `choose`. What only
-some dialect or some content asks for is a step that runs where its flag is set or the content is there.
+A group is a user message, or an assistant message with the results of its calls. An assistant message keeps the blocks
+that the target supports; the results follow directly, in call order, each chosen by `choose`. Steps that only some
+dialects or some content need run only if their flag is set or the content is present.
 
-Where the protocol needs a message and there is none, a constant filler stands in, and is counted in the report. A
-filler that was sent stays: it is part of the lane. Empty and whitespace-only texts are refused by most providers
-(rulebook ANT-20, ANT-21), and so are messages that a dropped block left empty (ANT-22).
+Where the protocol requires a message and there is none, a constant filler takes its place and is counted in the
+report. A sent filler is part of the lane and stays. Most providers reject empty and whitespace-only texts (rulebook
+ANT-20, ANT-21), and messages left empty by a dropped block (ANT-22).
 """
 
 import sys
@@ -48,15 +48,15 @@ from actors.core.values.content import (
 )
 
 STRIDE = 64
-"""Messages written at a time. What a judge reads of them fits a processor's cache; all at once would not."""
+"""Messages per slice. The judge then reads bytes that are still in the processor's cache."""
 
 _NO_CALLS: Iterator[tuple[ToolCall, str, str]] = iter(())
 
 
 class RenderWalk:
-    """One render: what brings a lane from where it has `begun` to the end of `history`; `notes` hears of decisions.
+    """One render, from the lane's state `begun` to the end of `history`; `notes` records the decisions.
 
-    `sent`: lengths of the history at which requests were sent already, each of which ended as a request must.
+    `sent` lists the history lengths of requests already sent, each of which ended as a request must.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class RenderWalk:
         self._answers: Role = "user" if dialect.turns.result_carrier == "user_block" else "tool"
 
     def fragments(self) -> Iterator[list[bytes]]:
-        """Yield what is appended to the lane, in pieces, a stride at a time; then `state` says where it stands."""
+        """Yield the new pieces of the lane, a slice at a time. Afterwards, `state` returns the lane's new state."""
         self._choice.look_back(self._tail)
         self._expect_images(0)
         said = self._plainly if self._begun.plain else self._group
@@ -122,7 +122,7 @@ class RenderWalk:
         yield self._writer.taken()
 
     def _expect_images(self, start: int) -> None:
-        """Count the images of the request that begins to be written with a message of the tail."""
+        """Count the images of the request that begins at message `start` of the tail."""
         if not self._attachments.counts_images:
             return
         stop = min((end for end in self._ends if end > start), default=len(self._tail))
@@ -151,12 +151,12 @@ class RenderWalk:
         )
 
     def _user(self, blocks: Iterable[Block]) -> None:
-        """Write a user message of what is left of `blocks`, if something is."""
+        """Write a user message with the supported blocks, if any."""
         if left := self._kept(blocks, by_human=True):
             self._begin("user")
             self._write(left)
 
-    # ---- models, and what their calls came to
+    # ---- assistant messages and the results of their calls
 
     def _group(self, message: Message, *, sealed: bool) -> None:
         parts = (message.blocks,) if self._dialect.turns.calls_together else apart(message.blocks)
@@ -165,7 +165,7 @@ class RenderWalk:
                 self._answered(made)
 
     def _said(self, said: Sequence[Block], *, sealed: bool) -> Made:
-        """Write what a model said, and return the calls among it."""
+        """Write an assistant message and return its calls."""
         dialect, kinds = self._dialect, set(map(type, said))
         blocks, thinks = said, Thinking in kinds
         if thinks and dialect.reasoning.once:
@@ -207,10 +207,10 @@ class RenderWalk:
                 case Media():
                     writer.media(*self._attachments.titled(block))
                 case ToolResult() | Code():
-                    raise AssertionError("a result stands in the ledger, and code has become words")
+                    raise AssertionError("results come from the ledger, and code was rendered as text")
 
     def _answered(self, made: Made) -> None:
-        """Write a result for each call, in call order; behind them the media they cannot hold."""
+        """Write a result for each call, in call order, followed by the media that results cannot hold."""
         self._begin(self._answers, results=True)
         choice, writer, emitted = self._choice, self._writer, self._notes.emitted_results
         moved: list[Media] = []
@@ -231,7 +231,7 @@ class RenderWalk:
                 choice.tell_late(call)
 
     def _spread(self, answer: Answer, moved: list[Media]) -> tuple[Json, Sequence[Titled]]:
-        """Return a result's words, which say where its media went, and those it keeps; the others join `moved`."""
+        """Return a result's text, which mentions its moved media, and the media it keeps; the others join `moved`."""
         dialect, attachments = self._dialect, self._attachments
         words, failed, held = answer
         kept: list[Titled] = []
@@ -255,8 +255,8 @@ class RenderWalk:
         return words, kept
 
     def _plainly(self, message: Message, *, sealed: bool) -> None:
-        """Write a group in words, once its structure was refused: texts break no rule that concerns tools."""
-        del sealed  # no reasoning goes out
+        """Write a group as text, after its structure was refused: texts break no rule about tools."""
+        del sealed  # this epoch sends no reasoning
         self._notes.calls += [call.id for call in message.calls]
         self._said([_spoken(block) for block in message.blocks], sealed=False)
         answers: list[Block] = []
@@ -267,10 +267,10 @@ class RenderWalk:
         for call in message.calls:
             self._choice.tell_late(call)
 
-    # ---- what the target can hold
+    # ---- supported content
 
     def _kept(self, blocks: Iterable[Block], *, by_human: bool) -> list[Block]:
-        """Return what is left of blocks: nothing blank, code as fenced text, a note where media cannot stand."""
+        """Return the supported blocks: no blank text, code as fenced text, notes for unsupported media."""
         dialect, notes, longest = self._dialect, self._notes, self._longest
         kept: list[Block] = []
         for block in blocks:
@@ -304,7 +304,7 @@ class RenderWalk:
         return kept
 
     def _thoughts_left(self, blocks: list[Block]) -> list[Block]:
-        """Return blocks without reasoning that would stand last, alone or twice where that is refused."""
+        """Return the blocks without reasoning that the dialect rejects: at the end, alone or repeated."""
         dialect, notes = self._dialect, self._notes
         while dialect.reasoning.followed and blocks and type(blocks[-1]) is Thinking:  # OAR-03
             blocks.pop()
@@ -319,11 +319,11 @@ class RenderWalk:
         return blocks
 
     def _ordered(self, said: Sequence[Block], left: list[Block], made: Made) -> list[Block]:
-        """Return blocks in the order the reader takes, with the reasoning that may and must stand there."""
+        """Return the blocks in the order that the target requires, with the allowed and required reasoning."""
         dialect, demands = self._dialect, self._dialect.reasoning.required != "no"
         if dialect.turns.calls_last:
             left = calls_last(left)
-        if demands:  # first: a placeholder too changes the prefix of what is behind it
+        if demands:  # first, because a placeholder also changes the prefix of later reasoning
             left = supplied(left, dialect, self._notes)
         if dialect.reasoning.binding == "prefix":
             stands = still_bound(said, left, made, self._notes)
@@ -335,11 +335,10 @@ class RenderWalk:
     # ---- neighbours
 
     def _begin(self, role: Role, *, thinks: bool = False, results: bool = False) -> None:
-        """Begin a message, after what must stand before it.
+        """Begin a message, after any filler that must precede it.
 
-        Where the dialect merges neighbours of one role, the writer goes on in the message it left open, with one
-        exception: where native reasoning must open its message (rulebook ANT-39), it never follows other words of the
-        assistant without a filler between.
+        Where the dialect merges neighbours of one role, the writer continues the open message. One exception: where
+        native reasoning must open its message (rulebook ANT-39), a filler separates it from earlier assistant content.
         """
         turns, last = self._dialect.turns, self._last_role
         if last is None and role != "user" and role not in turns.first_roles:
@@ -355,22 +354,22 @@ class RenderWalk:
         self._last_role = role
 
     def _between(self) -> None:
-        """Write what the model must say before the next user message, if anything."""
+        """Write the assistant filler that must precede the next user message, if any."""
         turns, last = self._dialect.turns, self._last_role
         behind_result = last == "tool" and turns.user_after_tool == "filler"
         if behind_result or (last == "user" and turns.alternation == "fill") or self._in_unthinking_loop():
             self._fill("assistant", "between", turns.filler_between)
 
     def _in_unthinking_loop(self) -> bool:
-        """Say whether results were last said of a tool loop in which its reader may not think (ANT-40).
+        """Return True after the results of a tool loop that began without thinking, if thinking is required (ANT-40).
 
-        A request could leave thinking out until that loop has ended; but it stands in front of the messages, so
-        prompt caches would lose all of them, then and when it comes back. The model's word between ends the loop.
+        A request could turn thinking off until the loop ends, but that setting precedes the messages, so prompt caches
+        would lose all of them twice. An assistant filler ends the loop instead.
         """
         return self._closes and self._loop.answered and not self._loop.mixed and self._loop.thinks is False
 
     def _end(self) -> None:
-        """Let the transcript end on a role that the dialect takes last."""
+        """Write a filler if the dialect does not allow the transcript to end on the last role."""
         if self._last_role not in self._dialect.turns.last_roles or self._in_unthinking_loop():
             self._fill("user", "last", self._dialect.turns.filler_last)
 
@@ -389,7 +388,7 @@ def _spoken(block: Block) -> Block:
 
 
 def _pieces(block: Text, longest: int, dialect: Dialect) -> list[Text]:
-    """Return a text as several, none longer than the target takes (rulebook OAC-14)."""
+    """Split a text into pieces of at most the dialect's maximum length (rulebook OAC-14)."""
     text = block.text
     pieces = (text[start : start + longest] for start in range(0, len(text), longest))
     return [Text(piece) for piece in pieces if piece.strip() or not dialect.turns.drop_empty_text]
