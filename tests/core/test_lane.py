@@ -345,7 +345,7 @@ def test_a_lane_that_has_rendered_more_than_a_shortened_history_holds_asks_for_a
     lane = render(History(history), Ledger(), dialect("anthropic")).lane
     with pytest.raises(CanonicalFault, match="begin an epoch"):
         render(History(history[:1]), Ledger(), dialect("anthropic"), lane)
-    with pytest.raises(CanonicalFault, match="of dialect 'anthropic'"):
+    with pytest.raises(CanonicalFault, match="has dialect 'anthropic'"):
         render(History(history), Ledger(), dialect("openai"), lane)
 
 

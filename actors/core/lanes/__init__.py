@@ -1,1 +1,1 @@
-"""The transcript that a session has sent to a binding, and the preview of the next request."""
+"""Define a session's transcript for one binding, and the preview of the next request."""

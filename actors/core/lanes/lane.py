@@ -1,10 +1,11 @@
-"""Lanes: one session's rendered transcript for one binding, append-only within an epoch.
+"""Define lanes: one session's rendered transcript for one binding, append-only within an epoch.
 
-A lane is where its rendering stands, the encoded text so far, and what the judge knows of it. A request
-renders, encodes and judges only the messages past the cursor, so it costs what is new. The text is kept in
+A lane consists of the state of its rendering, the encoded text so far, and the judge's state. A request renders,
+encodes and judges only the messages after the cursor, so its cost depends on the new messages. The text is stored as
 immutable pieces (`actors.core.data.segments`).
 
-A lane is a cache of a fold over the log: dropped, it is rebuilt to the same bytes (`actors.core.session.state`).
+A lane is a cache of a fold over the log: after it is dropped, it is rebuilt to the same bytes
+(`actors.core.session.state`).
 """
 
 import re
@@ -28,9 +29,9 @@ from actors.errors import CanonicalFault, Fault
 
 
 class Lane(Struct, frozen=True, gc=False):
-    """A lane at one point of its life: where its rendering has got to, and what the judge knows.
+    """One version of a lane: the states of rendering and judge, and the encoded messages.
 
-    `segments` are the encoded messages, without what closes the last one.
+    `segments` lacks the bytes that close the last message.
     """
 
     state: RenderState
@@ -39,16 +40,21 @@ class Lane(Struct, frozen=True, gc=False):
 
     @property
     def size(self) -> int:
-        """How many bytes its text has."""
+        """Bytes of the lane's text."""
         return self.segments.size
 
 
 class Rendered(Struct, frozen=True, gc=False):
-    """What a render gives: the lane's next version, to be adopted only when the request is sent, and what was done.
+    """The result of a render: the lane's next version, to be adopted only when the request is sent, and a report.
 
-    `closing` closes the last message. `before` counts the lane's bytes that had been sent before, which stay as they
-    are. `system` is the system prompt that came with the history. `begins` is the epoch that begins with this request,
-    if one does: to be written ahead of it.
+    Args:
+        lane: The lane's next version.
+        report: The decisions of the render.
+        dialect: The dialect of the transcript.
+        closing: Bytes that close the last message.
+        before: Bytes of the lane that were sent earlier and stay unchanged.
+        system: The system prompt imported with the history, if any.
+        begins: The epoch that begins with this request, if any; logged before the request.
     """
 
     lane: Lane
@@ -61,34 +67,35 @@ class Rendered(Struct, frozen=True, gc=False):
 
     @property
     def segments(self) -> Segments:
-        """The whole lane's text with its last message closed: what a request carries."""
+        """The lane's complete text with its last message closed, as a request contains it."""
         return self.lane.segments.ended(self.closing) if self.closing else self.lane.segments
 
     @property
     def transcript(self) -> bytes:
-        """The messages the provider is shown, as the JSON array of a request."""
+        """The messages as the JSON array of a request."""
         return b"[%b]" % b"".join(self.segments)
 
     @property
     def facts(self) -> TranscriptFacts:
-        """What the request around the transcript must know of it."""
+        """The properties of the transcript that the rest of the request depends on."""
         return TranscriptFacts(self.lane.state.tools, self.before)
 
 
 def empty(dialect: Dialect, epoch_start: int = 0) -> Lane:
     """Return a lane in which nothing has been sent.
 
-    The first `epoch_start` messages were imported: provider state in them was bound to a prefix never sent here.
+    The first `epoch_start` messages were imported, so their provider state was bound to a prefix that this lane never
+    sent.
     """
     return Lane(RenderState(epoch_start=epoch_start), Segments(), start(dialect))
 
 
 def begun(lane: Lane, event: EpochBegan, dialect: Dialect, epoch_start: int) -> Lane:
-    """Return the lane at the beginning of an epoch: nothing sent, every id kept.
+    """Return the lane at the beginning of an epoch: nothing sent, all ids kept.
 
-    Provider state in the first `epoch_start` messages, which is all there are, was bound to the old prefix. Reasoning
-    in the clear is bound to none, and a provider that remembers it wants it back (DSK-05, KIM-03). A note in place
-    of an attachment changes the prefix alone.
+    `epoch_start` is the length of the history. Provider state in those messages was bound to the old prefix and is not
+    replayed, with two exceptions: plain-text reasoning is not bound, and some providers require it (DSK-05, KIM-03);
+    and after a refused attachment, only dialects that bind reasoning to the prefix lose it.
     """
     old = lane.state
     if event.reason == "media" and dialect.reasoning.binding != "prefix":
@@ -111,13 +118,13 @@ def begun(lane: Lane, event: EpochBegan, dialect: Dialect, epoch_start: int) -> 
 def advanced(
     lane: Lane, history: History, ledger: Ledger, dialect: Dialect, encoder: Encoder, target: RenderTarget
 ) -> Rendered:
-    """Render, encode and judge what `lane` has not seen of `history`.
+    """Render, encode and judge the messages of `history` that `lane` has not rendered yet.
 
-    The outcome depends on the arguments alone. Faults the judge finds are in the report, not raised.
+    The result depends only on the arguments. Faults found by the judge are in the report and are not raised.
 
     Raises:
-        CanonicalFault: The lane is of another dialect, or has rendered more than the history holds: a history
-            that was shortened needs a new epoch (`begun`).
+        CanonicalFault: The lane belongs to another dialect, or has rendered more messages than the history has: a
+            shortened history needs a new epoch (`begun`).
     """
     return finished(advancing(lane, history, ledger, dialect, encoder, target))
 
@@ -125,16 +132,18 @@ def advanced(
 def advancing(
     lane: Lane, history: History, ledger: Ledger, dialect: Dialect, encoder: Encoder, target: RenderTarget
 ) -> Slices[Rendered]:
-    """Do what `advanced` does, slice by slice; raise what it raises."""
+    """Do the same as `advanced` in slices."""
     other, sent = lane.judge.dialect, lane.state.cursor
     if other.family != dialect.family:
-        raise CanonicalFault(f"This lane is of dialect {other.name!r}, not {dialect.name!r}; begin one")
+        raise CanonicalFault(
+            f"This lane has dialect {other.name!r}, not {dialect.name!r}; begin an epoch or another lane"
+        )
     if sent > history.length:
         held = f"{sent} messages of a history of {history.length}"
         raise CanonicalFault(f"This lane has rendered {held}; begin an epoch")
     notes = Notes()
     walk = RenderWalk(lane.state, history, ledger, dialect, encoder, target, notes)
-    anew = lane.state.epoch > 0 and not lane.size  # what opens an epoch again is read by every rule
+    anew = lane.state.epoch > 0 and not lane.size  # the start of a later epoch is checked against every rule
     after, faults = yield from _writing(lane, walk, whole=anew)
     faults += finish(after.judge, manual_thinking=target.budgeted)
     faults = canonical(
@@ -155,17 +164,16 @@ def replaying(
     target: RenderTarget,
     lengths: Sequence[int],
 ) -> Slices[Lane]:
-    """Return the lane as requests that were sent have left it, the last with all of `history`, slice by slice.
+    """Return the lane as sent requests have left it, in slices; `lengths` are their history lengths.
 
-    It is the same, byte for byte, as if each had been rendered when the history had its length, provided that the
-    ledger answers calls as it did then.
+    The bytes equal those of separate renders at each length, provided that the ledger answers calls as it did then.
     """
     walk = RenderWalk(lane.state, history, ledger, dialect, encoder, target, Notes(), lengths)
     return (yield from _writing(lane, walk, whole=False))[0]
 
 
 def _writing(lane: Lane, walk: RenderWalk, *, whole: bool) -> Slices[tuple[Lane, list[Fault]]]:
-    """Return the lane with what a walk writes behind it, and what the judge says of that."""
+    """Return the lane with the walk's output appended, and the judge's faults in it."""
     segments, judge = lane.segments, lane.judge
     faults: list[Fault] = []
     for number, fragment in enumerate(walk.fragments()):
@@ -178,11 +186,11 @@ def _writing(lane: Lane, walk: RenderWalk, *, whole: bool) -> Slices[tuple[Lane,
 
 
 def blamed(rendered: Rendered, why: str, rule: str | None) -> Report:
-    """Return the report of a request that its provider refused, with what it said as the one fault.
+    """Return the report of a request that its provider refused, with `why` as the only fault.
 
-    The calls that its words name have their canonical ids; the class is that of the rule, if the words are known.
+    The fault names the calls whose ids occur in the message, by canonical id. Its class is that of `rule`, if known.
     """
-    from actors.core.rulebook import FAULTS, RULES  # few requests are refused
+    from actors.core.rulebook import FAULTS, RULES  # a lazy import: refusals are rare
 
     used = rendered.lane.state.used
     named = [used.get(word) or used.get(word.rstrip(".:")) for word in _NAMES.findall(why)]
@@ -192,11 +200,11 @@ def blamed(rendered: Rendered, why: str, rule: str | None) -> Report:
     return replace(rendered.report, faults=(fault,))
 
 
-_NAMES = re.compile(r"[\w.:-]+")  # what an id on the wire may be made of
+_NAMES = re.compile(r"[\w.:-]+")  # the characters of wire ids
 
 
 def seals(rendered: Rendered, ledger: Ledger) -> tuple[tuple[CallId, Reason], ...]:
-    """Return the synthetic results that this request sends for the first time."""
+    """Return the synthetic results that this request carries for the first time."""
     return tuple(
         (call_id, "outcome_unknown" if reason == "running" else reason)
         for call_id, reason in rendered.report.synthetic

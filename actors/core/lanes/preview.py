@@ -1,4 +1,4 @@
-"""A preview: the request that a target would get now, as a value."""
+"""Define a preview: the request that a target would receive now, as a value."""
 
 from msgspec import Struct
 
@@ -8,20 +8,21 @@ from actors.core.values.identity import Binding
 
 
 class Preview(Struct, frozen=True):
-    """What would be sent to a target now.
+    """The request that a target would receive now.
 
     Args:
-        binding: Whom it would go to.
-        body: The whole request body.
-        report: What the render did, and why.
-        losses: What the target would not be shown, by kind (`thinking`, `media`, `code`, `native`, `empty`), and each
-            setting it does not take, by name (`temperature`, `tool_choice`, `schema:NAME`, ...).
-        kept: Bytes of the lane that are there already and stay as they are; 0 where it has none.
-        compacts: Whether an ask would make the history shorter first, since it nearly fills the window of the target.
-        over: Why no request would be sent: the budget that is used up. Empty while there is some of each left.
-        assumed: Settings that the target demands and nobody gave, such as `max_tokens 8192`. Fillers are in `report`.
-        window: Tokens that the request and its answer may have together; None if that is not known.
-        skipped: Members of the target's pool that take none of the session's tools, and so would not be asked.
+        binding: The binding of the request.
+        body: The complete request body.
+        report: The decisions of the render.
+        losses: Counts of omitted content by kind (`thinking`, `media`, `code`, `native`, `empty`), and of unsupported
+            settings by name (`temperature`, `tool_choice`, `schema:NAME`, ...).
+        kept: Bytes of the lane that were sent before and stay unchanged.
+        assumed: Settings that the target requires and the caller did not set, such as `max_tokens 8192`. Fillers are in
+            `report`.
+        compacts: True if an ask would first compact the history, because it nearly fills the target's window.
+        over: The exhausted budget that would prevent the request; empty otherwise.
+        skipped: Members of the target's pool that support none of the session's tools, and so would be skipped.
+        window: Maximum tokens of the request and its answer together; None if unknown.
     """
 
     binding: Binding

@@ -1,10 +1,10 @@
-"""Reproduction: the least of a refused request that shows why it was refused, with nothing of what was said in it.
+"""Reduce a refused request to a minimal reproduction without its content.
 
 In:  a request body that a provider or the judge refused, and the dialect.
 Out: a body of the same structure. Texts, arguments and data are replaced by their lengths, ids by numbers.
 
-Where the judge finds the same rule broken in what is left, everything that can go without mending that is taken out.
-Where it finds nothing, because only the provider knew, the structure stays whole.
+If the judge finds the same rule broken in the redacted body, everything that is not needed to break the rule is
+removed. If it finds nothing, because only the provider knows the rule, the structure stays complete.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -17,30 +17,30 @@ from actors.core.dialects.dialect import Dialect
 from actors.core.transcript.diagnostics import Refusal
 
 TRIES = 1000
-"""Requests that are judged to make one small, at most."""
+"""Maximum number of candidate bodies to judge."""
 _MOST = 1 << 28
 _DEPTH = 96
-_SHORT = 3  # characters of a text that says nothing by itself
+_SHORT = 3  # characters up to which a text reveals nothing
 
 _KEPT = frozenset(("role", "type", "name", "model", "status", "mode", "effort", "media_type", "format"))
-"""Fields whose words are the protocol's, or a tool's name."""
+"""Fields whose values belong to the protocol or name a tool."""
 _IDS = frozenset(
     ("id", "call_id", "tool_call_id", "tool_use_id", "toolUseId", "item_id", "previous_response_id")
 )
 _CONTENT = frozenset(("args", "arguments", "input", "response", "json", "metadata"))
-_MESSAGES = "input"  # of a whole request in one family; elsewhere it is the arguments of a call
+_MESSAGES = "input"  # at the top level of one family's requests; deeper down, the arguments of a call
 
 
 class RedactedRequest(Struct, frozen=True):
     """A refused request without its content.
 
     Args:
-        session, dialect, backend: Whose it was, and whom it was for.
-        by: `judge`, before it was sent, or `provider`.
-        rule, fault_class: Of the first fault; None and `unclassified` where nobody knew the words.
-        why: In the words of who refused it; what they quote of the request is replaced.
+        session, backend, dialect: The session and the target of the request.
+        by: `judge` before sending, or `provider`.
+        rule, fault_class: Those of the first fault; None and `unclassified` if the message is unknown.
+        why: The message of the judge or the provider; quotations of the request are redacted.
         request: The body, as JSON.
-        is_minimal: Whether the judge finds the rule broken in it, and nothing more can be left out.
+        is_minimal: True if the judge finds the rule broken in the body and no part can be removed.
     """
 
     session: str
@@ -55,7 +55,7 @@ class RedactedRequest(Struct, frozen=True):
 
 
 def reproduction(refusal: Refusal, dialect: Dialect) -> RedactedRequest:
-    """Return the least of a refused request that shows why it was. Never raises."""
+    """Return the minimal redacted form of a refused request. Never raises."""
     fault = next(iter(refusal.report.faults), None)
     why = refusal.why
     try:
@@ -90,13 +90,13 @@ def _rules(body: JsonValue, dialect: Dialect) -> set[str]:
 
 
 class _Veil(Struct):
-    """Covers what was said, and remembers it for the words of who refused it."""
+    """Redacts content, and remembers it to redact quotations of it in error messages."""
 
     ids: dict[str, str] = field(default_factory=dict)
     texts: set[str] = field(default_factory=set)
 
     def over_request(self, body: JsonValue) -> JsonValue:
-        """Return a whole request without content."""
+        """Return a complete request without content."""
         if not isinstance(body, dict) or not isinstance(messages := body.get(_MESSAGES), list):
             return self.over(body)
         hidden = self.over({**body, _MESSAGES: None})
@@ -104,7 +104,7 @@ class _Veil(Struct):
         return {**hidden, _MESSAGES: self.over(messages)}
 
     def over(self, value: JsonValue, key: str = "", *, inside: bool = False) -> JsonValue:
-        """Return a value without content. `inside`: all of it is content, its keys too."""
+        """Return a value without content. `inside` says that all of it is content, keys included."""
         match value:
             case dict():
                 within = inside or key in _CONTENT
@@ -122,7 +122,7 @@ class _Veil(Struct):
                 return 0 if inside else value
 
     def without(self, words: str) -> str:
-        """Return a text with nothing that is covered."""
+        """Return a text with all redacted content replaced."""
         for text in sorted(self.texts, key=len, reverse=True):
             words = words.replace(text, f"[{len(text)} characters]")
         for known, number in self.ids.items():
@@ -149,7 +149,7 @@ def _is_object(text: str) -> bool:
 
 
 def _least(body: JsonValue, is_wrong: Callable[[JsonValue], bool]) -> JsonValue:
-    """Return a body from which nothing can be left out without mending what is wrong with it."""
+    """Remove parts of a body as long as `is_wrong` stays true."""
     left = TRIES
     found = True
     while found:
@@ -165,7 +165,7 @@ def _least(body: JsonValue, is_wrong: Callable[[JsonValue], bool]) -> JsonValue:
 
 
 def _smaller(value: JsonValue) -> Iterator[JsonValue]:
-    """Yield a value without one of its parts, the largest parts first."""
+    """Yield the value without one of its parts, large parts first."""
     if isinstance(value, list):
         size = len(value)
         while size > 0:
