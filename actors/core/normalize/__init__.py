@@ -1,14 +1,13 @@
-"""The door: messages of any shape come in, a normal history goes out, with what its blocks say and a report.
+"""Normalize messages of any shape into a normal history, the ledger of their results and a report.
 
-A normal history has roles human and model only, tool calls in the model's messages alone, each under an id of its
-own with arguments that are a JSON object, and no results: what became of a call is in the ledger. Render and the log
-rely on it, so everything that repairs is in this room and runs once:
+A normal history has the roles user and assistant only. Tool calls are in assistant messages, each with a unique id and
+a JSON object as arguments. It contains no results: the ledger holds the completion of every call. Rendering and the
+log rely on this, so all repairs are in this package and run once:
 
-    attribute   every block under its own role
-    settle      every call an id of its own, every result to its call; what finds none becomes words
+    attribute   move every block to a message of its own role
+    settle      give every call a unique id and every result its call; unmatched results become text
 
-Every `History` that is made of messages comes in here: that of `from_wire`, of a session that is opened, of a
-compaction, of a host.
+Every `History` built from messages passes through here: from `from_wire`, an opened session, a compaction or a host.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,7 +22,7 @@ from actors.core.values.intake import ImportReport, ReportBuilder
 __all__ = ["imported", "normal"]
 
 Normal: TypeAlias = tuple[Sequence[Message], Ledger, ImportReport]
-"""The normal messages; what became of their calls, as far as the blocks say; what was done."""
+"""The normal messages, the ledger of the results in their blocks, and the report."""
 
 
 def normal(
@@ -33,11 +32,13 @@ def normal(
     before: Iterable[Message] = (),
     known: Ledger = NO_CALLS,
 ) -> Normal:
-    """Return messages as a normal history has them.
+    """Return messages in normal form.
 
-    `ledger` is the truth about calls, where there is one: a result without its call gets the call back that it knows.
-    `before` are the normal messages that stand before them already, and `known` what the blocks of those said; the
-    ledger that is returned holds it too.
+    Args:
+        messages: Messages of any shape.
+        ledger: The authoritative ledger, if there is one; it restores the calls of results that lost them.
+        before: Normal messages that precede these.
+        known: The results found in `before`; the returned ledger includes them.
     """
     if all(message.role == "user" and is_attributed(message) for message in messages):
         return messages, known, ImportReport()
@@ -48,9 +49,9 @@ def normal(
 
 
 def imported(placed: Iterable[Placed], remarks: ReportBuilder) -> Normal:
-    """Return a provider's transcript as a normal history has it; `remarks` say what was odd as it was read.
+    """Return a provider's transcript in normal form; `remarks` holds the oddities found while reading it.
 
-    Its call ids are that provider's, and each call gets a canonical id by order of appearance.
+    Its call ids are the provider's, and each call gets a canonical id by order of appearance.
     """
     settling = Settling(NO_CALLS, remarks, minted=True)
     return settling.settled(placed), settling.ledger(NO_CALLS), remarks.intake()

@@ -1,11 +1,11 @@
-"""Attribute: put every block into the mouth it came from.
+"""Move every block to a message of the role that can have written it.
 
-In:  messages in which any block may stand under any role.
-Out: messages in which tool calls are the model's, tool results are the tools', and nothing else is; in the
-     order in which the blocks stood, each with the place it came from.
+In:  messages in which any block may have any role.
+Out: messages in which tool calls are the assistant's, tool results are the tools', and nothing else is; in the order
+     of the blocks, each with its original position.
 
-A tool call found in a tool's message belongs to the model (REQ-915-047), a result found in a model's or a
-human's message belongs to the tools. A message that mixes them is split where the role changes.
+A tool call in a tool message belongs to the assistant (REQ-915-047); a result in an assistant or user message belongs
+to the tools. A message that mixes them is split where the role changes.
 """
 
 from collections.abc import Iterable, Iterator
@@ -27,7 +27,7 @@ from actors.core.values.content import (
 )
 from actors.core.values.intake import ReportBuilder
 
-Placed: TypeAlias = tuple[str, Message]  # where a message stood, and the message
+Placed: TypeAlias = tuple[str, Message]  # the original position of a message, and the message
 
 SAID_BY: dict[type[Block], tuple[MessageRole, ...]] = {
     Text: ("user", "assistant"),
@@ -38,11 +38,11 @@ SAID_BY: dict[type[Block], tuple[MessageRole, ...]] = {
     Code: ("user", "assistant"),
     ProviderBlock: ("user", "assistant"),
 }
-"""Who can have said a block. One that is found under another role is the first one's."""
+"""The roles that can write a block. A block under another role moves to the first one listed."""
 
 
 def attributed(placed: Iterable[Placed], remarks: ReportBuilder) -> Iterator[Placed]:
-    """Yield messages with each block under its own role. Attributing twice is attributing once."""
+    """Yield messages with each block under its own role. Applying it again changes nothing."""
     for place, message in placed:
         if message.role not in get_args(MessageRole):
             remarks.found("unknown_speaker")
@@ -53,7 +53,7 @@ def attributed(placed: Iterable[Placed], remarks: ReportBuilder) -> Iterator[Pla
 
 
 def is_attributed(message: Message) -> bool:
-    """Say whether the message holds what its role can say, and nothing else."""
+    """Return True if all blocks of the message are possible for its role."""
     return all(message.role in SAID_BY[type(block)] for block in message.blocks)
 
 

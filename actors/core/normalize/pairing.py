@@ -1,20 +1,19 @@
 """Choose the call that each result of a transcript answers, where ids repeat or are missing.
 
-In:  the calls and the results of a transcript, oldest first, with their ids, tool names and places.
-Out: for each result the call it is about, or None if no call is certain.
+In:  the calls and the results of a transcript, oldest first, with their ids, tool names and positions.
+Out: for each result, the call it answers, or None if no call is certain.
 
-A result must never be shown for the call of another result, and a reused id is poor evidence. So a result is only
-ever about the latest message that made a call of its id. There, these rules decide, and `settle` keeps every other
-result as a note:
+A result must never answer the wrong call, and a reused id is weak evidence. A result can therefore only answer the
+latest message with a call of its id. Within it, these rules decide, and `settle` keeps every other result as a note:
 
-- If several calls share an id, a result that gives the name of its tool is about a call of that tool only.
-- A single call takes the first result. While an older call of the id has no result, only a result directly behind
-  the message of the call counts, because a later one may answer the older call.
+- If several calls share an id, a result with a tool name answers only a call of that tool.
+- A single call takes the first result. While an older call of the id has no result, only a result directly after
+  the call's message counts, because a later one may answer the older call.
 - Calls of one message that share an id take the results in order if there are as many results as calls.
-- A result that says the same as an earlier result of its id repeats it. A different one is another result of the
-  same call only if the id has no other call.
-- A result without an id pairs by the name of its tool; without a name, by place: directly behind a message, with its
-  calls without an id, if there are as many results as calls.
+- A result equal to an earlier result of its id repeats it. A different one is another result of the same call
+  only if the id has no other call.
+- A result without an id is paired by its tool name; without a name, by position: directly after a message, with the
+  message's calls without ids, if there are as many results as calls.
 """
 
 from bisect import bisect_right
@@ -25,7 +24,7 @@ K = TypeVar("K", bound=Hashable)
 
 
 class CallPlace(NamedTuple):
-    """A call: its id, the name of its tool and the number of its message. `said` are its known results."""
+    """A call: its id, its tool name and the number of its message. `said` holds its known results."""
 
     id: str
     tool: str
@@ -34,9 +33,9 @@ class CallPlace(NamedTuple):
 
 
 class ResultPlace(NamedTuple):
-    """A result: its id, the name of its tool ("" if it gives none), its content and the number of its message.
+    """A result: its id, its tool name (`""` if unknown), its content and the number of its message.
 
-    `behind` is the number of the message that it stands directly behind, with only results between them.
+    `behind` is the number of the message that it follows, with only results between them.
     """
 
     id: str
@@ -47,12 +46,12 @@ class ResultPlace(NamedTuple):
 
 
 def pair(calls: Sequence[CallPlace], results: Sequence[ResultPlace], *, early: bool) -> list[int | None]:
-    """Return for each result the position of the call it is about, in order.
+    """Return the position of the answered call for each result, in order.
 
     Args:
         calls: The calls, oldest first.
         results: The results, oldest first.
-        early: Whether a result may stand before its call, if its id has only one call.
+        early: True if a result may precede its call, provided that its id has only one call.
     """
     pairing = _Pairing(calls, results, early)
     made = _group(range(len(calls)), lambda at: calls[at].id)
@@ -68,21 +67,21 @@ def pair(calls: Sequence[CallPlace], results: Sequence[ResultPlace], *, early: b
     return pairing.about
 
 
-_NAMED, _PLACED = 1, 2  # what a result pairs by, if not by its id
+_NAMED, _PLACED = 1, 2  # the evidence of a result without a usable id
 
 
 def _evidence(result: ResultPlace, made: dict[str, list[int]]) -> str | int:
-    """Return what a result pairs by: its id, its name or its place."""
+    """Return the evidence that pairs a result: its id, its tool name or its position."""
     if result.id and (result.id in made or not result.tool):
         return result.id
-    # An id that no call has can only be meant for a call without one.
+    # An id that no call has can only refer to a call without an id.
     return _NAMED if result.tool else _PLACED
 
 
 class _Pairing:
-    """The state while the results of a transcript are paired. `about` is the outcome.
+    """The pairing in progress. `about` is its outcome.
 
-    Calls and results are named by their positions.
+    Calls and results are identified by their positions.
     """
 
     def __init__(self, calls: Sequence[CallPlace], results: Sequence[ResultPlace], early: bool) -> None:
@@ -93,9 +92,9 @@ class _Pairing:
         self.about: list[int | None] = [None] * len(results)
 
     def pair_by_name(self, made: Sequence[int], given: Sequence[int]) -> None:
-        """Pair results with calls of one id: those that give a name with the calls of that tool, then the rest.
+        """Pair results with calls of one id: results with a tool name with calls of that tool, then the others.
 
-        An id with only one call is better evidence than a name, which some hosts spell in their own way.
+        The id of a single call is better evidence than a tool name, because some hosts alter the spelling of names.
         """
         if len(made) > 1 or (made and not self._calls[made[0]].id):
             results = _group(given, lambda at: self._results[at].tool)
@@ -106,7 +105,7 @@ class _Pairing:
         self._pair(made, given)
 
     def pair_by_tool_and_place(self, given: Sequence[int]) -> None:
-        """Pair results that have only a name with calls of that tool, whatever ids the calls have."""
+        """Pair results that have only a tool name with calls of that tool, regardless of the calls' ids."""
         if not given:
             return
         calls = _group(range(len(self._calls)), lambda at: self._calls[at].tool)
@@ -114,7 +113,7 @@ class _Pairing:
             self.pair_by_place(calls.get(tool, []), named)
 
     def pair_by_place(self, made: Sequence[int], given: Sequence[int]) -> None:
-        """Pair the results directly behind a message with its open calls, where their numbers agree."""
+        """Pair the results directly after a message with its open calls, if their numbers agree."""
         behind = _group(given, lambda at: self._results[at].behind)
         still = [at for at in made if not self._said[at]]
         for message, calls in _group(still, lambda at: self._calls[at].message).items():
@@ -123,7 +122,7 @@ class _Pairing:
                 self._answer(calls, direct)
 
     def _pair(self, made: Sequence[int], given: Sequence[int]) -> None:
-        """Pair results with calls that only their places tell apart."""
+        """Pair results with calls that only their positions distinguish."""
         if not made or not given:
             return
         messages = _group(made, lambda at: self._calls[at].message)
@@ -139,7 +138,7 @@ class _Pairing:
             older.add(calls, self._said)
 
     def _pair_message(self, calls: list[int], given: list[int], older: "_OlderCalls") -> None:
-        """Pair the results that stand between a message with calls and the next message with such calls."""
+        """Pair the results between a message with such calls and the next one."""
         message = self._calls[calls[0]].message
         direct = [at for at in given if self._results[at].behind == message]
         late = [at for at in given if self._results[at].behind != message and not self._repeats(at, older)]
@@ -151,7 +150,7 @@ class _Pairing:
         self._take_further([at for at in given if self.about[at] is None], calls, older)
 
     def _choose(self, count: int, pool: list[int]) -> list[int]:
-        """Return the results of `pool` that answer so many calls, in order; none if they are not certain."""
+        """Return the results of `pool` that answer `count` calls, in order; none if they are not certain."""
         if count == 1:
             return pool[:1]
         if len(pool) == count:
@@ -168,7 +167,7 @@ class _Pairing:
         return self._results[result].says in older.said
 
     def _take_further(self, given: Iterable[int], calls: list[int], older: "_OlderCalls") -> None:
-        """Find the calls that further results, of calls that have their results already, are about."""
+        """Pair further results with calls that have a result already."""
         said = {says: call for call in calls for says in self._said[call]}
         is_only = len(calls) == 1 and not older
         for at in given:
@@ -180,7 +179,7 @@ class _Pairing:
 
 
 class _OlderCalls:
-    """The calls of one id in the messages before: whether one has no result, and which call each content answered."""
+    """The calls of one id in earlier messages: whether one has no result, and the call that each content answered."""
 
     def __init__(self) -> None:
         self.is_open = False

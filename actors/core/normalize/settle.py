@@ -1,12 +1,12 @@
-"""Settle: every call under an id of its own, every result to its call, and what finds none into words.
+"""Give every call a unique id and every result its call; results without a call become text.
 
-In:  attributed messages, whose ids may be empty, repeated or a provider's.
-Out: the messages of the human and the model, and what became of each call.
+In:  attributed messages; their ids may be empty, repeated or a provider's.
+Out: the user and assistant messages, and a record of each call.
 
-`pairing` chooses the call that a result is about. Of several results of one call the first counts (REQ-915-048); a
-repetition is dropped, and a different one is kept as a duplicate. A result whose call is missing or not certain is
-never lost: if the ledger knows the call, the call is restored, else the result becomes a note (labelled text) ahead of
-the next human message.
+`pairing` chooses the call that a result answers. The first of several results counts (REQ-915-048); an equal one is
+dropped, and a different one is kept as a duplicate. A result whose call is missing or not certain is never lost: if
+the ledger knows the call, the call is restored, else the result becomes a note (labelled text) before the next user
+message.
 """
 
 from collections.abc import Iterable, Iterator
@@ -24,9 +24,10 @@ from actors.core.values.intake import ReportBuilder
 
 
 class Settling:
-    """Messages being settled, oldest first.
+    """The normalization of a list of messages, oldest first.
 
-    The ledger knows calls that the messages no longer hold. `minted`: ids are a provider's, so each call gets ours.
+    `ledger` knows calls that the messages no longer contain. `minted` says that ids are a provider's, so each call
+    gets a canonical id.
     """
 
     def __init__(self, ledger: Ledger, remarks: ReportBuilder, *, minted: bool) -> None:
@@ -35,13 +36,13 @@ class Settling:
         self._minted = minted
         self._said: list[Message] = []
         self._known: dict[CallId, ToolCallRecord] = {}
-        self._calls: list[CallPlace] = []  # those of the messages that stand before, then those to settle
+        self._calls: list[CallPlace] = []  # those of the preceding messages, then those to settle
         self._results: list[ResultPlace] = []
         self._names: list[CallId] = []  # canonical ids, by position in `_calls`
         self._ids: set[str] = set()
         self._about: Iterator[int | None] = iter(())
         self._count = 0  # of messages
-        self._behind = -1  # the number of the message that results would stand directly behind
+        self._behind = -1  # the number of the message that the next results directly follow
         self._completions: dict[CallId, set[tuple[object, ...]]] = {}  # of calls with several results
         self._early: dict[int, list[tuple[str, ToolResult]]] = {}
         self._latest: dict[CallId, CallId] = {}
@@ -50,7 +51,7 @@ class Settling:
         self._told: set[Block] = set()
 
     def remember(self, before: Iterable[Message], known: Ledger) -> None:
-        """Take up the calls of the messages that stand before, and the orphans told there."""
+        """Register the calls of the preceding messages, and the notes in them."""
         for message in before:
             self._behind = self._count
             if message.origin == RUNTIME:
@@ -79,7 +80,7 @@ class Settling:
         return self._said
 
     def _survey(self, messages: Iterable[Message]) -> None:
-        """Find out which call each result is about, before anything is settled."""
+        """Choose the call of each result, before anything is changed."""
         for message in messages:
             if message.role != "tool":
                 self._behind = self._count
@@ -95,13 +96,13 @@ class Settling:
         self._about = iter(pair(self._calls, self._results, early=not self._minted))
 
     def _key(self, result: ToolResult) -> tuple[CallId, str]:
-        """Return the id that a result gives, and the name of its tool where it came with one (`result_key`)."""
+        """Return a result's id, and its tool name if the wire had one (`result_key`)."""
         if not self._minted:
             return CallId(sanitised(result.call_id)), ""
         return split_key(result.call_id)
 
     def ledger(self, known: Ledger) -> Ledger:
-        """Return what was known, with what the blocks say of each call, in order of appearance."""
+        """Return `known` with a record of each call in the messages, in order of appearance."""
         return Ledger([*known.interactions(), *self._known.values()])
 
     def _called(self, message: Message) -> Message:
@@ -111,7 +112,7 @@ class Settling:
         return Message(message.role, blocks, message.turn, message.origin)
 
     def _settle_call(self, call: ToolCall) -> ToolCall:
-        """Settle a call that results were paired with, and take the results that stood before it."""
+        """Settle a call that results may be paired with, including results that preceded it."""
         call, position = self._call(call), len(self._names)
         self._names.append(call.id)
         for place, result in self._early.pop(position, ()):
@@ -127,13 +128,13 @@ class Settling:
             self.remarks.found("repeated_id", original)
         if name != call.id:
             call = replace(call, id=name)
-        if not self._minted:  # what a provider's call was given is an object since it was read
+        if not self._minted:  # decoding a provider's call already made its arguments an object
             call = self._canonical(call)
         self._known[name] = _lost(call)
         return call
 
     def _name(self, original: CallId) -> CallId:
-        """Return the id of a call: the next of ours; or its own, numbered where that is empty or was given before."""
+        """Return a call's new id: the next canonical one; or its own, numbered if that is empty or used."""
         if self._minted:
             return mint(len(self._known) + 1)
         name, count = original, 1 if original else 0
@@ -164,7 +165,7 @@ class Settling:
             self._early.setdefault(position, []).append((place, result))
 
     def _note_pending(self, key: CallId, result: ToolResult) -> None:
-        """Note a call that had begun when the messages were taken, and whose end they do not hold."""
+        """Record a call that was running when the messages were exported."""
         name = self._latest.get(key)
         if name is not None and result.is_complete is False and self._known[name].end is None:
             self._known[name] = replace(self._known[name], started=True, cancelled="outcome_unknown")
@@ -187,7 +188,7 @@ class Settling:
         """Settle a result whose call is missing or not certain."""
         known = self._ledger.get(key) if key else None  # an empty id names nothing
         if known is not None and known.late is not None:
-            # Its call was compacted away, and the ledger tells it.
+            # A compaction removed the call, and rendering takes the late result from the ledger.
             self.remarks.dedupe.append((key, "late"))
         elif (name := self._restored.get(key)) is not None:
             self._answer(name, result, place)
@@ -216,7 +217,7 @@ class Settling:
         self._waiting += told
 
     def _announce(self) -> None:
-        """Tell what waits for the next human message, ahead of it."""
+        """Append the waiting notes as a message before the next user message."""
         if self._waiting:
             self._said.append(Message("user", tuple(self._waiting), origin=RUNTIME))
             self._waiting.clear()
@@ -227,7 +228,7 @@ def _lost(call: ToolCall) -> ToolCallRecord:
 
 
 def _describe(key: str, tool: str, *, is_known: bool) -> tuple[str, tuple[str, ...]]:
-    """Return what a note says of a result without its call, and the values in it."""
+    """Return the report line for a result without its call, and the values in it."""
     if key and is_known:
         return "result of id %s, without a certain call,", (_quote(key),)
     if key or tool:
@@ -240,11 +241,11 @@ def _quote(text: str) -> str:
 
 
 def _completing(result: ToolResult) -> tuple[object, ...]:
-    """Return what a result completes its call with, whatever its source said of it besides."""
+    """Return the fields of a result that distinguish completions; the source's own flags are ignored."""
     return result.content_json, result.error_json, result.media
 
 
 def _completions(known: ToolCallRecord) -> tuple[tuple[object, ...], ...]:
-    """Return what a call was completed with so far, the further results included."""
+    """Return all completions of a call so far, duplicates included."""
     first = () if known.end is None else (result_of(known.end),)
     return tuple(map(_completing, (*first, *known.duplicates)))
