@@ -1,1 +1,1 @@
-"""Routing, pacing, fairness, shared budgets, and facts learned from refusals."""
+"""Decide routing, pacing and fairness, and turn refusals into configuration."""

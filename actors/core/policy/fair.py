@@ -1,12 +1,12 @@
-"""Fair queueing: whose request is next. Tenants share by weight, and the sessions of a tenant alike.
+"""Order waiting requests by fair queueing: tenants share by weight, and a tenant's sessions share equally.
 
-Start-time fair queueing, twice over: each flow has a tag, which moves on by what the flow was served divided by its
-weight, and the flow with the least tag is next. One that was idle begins at the present, so nobody saves up credit and
-nobody is starved: between two turns of a flow, each other one has what its weight gives it and no more.
+The provider actor's admission uses this queue. It is start-time fair queueing on two levels. Each flow has a tag,
+which advances by the cost of each service divided by the flow's weight; the flow with the least tag is next. An idle
+flow restarts at the present, so no flow saves up credit or starves: between two turns of a flow, every other flow gets
+its weight's share.
 
-An item may have a lead: it goes ahead of its tenant's others by so much of what they are charged. It is charged
-itself like any other, so a session gets no more by it in the long run, and never more than the lead too early. Among
-tenants a lead counts for nothing.
+An item may have a lead: it overtakes others of its tenant by up to that cost. It is charged as usual, so its session
+gains nothing in the long run and is never more than the lead too early. Leads do not count between tenants.
 """
 
 import heapq
@@ -18,11 +18,11 @@ from typing import Generic, TypeAlias, TypeVar
 T = TypeVar("T")
 
 IDLE = 1024
-"""Flows without mail whose tags are remembered while others wait."""
+"""Maximum number of idle flows whose tags are remembered while others wait."""
 
 
 _Entry: TypeAlias = tuple[float, int, str, float]
-"""A flow that waits: its tag less its lead, its place among equals, its name, and its tag."""
+"""A waiting flow: its tag less its lead, a number that breaks ties, its name, and its tag."""
 
 
 def _no_lead(item: object) -> float:
@@ -30,14 +30,14 @@ def _no_lead(item: object) -> float:
 
 
 class _Flows:
-    """Those that have something waiting, by name, in the order of their tags."""
+    """The waiting flows by name, in the order of their tags."""
 
     __slots__ = ("_heap", "_now", "_order", "_places", "_tags")
 
     def __init__(self) -> None:
         self._now = 0.0
         self._tags: dict[str, float] = {}
-        self._heap: list[_Entry] = []  # and entries of those that left, never at its head
+        self._heap: list[_Entry] = []  # also holds entries of removed flows, but never at its head
         self._places: dict[str, int] = {}
         self._order = count()
 
@@ -69,7 +69,7 @@ class _Flows:
             heapq.heappop(self._heap)
 
     def serve(self, cost: float, *, stays: bool, lead: float = 0.0) -> None:
-        """Charge the first for what it is served; it `stays` if it has more waiting, the next of that with a lead."""
+        """Charge the first flow. It `stays` if it has more items; `lead` is that of the next one."""
         rank, _, name, tag = heapq.heappop(self._heap)
         self._now = max(self._now, rank)
         del self._places[name]
@@ -81,15 +81,15 @@ class _Flows:
             if len(self._tags) > IDLE:
                 del self._tags[next(iter(self._tags))]
         else:
-            self._tags.clear()  # nobody waits: what was served is forgotten
+            self._tags.clear()  # no flow waits, so past service no longer matters
 
 
 class FairQueue(Generic[T]):
-    """Items that wait, each under its tenant and session.
+    """Waiting items, each under its tenant and session.
 
     Args:
-        weights: Of tenants; 1 for one that is not named.
-        lead: Gives each item's lead, in the unit of what items are charged.
+        weights: Weights of tenants; the default is 1.
+        lead: Returns an item's lead, in the unit of costs.
     """
 
     __slots__ = ("_items", "_lead", "_sessions", "_tenants", "_weights", "size")
@@ -102,7 +102,7 @@ class FairQueue(Generic[T]):
         self.size = 0
 
     def put(self, tenant: str, session: str, item: T) -> None:
-        """Let an item wait."""
+        """Add an item."""
         self.size += 1
         sessions = self._sessions.get(tenant)
         if sessions is None:
@@ -115,12 +115,12 @@ class FairQueue(Generic[T]):
         items.append(item)
 
     def first(self) -> T:
-        """Return the item that is next. There must be one."""
+        """Return the next item. The queue must not be empty."""
         tenant = self._tenants.first()
         return self._items[tenant, self._sessions[tenant].first()][0]
 
     def take(self, cost: float) -> T:
-        """Take the item that is next, and charge its session and tenant for it."""
+        """Remove and return the next item, and charge its session and tenant `cost`."""
         tenant = self._tenants.first()
         sessions = self._sessions[tenant]
         session = sessions.first()
@@ -136,7 +136,7 @@ class FairQueue(Generic[T]):
         return item
 
     def remove(self, tenant: str, session: str, item: T) -> bool:
-        """Take an item out that waits no longer; say no if it is not there."""
+        """Remove an item that no longer waits. Return False if it is not in the queue."""
         items = self._items.get((tenant, session))
         if items is None or item not in items:
             return False
@@ -152,7 +152,7 @@ class FairQueue(Generic[T]):
         return True
 
     def clear(self) -> list[T]:
-        """Take out all that waits."""
+        """Remove and return all items."""
         left = [item for items in self._items.values() for item in items]
         self._tenants, self.size = _Flows(), 0
         self._sessions.clear()

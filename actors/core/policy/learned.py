@@ -1,9 +1,9 @@
-"""What refusals teach of a model, in the form of the `[models."PROVIDER:GLOB"]` table of `actors.toml`.
+"""Turn parameters that a provider refused into a `[models."PROVIDER:GLOB"]` table of `actors.toml`.
 
 In:  a binding, and the names of the parameters that its provider does not support (`actors.adapters.settings`).
 Out: the fields of the table, and the table as text.
 
-A parameter that no field of the table describes stands in a comment: it is left out for the life of a runtime only.
+A parameter that no field describes becomes a comment; requests omit it only until the runtime ends.
 """
 
 import re
@@ -15,7 +15,7 @@ from actors.core.settings.table import SETTINGS
 from actors.core.values.identity import Binding
 
 Override = str | bool | tuple[str, ...]
-"""The value of a field of the table."""
+"""The value of a table field."""
 
 FIELDS: Mapping[str, Mapping[str, Override]] = {
     "effort": {"efforts": ()},
@@ -30,16 +30,16 @@ FIELDS: Mapping[str, Mapping[str, Override]] = {
     "output": {"schema_output": False},
     "schema_keys": {"property_keys": PLAIN_KEYS},
 }
-"""The fields that say that a parameter is not supported."""
+"""For each parameter, the fields that mark it as unsupported."""
 
 
 def overrides(names: Iterable[str]) -> dict[str, Override]:
-    """Return the fields that say that these parameters are not supported."""
+    """Return the fields that mark these parameters as unsupported."""
     return {field: value for name in names for field, value in FIELDS.get(name, {}).items()}
 
 
 def models_entry(binding: Binding, names: Iterable[str]) -> str:
-    """Return the `[models]` table that makes it permanent that a binding does not support these parameters."""
+    """Return a `[models]` table that permanently marks these parameters as unsupported by the binding's model."""
     known = tuple(names)
     model = re.sub(r"([*?\[])", r"[\1]", binding.model)
     lines = [f"[models.{_toml(f'{binding.backend}:{model}')}]"]
@@ -52,5 +52,5 @@ def _toml(value: Override) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
-        return quote(value).decode()  # a basic string of TOML has the escapes of JSON
+        return quote(value).decode()  # TOML's basic strings use the escapes of JSON
     return f"[{', '.join(map(_toml, value))}]"

@@ -1,7 +1,7 @@
-"""How much a backend is sent, and when: rules whose clock is an argument.
+"""Limit the number and the rate of a backend's requests, with the time as an argument.
 
-`Concurrency` follows what the backend allows, `MinuteBudget` keeps to what an account is given a minute, `RetryBudget`
-keeps retries a share of the requests, and `Breaker` leaves a backend alone that fails every time. The backend's
+`Concurrency` adapts to the backend's capacity, `MinuteBudget` enforces an account's limit per minute, `RetryBudget`
+limits retries to a share of the requests, and `Breaker` stops requests to a backend that keeps failing. The backend's
 provider actor owns one of each.
 """
 
@@ -14,11 +14,12 @@ MINUTE = 60
 
 
 class Concurrency(Struct):
-    """Requests at once: up by one for each window of answers, halved by a rate limit. From 1 to `ceiling`.
+    """The limit on concurrent requests, from 1 to `ceiling`: plus one per window of answers, halved by a rate limit.
 
-    What was sent before the last decrease tells of the time before it: `wave` numbers those times, and of one wave one
-    rate limit counts. A backend that refuses some of a burst and serves the others may take no more than those: the
-    limit falls to them, and doubles with each window up to where halving alone would have left it (`quick`).
+    Requests sent before the last decrease say nothing about the time after it. `wave` numbers these periods, and only
+    one rate limit per wave counts. A backend that rejects part of a burst and serves the rest may have no more
+    capacity than that rest: the limit drops to it, and doubles with each window up to `quick`, the level that halving
+    alone would have left.
     """
 
     ceiling: int
@@ -30,31 +31,31 @@ class Concurrency(Struct):
         self.limit = float(self.ceiling)
 
     def answered(self) -> None:
-        """An answer came: there may be room for more."""
+        """Raise the limit after an answer."""
         more = 1.0 if self.limit < self.quick else 1 / self.limit
         self.limit = min(float(self.ceiling), self.limit + more)
 
     def limited(self, wave: int) -> None:
-        """A request of this wave was refused for the rate."""
+        """Halve the limit after a rate limit, once per wave."""
         if wave == self.wave:
             self.wave += 1
             self.limit = self.quick = max(1.0, self.limit / 2)
 
     def crowded(self, others: int) -> None:
-        """A request was refused for the rate while so many others are served; if none is, that tells nothing."""
+        """Lower the limit to the number of other requests in service after a rate limit; ignored if there are none."""
         if others:
             self.limit = min(self.limit, float(others))
 
     def restart(self) -> None:
-        """Begin again at one: the backend has just come back."""
+        """Restart at one request, when a backend has just recovered."""
         self.wave += 1
         self.limit = self.quick = 1.0
 
 
 class MinuteBudget(Struct):
-    """What may be used in any minute, kept by the second. `limit` is never exceeded by what was reserved.
+    """A limit on usage in any 60 seconds, accounted by the second. Reservations never exceed `limit`.
 
-    A single amount above the limit counts as the limit: it goes alone, and not never.
+    A single amount above the limit counts as the limit, so it runs alone instead of never.
     """
 
     limit: int
@@ -62,7 +63,7 @@ class MinuteBudget(Struct):
     _used: float = 0.0
 
     def wait(self, amount: float, now: float) -> float:
-        """Return the seconds until an amount fits; 0 if it does."""
+        """Return the seconds until the amount fits; 0 if it fits now."""
         self._expire(now)
         over = self._used + min(amount, self.limit) - self.limit
         if over <= 0:
@@ -75,7 +76,7 @@ class MinuteBudget(Struct):
         return until - now
 
     def reserve(self, amount: float, now: float) -> int:
-        """Use an amount; return the second it counts in."""
+        """Reserve an amount, and return the second in which it is accounted."""
         second, amount = int(now // 1), min(amount, self.limit)
         if not self._seconds or self._seconds[-1][0] != second:
             self._seconds.append([second, 0.0])
@@ -84,7 +85,7 @@ class MinuteBudget(Struct):
         return second
 
     def settle(self, second: int, reserved: float, used: float) -> None:
-        """Put what was used in the place of what was reserved; nothing if its minute is over."""
+        """Replace a reservation by the actual usage; does nothing after its minute has passed."""
         for entry in self._seconds:
             if entry[0] == second:
                 change = max(used - min(reserved, self.limit), -entry[1])
@@ -99,10 +100,10 @@ class MinuteBudget(Struct):
 
 
 class RetryBudget(Struct):
-    """Retries of all sessions: `share` of the requests, and beside them a `burst`, which comes back one a second.
+    """A limit on retries of all sessions: a `share` of the requests, plus a `burst` that refills by one per second.
 
-    So one session that meets a fault now and then is never out of retries, and a thousand that meet an outage do not
-    multiply it.
+    A session with an occasional fault never runs out of retries, and a thousand sessions in an outage do not amplify
+    it.
     """
 
     share: float = 0.1
@@ -112,7 +113,7 @@ class RetryBudget(Struct):
     _at: float = 0.0
 
     def take(self, requests: int, now: float) -> bool:
-        """Say whether one more is granted; `requests` counts first tries since the beginning."""
+        """Return True and take one retry if the budget allows it; `requests` counts all first tries so far."""
         left = self.burst
         if self._left is not None:
             left = min(left, self._left + self.share * (requests - self._seen) + (now - self._at))
@@ -121,28 +122,28 @@ class RetryBudget(Struct):
         return left >= 1
 
     def give_back(self) -> None:
-        """A retry was answered: what it took is there again, since that is no outage."""
+        """Return the retry's cost after an answer, because the backend is not down."""
         if self._left is not None:
             self._left = min(self.burst, self._left + 1)
 
 
 class Breaker(Struct):
-    """Whether a backend is asked at all.
+    """A circuit breaker for one backend.
 
-        state       goes on to
-        closed      in doubt, after `failures` failed tries with no answer between them
-        in doubt    closed by an answer; open by a failure, once the failures have lasted `least` seconds and `failures`
-                    of them count; requests go through one after the other meanwhile, and the rest wait
-        open        half-open, when `cooldown` seconds are over; until then everything is refused at once
-        half-open   closed by an answer that begins, open by a failure; one request goes through at a time
+        state       leads to
+        closed      in doubt, after `failures` failed tries without an answer between them
+        in doubt    closed by an answer; open by a failure, once the failures span `least` seconds and `failures` of
+                    them count; meanwhile, requests go one at a time and the others wait
+        open        half-open, after `cooldown` seconds; until then every request is rejected immediately
+        half-open   closed by the start of an answer, open by a failure; one request goes at a time
 
-    A backend that asks to wait long is open from any state. One cause, such as a load balancer that restarts, fails all
-    that is in flight: what was sent before the first failure was known counts as one (`in_a_row`). Each request may be
-    tried again before the backend is given up, which is what `least` leaves time for.
+    A backend that requests a long wait opens the breaker from any state. One cause, such as a restarting load
+    balancer, fails all requests in flight, so requests sent before the first failure was known count as one
+    (`in_a_row`). `least` leaves each request time for a retry before the breaker opens.
 
-    `until` is None while it is neither open nor half-open. `wave` numbers the times between first failures. A failure
-    after which a session asks elsewhere is remembered in `failed_at` until something is answered: pools pass over a
-    backend for a while after it.
+    `until` is None unless the breaker is open or half-open. `wave` numbers the periods between first failures.
+    `failed_at` is the time of a failure after which a session moved to another backend; it is cleared by an answer,
+    and pools avoid the backend for a while after it.
     """
 
     failures: int
@@ -158,32 +159,32 @@ class Breaker(Struct):
 
     @property
     def is_in_doubt(self) -> bool:
-        """Whether it is not known if the backend is down, or only what was in flight was hit."""
+        """True while it is unknown whether the backend is down or only the requests in flight failed."""
         return self.until is None and self.tries >= self.failures
 
     def wait(self, now: float) -> float | None:
-        """Return None if a request may go, else the seconds until one may; 0 while another probes."""
+        """Return None if a request may go, else the seconds until one may; 0 while another request probes."""
         if self.until is None or (now >= self.until and not self.probing):
             return None
         return max(0.0, self.until - now)
 
     def probe(self) -> bool:
-        """A request goes: say whether it is the one that probes."""
+        """Record that a request goes, and return True if it is the probe."""
         if self.until is None:
             return False
         self.probing = True
         return True
 
     def answered(self) -> bool:
-        """The backend answered. Say whether it was closed by that."""
+        """Record an answer, and return True if it closed the breaker."""
         was_open, self.until = self.until is not None, None
         self.in_a_row, self.tries, self.failed_at, self.probing = 0, 0, None, False
         return was_open
 
     def failed(self, now: float, wave: int | None = None) -> bool:
-        """A try failed, and the backend is to blame. Say whether it is open from now on.
+        """Record a failed try for which the backend is to blame, and return True if the breaker is now open.
 
-        `wave` is that at which the try began; without one it began after all that is known.
+        `wave` is the wave in which the try began; None means after all known failures.
         """
         self.tries += 1
         if not self.in_a_row:
@@ -196,10 +197,10 @@ class Breaker(Struct):
         return True
 
     def open(self, now: float, seconds: float) -> None:
-        """Refuse everything for so long."""
+        """Reject all requests for `seconds`."""
         self.until = max(self.until if self.until is not None else -inf, now + seconds)
         self.probing = False
 
     def withdrawn(self) -> None:
-        """The probe was stopped before it came to anything: the next request probes."""
+        """Record that the probe was cancelled without a result; the next request probes."""
         self.probing = False

@@ -1,19 +1,19 @@
-"""Which member of a pool serves the next turn: pure rules over what is known of the members at that moment.
+"""Choose the member of a pool that serves the next turn, from the members' current state.
 
-A session's target names one backend or a pool. A policy puts a pool's members in an order; those that were tried in
-this ask are left out, those that failed lately or are left alone come last, and the first of the rest serves. Only
-`manual` never moves: it stays with its first member, whatever happens.
+A session's target is a backend or a pool. A policy orders a pool's members. Members already tried in this ask are
+skipped, members that failed recently or are cooling down come last, and the first of the rest serves. Only `manual`
+never moves from its first member.
 
     policy            begins with
     manual            the first member, and no other
     failover          the first member
-    round_robin       the next one with every ask of the session; sessions begin one behind the other
-    weighted          the same, in a sequence in which each has its share
-    sticky            the one that this session was served by last while its prompt cache is warm, else as weighted
-    cheapest          the one that the request costs least at, by price and what its cache will read
-    least_in_flight   the one with the fewest requests in flight and waiting
+    round_robin       the next member with every ask of the session; sessions start at successive members
+    weighted          the same, in a sequence that repeats each member by its weight
+    sticky            the member that served this session last while its prompt cache is warm, else as weighted
+    cheapest          the member with the lowest cost for the request, by price and expected cache reads
+    least_in_flight   the member with the fewest requests in flight and waiting
 
-A switch that was held is applied at the turn's end, or has failed by then.
+A deferred switch is applied, or has failed, by the end of the turn.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,27 +30,33 @@ Policy: TypeAlias = Literal[
 ]
 
 SPREADING: frozenset[Policy] = frozenset(("round_robin", "weighted", "sticky"))
-"""Policies by which each session begins at a place of its own."""
+"""Policies under which sessions start at different members."""
 CACHE_LIFE = 300.0
-"""Seconds for which a provider's prompt cache is taken to be warm after a request."""
+"""Assumed seconds for which a provider's prompt cache stays warm after a request."""
 REQUEST, ANSWER = 8000, 2000
-"""Bytes that a request and an answer are taken to have where costs are compared; what was sent is counted as it was."""
+"""Assumed bytes of a request and an answer in cost comparisons, if the session has sent no request yet."""
 
 
 class SkippedMember(Struct, frozen=True):
-    """A member of a pool that is not asked, and why in one line: it takes none of the session's tools."""
+    """A pool member that is skipped because it supports none of the session's tools; `why` is one line."""
 
     member: str
     why: str
 
 
 class Pool(Struct, frozen=True):
-    """Backends that stand in for each other, in order of preference; or a single one, under its own name.
+    """Backends that replace each other, in order of preference; or a single backend under its own name.
 
-    A member that failed for good is passed over for `cooldown` seconds, or until it answered somebody.
-    `failover_after_output`: a continuation may follow an answer that was partly shown. `failover_on_refusal`: it may
-    follow a transcript that a member, or the judge, refused for its structure. `weights` are those of the members, in
-    their order; 1 each if there are none. `skipped`: members of the configuration that are not among `members`.
+    Args:
+        name: The pool's name.
+        members: Names of the backends.
+        policy: The rule that orders the members.
+        cooldown: Seconds for which a failed member is avoided, unless it answers another session earlier.
+        failover_after_output: True if another member may continue after part of an answer was visible.
+        failover_on_refusal: True if another member may continue after a member or the judge refused the transcript's
+            structure.
+        weights: Weights of the members, in their order; empty for equal weights.
+        skipped: Configured members that are not among `members`.
     """
 
     name: str
@@ -63,12 +69,12 @@ class Pool(Struct, frozen=True):
     skipped: tuple[SkippedMember, ...] = ()
 
     def order(self, start: int) -> tuple[str, ...]:
-        """Return all members, beginning with the one at `start`."""
+        """Return all members, rotated to begin at index `start`."""
         return (*self.members[start:], *self.members[:start])
 
 
 class Rates(Struct, frozen=True):
-    """What a backend charges for a token, in any money that all members share."""
+    """A backend's prices per token, in a currency that all members share."""
 
     input: float
     cached: float
@@ -76,14 +82,14 @@ class Rates(Struct, frozen=True):
 
 
 class Member(Struct, frozen=True):
-    """What is known of a member when one is chosen.
+    """The state of a member when one is chosen.
 
     Args:
-        avoid: It failed lately, or is left alone.
-        in_flight: Its requests of all sessions, those that wait included.
-        used: Seconds since this session last sent it a request; None if it never did.
+        avoid: True if the member failed recently or is cooling down.
+        in_flight: Requests of all sessions, waiting ones included.
+        used: Seconds since this session's last request to the member; None if there was none.
         lane: Bytes of that request.
-        rates: What it charges, if that is known.
+        rates: Its prices; None if unknown.
     """
 
     avoid: bool = False
@@ -94,7 +100,7 @@ class Member(Struct, frozen=True):
 
     @property
     def is_warm(self) -> bool:
-        """Whether its prompt cache may still hold what this session sent last."""
+        """True if the member's prompt cache may still hold this session's last request."""
         return self.used is not None and self.used < CACHE_LIFE
 
 
@@ -102,11 +108,11 @@ UNKNOWN = Member()
 
 
 class Occasion(Struct, frozen=True):
-    """When a member is chosen.
+    """The moment of a choice.
 
     Args:
-        ask: The number of the ask, from 1, counted since the session was first served by the pool.
-        place: Where the session begins, in a pool that spreads its sessions (`SPREADING`).
+        ask: Number of the ask, from 1, counted since the pool first served the session.
+        place: The session's start position, under a policy that spreads sessions (`SPREADING`).
     """
 
     ask: int
@@ -121,9 +127,9 @@ def first(pool: Pool, members: Mapping[str, Member], occasion: Occasion) -> str:
 def after_failure(
     pool: Pool, members: Mapping[str, Member], occasion: Occasion, tried: Sequence[str], *, visible: bool
 ) -> str | None:
-    """Return the member for a continuation turn, or None if the ask has failed.
+    """Return the member for a continuation turn, or None if the ask fails.
 
-    `visible` says whether any of an answer has reached the caller.
+    `visible` says whether part of an answer has reached the caller.
     """
     if pool.policy == "manual" or (visible and not pool.failover_after_output):
         return None
@@ -134,7 +140,10 @@ def after_failure(
 
 
 def expected_cost(member: Member, size: int) -> float:
-    """Return what a request of so many bytes would cost, in a quarter of the rates' money; unknown rates cost most."""
+    """Return the expected cost of a request of `size` bytes, in a quarter of the currency unit; infinite if unknown.
+
+    Bytes stand in for tokens, at about four bytes per token; only the comparison matters.
+    """
     if member.rates is None:
         return float("inf")
     cached = min(size, member.lane) if member.is_warm else 0
@@ -143,7 +152,7 @@ def expected_cost(member: Member, size: int) -> float:
 
 
 def _chosen(order: Sequence[str], members: Mapping[str, Member], tried: Sequence[str]) -> str | None:
-    """Return the first that was not tried and need not be avoided; if all must be, the first not tried."""
+    """Return the first untried member that need not be avoided, else the first untried member."""
     left = [name for name in order if name not in tried]
     return next((name for name in left if not members.get(name, UNKNOWN).avoid), left[0] if left else None)
 
@@ -171,14 +180,14 @@ def _ordered(pool: Pool, members: Mapping[str, Member], occasion: Occasion) -> S
 
 
 def _weighted(pool: Pool, place: int) -> tuple[str, ...]:
-    """Return the members, beginning with the one whose turn it is at a place of the pool's sequence."""
+    """Return the members, beginning with the one at `place` in the pool's sequence."""
     sequence = _sequence(pool.weights or (1,) * len(pool.members))
     return pool.order(sequence[place % len(sequence)])
 
 
 @lru_cache(maxsize=256)
 def _sequence(weights: tuple[int, ...]) -> tuple[int, ...]:
-    """Return positions in which each comes up as often as its weight says, spread evenly."""
+    """Return a sequence of indexes in which each occurs as often as its weight, evenly spread."""
     return tuple(_smooth(weights))
 
 
@@ -192,10 +201,9 @@ def _smooth(weights: tuple[int, ...]) -> Iterator[int]:
 
 
 def settled(held: str, pool: Callable[[str], Pool]) -> SwitchApplied | SwitchFailed:
-    """Return how a held switch ends at the turn's boundary.
+    """Return the outcome of a deferred switch at the end of its turn.
 
-    Its target could be used when the switch was asked for; `pool` may raise `ConfigError`, which says why it no longer
-    can.
+    The target was valid when the switch was requested; `pool` raises `ConfigError` if it no longer is.
     """
     try:
         pool(held)
