@@ -179,7 +179,7 @@ def test_what_is_wrong_in_an_event_is_named_with_its_field_and_its_value(
         ((1, 0, 1), b"7", "round_ended.message.blocks[0].json: b'7': not JSON of its kind"),
         ((1, 0, 2), 7, "round_ended.message.blocks[0]"),
         ((1, 1, 2, 1), b"{", "round_ended.message.blocks[1].seal.data: b'{': not JSON of its kind"),
-        ((1, 1, 2, 2), None, "names nobody who made it"),
+        ((1, 1, 2, 2), None, "has no maker"),
         ((1, 2, 3), b"[]", "round_ended.message.blocks[2].json: b'[]': not JSON of its kind"),
         ((1, 2, 5, 1), ..., "round_ended.message.blocks[2].native"),
         ((1, 3, 4), 1, "round_ended.message.blocks[3].is_complete: 1: "),

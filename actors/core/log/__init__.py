@@ -1,1 +1,1 @@
-"""The events of a log, and their records."""
+"""Define the events of a log and their binary records."""

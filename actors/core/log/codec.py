@@ -1,8 +1,8 @@
-"""Events as records of a log, and back.
+"""Encode log events as binary records and decode them strictly; the journal's readers and writers use it.
 
-A record is the msgpack of a version and an event, as the event's class describes it (`actors.core.data.form`).
-Reading is strict: an unknown version, event or field is refused, and so is a missing field, a value that is not of
-its type, or text that should be JSON and is not. A record is binary and does not say where it ends; the storage knows.
+A record is the msgpack of a version and an event, whose class defines its fields (`actors.core.data.form`). Decoding
+rejects an unknown version, event or field, a missing field, a value of the wrong type, and invalid JSON in a field
+that holds JSON. A record does not mark its own end; the storage does.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,7 +25,7 @@ F = TypeVar("F", bound=Form)
 
 
 class LogRecord(Form, frozen=True):
-    """What a log holds."""
+    """The value of one record."""
 
     version: Literal[1]
     event: LogEvent
@@ -45,23 +45,23 @@ _BEGINS: Mapping[object, bytes] = {
     Json | None: b"",
     JsonObject | None: b"{",
 }
-"""How JSON begins, by the type of the field that holds it."""
+"""The first byte of the JSON in a field, by the field's type."""
 _PACKED = (Packed, Packed | None)
 _HOLDS_MORE = (
     *(*_BEGINS, *_PACKED, Binding, ProviderState | None, End | None),
     *(AskProgress, tuple[Attempt, ...], tuple[RefusedRequest, ...]),
     *(tuple[Packed, ...], tuple[Block, ...], tuple[ToolCallRecord, ...], tuple[ToolResult, ...]),
 )
-"""Types of fields that say less than is checked."""
-Check: TypeAlias = Callable[[Any], Any]  # Any: the value of a field, and what is kept of it
+"""Field types that need checks beyond msgspec's."""
+Check: TypeAlias = Callable[[Any], Any]  # Any: a field's value, and the value to store
 
 
 def decode_event(record: bytes) -> LogEvent:
     """Return the event of one record.
 
     Raises:
-        JournalError: The record is not an event of this version, every field there, of its type and no other. The
-            message names the event and the field.
+        JournalError: The record is not an event of this version with all fields and the right types. The message names
+            the event and the field.
     """
     try:
         return _checked(_strictly(_RECORD, record).event)
@@ -70,15 +70,15 @@ def decode_event(record: bytes) -> LogEvent:
 
 
 def _strictly(decoder: msgpack.Decoder[F], data: bytes) -> F:
-    """Return what these bytes are, and the only bytes it has: so nothing that has a default is missing."""
+    """Decode bytes, and check that encoding gives the same bytes, so that no field with a default is missing."""
     form = decoder.decode(data)
     if _ENCODER.encode(form) != data:
-        raise ValueError(f"not as version {VERSION} writes it")
+        raise ValueError(f"not the bytes that version {VERSION} writes")
     return form
 
 
 def _checked(form: F) -> F:
-    """Check what the types of its fields cannot say; give each binding its one object."""
+    """Check the fields beyond their types, and replace equal bindings by one shared object."""
     for name, check in _checks(type(form)):
         if (value := getattr(form, name)) is not None and (kept := check(value)) is not value:
             force_setattr(form, name, kept)
@@ -87,7 +87,7 @@ def _checked(form: F) -> F:
 
 @lru_cache(maxsize=256)
 def _checks(kind: type[Form]) -> tuple[tuple[str, Check], ...]:
-    """Return the fields whose types say less than is checked, each with the rest."""
+    """Return the fields that need checks beyond their types, each with its check."""
     return tuple((item.name, _check_of(item.type)) for item in fields(kind) if item.type in _HOLDS_MORE)
 
 
@@ -117,13 +117,13 @@ def _check_packed(packed: Packed) -> Packed:
 def _message(packed: Packed) -> Message:
     message = _checked(_strictly(_MESSAGE, packed if isinstance(packed, bytes) else packed[0]))
     if message.origin is None and any(seal.maker is None for seal in map(seal_of, message.blocks) if seal):
-        raise ValueError("a seal in it names nobody who made it")
+        raise ValueError("a seal in it has no maker")
     return message
 
 
 def _check_json(text: bytes, begins: bytes) -> bytes:
     try:
-        _RAW.decode(text)  # its syntax; not the encoding of its strings
+        _RAW.decode(text)  # checks the syntax but not the UTF-8 of strings
         if text.startswith(begins) and (text.isascii() or text.decode()):
             return text
     except (MsgspecError, ValueError):
@@ -132,7 +132,7 @@ def _check_json(text: bytes, begins: bytes) -> bytes:
 
 
 def _why(record: bytes) -> str | None:
-    """Return what is wrong in a record, in names of fields; None if it cannot be read at all."""
+    """Return the fault of a record, with the names of fields; None if it cannot be decoded at all."""
     try:
         return _fault(LogRecord, msgpack.decode(record), "")
     except (MsgspecError, ValueError):
@@ -140,7 +140,7 @@ def _why(record: bytes) -> str | None:
 
 
 def _fault(kind: Any, value: Any, place: str) -> str | None:  # Any: a type as annotated, and any value
-    """Return the first thing in a value that is not of its type, with its place; None if there is none."""
+    """Return the first value of the wrong type, with its place; None if there is none."""
     form = _form(kind, value)
     if form is not None and place == ".event":
         place = str(form.__struct_config__.tag)
@@ -166,7 +166,7 @@ def _fault(kind: Any, value: Any, place: str) -> str | None:  # Any: a type as a
 
 
 def _form(kind: Any, value: object) -> type[Form] | None:
-    """Return which form a value is meant to be, of those that its type allows."""
+    """Return the class that a value is meant to be, among those that its type allows."""
     tag = value[0] if isinstance(value, list) and value else None
     forms = [each for each in (kind, *get_args(kind)) if isinstance(each, type) and issubclass(each, Form)]
     return next((form for form in forms if form.__struct_config__.tag in (tag, None)), None)
@@ -178,7 +178,7 @@ def _columns(form: type[Form]) -> list[tuple[str, Any]]:
 
 
 def _items(kind: Any, count: int) -> list[tuple[str, Any]]:
-    """Return the places and types of what a tuple holds; nothing for another type."""
+    """Return the places and types of a tuple's items; nothing for another type."""
     kinds = get_args(kind) if get_origin(kind) is tuple else ()
     if kinds[-1:] == (...,):
         kinds = kinds[:1] * count

@@ -1,7 +1,7 @@
-"""The catalogue of log events. The log of a session is the only thing that is stored.
+"""Define the catalogue of log events. A session stores nothing but its log.
 
-History, ledger, lanes, the turn number and the selected binding are folded from these events. The catalogue is closed
-and has a version. An event is durable before anything that follows from it is visible outside.
+History, ledger, lanes, the turn number and the selected binding are folds of these events. The catalogue is closed and
+versioned. An event is durable before any of its effects is visible outside.
 
     Opened, Closed                          first and last event of a session
     AskStarted                              a user message; begins an ask
@@ -42,27 +42,27 @@ VERSION: Final = 1
 Reason: TypeAlias = Literal[
     "cancelled", "interrupted", "never_started", "outcome_unknown", "compacted", "denied", "lost"
 ]
-"""Why a call has no real result; the closed list of synthetic reason codes."""
+"""The reason of a synthetic result; a closed list."""
 
-_UNKNOWN: frozenset[str] = frozenset({"lost", "outcome_unknown"})  # reasons that say nothing of the end
+_UNKNOWN: frozenset[str] = frozenset({"lost", "outcome_unknown"})  # reasons that leave the outcome open
 
 Gap: TypeAlias = Reason | Literal["running"]
-"""Why a reader sees no result of a call: one of these reasons, or it has not ended yet. No event says the latter."""
+"""The reason of a missing result. `running` is derived from the ledger and occurs in no event."""
 
 Effects: TypeAlias = Literal["pure", "idempotent", "once"]
-"""What a call does to the world: nothing; the same, however often it runs with one idempotency key; something anew."""
+"""A call's side effects: none, repeatable with one idempotency key, or not repeatable."""
 
 EpochReason: TypeAlias = Literal["compaction", "thinking", "refusal", "configured", "media", "rewind"]
-"""Why a lane had to be rewritten."""
+"""The reason for rewriting a lane."""
 
 Short: TypeAlias = Literal["repeated", "large", "old"]
-"""Why a result is shown as a mark: the call was made again later, or the result was long, or it made room."""
+"""The reason for a mark: the call was repeated later, the result was long, or space was needed."""
 
 TurnStatus: TypeAlias = Literal["complete", "cancelled", "failed", "interrupted", "handed_over"]
-"""How a turn ended. `handed_over`: a continuation turn on another binding follows, in the same ask."""
+"""The outcome of a turn. `handed_over`: a turn on another binding continues the same ask."""
 
 Verdict: TypeAlias = Literal["allow", "deny"]
-"""What was decided about a call that asked for approval."""
+"""The decision on a call that needed approval."""
 
 
 def _word(name: str) -> str:
@@ -70,11 +70,17 @@ def _word(name: str) -> str:
 
 
 class EventBase(Form, frozen=True, tag=_word):
-    """What all events have: a name in the log, which is that of their class."""
+    """The base of all events. The name of an event in the log is that of its class, in snake case."""
 
 
 class AskStarted(EventBase, frozen=True):
-    """A user message; its number is that of the ask it begins, counted from 1. `asked`: settings of that ask alone."""
+    """A user message started an ask.
+
+    Args:
+        ask: Number of the ask, from 1.
+        message: The user message.
+        asked: Settings of this ask alone.
+    """
 
     ask: int
     message: Packed
@@ -82,7 +88,7 @@ class AskStarted(EventBase, frozen=True):
 
 
 class TurnStarted(EventBase, frozen=True):
-    """A turn began on this binding. Several turns of one ask are failovers."""
+    """A turn began on this binding. Further turns of the same ask are failovers."""
 
     turn: int
     ask: int
@@ -90,11 +96,11 @@ class TurnStarted(EventBase, frozen=True):
 
 
 class Omission(Form, frozen=True):
-    """A parameter that a request leaves out because its provider refused it.
+    """A parameter that a request omits because its provider refused it.
 
     Args:
-        name: Its name (`actors.adapters.settings`).
-        is_value: Whether the provider rejected its value; else it does not support the parameter at all.
+        name: The parameter's name (`actors.adapters.settings`).
+        is_value: True if the provider rejected only the value; False if it does not support the parameter.
     """
 
     name: str
@@ -102,16 +108,18 @@ class Omission(Form, frozen=True):
 
 
 class RequestSent(EventBase, frozen=True):
-    """A request is about to be sent: durable before its first byte. With it the binding's lane adopts its next version.
+    """A request is about to be sent. Durable before the first byte; the binding's lane then adopts its next version.
 
     Args:
-        round: Counts from 1 in each turn.
-        epoch: The lane's epoch, from 0.
-        cursor: How many messages of the history the lane has rendered with it.
-        seals: Synthetic results it carries for the first time, as (call id, reason).
-        tools_off: It asks for a final text.
-        aside: It asks for a summary, and no request continues it: its lane stays as it was.
-        omitted: Parameters that were asked for and that it leaves out because the provider refused them.
+        turn: Number of the turn.
+        round: Number of the round within the turn, from 1.
+        binding: The binding of the request.
+        epoch: Number of the lane's epoch, from 0.
+        cursor: Messages of the history that the lane has rendered, this request included.
+        seals: Synthetic results that the request carries for the first time, as (call id, reason).
+        tools_off: True if the request turns tools off to get a final text.
+        aside: True for a request for a summary. No request continues it, so its lane stays unchanged.
+        omitted: Requested parameters that are left out because the provider refused them.
     """
 
     turn: int
@@ -126,10 +134,17 @@ class RequestSent(EventBase, frozen=True):
 
 
 class RoundEnded(EventBase, frozen=True):
-    """The model's message of one round, whole; or what could be kept of it, with `fault` saying why.
+    """A round ended with the model's message, or with its usable part and the `fault` that interrupted it.
 
-    There is no message where it would be empty. `calls` is how many canonical ids the round used, those of dropped
-    calls included; `left_out` what the answer held beside the message; `cut` why it is not whole though all there is.
+    Args:
+        turn, round: Numbers of the turn and the round.
+        message: The message; None if it would be empty.
+        usage: Tokens of the round.
+        finish: The provider's finish reason.
+        fault: The error that interrupted the answer.
+        calls: Canonical ids used by the round, those of dropped calls included.
+        left_out: Parts of the answer that the message lacks.
+        cut: Why an answer that arrived completely is incomplete.
     """
 
     turn: int
@@ -144,22 +159,24 @@ class RoundEnded(EventBase, frozen=True):
 
 
 class FormatRequested(EventBase, frozen=True):
-    """The model was told the form of its answer, or what is wrong with the last one: its form, or no content."""
+    """A message told the model the required format of its answer, or that its last answer had no content or another
+    format.
+    """
 
     ask: int
     message: Packed
 
 
 class CallEventBase(EventBase, frozen=True):
-    """What all events of one tool call have. They change the ledger and nothing else."""
+    """The base of events of one tool call, which change only the ledger."""
 
     call_id: CallId
 
 
 class Scheduled(CallEventBase, frozen=True):
-    """A call was accepted for execution, with its arguments as they were read. Written before the tool starts.
+    """A call was accepted for execution, with its parsed arguments. Written before the tool starts.
 
-    `repaired`: their slips, where exactly one reading of them fits the tool's schema.
+    `repaired` lists malformed parts of the arguments that had exactly one interpretation under the tool's schema.
     """
 
     tool: str
@@ -168,15 +185,15 @@ class Scheduled(CallEventBase, frozen=True):
 
 
 class Started(CallEventBase, frozen=True):
-    """The tool of a call began to run. `effects` is what it said then of what it does to the world."""
+    """The tool of a call began to run. `effects` is the tool's declaration at that time."""
 
     effects: Effects = "once"
 
 
 class Returned(CallEventBase, frozen=True):
-    """The tool of a call returned. The only place a result is written: its words, and the media beside them.
+    """The tool of a call returned. No other event contains its return value.
 
-    `repeated`: the same call had the same result before, so often that this was noticed.
+    `repeated` is True if the same call has returned the same result so often that repetition was detected.
     """
 
     content: Json = Json(b"null")
@@ -185,43 +202,43 @@ class Returned(CallEventBase, frozen=True):
 
     @property
     def result(self) -> ToolResult:
-        """What answers the call."""
+        """The result that answers the call."""
         return kept(ToolResult, self.call_id, self.content, None, True, self.media)
 
 
 class _Unsuccessful(CallEventBase, frozen=True):
-    """A call's real completion that is an error."""
+    """The base of real completions that are errors."""
 
     error: Json = Json(b'""')
 
     @property
     def result(self) -> ToolResult:
-        """What answers the call."""
+        """The result that answers the call."""
         return kept(ToolResult, self.call_id, None, self.error, None, ())
 
 
 class Failed(_Unsuccessful, frozen=True):
-    """The tool of a call raised. `repeated` is as in `Returned`."""
+    """The tool of a call raised an exception. `repeated` is as in `Returned`."""
 
     repeated: bool = False
 
 
 class Denied(_Unsuccessful, frozen=True):
-    """A policy or a person refused to run the call. A real completion: the model is told."""
+    """A policy or a person denied the call. A real completion, which the model receives as an error."""
 
 
 class Refused(_Unsuccessful, frozen=True):
-    """The call could not be run as written: unknown tool or invalid arguments. A real completion."""
+    """The call could not run as written: unknown tool or invalid arguments. A real completion."""
 
 
 class Cancelled(CallEventBase, frozen=True):
-    """The call was stopped, or will not be run: closed without a real completion."""
+    """The call was stopped or never started: closed without a real completion."""
 
     reason: Reason = "cancelled"
 
 
 class SubagentUsage(EventBase, frozen=True):
-    """A session that the tool of a call opened has ended, and used so much of this one's budget."""
+    """A subagent's session ended. `used` is its share of this session's budget."""
 
     call_id: CallId
     session: str
@@ -229,7 +246,7 @@ class SubagentUsage(EventBase, frozen=True):
 
 
 class ApprovalAsked(EventBase, frozen=True):
-    """A call waits for somebody to approve of it. `digest` names its tool and arguments."""
+    """A call waits for approval. `digest` identifies its tool and arguments."""
 
     call_id: CallId
     tool: str
@@ -237,11 +254,14 @@ class ApprovalAsked(EventBase, frozen=True):
 
 
 class ApprovalDecided(EventBase, frozen=True):
-    """Somebody decided about a call that asked: of this tool, with these arguments.
+    """A call that waited for approval was allowed or denied, for this tool and these arguments.
 
     Args:
-        reason: Why, in the decider's words.
-        arguments: To run it with in place of the model's; None for those.
+        call_id: The call.
+        tool, digest: Those of `ApprovalAsked`.
+        verdict: The decision.
+        reason: The reason, in free text.
+        arguments: Arguments that replace the model's; None to keep those.
     """
 
     call_id: CallId
@@ -253,13 +273,14 @@ class ApprovalDecided(EventBase, frozen=True):
 
 
 class TurnPaused(EventBase, frozen=True):
-    """A turn waits for its caller: all other calls of its batch have ended.
+    """A turn waits for its caller; all other calls of its batch have ended.
 
     Args:
-        external: Calls whose results the caller brings, in call order.
-        approvals: Calls that run if somebody approves of them, likewise.
-        turn_so_far, ask_so_far: What the turn goes on from.
-        seconds: How long it took since it began or went on, where the session's budget counts them.
+        turn: Number of the turn.
+        external: Calls whose results the caller supplies, in call order.
+        approvals: Calls that run once they are approved, in call order.
+        turn_so_far, ask_so_far: The progress from which the turn continues.
+        seconds: Time since the turn began or resumed, if the session's budget counts it.
     """
 
     turn: int
@@ -271,48 +292,51 @@ class TurnPaused(EventBase, frozen=True):
 
     @property
     def kinds(self) -> tuple[tuple[str, tuple[CallId, ...]], ...]:
-        """The calls by what they wait for."""
+        """The calls by the kind of input they wait for."""
         return ("external", self.external), ("approval", self.approvals)
 
 
 class TurnResumed(EventBase, frozen=True):
-    """A turn goes on, or is closed: nothing is awaited any more."""
+    """A paused turn continues or is closed; no call waits for the caller any more."""
 
     turn: int
 
 
 class SwitchQueued(EventBase, frozen=True):
-    """A switch was asked for during a turn and waits for its end."""
+    """A switch was requested during a turn and is deferred to its end."""
 
     turn: int
     target: str
 
 
 class SwitchApplied(EventBase, frozen=True):
-    """The session's next turn goes to `target`. `held` if it had waited for a boundary."""
+    """The session's next turn goes to `target`. `held` is True if the switch was deferred."""
 
     target: str
     held: bool = False
 
 
 class SwitchSuperseded(EventBase, frozen=True):
-    """A held switch was replaced by a later one before it could be applied."""
+    """A later switch replaced a deferred one before it was applied."""
 
     target: str
     by: str
 
 
 class SwitchFailed(EventBase, frozen=True):
-    """A held switch could not be applied when its turn had ended: its target cannot be used any more."""
+    """A deferred switch failed at the end of its turn, because its target is no longer valid."""
 
     target: str
     why: str
 
 
 class Configured(EventBase, frozen=True):
-    """From the next turn on requests have this system prompt, and offer the tools of these names.
+    """The session has another system prompt or other tools from the next turn on.
 
-    `preamble` is the digest of both, with all that requests say of the tools; what tools do is in no log.
+    Args:
+        system: The system prompt.
+        tools: Names of the tools.
+        preamble: Digest of the system prompt and of the tools' declarations in requests. The tools' code is not logged.
     """
 
     system: str | None
@@ -321,13 +345,13 @@ class Configured(EventBase, frozen=True):
 
 
 class ResultsTrimmed(EventBase, frozen=True):
-    """From here on the results of these calls are shown as marks. What they returned stays in the ledger."""
+    """Later transcripts show marks in place of these calls' results. The ledger keeps the results."""
 
     results: tuple[tuple[CallId, Short], ...]
 
 
 class Compacted(EventBase, frozen=True):
-    """Messages `start` to `stop` (excluded) of the history were replaced by a summary, a normal message."""
+    """A summary, which is a normal message, replaced messages `start` to `stop` (excluded) of the history."""
 
     start: int
     stop: int
@@ -335,18 +359,22 @@ class Compacted(EventBase, frozen=True):
 
 
 class Rewound(EventBase, frozen=True):
-    """The history ends where `turn` ended, 0 for where the session was opened. The log and the ledger keep the rest."""
+    """The history was cut after `turn`; 0 means the opening. The log and the ledger keep the removed turns."""
 
     turn: int
 
 
 class EpochBegan(EventBase, frozen=True):
-    """A binding's lane is rewritten from here on, for a `reason` and `why` in words for people.
+    """The next request on this binding rewrites its lane.
 
     Args:
-        plain: With the conservative render.
-        media: Names (`content_name`) of attachments that the provider refused. From here on a note stands for each
-            of them in this lane; the history and the ledger keep them.
+        binding: The binding.
+        epoch: Number of the new epoch.
+        reason: The reason code.
+        plain: True if the epoch renders conservatively.
+        why: The reason as text for people.
+        media: Names (`content_name`) of attachments that the provider refused. A note replaces each of them in this
+            lane; the history and the ledger keep them.
     """
 
     binding: Binding
@@ -358,11 +386,17 @@ class EpochBegan(EventBase, frozen=True):
 
 
 class TurnEnded(EventBase, frozen=True):
-    """A turn ended; every call of it is closed. `why` is one line for people, `cause` the failure that ended it.
+    """A turn ended; all its calls are closed.
 
-    `retried` are its requests that failed and were tried again, `wait` the seconds before the last, if that is a retry.
-    `seconds` is how long it took since it began, or last went on, where the session's budget counts them. `repaired`
-    are the slips of its answer, where exactly one reading has the form that was asked for.
+    Args:
+        turn: Number of the turn.
+        status: The outcome.
+        why: One line for people.
+        cause: The failure that ended the turn, if any.
+        retried: Failed requests of the turn that were retried.
+        wait: Seconds before the last request, if it was a retry.
+        seconds: Time since the turn began or resumed, if the session's budget counts it.
+        repaired: Malformed parts of the answer that had exactly one interpretation in the required format.
     """
 
     turn: int
@@ -376,10 +410,10 @@ class TurnEnded(EventBase, frozen=True):
 
 
 class EventsLost(EventBase, frozen=True):
-    """The storage went back behind what it had acknowledged: events `first` to `last` are in no log any more.
+    """The storage lost acknowledged events: `first` to `last` are in no log any more.
 
-    This event has the number `first`, and other events have the numbers that follow. Calls that are lost may have run,
-    so their ids are given to no others.
+    This event has the number `first`, and later events reuse the following numbers. Lost calls may have run, so their
+    ids are not reused.
     """
 
     first: int
@@ -387,30 +421,31 @@ class EventsLost(EventBase, frozen=True):
 
 
 class Closed(EventBase, frozen=True):
-    """A session ended."""
+    """The session ended."""
 
     why: str = ""
 
 
 Completion: TypeAlias = Returned | Failed | Denied | Refused
-"""A tool call's real end. Its `result` answers the call."""
+"""A tool call's real completion. Its `result` answers the call."""
 
 End: TypeAlias = Completion | ToolResult
-"""How a call ended: the log's own event, or the result that an imported history held."""
+"""A call's completion: an event of the log, or a result from an imported history."""
 
 
 class ToolCallRecord(Form, frozen=True):
-    """All that is known about one tool call.
+    """The record of one tool call.
 
     Args:
-        tool, arguments: As the model gave them, the arguments as JSON (repaired, if they had a slip); None while only
-            its end is known.
-        started: Whether the tool is known to have begun.
-        end: Its first real completion; None without one.
-        cancelled: Why the call was stopped, if it was.
-        sealed: Reason code of the synthetic result that was sent for it, if one was. A real completion came after it.
-        duplicates: Further real completions that differ from the first. Never emitted.
-        effects: What the tool that began said of what it does to the world: whether the call may be run again.
+        call_id: The call.
+        tool, arguments: The tool's name and the arguments as JSON, repaired if they were malformed; None while only the
+            completion is known.
+        started: True if the tool is known to have started.
+        end: The first real completion; None if there is none.
+        cancelled: The reason if the call was stopped.
+        sealed: Reason code of the synthetic result that was sent; a real completion, if any, came after it.
+        duplicates: Further real completions that differ from the first. Never rendered.
+        effects: The side effects that the tool declared when it started; they decide whether the call may run again.
     """
 
     call_id: CallId
@@ -425,20 +460,20 @@ class ToolCallRecord(Form, frozen=True):
 
     @property
     def completion(self) -> ToolResult | None:
-        """The effective real completion; None without one, and where a synthetic result was sent before it came."""
+        """The effective real completion; None if there is none or if a synthetic result was sent before it."""
         return None if self.end is None or self.sealed is not None else result_of(self.end)
 
     @property
     def late(self) -> ToolResult | None:
-        """A real completion that came after the seal; the model gets it as a note."""
+        """A real completion that came after the seal; transcripts carry it as a note."""
         return None if self.end is None or self.sealed is None else result_of(self.end)
 
     @property
     def status(self) -> Status:
-        """`pending`, `complete`, `error`, `cancelled`, or `unknown` where the call may have ended unrecorded.
+        """`pending`, `complete`, `error`, `cancelled`, or `unknown` if the call may have completed unrecorded.
 
-        The result's own status comes first (REQ-915-048). A call without a result is `pending` while it may still end,
-        `unknown` if its reason is `lost` or `outcome_unknown`, and else `cancelled`.
+        The result's own status comes first (REQ-915-048). A call without a result is `pending` while it may still
+        complete, `unknown` if its reason is `lost` or `outcome_unknown`, and `cancelled` otherwise.
         """
         if (completion := self.completion) is not None:
             return completion.status
@@ -448,9 +483,9 @@ class ToolCallRecord(Form, frozen=True):
 
     @property
     def reason(self) -> Gap | None:
-        """Why there is no result: the seal's reason, else `denied`, else the state's. None if the tool ran to its end.
+        """Why there is no result: the seal's reason, else `denied`, else the call's state. None for a completed tool.
 
-        A denial is emitted, as the error it is; for the other reasons a synthetic result is.
+        A denial is rendered as its error, all other reasons as a synthetic result.
         """
         if self.sealed is not None:
             return self.sealed
@@ -460,17 +495,27 @@ class ToolCallRecord(Form, frozen=True):
 
 
 def result_of(end: End) -> ToolResult:
-    """Return the result that answers a call that ended so."""
+    """Return the result that answers a call with this completion."""
     return end if isinstance(end, ToolResult) else end.result
 
 
 class Opened(EventBase, frozen=True):
-    """A session began, on an imported history if it has `messages`.
+    """A session began, possibly with an imported history.
 
-    They are normal. `known` is what is known about their calls, `calls` how many canonical ids they used, `report` what
-    was done to make them so. `key` tells it from a session that had its id before or has it elsewhere.
-    `tenant` is whose it is, `budget` what it may use. `preamble` is as in `Configured`. `above` is the `key` of the
-    session for one of whose calls this one was opened. `title` and `metadata` are the host's, for its lists.
+    Args:
+        session: The session's id.
+        target: The selected target.
+        system: The system prompt.
+        messages: The normal messages of the imported history.
+        known: Records of the calls in these messages.
+        calls: Canonical ids that these messages use.
+        report: The repairs and losses of the import.
+        key: Distinguishes the session from others that had or have the same id.
+        tenant: The session's tenant.
+        budget: The session's own budget.
+        preamble: As in `Configured`.
+        above: The `key` of the parent session, if a call of it opened this session as a subagent.
+        title, metadata: The host's data for its lists of sessions.
     """
 
     session: str
@@ -490,7 +535,7 @@ class Opened(EventBase, frozen=True):
 
 
 CallEvent: TypeAlias = Scheduled | Started | Completion | Cancelled
-"""What happens to one tool call. Only a session's scheduler reports these."""
+"""Events of one tool call. Only a session's scheduler reports them."""
 
 SwitchEvent: TypeAlias = SwitchQueued | SwitchApplied | SwitchSuperseded | SwitchFailed
 AskEvent: TypeAlias = (
