@@ -1,1 +1,1 @@
-"""Counters of asks, requests and tools."""
+"""Count asks, requests and tool calls."""

@@ -1,11 +1,11 @@
-"""Retold: how tool calls, requests and asks fared, counted from events in their JSON form.
+"""Count the outcomes of tool calls, requests and asks from events in their JSON form.
 
-In:  what `actors run --json` prints, or the events of one session or of several, one after the other.
-Out: the counters of each backend, as `actors.core.stats.stats.recount` has them from the log; and what else events
-    tell.
+In:  the output of `actors run --json`, or the events of one or more sessions, one after the other.
+Out: the counters of each backend, as `actors.core.stats.stats.recount` derives them from the log, and totals of asks
+     and requests.
 
-It knows what a reader was shown and nothing else. A batch that the process did not survive is not shown as results, so
-invalid calls of it are missing here. Of subagents it knows what the stream above showed.
+Events show less than the log. A batch interrupted by the end of the process has no result events, so its invalid calls
+are missing here. Subagents count as far as the parent's stream showed them.
 """
 
 from collections import Counter
@@ -25,13 +25,13 @@ NO_TOKENS = asdict(Usage())
 
 @dataclass(slots=True)
 class RetoldWork:
-    """What events tell of asks and requests.
+    """Totals of asks and requests, counted from events.
 
     Args:
-        asks: How many ended so. One that awaits its caller has not ended.
-        requests: By binding, how many ended with a status.
-        tokens: By binding, of the answers.
-        failures: Calls that raised, or took too long.
+        asks: Ended asks by status. An ask that awaits its caller has not ended.
+        requests: Ended requests by binding and status.
+        tokens: Tokens of the answers by binding.
+        failures: Calls that raised or timed out.
     """
 
     asks: Counter[str] = field(default_factory=Counter)
@@ -40,7 +40,7 @@ class RetoldWork:
     failures: int = 0
 
     def take(self, event: Fields, binding: str) -> None:
-        """Count what an event tells of a turn on a binding."""
+        """Count an event of a turn on `binding`."""
         match event:
             case {
                 "type": "complete" | "error",
@@ -49,7 +49,9 @@ class RetoldWork:
                 self.asks[status] += 1
             case {"type": "request_failed"}:
                 self.answer(binding, (event.get("cause") or {}).get("status"))
-            case {"type": "message", "error": str(error)} if error:  # a `request_failed` counted its request
+            case {"type": "message", "error": str(error)} if (
+                error
+            ):  # its request was already counted by `request_failed`
                 self.use(binding, event.get("usage"))
             case {"type": "message", "message": {"calls": _}}:
                 self.answer(binding, 200, event.get("usage"))
@@ -59,19 +61,19 @@ class RetoldWork:
                 pass
 
     def answer(self, binding: str, status: int | None, usage: dict[str, int] | None = None) -> None:
-        """Count a request that ended, with the tokens of its answer."""
+        """Count an ended request and the tokens of its answer."""
         self.requests.setdefault(binding, Counter())[status_label(status)] += 1
         self.use(binding, usage)
 
     def use(self, binding: str, usage: dict[str, int] | None) -> None:
-        """Count the tokens of an answer."""
+        """Add the tokens of an answer."""
         known = {name: count for name, count in (usage or {}).items() if name in NO_TOKENS}
         self.tokens.setdefault(binding, Counter(NO_TOKENS)).update(known)
 
 
 @dataclass(slots=True)
 class _Retold:
-    """The count, and where in a session it is."""
+    """The counters and the current position in one session's events."""
 
     work: RetoldWork = field(default_factory=RetoldWork)
     binding: str = ""
@@ -115,25 +117,25 @@ class _Retold:
         return self.counts.setdefault(self.backend, ToolCounts())
 
     def refused(self) -> None:
-        """Count a request that brought no answer, but a rewrite or the end: it was refused for its structure."""
+        """Count a request refused for its structure: it led to a rewritten lane or the end, without an answer."""
         self.mine.tool_api_400_total += self.is_unanswered
         self.is_unanswered = False
 
 
 def recount_events(events: Iterable[Fields]) -> dict[str, ToolCounts]:
-    """Return what events say of how tool calls fared, by backend. Those it does not know are passed over.
+    """Return the tool counters by backend, counted from events. Unknown events are skipped.
 
     Raises:
-        KeyError, TypeError: One is no event.
+        KeyError, TypeError: An item is not an event.
     """
     return recount_work(events)[0]
 
 
 def recount_work(events: Iterable[Fields]) -> tuple[dict[str, ToolCounts], RetoldWork]:
-    """Return the same, and what events tell of asks and requests.
+    """Return the tool counters by backend, and the totals of asks and requests.
 
     Raises:
-        KeyError, TypeError: One is no event.
+        KeyError, TypeError: An item is not an event.
     """
     counting = _Retold()
     for event in events:
@@ -143,7 +145,7 @@ def recount_work(events: Iterable[Fields]) -> tuple[dict[str, ToolCounts], Retol
 
 
 def _backend(binding: str) -> str:
-    """Return the backend's name of a binding as people are shown it."""
+    """Return the backend's name from the display form of a binding."""
     return binding.partition(":")[0].partition(" via ")[0]
 
 

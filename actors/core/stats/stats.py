@@ -1,7 +1,7 @@
-"""Stats: how tool calls fare with each backend, counted as they happen, and counted again from a log.
+"""Define a runtime's stats, and count tool calls again from a log.
 
-Both counts are kept apart on purpose: `ToolCounts` is raised where a thing happens, `recount` knows only what the log
-says of it. They must agree.
+There are two independent counts on purpose: `ToolCounts` is raised where a thing happens, and `recount` derives the
+same numbers from the log. They must agree.
 """
 
 from collections.abc import Iterable
@@ -26,21 +26,21 @@ from actors.core.values.packed import unpack
 from actors.core.values.stream import Usage
 
 OUR_BUG = "transcript"
-"""The kind of a failure that refuses the structure of a transcript."""
+"""The failure kind of a request that was refused for its transcript's structure."""
 
 
 class ToolCounts(Struct):
-    """How tool calls fared with one backend.
+    """Counters of one backend's tool calls.
 
     Args:
-        tool_calls_total: Calls that its models made.
-        tool_calls_invalid_args: Of these, those refused for their name or arguments.
-        tool_calls_repaired: Of these, those whose arguments had a slip (no JSON, a text for a number), and could be
-            read in exactly one way.
-        tool_api_400_total: Requests that it refused for their structure.
-        tool_loop_max_iterations: Turns that were brought to their end with tools off.
-        tool_calls_repeated: Calls that came to the same as before so often in their turn that it was noticed.
-        answers_repaired: Answers of `output=` that had a slip, and could be read in exactly one way.
+        tool_calls_total: Calls made by its models.
+        tool_calls_invalid_args: Calls refused for their name or arguments.
+        tool_calls_repaired: Calls with malformed arguments (not JSON, a string for a number) that had exactly one
+            interpretation.
+        tool_api_400_total: Requests refused for their structure.
+        tool_loop_max_iterations: Turns that were ended by a request with tools off.
+        tool_calls_repeated: Calls that repeated a call and its result so often in their turn that it was detected.
+        answers_repaired: Malformed answers of `output=` that had exactly one interpretation.
     """
 
     tool_calls_total: int = 0
@@ -52,7 +52,7 @@ class ToolCounts(Struct):
     answers_repaired: int = 0
 
     def said(self, message: Message) -> None:
-        """Count the calls of a model's message."""
+        """Count the calls of an assistant message."""
         self.tool_calls_total += len(message.calls)
 
     def plus(self, other: "ToolCounts") -> "ToolCounts":
@@ -61,17 +61,17 @@ class ToolCounts(Struct):
 
     @property
     def invalid_rate(self) -> float:
-        """Invalid calls of all calls; 0 where there were none."""
+        """Share of invalid calls; 0 if there were no calls."""
         return _rate(self.tool_calls_invalid_args, self.tool_calls_total)
 
     @property
     def repaired_rate(self) -> float:
-        """Repaired calls of all calls; 0 where there were none."""
+        """Share of repaired calls; 0 if there were no calls."""
         return _rate(self.tool_calls_repaired, self.tool_calls_total)
 
 
 COUNTERS = ToolCounts.__struct_fields__
-"""Their names."""
+"""The names of the counters."""
 
 
 def _rate(part: int, whole: int) -> float:
@@ -79,12 +79,12 @@ def _rate(part: int, whole: int) -> float:
 
 
 class Durations(Struct, frozen=True):
-    """How long something took, each time.
+    """A histogram of durations.
 
     Args:
-        counts: How often, by the seconds that it took at most; `inf` is the last.
-        seconds: All of it.
-        longest: The longest, in seconds.
+        counts: Number of durations by upper bound in seconds; the last bound is `inf`.
+        seconds: Sum of all durations.
+        longest: The longest duration, in seconds.
     """
 
     counts: dict[float, int] = field(default_factory=dict)
@@ -93,11 +93,11 @@ class Durations(Struct, frozen=True):
 
     @property
     def count(self) -> int:
-        """How often."""
+        """Number of durations."""
         return sum(self.counts.values())
 
     def centile(self, percent: float) -> float:
-        """Return the seconds within which so many percent of the times were over, as far as `counts` tells."""
+        """Return the percentile in seconds, with the precision of the histogram's bounds."""
         left = self.count * percent / 100
         for seconds, count in self.counts.items():
             left -= count
@@ -110,12 +110,12 @@ class ModelStats(Struct, frozen=True):
     """One model of a backend, since the runtime was entered.
 
     Args:
-        requests: Requests that have ended, by the status of HTTP; `none` where no response came, or it broke off,
-            `cancelled` where they were stopped, `other` for a status that no standard knows.
-        usage: The tokens of its answers.
-        cost: What those cost; None where a price is not known.
-        first_token: How long it took from a request to the first piece of its answer.
-        answer: How long it took from a request to the end of its answer. Answers that broke off are not counted.
+        requests: Ended requests by HTTP status; `none` without a complete response, `cancelled` if stopped, `other` for
+            an unknown status.
+        usage: Tokens of its answers.
+        cost: Cost of these tokens; None if a price is unknown.
+        first_token: Time from a request to the first piece of its answer.
+        answer: Time from a request to the end of its answer. Interrupted answers are not counted.
     """
 
     requests: dict[str, int]
@@ -126,16 +126,16 @@ class ModelStats(Struct, frozen=True):
 
     @property
     def cache_share(self) -> float:
-        """The part of the input tokens that was read from the provider's cache; 0 where there were none."""
+        """Share of input tokens read from the provider's cache; 0 if there were none."""
         return _rate(self.usage.cache_read_tokens, self.usage.input_tokens)
 
 
 class ToolStats(Struct, frozen=True):
-    """One tool, since the runtime was entered: calls that have ended.
+    """The completed calls of one tool, since the runtime was entered.
 
     Args:
-        failures: Of these, those that raised, or took too long.
-        seconds: How long they took.
+        failures: Calls that raised or timed out.
+        seconds: Durations of the calls.
     """
 
     failures: int
@@ -146,15 +146,15 @@ class BackendStats(Struct, frozen=True):
     """One backend, since the runtime was entered.
 
     Args:
-        tools: How tool calls fared.
-        requests: Tries that were sent.
-        retries: Of these, the second and later ones of their round.
-        in_flight: Requests that are being answered now.
-        waiting: Requests that wait for a place.
-        is_open: Whether its breaker is open: it failed too often and is left alone.
-        refused_media: Tries that it refused for an attachment.
-        refused_parameters: Tries that it refused for an optional parameter.
-        models: How requests to each of its models fare; from the 65th model on as `other`.
+        tools: Counters of its tool calls.
+        requests: Requests sent, retries included.
+        retries: Second and later requests of a round.
+        in_flight: Requests sent but not yet answered completely.
+        waiting: Requests that wait for admission.
+        is_open: True if its circuit breaker is open after repeated failures.
+        refused_media: Requests that it refused for an attachment.
+        refused_parameters: Requests that it refused for an optional parameter.
+        models: Stats of each model; from the 65th model on as `other`.
     """
 
     tools: ToolCounts
@@ -169,12 +169,12 @@ class BackendStats(Struct, frozen=True):
 
 
 class LearnedFact(Struct, frozen=True):
-    """What refusals have taught of one binding: parameters that requests to it leave out for the life of the runtime.
+    """Parameters that requests to a binding omit for the life of the runtime, because its provider refused them.
 
     Args:
-        binding: The binding: its endpoint, account and model. No other has learned from it.
-        parameters: Names of the parameters that the provider does not support, each with the provider's words.
-        entry: The `[models]` table of `actors.toml` that would make the facts permanent.
+        binding: The binding: its endpoint, account and model. The fact applies to no other binding.
+        parameters: The provider's error message by name of the unsupported parameter.
+        entry: The `[models]` table of `actors.toml` that would make the fact permanent.
     """
 
     binding: Binding
@@ -183,23 +183,24 @@ class LearnedFact(Struct, frozen=True):
 
 
 class Stalls(Struct, frozen=True):
-    """How often a tool held up the event loop, and for how many seconds in all, as far as it was seen."""
+    """Detected stalls of the event loop by tools, with their total duration in seconds."""
 
     count: int = 0
     seconds: float = 0.0
 
 
 LAG = 5.0
-"""Seconds that an event would wait to be written from which on nothing new is taken in."""
+"""Write delay of the journal in seconds from which the runtime accepts no new work."""
 
 
 class StorageSizes(Struct, frozen=True):
-    """Sizes of the files of a storage, as its last transaction left them; None where it has none, or a server has them.
+    """File sizes of a storage after its last transaction; None for a storage without files of its own.
 
     Args:
-        file_bytes: The file.
+        file_bytes: The database file.
         log_bytes: Its write-ahead log.
-        checkpoint_lag_bytes: About how much of the log is not in the file yet. It grows while a program reads the file.
+        checkpoint_lag_bytes: Approximate part of the write-ahead log that is not in the file yet. It grows while a
+            program reads the file.
     """
 
     file_bytes: int | None = None
@@ -211,17 +212,17 @@ class JournalStats(Struct, frozen=True):
     """The journal.
 
     Args:
-        level: What a log outlives.
-        unavailable_since: When it became unavailable, as `time.time` says it; None while it can write.
-        why: What its storage said then, without any content.
+        level: Its durability.
+        unavailable_since: Time when it became unavailable, as `time.time` returns it; None while it can write.
+        why: The storage's error at that time, without any content.
         refused: Events that could not be written since the runtime was entered.
-        waiting: What waits to be written or read.
-        damage: The first damage that was found since the runtime was entered, without any content; empty if none was.
-        lag: Seconds that one more event would wait.
-        lease: Seconds after which others may take over from a host that is not heard of; None where nobody could.
-        lease_age: Seconds since this host was heard of.
-        sizes: Of the journal's files.
-        commits: How long commits of events took, in storages that may block.
+        waiting: Writes and reads in its queue.
+        damage: The first damage found since the runtime was entered, without any content; empty if there is none.
+        lag: Seconds that another event would wait.
+        lease: Seconds without renewal after which other hosts may take over; None for a storage without leases.
+        lease_age: Seconds since this host last renewed its lease.
+        sizes: Sizes of the journal's files.
+        commits: Durations of commits, in storages that may block.
     """
 
     level: str = "memory"
@@ -238,23 +239,25 @@ class JournalStats(Struct, frozen=True):
 
     @property
     def is_available(self) -> bool:
-        """Whether the journal could write what it was last given."""
+        """True if the last write succeeded."""
         return self.unavailable_since is None
 
     @property
     def is_ready(self) -> bool:
-        """Whether it takes in what is new, is whole as far as is known, and nobody else may take over."""
+        """True if the journal accepts new work: it is available and undamaged, its delay is short and its lease is
+        valid.
+        """
         is_leased = self.lease is None or self.lease_age <= self.lease
         return self.is_available and not self.damage and self.lag <= LAG and is_leased
 
 
 class ReuseStats(Struct, frozen=True):
-    """How often a session that was used again was still in memory.
+    """Cache hits of session state kept in memory.
 
     Args:
-        hits: Uses that found its state and its lanes in memory.
-        rebuilds: Uses that made them of its log again, since they had been dropped to make room.
-        dropped: How often they were. `limits.memory` says when.
+        hits: Uses of a session with its state and lanes in memory.
+        rebuilds: Uses that had to rebuild the state from the session's log.
+        dropped: States dropped to free memory; see `limits.memory`.
     """
 
     hits: int = 0
@@ -263,19 +266,19 @@ class ReuseStats(Struct, frozen=True):
 
 
 class LoopLag(Durations, frozen=True):
-    """How long the event loop took to come round each time that turns computed. Sockets and timers wait for that."""
+    """Delays of the event loop while turns computed. Sockets and timers wait for as long."""
 
 
 class BudgetStats(Struct, frozen=True):
-    """A budget that sessions share, and their usage in this period.
+    """A shared budget and its usage in the current period.
 
     Args:
-        rounds, tokens, money: The limits; None is no limit.
-        used_rounds, used_tokens, used_money: The usage. Money is counted if it is limited, and None while a price is
-            missing.
+        rounds, tokens, money: The limits; None for no limit.
+        used_rounds, used_tokens, used_money: The usage. Money is counted only if it is limited, and None while a price
+            is missing.
         reserved_tokens: Estimate for the requests in flight.
         in_flight: Requests in flight.
-        refused: Asks and requests refused because the budget was used up, since the runtime was entered.
+        refused: Asks and requests refused because the budget was exhausted, since the runtime was entered.
         left_seconds: Seconds until the next period; None if there is none.
     """
 
@@ -295,27 +298,27 @@ class RuntimeStats(Struct, frozen=True):
     """A runtime at one moment.
 
     Args:
-        backends: By name.
-        sessions: Those that are open.
-        active: Of these, those that have actors now. The others are `hibernated`.
-        memory: Bytes that they hold: their conversations, rendered too, and logs that are kept in memory.
-        memory_limit: Bytes that they may hold (`limits.memory`, or what fits the machine).
-        reuse: How often a session that was used again was still in memory.
-        loop_lag: How long the runtime's event loop takes to come round, whatever else runs there.
-        asks: Asks that have ended, by how: `complete`, `cancelled`, `failed`, `interrupted`; `refused` if they were not
-            accepted, or waited too long behind a turn that waits for its caller; `dropped` if their session ended.
-        asks_waiting: Asks that wait for the one before them in their session.
+        backends: Stats of each backend, by name.
+        sessions: Open sessions.
+        active: Open sessions with running actors. The others are `hibernated`.
+        memory: Bytes held by sessions: histories, lanes, and logs of a journal in memory.
+        memory_limit: Maximum of these bytes (`limits.memory`, or a share of the machine's memory).
+        reuse: Cache hits of session state.
+        loop_lag: Delays of the runtime's event loop, whatever causes them.
+        asks: Ended asks by outcome: `complete`, `cancelled`, `failed`, `interrupted`; `refused` if they were not
+            accepted or waited too long behind a paused turn; `dropped` if their session ended.
+        asks_waiting: Asks queued behind another ask of their session.
         asking: Sessions with an ask in flight.
-        awaiting: Sessions whose turn waits for its caller: for results, or an approval. All others are `idle`.
-        tools: How calls of each tool fare; from the 65th tool on as `other`.
-        threads_waiting: Calls in this process that wait for a thread.
-        refused: Transcripts that were refused for their structure, by a provider or by the judge.
-        quarantined: Calls that are closed and still run, because their tools did not end: how many, by tool.
-        slow_handlers: How often an actor held up all others.
-        stalls: How often, and for how long, an async tool did.
-        journal: Whether it can write.
-        budgets: Of tenants and pools, by `tenants.NAME` and `pools.NAME`.
-        learned: What refusals have taught of bindings, since the runtime was entered.
+        awaiting: Sessions whose turn waits for results or an approval from its caller. All others are `idle`.
+        tools: Stats of each tool; from the 65th tool on as `other`.
+        threads_waiting: Calls of blocking tools in this process that wait for a thread.
+        refused: Transcripts refused for their structure, by a provider or by the judge.
+        quarantined: Closed calls whose tools are still running: count by tool.
+        slow_handlers: Number of slow actor handlers, which delay all other actors.
+        stalls: Stalls of the event loop by async tools.
+        journal: Stats of the journal.
+        budgets: Budgets of tenants and pools, as `tenants.NAME` and `pools.NAME`.
+        learned: Facts learned from refusals since the runtime was entered.
     """
 
     backends: dict[str, BackendStats]
@@ -341,22 +344,22 @@ class RuntimeStats(Struct, frozen=True):
 
     @property
     def idle(self) -> int:
-        """Open sessions with no ask in flight and none that waits, with actors or without."""
+        """Open sessions without an ask in flight or a paused turn, active or hibernated."""
         return self.sessions - self.asking - self.awaiting
 
     @property
     def hibernated(self) -> int:
-        """Open sessions that have no actors."""
+        """Open sessions without actors."""
         return self.sessions - self.active
 
     @property
     def is_ready(self) -> bool:
-        """Whether sessions can be used: the journal can write, soon enough, is undamaged, and the lease lasts."""
+        """True if sessions can be used: the journal is available, undamaged and fast enough, and its lease is valid."""
         return self.journal.is_ready
 
     @property
     def total(self) -> ToolCounts:
-        """How tool calls fared, over all backends."""
+        """The tool counters summed over all backends."""
         whole = ToolCounts()
         for backend in self.backends.values():
             whole = whole.plus(backend.tools)
@@ -364,7 +367,7 @@ class RuntimeStats(Struct, frozen=True):
 
 
 class _Recount(Struct):
-    """The recount of one log."""
+    """The counters and the current position in one log."""
 
     counts: dict[str, ToolCounts] = field(default_factory=dict)
     backend: str = ""
@@ -403,13 +406,13 @@ class _Recount(Struct):
         return self.counts.setdefault(self.backend, ToolCounts())
 
     def refused(self) -> None:
-        """Count a request that brought no answer but a rewrite, or the end: it was refused for its structure."""
+        """Count a request refused for its structure: it led to a rewritten lane or the end, without an answer."""
         self.mine.tool_api_400_total += self.is_unanswered
         self.is_unanswered = False
 
 
 def recount(log: Iterable[LogEvent]) -> dict[str, ToolCounts]:
-    """Return what a session's log says of how tool calls fared, by backend."""
+    """Return the tool counters by backend, counted from a session's log."""
     counting = _Recount()
     for event in log:
         counting.take(event)
