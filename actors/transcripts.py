@@ -29,7 +29,7 @@ from actors.core.dialects.dialect import (
 )
 from actors.core.dialects.profiles import dialect
 from actors.core.history.history import History
-from actors.core.lanes.lane import Lane, Rendered, advanced, empty
+from actors.core.lanes.lane import Lane, Rendered, advance, empty_lane
 from actors.core.lanes.preview import Preview
 from actors.core.lanes.reproduction import RedactedRequest
 from actors.core.ledger import Ledger
@@ -127,7 +127,7 @@ def render(
             f"render takes a History, not {type(history).__name__}; History(messages) makes one"
         )
     target = RenderTarget(binding, thinking)
-    return advanced(lane or empty(dialect), history, ledger, dialect, adapter(dialect).encoder, target)
+    return advance(lane or empty_lane(dialect), history, ledger, dialect, adapter(dialect).encoder, target)
 
 
 def encode(

@@ -16,7 +16,7 @@ from actors.core.data.jsonio import quote
 from actors.core.data.segments import Segments
 from actors.core.dialects.profiles import dialect
 from actors.core.history.history import History
-from actors.core.lanes.lane import Lane, Rendered, advanced, empty
+from actors.core.lanes.lane import Lane, Rendered, advance, empty_lane
 from actors.core.ledger import Ledger
 from actors.core.log.events import CallEvent, Returned, Scheduled, Started
 from actors.core.render import RenderTarget, RenderWalk
@@ -151,7 +151,7 @@ class Live:
         self._prepared = self.codec.prepared(Settings(model="model-1"))
         self.reader = RenderTarget(binding(target))
         self.history, self.ledger = History(), Ledger()
-        self.lane: Lane = empty(self.codec.dialect)
+        self.lane: Lane = empty_lane(self.codec.dialect)
         self.append(list(blocks(self.author, messages)))
 
     def append(self, steps: list[Step]) -> None:
@@ -167,7 +167,7 @@ class Live:
 
     def rendered(self) -> Rendered:
         """Return what a session that has never used this binding would be shown. Adopts nothing."""
-        return self._rendered(empty(self.codec.dialect))
+        return self._rendered(empty_lane(self.codec.dialect))
 
     def walk(self) -> RenderWalk:
         """Return the cold render alone, without the judge."""
@@ -184,7 +184,7 @@ class Live:
 
     def _rendered(self, lane: Lane) -> Rendered:
         codec = self.codec
-        rendered = advanced(lane, self.history, self.ledger, codec.dialect, codec.encoder, self.reader)
+        rendered = advance(lane, self.history, self.ledger, codec.dialect, codec.encoder, self.reader)
         assert not rendered.report.faults, rendered.report.faults[0]
         return rendered
 

@@ -21,7 +21,7 @@ import anyio
 import anyio.lowlevel
 
 from actors.config import RuntimeLimits
-from actors.core.data.form import replace
+from actors.core.data.record import replace
 from actors.core.log.codec import encode_event
 from actors.core.log.events import LogEvent, Opened
 from actors.runtime.handle import Session

@@ -5,8 +5,8 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 from msgspec.structs import fields
 
-from actors.core.data.form import Form, kept
 from actors.core.data.jsonio import Json, JsonObject, Quoted, quote
+from actors.core.data.record import StoredRecord, from_fields
 from actors.core.log.events import LogEvent
 from actors.core.settings.asking import Asked
 from actors.core.settings.values import ToolChoice, ToolChoiceSetting
@@ -65,8 +65,8 @@ def _sample(kind: Any) -> Any:  # Any: a type as annotated, and a value of it
         return _GIVEN[kind]
     if kind is Asked:
         return Asked(**{item.name: _sample(item.type) for item in fields(kind)})
-    if isinstance(kind, type) and issubclass(kind, Form):
-        return kept(kind, *(_sample(item.type) for item in fields(kind)))
+    if isinstance(kind, type) and issubclass(kind, StoredRecord):
+        return from_fields(kind, *(_sample(item.type) for item in fields(kind)))
     origin, inner = get_origin(kind), get_args(kind)
     if origin is tuple:
         return (_sample(inner[0]),) if inner[-1] is ... else tuple(map(_sample, inner))

@@ -4,7 +4,7 @@ import pytest
 
 from actors.config import BackendSettings, Config, FileSettings, PoolSettings
 from actors.config.settings import Auth
-from actors.core.data.form import replace
+from actors.core.data.record import replace
 from actors.core.stream_events.results import AskResult
 from actors.core.values.identity import Binding
 from actors.core.values.progress import Attempt, Cause

@@ -11,7 +11,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from actors.core.data.form import replace
+from actors.core.data.record import replace
 from actors.core.log.events import (
     AskStarted,
     Opened,

@@ -143,7 +143,7 @@ async def test_what_a_compaction_of_many_messages_shortens_is_looked_for_in_a_th
     many: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads = list[threading.Thread]()
-    monkeypatch.setattr(compaction, "cheap", noting(threads, compaction.cheap))
+    monkeypatch.setattr(compaction, "results_to_trim", noting(threads, compaction.results_to_trim))
     silent = openai(Turn(Say("Never.")), faults={0: SERVER_ERROR})  # no summary: the history stays long
     async with hosting(a=silent) as runtime:
         session = await runtime.open("a", messages=history(many))

@@ -22,7 +22,7 @@ from actors.config import (
 from actors.config.complaints import hint
 from actors.config.dialects import derived
 from actors.config.settings import FileSettings
-from actors.core.data.form import replace
+from actors.core.data.record import replace
 from actors.core.dialects.dialect import AnthropicCaching, ConverseCaching
 from actors.core.dialects.profiles import OPENAI_CHAT, PROFILES
 from actors.core.settings.values import RequestSettings

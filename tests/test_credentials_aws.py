@@ -80,7 +80,7 @@ def test_a_signature_is_the_one_botocore_makes_of_the_joined_body(keys: AwsKeys)
     "other",
     [
         lambda: signed(Outgoing(URL + "x", REQUEST.segments), KEYS, "us-east-1"),
-        lambda: signed(Outgoing(URL, REQUEST.segments.ended(b" ")), KEYS, "us-east-1"),
+        lambda: signed(Outgoing(URL, REQUEST.segments.append_unjoined(b" ")), KEYS, "us-east-1"),
         lambda: signed(REQUEST, KEYS, "us-west-2"),
         lambda: signed(REQUEST, AwsKeys(KEYS.access_key, SecretStr("other")), "us-east-1"),
         lambda: signed(REQUEST, KEYS, "us-east-1", "s3"),

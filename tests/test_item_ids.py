@@ -13,10 +13,10 @@ from actors.adapters.adapter import adapter
 from actors.adapters.request import Settings
 from actors.config.dialects import derived
 from actors.core.check import check
-from actors.core.data.form import replace
 from actors.core.data.jsonio import quote
+from actors.core.data.record import replace
 from actors.core.history.history import History
-from actors.core.lanes.lane import empty
+from actors.core.lanes.lane import empty_lane
 from actors.core.ledger import Ledger
 from actors.core.log.events import EpochBegan
 from actors.core.values.content import Block, Message, ProviderBlock, ProviderState, Text, Thinking, ToolCall
@@ -143,7 +143,7 @@ def _mark(item_id: str) -> Thinking:
 
 def _sent(said: list[Block], *, without_ids: bool = False) -> list[tuple[str, str | None]]:
     """The kinds and ids of what goes back of an answer, in a lane whose ids were refused or not."""
-    lane = empty(NAMED)
+    lane = empty_lane(NAMED)
     lane = replace(lane, state=lane.state._replace(without_ids=without_ids))
     asked = Message("user", (Text("Go."),))
     rendered = render(

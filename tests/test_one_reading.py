@@ -11,7 +11,7 @@ from actors.core.data.jsonio import JsonValue
 from actors.core.log.events import ApprovalAsked, Refused, Scheduled, TurnEnded
 from actors.core.schemas.repair import Repair, RepairMode
 from actors.core.session.publishing import Publisher
-from actors.core.stats.retold import recount_events
+from actors.core.stats.event_counts import recount_events
 from actors.core.stats.stats import recount
 from actors.core.stream_events.event_json import event_json
 from actors.core.stream_events.events import ApprovalRequestedEvent, CallRepairedEvent, CompleteEvent

@@ -13,8 +13,8 @@ from actors.adapters.codec import decode
 from actors.adapters.request import Settings
 from actors.config.dialects import derived
 from actors.core.check import check
-from actors.core.data.form import replace
 from actors.core.data.jsonio import quote
+from actors.core.data.record import replace
 from actors.core.dialects.profiles import PROFILES
 from actors.core.ledger import Ledger
 from actors.core.values.content import Block, Message, ProviderState, Text, Thinking

@@ -11,7 +11,7 @@ from actors import subagent, tool
 from actors.config import PoolSettings, RuntimeLimits
 from actors.core.log.events import EpochBegan, EpochReason, RequestSent, TurnStarted
 from actors.core.session.publishing import Publisher
-from actors.core.stats.retold import recount_events
+from actors.core.stats.event_counts import recount_events
 from actors.core.stats.stats import COUNTERS, Stalls, ToolCounts, recount
 from actors.core.stream_events.event_json import Fields, event_json
 from actors.core.turn.guards import Repeats

@@ -21,8 +21,8 @@ from typing import ClassVar, Literal, TypeVar, get_args
 from actors.adapters.adapter import Adapter, adapter
 from actors.adapters.codec import decode
 from actors.adapters.request import Request, Settings, ToolSpec
-from actors.core.data.form import replace as with_fields
 from actors.core.data.jsonio import Json, quote
+from actors.core.data.record import replace as with_fields
 from actors.core.dialects.dialect import Dialect, lane_key
 from actors.core.dialects.profiles import PROFILES, dialect
 from actors.core.history.history import History

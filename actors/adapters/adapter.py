@@ -36,7 +36,7 @@ class Prepared(Struct, frozen=True):
         begun, dialect = self.preamble, self.dialect
         ends, said = marked(segments, self.settings, dialect, facts, self.closing)
         opening = begun.before + ends + routed(self.settings, dialect, facts) + begun.after
-        body = said.begun(opening).ended(b"]}")
+        body = said.prepend(opening).append_unjoined(b"]}")
         left_out = tuple([name for name in self.settings.omitted if name in self.losses])
         about = (self.losses, self.names, self.keys, begun.assumed, self.tools, left_out)
         return Request(begun.path, begun.headers, body, *about)

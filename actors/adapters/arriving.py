@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 
 from actors.adapters.document import SLICE
 from actors.adapters.wire import Long, json_text
-from actors.core.data.jsonio import MAX_ARGUMENTS, Json, parse_object, quote, sanitised
+from actors.core.data.jsonio import MAX_ARGUMENTS, Json, parse_object, quote, sanitise
 from actors.core.dialects.dialect import Dialect
 from actors.core.schemas.property_keys import with_keys
 from actors.core.values.content import (
@@ -58,7 +58,7 @@ class Pieces:
             if piece:
                 self.kept.append(piece)
         else:
-            piece = sanitised(piece)
+            piece = sanitise(piece)
             self.kept.append(piece.encode())
         self.size += len(piece)
         return piece
@@ -75,11 +75,11 @@ class Pieces:
     def whole(self) -> str:
         """Return all of it. A half pair whose other half never came is U+FFFD."""
         whole = "".join(self.texts())
-        return whole + sanitised(self._half) if self._half else whole
+        return whole + sanitise(self._half) if self._half else whole
 
     def slices(self) -> Iterator[str]:
         """Yield all of it in slices of at most `SLICE` characters."""
-        for piece in chain(self.texts(), [sanitised(self._half)]):
+        for piece in chain(self.texts(), [sanitise(self._half)]):
             for at in range(0, len(piece), SLICE):
                 yield piece[at : at + SLICE]
 

@@ -25,8 +25,8 @@ from actors.adapters.classify import cut
 from actors.adapters.failure import broken
 from actors.adapters.settling import AnswerCalls
 from actors.adapters.wire import Long, fields, items, number, string
-from actors.core.data.form import replace
-from actors.core.data.jsonio import quote, sanitised
+from actors.core.data.jsonio import quote, sanitise
+from actors.core.data.record import replace
 from actors.core.dialects.dialect import Dialect
 from actors.core.transcript.projection import tool_name
 from actors.core.values.content import Block, Media, Message, ProviderState, Thinking
@@ -170,7 +170,7 @@ class MessageBuilder:
         return part
 
     def media(self, media_type: str, data: str = "", url: str = "") -> None:
-        made = Media(sanitised(media_type), sanitised(data), sanitised(url))
+        made = Media(sanitise(media_type), sanitise(data), sanitise(url))
         self.native("media", made, goes_back=False).done = True
 
     def mark(self, name: str, value: object, *, more: bool = True) -> None:
@@ -245,10 +245,10 @@ class MessageBuilder:
         The call is announced once it has a name that is no piece of one.
         """
         if native_id and (is_final or not call.native_id) and (native_id := real_word(native_id)):
-            call.native_id = sanitised(native_id)
+            call.native_id = sanitise(native_id)
         if name and (is_final or not call.name):
             call.wire_name = name
-            call.name = (self.names or {}).get(name) or sanitised(name)
+            call.name = (self.names or {}).get(name) or sanitise(name)
             call.renamed = tool_name(call.name, self.dialect.ids.tool_name_pattern) != name
             call.keys = (self.keys or {}).get(call.name, {})
         if call.name and (self.tools is None or call.wire_name in self.tools):
@@ -332,7 +332,7 @@ class MessageBuilder:
         Relays give a reason more than once, and before the words. The last one counts, but a plain one does not make up
         for a cut.
         """
-        reason = _once(sanitised(reason))
+        reason = _once(sanitise(reason))
         if reason == self.finish_reason or (
             self.finish_reason and cut(self.finish_reason) and not cut(reason)
         ):
@@ -371,7 +371,7 @@ class MessageBuilder:
 
         Old reasoning that a provider leaves out at the end of a turn, as it says it will, is not told.
         """
-        reasons = (sanitised(string(entry.get("reason"))) for entry in map(fields, items(given)))
+        reasons = (sanitise(string(entry.get("reason"))) for entry in map(fields, items(given)))
         self.withheld = tuple(why for why in reasons if why not in ("", "turn_boundary")) or self.withheld
 
     def leave_out(self, kind: str) -> None:
@@ -468,7 +468,7 @@ class MessageBuilder:
 
 def _word(kind: str) -> str:
     """Return the provider's word for something, no longer than such words are."""
-    return sanitised(kind)[:_KINDS] or "unknown"
+    return sanitise(kind)[:_KINDS] or "unknown"
 
 
 def _unbound(block: Block) -> Block:

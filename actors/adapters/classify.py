@@ -37,7 +37,7 @@ from actors.adapters.refusals import (
 from actors.adapters.refused_parameters import refused_parameter, refused_schema
 from actors.adapters.retry_after import retry_after, until_reset
 from actors.adapters.wire import Fields, fields, items, json_text, string
-from actors.core.data.jsonio import sanitised
+from actors.core.data.jsonio import sanitise
 from actors.core.dialects.dialect import Dialect
 from actors.core.rulebook import cited
 from actors.core.settings.table import SAMPLING
@@ -295,7 +295,7 @@ def _quotas(details: object) -> str:
 
 def _one_line(text: str) -> str:
     """Return a provider's words on one line, shortened, credentials removed."""
-    text = sanitised(text[: 4 * MAX_MESSAGE])
+    text = sanitise(text[: 4 * MAX_MESSAGE])
     for secret, substitute in _SECRETS:
         text = secret.sub(substitute, text)
     text = " ".join("".join(char if char.isprintable() else " " for char in text).split())

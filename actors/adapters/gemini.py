@@ -59,9 +59,9 @@ class GeminiWriter(Writing):
         self._sign_nothing()
         super().begin(role)
 
-    def taken(self) -> list[bytes]:
+    def take_pieces(self) -> list[bytes]:
         self._sign_nothing()
-        return super().taken()
+        return super().take_pieces()
 
     def text(self, json: Json) -> None:
         self.block(b'{"text":', json)

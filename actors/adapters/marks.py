@@ -75,7 +75,7 @@ def _spliced(segments: Segments, place: int, wanted: bytes, kind: str) -> Segmen
     It is looked for from the end: a long lane is marked in what the last requests added.
     """
     if place <= segments.paged:
-        segments = segments.unpaged()
+        segments = segments.flatten()
     last, at = len(segments.recent), segments.size
     while at >= place:
         last -= 1
@@ -84,7 +84,7 @@ def _spliced(segments: Segments, place: int, wanted: bytes, kind: str) -> Segmen
     while first and kind == "part" and not _has_content(piece, end):
         first -= 1  # a long result is a piece of its own, and the message around it three
         piece, end = segments.recent[first] + piece, end + len(segments.recent[first])
-    return segments.spliced(first, last, _marked(piece, end, wanted, kind))
+    return segments.splice(first, last, _marked(piece, end, wanted, kind))
 
 
 def _has_content(piece: bytes, end: int) -> bool:

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
 
 from actors.adapters.wire import WireObject, plain
-from actors.core.data.form import kept
 from actors.core.data.ingest import ingest
-from actors.core.data.jsonio import Json, parse_object, quote, sanitised
+from actors.core.data.jsonio import Json, parse_object, quote, sanitise
+from actors.core.data.record import from_fields
 from actors.core.transcript.projection import flat_name
 from actors.core.values.content import (
     Block,
@@ -136,7 +136,10 @@ class TranscriptReader:
     def done(self) -> tuple[list[tuple[str, Message]], ReportBuilder, str | None]:
         """Return the messages with their places, what was odd, and the system prompt if there is one."""
         said = [
-            (place, kept(Message, role, tuple(blocks), 0, self._origin if role == "assistant" else None))
+            (
+                place,
+                from_fields(Message, role, tuple(blocks), 0, self._origin if role == "assistant" else None),
+            )
             for place, role, blocks in self._runs
         ]
         return said, self.remarks, "\n\n".join(self._system) or None
@@ -167,7 +170,7 @@ class TranscriptReader:
     def text(self, text: str) -> None:
         """Take words. Empty ones say nothing."""
         if text:
-            self.say(kept(Text, quote(text)))
+            self.say(from_fields(Text, quote(text)))
 
     def fold(self, label: str, value: object) -> None:
         """Take what has no place in a conversation as labelled text, and note it."""
@@ -254,12 +257,12 @@ class TranscriptReader:
         if held.marks:
             self.note("result changed on the way in: %s", ", ".join(held.marks))
         json, error = (None, held.json) if failed else (held.json, None)
-        self.say(kept(ToolResult, result_key(key, name), json, error, None, tuple(media)))
+        self.say(from_fields(ToolResult, result_key(key, name), json, error, None, tuple(media)))
 
     def pending(self, key: str, name: str = "") -> None:
         """Take the block of a call that had begun and had no result yet."""
         self.note("result of call %s had not come when the transcript was made", repr(key)[:80])
-        self.say(kept(ToolResult, result_key(key, name), None, None, False, ()))
+        self.say(from_fields(ToolResult, result_key(key, name), None, None, False, ()))
 
     # ---- contents
 
@@ -340,14 +343,14 @@ def _each(holder: WireObject, *keys: str) -> Iterable[object]:
 
 def as_text(value: object) -> str:
     """Return any value as text: a string as it is, anything else as JSON."""
-    return sanitised(value) if isinstance(value, str) else ingest(value).json.decode()
+    return sanitise(value) if isinstance(value, str) else ingest(value).json.decode()
 
 
 def blob(value: object) -> str:
     """Return a blob as it stands in JSON. Vendors' clients hold it as bytes."""
     if isinstance(value, bytes | bytearray):
         return b64encode(value).decode()
-    return sanitised(value) if isinstance(value, str) else ""
+    return sanitise(value) if isinstance(value, str) else ""
 
 
 def data_url(url: str, kind: str = "") -> Media | None:

@@ -36,7 +36,7 @@ from actors.core.models.facts import Permission
 from actors.core.schemas.property_keys import PLAIN_KEYS
 from actors.core.settings.table import REQUEST_SETTINGS, SETTINGS
 from actors.core.settings.values import Mode, ToolChoice, ToolChoiceSetting
-from actors.core.transcript.projection import flat_name, tool_name, within
+from actors.core.transcript.projection import flat_name, local_name, tool_name
 from actors.core.values.identity import content_name
 from actors.errors import ConfigError
 
@@ -329,7 +329,7 @@ def _fit_tool(
     pattern = dialect.ids.tool_name_pattern
     name = tool_name(tool.name, pattern)
     if tool.namespace and dialect.request.namespaces:
-        name = flat_name(tool.namespace, tool_name(within(tool.name, tool.namespace), pattern))
+        name = flat_name(tool.namespace, tool_name(local_name(tool.name, tool.namespace), pattern))
     if tool.form is not None and not dialect.request.custom_tools and tool.form != TEXT:
         lost["tools.format"] = None
     return replace(tool, name=name, parameters=taken.schema), taken.keys

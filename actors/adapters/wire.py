@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from actors.adapters.document import SLICE, LongText
 from actors.core.data.ingest import ingest
-from actors.core.data.jsonio import MAX_DEPTH, sanitised
+from actors.core.data.jsonio import MAX_DEPTH, sanitise
 
 Fields: TypeAlias = Mapping[str, object]
 
@@ -149,14 +149,14 @@ class WireObject:
     def text(self, *keys: str) -> str:
         """Take the first of these keys that holds a text, which is sanitised; an empty one if none does."""
         value = self.take(*keys, kind=str)
-        return sanitised(value) if isinstance(value, str) else ""
+        return sanitise(value) if isinstance(value, str) else ""
 
     def native_id(self, *keys: str) -> str:
         """Take what a call and its results pair by: the first of these keys that holds anything. A blank id is none."""
         value = self.take(*keys)
         if isinstance(value, int) and not isinstance(value, bool):
             return str(value)[:64]
-        return sanitised(value) if isinstance(value, str) and value.strip() else ""
+        return sanitise(value) if isinstance(value, str) and value.strip() else ""
 
     def says(self, key: str, *values: object) -> bool:
         """Take a key if it says one of these values, and say whether it does."""

@@ -54,7 +54,7 @@ class Writing(Writer):
     def native(self, part: bytes) -> None:
         self.block(part)
 
-    def taken(self) -> list[bytes]:
+    def take_pieces(self) -> list[bytes]:
         written = [*self._pieces, b"".join(self._loose)] if self._loose else self._pieces
         self._pieces, self._loose = [], []
         return written

@@ -17,7 +17,7 @@ from actors.cli import scrape
 from actors.cli.exits import Exit
 from actors.cli.parser import Parser
 from actors.cli.screen import safe, screen
-from actors.core.stats.retold import RetoldWork, recount_work
+from actors.core.stats.event_counts import WorkCounts, recount_work
 from actors.core.stats.stats import COUNTERS, ToolCounts
 from actors.core.stream_events.event_json import Fields
 from actors.errors import TranscriptError
@@ -139,7 +139,7 @@ def _table(counts: dict[str, ToolCounts]) -> Iterator[str]:
         yield " ".join([safe(name).ljust(width), *(cell.rjust(11) for cell in numbers + shares)])
 
 
-def _lines(work: RetoldWork) -> Iterator[str]:
+def _lines(work: WorkCounts) -> Iterator[str]:
     """Yield the asks, requests and tokens, if an ask has ended."""
     if not work.asks:
         return

@@ -19,7 +19,7 @@ from typing import Any, TypeVar, get_type_hints
 from pydantic import TypeAdapter, ValidationError
 
 from actors.config.complaints import hint, named
-from actors.core.data.form import replace
+from actors.core.data.record import replace
 from actors.core.dialects.dialect import AnthropicDialect, ChatDialect, Dialect, GeminiDialect
 from actors.core.dialects.profiles import ALIASES, PROFILES, dialect
 from actors.core.models.concerns import Demands

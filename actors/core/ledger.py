@@ -14,9 +14,9 @@ from typing import Self, TypeAlias
 
 from msgspec import Struct
 
-from actors.core.data.form import Public, kept, reduce_fields, replace
 from actors.core.data.jsonio import Json
-from actors.core.data.table import NOTHING, PersistentMap
+from actors.core.data.persistent_map import NOTHING, PersistentMap
+from actors.core.data.record import ConstructorMeta, from_fields, reduce_fields, replace
 from actors.core.log.events import (
     CallEvent,
     Cancelled,
@@ -42,7 +42,7 @@ def is_repeated(end: object) -> bool:
     return isinstance(end, Returned | Failed) and end.repeated
 
 
-def closed(known: ToolCallRecord) -> ToolCallRecord:
+def closed_record(known: ToolCallRecord) -> ToolCallRecord:
     """Return a call's record for another session, which has sent nothing yet and runs no calls."""
     if known.end is not None:
         return replace(known, sealed=None)
@@ -50,7 +50,7 @@ def closed(known: ToolCallRecord) -> ToolCallRecord:
     return replace(known, sealed=None, cancelled=reason)
 
 
-class Ledger(Struct, frozen=True, gc=False, eq=False, init=False, metaclass=Public):
+class Ledger(Struct, frozen=True, gc=False, eq=False, init=False, metaclass=ConstructorMeta):
     """An immutable mapping from canonical call id to `ToolCallRecord`. `apply` returns the next version."""
 
     _known: PersistentMap[CallId, ToolCallRecord]
@@ -64,7 +64,9 @@ class Ledger(Struct, frozen=True, gc=False, eq=False, init=False, metaclass=Publ
     def __new__(cls, interactions: Iterable[ToolCallRecord] = ()) -> Self:
         known = {item.call_id: item for item in interactions}
         late = tuple([item.call_id for item in known.values() if item.late is not None])
-        return kept(cls, PersistentMap(known) if known else NOTHING, late, sum(map(_size, known.values())))
+        return from_fields(
+            cls, PersistentMap(known) if known else NOTHING, late, sum(map(_size, known.values()))
+        )
 
     def get(self, call_id: CallId) -> ToolCallRecord | None:
         """Return the record of a call, or None."""
@@ -97,15 +99,15 @@ class Ledger(Struct, frozen=True, gc=False, eq=False, init=False, metaclass=Publ
         for event in events:
             if isinstance(event, RequestSent):
                 for call_id, reason in event.seals:
-                    changed[call_id] = _sealed(self._now(call_id, changed), reason)
+                    changed[call_id] = _seal(self._now(call_id, changed), reason)
                 continue
             call_id = event.call_id
             before = self._now(call_id, changed)
-            changed[call_id], more = _told(before, event)
+            changed[call_id], more = _apply_call_event(before, event)
             size += more
             if before.sealed is not None and before.end is None and changed[call_id].end is not None:
                 late = (*late, call_id)
-        return kept(Ledger, self._known.update(changed), late, size) if changed else self
+        return from_fields(Ledger, self._known.update(changed), late, size) if changed else self
 
     def _now(self, call_id: CallId, changed: dict[CallId, ToolCallRecord]) -> ToolCallRecord:
         return changed.get(call_id) or self._known.get(call_id) or ToolCallRecord(call_id)
@@ -138,7 +140,7 @@ def _media(media: tuple[Media, ...]) -> int:
     return sum([len(item.data) for item in media]) if media else 0
 
 
-def _told(known: ToolCallRecord, event: CallEvent) -> tuple[ToolCallRecord, int]:
+def _apply_call_event(known: ToolCallRecord, event: CallEvent) -> tuple[ToolCallRecord, int]:
     """Return the record after an event, and the number of bytes that it adds."""
     match event:
         case Scheduled(tool=tool, arguments=arguments):
@@ -149,10 +151,10 @@ def _told(known: ToolCallRecord, event: CallEvent) -> tuple[ToolCallRecord, int]
         case Cancelled(reason=reason):
             return replace(known, cancelled=known.cancelled or reason), 0
         case _:
-            return _ended(known, event)
+            return _add_completion(known, event)
 
 
-def _ended(known: ToolCallRecord, event: Completion) -> tuple[ToolCallRecord, int]:
+def _add_completion(known: ToolCallRecord, event: Completion) -> tuple[ToolCallRecord, int]:
     """Add a real completion: the first counts, one after a seal is late, a different one is a duplicate."""
     more = len(event.content) + _media(event.media) if isinstance(event, Returned) else len(event.error)
     if known.end is None:
@@ -163,7 +165,7 @@ def _ended(known: ToolCallRecord, event: Completion) -> tuple[ToolCallRecord, in
     return replace(known, duplicates=(*known.duplicates, new)), more
 
 
-def _sealed(known: ToolCallRecord, reason: Reason) -> ToolCallRecord:
+def _seal(known: ToolCallRecord, reason: Reason) -> ToolCallRecord:
     """Seal a call's synthetic result, unless a real completion or a seal came first."""
     return known if known.end is not None or known.sealed is not None else replace(known, sealed=reason)
 

@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 from msgspec import Struct
 
-from actors.core.data.form import replace
+from actors.core.data.record import replace
 from actors.core.lanes.lane import Lane, Rendered
 from actors.core.ledger import NO_CALLS
 from actors.core.log.events import Configured, LogEvent, Opened, SwitchApplied

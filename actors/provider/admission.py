@@ -183,7 +183,7 @@ class Admission:
             self._settle(self._tokens, ticket, failure, usage)
         if usage is None:
             if ticket.probes:
-                self.breaker.withdrawn()
+                self.breaker.cancel_probe()
         elif failure is None:
             self.answers += 1
             self._answered()
@@ -198,14 +198,14 @@ class Admission:
         """Note that a probe's answer has begun well: the breaker closes, and nobody waits for the answer's end."""
         if ticket.probes:
             ticket.probes = False
-            if self.breaker.probing and self.breaker.answered():
+            if self.breaker.probing and self.breaker.record_answer():
                 self._closed()
-                self.concurrency.answered()  # beside it there is room for one
+                self.concurrency.record_answer()  # beside it there is room for one
         elif ticket.is_in_doubt:
             ticket.is_in_doubt = False
             self._in_doubt -= 1
             if self.breaker.is_in_doubt:
-                self.breaker.answered()
+                self.breaker.record_answer()
                 self._serve()
 
     def may_retry(self, failure: Failure) -> bool:
@@ -336,10 +336,10 @@ class Admission:
         breaker = self.breaker
         if (
             breaker.in_a_row or breaker.failed_at is not None or breaker.until is not None
-        ) and breaker.answered():
+        ) and breaker.record_answer():
             self._closed()
         elif self.concurrency.limit < self._pace.concurrency:
-            self.concurrency.answered()
+            self.concurrency.record_answer()
 
     def _closed(self) -> None:
         """Begin again at one request: the breaker was open, and is closed."""
@@ -357,12 +357,12 @@ class Admission:
         """Learn from a failed try. Whatever the backend says but that it is down shows that it is there."""
         asked = failure.retry_after
         if failure.kind == "rate_limit":
-            self.concurrency.limited(ticket.wave)
-            self.concurrency.crowded(self.in_flight)
+            self.concurrency.record_rate_limit(ticket.wave)
+            self.concurrency.record_crowding(self.in_flight)
             if asked is not None:
                 self.hold(asked)
         if failure.kind == "transient":
-            if (self.breaker.until is None or ticket.probes) and self.breaker.failed(
+            if (self.breaker.until is None or ticket.probes) and self.breaker.record_failure(
                 self._now(), ticket.breaker_wave
             ):
                 self._turn_away()
@@ -370,9 +370,9 @@ class Admission:
             self.breaker.open(self._now(), min(asked or inf, self._pace.cooldown))
             self._turn_away()
         elif failure.status is not None:
-            self.breaker.answered()
+            self.breaker.record_answer()
         elif ticket.probes:
-            self.breaker.withdrawn()
+            self.breaker.cancel_probe()
 
     def _turn_away(self) -> None:
         """Refuse all who wait: the breaker has opened."""

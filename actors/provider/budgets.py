@@ -16,7 +16,7 @@ from typing import Self
 
 from msgspec import Struct
 
-from actors.core.data.form import replace
+from actors.core.data.record import replace
 from actors.core.settings.spending import PERIOD_SECONDS, Budget, Cost, Used, left, why_over
 from actors.core.stats.stats import BudgetStats
 from actors.core.values.identity import Binding

@@ -15,7 +15,7 @@ import msgspec
 
 from actors import telemetry
 from actors.core.dialects.dialect import Dialect
-from actors.core.lanes.reproduction import RedactedRequest, reproduction
+from actors.core.lanes.reproduction import RedactedRequest, reproduce
 from actors.core.transcript.diagnostics import Refusal
 
 MOST = 256
@@ -56,7 +56,7 @@ class Dumps:
         """Hand on the refusal of this number, which was taken. What goes wrong is logged."""
         try:
             if callable(self._to):
-                made = await self._in_thread(partial(reproduction, refusal, dialect))
+                made = await self._in_thread(partial(reproduce, refusal, dialect))
                 self._listener.call(partial(self._to, made))
             elif number <= MOST:
                 await self._in_thread(partial(_written, refusal, dialect, self._to, number))
@@ -73,7 +73,7 @@ def _written(refusal: Refusal, dialect: Dialect, to: str | PathLike[str], number
     from pathlib import Path  # only where something is written down
 
     folder = Path(to)
-    found = reproduction(refusal, dialect)
+    found = reproduce(refusal, dialect)
     told = {name: getattr(found, name) for name in found.__struct_fields__}
     told["request"] = msgspec.Raw(found.request)
     folder.mkdir(parents=True, exist_ok=True)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from msgspec import Struct, field
 
 from actors.core.settings.spending import total
-from actors.core.stats.measures import AskCounts, RequestCounts, ToolMeasures, bounded
+from actors.core.stats.measures import AskCounts, RequestCounts, ToolMeasures, bounded_label
 from actors.core.stats.stats import BackendStats, ModelStats, ToolCounts, ToolStats
 from actors.core.values.identity import Binding
 from actors.core.values.stream import Usage
@@ -77,7 +77,7 @@ class Meters(Struct):
         counts, costs = dict[str, RequestCounts](), dict[str, float | None]()
         for binding, meter in self.providers:
             if binding.backend == backend:
-                model = bounded(binding.model, counts)
+                model = bounded_label(binding.model, counts)
                 counts.setdefault(model, RequestCounts()).add(meter.requests)
                 costs[model] = total((costs.get(model, 0.0), cost(binding, meter.requests.usage)))
         return {model: each.stats(costs[model]) for model, each in counts.items()}

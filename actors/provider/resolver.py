@@ -13,8 +13,8 @@ from msgspec.structs import asdict
 from actors.adapters.adapter import adapter
 from actors.adapters.request import Settings, ToolSpec
 from actors.adapters.settings import why_no_tools
-from actors.core.history.compaction import WORTH, Compaction, saved
-from actors.core.history.estimate import Calibrations, estimated
+from actors.core.history.compaction import WORTH, Compaction, possible_savings
+from actors.core.history.estimate import Calibrations, estimate_tokens
 from actors.core.ledger import Ledger
 from actors.core.policy.routing import Pool, SkippedMember
 from actors.core.session.state import SessionState
@@ -279,7 +279,7 @@ def over_budget(resolver: Resolver, state: SessionState) -> str | None:
 def expected(resolver: Resolver, state: SessionState, known: Ledger, binding: Binding) -> int:
     """Return an estimate of the tokens of a session's next request to a binding."""
     ratio = resolver.calibrations[binding].ratio
-    return estimated(state.history, known, state.measured, binding, resolver.preamble_size, ratio)
+    return estimate_tokens(state.history, known, state.measured, binding, resolver.preamble_size, ratio)
 
 
 def too_full(
@@ -293,4 +293,4 @@ def too_full(
     if expected(resolver, state, known, binding) < most:
         return None
     ratio = resolver.calibrations[binding].ratio
-    return most if saved(state.history, known, settings, before, ratio) >= most * WORTH else None
+    return most if possible_savings(state.history, known, settings, before, ratio) >= most * WORTH else None

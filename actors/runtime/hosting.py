@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
-from actors.core.data.fit import SizeLimits
+from actors.core.data.truncate import SizeLimits
 from actors.journal.journal_actor import JournalActor
 from actors.journal.readers import Readers
 from actors.journal.storage import Storage

@@ -18,7 +18,7 @@ import anyio
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from actors.core.data.form import replace
+from actors.core.data.record import replace
 from actors.core.history.history import History
 from actors.core.log.events import LogEvent, Opened
 from actors.core.session.closing import forked

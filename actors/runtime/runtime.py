@@ -18,7 +18,7 @@ from types import EllipsisType, TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from actors import telemetry
-from actors.core.data.form import replace
+from actors.core.data.record import replace
 from actors.core.history.compaction import Compaction
 from actors.core.session.lanes import Rules
 from actors.core.settings.labels import Scalar

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Never
 import anyio
 from msgspec import Struct
 
-from actors.core.data.form import replace
+from actors.core.data.record import replace
 from actors.core.session.closing import breaks_off
 from actors.core.session.lanes import Lanes
 from actors.core.session.state import UNREAD, SessionState

@@ -14,9 +14,9 @@ from typing import Any
 import anyio
 from msgspec import Struct
 
-from actors.core.data.fit import SizeLimits
 from actors.core.data.ingest import ingest
 from actors.core.data.jsonio import Json, quote
+from actors.core.data.truncate import SizeLimits
 from actors.core.log.events import CallEvent, Failed, Returned, Started, SubagentUsage
 from actors.core.stream_events.events import ToolFailedEvent
 from actors.core.turn.batch import Approve, Planned, denied

@@ -12,8 +12,8 @@ from functools import partial
 from msgspec import Struct
 
 from actors import telemetry
-from actors.core.data.fit import SizeLimits
 from actors.core.data.ingest import DEFAULT_LIMITS
+from actors.core.data.truncate import SizeLimits
 from actors.core.stats.measures import ToolMeasures
 from actors.kernel import System
 from actors.kernel.contained import Contained

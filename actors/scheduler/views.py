@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeAlias
 
 from msgspec import Struct
 
-from actors.core.data.jsonio import sanitised
+from actors.core.data.jsonio import sanitise
 from actors.core.history.history import NO_MESSAGES, History
 from actors.core.ledger import NO_CALLS, Ledger
 from actors.core.stream_events.events import SessionEvent, ToolProgressEvent
@@ -104,7 +104,7 @@ class CallView:
     def _said(self, message: str, fraction: float | None) -> ToolProgressEvent:
         call = self._ongoing.call
         done = None if fraction is None else min(1.0, max(0.0, float(fraction)))
-        words = sanitised(str(message)[:MESSAGE])
+        words = sanitise(str(message)[:MESSAGE])
         return ToolProgressEvent(self._turn.turn, self._turn.round, call.id, call.name, words, done)
 
     def _show(self) -> None:

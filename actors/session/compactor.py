@@ -100,7 +100,7 @@ class Compactor:
         if whole.messages or self.cause is None or self.cause.kind not in TOO_LONG:
             return whole
         messages = self._log.state.history.since(0)
-        older = [at for at in compaction.edges(messages) if 0 < at <= self._log.state.asked_at // 2]
+        older = [at for at in compaction.turn_starts(messages) if 0 < at <= self._log.state.asked_at // 2]
         if not older:
             return whole
         half = await self._summarise_turns(older[-1], keep)
@@ -122,7 +122,7 @@ class Compactor:
 
     async def _shortenable(self, known: Ledger, *, old: bool, before: int) -> dict[CallId, Short]:
         history = self._log.state.history
-        work = partial(compaction.cheap, history, known, self._settings, old=old, before=before)
+        work = partial(compaction.results_to_trim, history, known, self._settings, old=old, before=before)
         return await compute(work, is_long=history.length > LONG)
 
     def _tokens_left(self, known: Ledger, short: dict[CallId, Short]) -> int:
@@ -147,7 +147,7 @@ class Compactor:
 
     async def _summarise_turns(self, before: int, keep: int) -> CompactionResult:
         """Summarise the turns before a message, but for the last `keep`."""
-        stop = compaction.cut(self._log.state.history.since(0), keep, before)
+        stop = compaction.messages_to_summarise(self._log.state.history.since(0), keep, before)
         if not stop:
             return CompactionResult(error=NOTHING_LEFT)
         summary = await self._request_summary(before)
@@ -159,7 +159,7 @@ class Compactor:
             return CompactionResult(
                 error="the summary is longer than what it stands for", usage=summary.usage
             )
-        stands_for = compaction.needed(history, known, stop)
+        stands_for = compaction.summary_scope(history, known, stop)
         await self._hold(Compacted(0, stop, compaction.summary(summary.text, stands_for, self._settings)))
         return CompactionResult(stop, usage=summary.usage)
 

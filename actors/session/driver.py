@@ -25,7 +25,7 @@ from actors.core.log.events import (
     TurnStarted,
     TurnStatus,
 )
-from actors.core.policy.routing import Pool, settled
+from actors.core.policy.routing import Pool, resolve_switch
 from actors.core.session.awaiting import digest, pending, so_far
 from actors.core.settings.asking import Asked, forced_instruction
 from actors.core.settings.values import ToolChoiceSetting
@@ -350,7 +350,7 @@ class TurnDriver:
         if ended.refused and not pool.failover_on_refusal:
             return pool, None
         if (held := self.ask.log.state.held) is not None:
-            event = settled(held, self.ask.resolver.pool)
+            event = resolve_switch(held, self.ask.resolver.pool)
             await self.ask.log.write(event)
             if isinstance(event, SwitchApplied):
                 pool = self._pool(held)

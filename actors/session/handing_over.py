@@ -7,7 +7,7 @@ while the turn that hands over still could fail; what nobody takes up then is gi
 import anyio
 
 from actors.core.log.events import SwitchApplied
-from actors.core.policy.routing import settled
+from actors.core.policy.routing import resolve_switch
 from actors.core.turn import turn as turns
 from actors.errors import ActorsError
 from actors.provider.resolver import check_priced
@@ -72,7 +72,7 @@ class HandingOver:
             await self._configure(self._change)
         for wanted in (self._ask.log.state.held, target):
             if wanted is not None:
-                event = settled(wanted, self._ask.resolver.pool)
+                event = resolve_switch(wanted, self._ask.resolver.pool)
                 await self._ask.log.write(event)
                 if isinstance(event, SwitchApplied):
                     return

@@ -13,7 +13,7 @@ from actors.core.log.events import (
     SwitchQueued,
     SwitchSuperseded,
 )
-from actors.core.policy.routing import settled
+from actors.core.policy.routing import resolve_switch
 from actors.core.stream_events.results import SwitchOutcome
 from actors.errors import ActorsError
 from actors.journal.log import LogWriter
@@ -91,7 +91,7 @@ class HeldChanges:
         if self._equipment.is_changing:
             return self._take_up(context)
         held = self._log.state.held
-        return None if held is None else settled(held, self._equipment.resolver.pool)
+        return None if held is None else resolve_switch(held, self._equipment.resolver.pool)
 
     def _take_up(self, context: Context[Any], *, or_drop: bool = False) -> Configured:  # Any: as above
         """Put the configuration change that waits in force; return the event that logs it."""

@@ -10,8 +10,8 @@ from functools import lru_cache, partial
 from typing import Any, Generic, TypeVar
 
 from actors import telemetry
-from actors.core.data.form import replace
 from actors.core.data.jsonio import Json, JsonValue, dump, parse
+from actors.core.data.record import replace
 from actors.core.schemas.arguments import ArgumentError, compile_schema
 from actors.core.schemas.readings import FittingValue, only_reading
 from actors.core.schemas.repair import Repair, RepairMode, read_json

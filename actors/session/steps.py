@@ -13,7 +13,7 @@ from typing import Literal, assert_never
 from msgspec.structs import replace
 
 from actors.adapters.failure import ACTIONS, Failure
-from actors.core.lanes.lane import Rendered, blamed
+from actors.core.lanes.lane import Rendered, refusal_report
 from actors.core.log.events import EpochBegan, EpochReason, Reason, RoundEnded
 from actors.core.settings.asking import forced_instruction
 from actors.core.settings.values import ToolChoiceSetting
@@ -214,7 +214,7 @@ class TurnSteps:
                     self._ask.resolver,
                     self._rendered.lane.size + self._ask.resolver.preamble_size,
                 )
-                resolver.calibrations[backend.binding].reported(size, generated.usage)
+                resolver.calibrations[backend.binding].record_report(size, generated.usage)
                 return turns.Answered(message, generated.usage, self._ask.tally.cut)
             case Aborted():
                 kept = await self._interrupted(number, generated, "cancelled")
@@ -264,7 +264,7 @@ class TurnSteps:
         if failure.action == "our_bug":
             self.backend.counts.tool_api_400_total += 1
             assert self._rendered is not None
-            report = blamed(self._rendered, failure.message, failure.rule)
+            report = refusal_report(self._rendered, failure.message, failure.rule)
             return self._unfit("provider", failure.message, report, failure.rule, cause)
         message = await self._interrupted(number, broken, failure.message)
         return turns.Broke(
@@ -354,7 +354,7 @@ class TurnSteps:
         """Hold the round's message. It is written with its batch of calls, or with the end of the turn."""
         finish, cut = self._ask.tally.finish, self._ask.tally.cut
         packed, left_out = pack(message) if message.blocks else None, generated.left_out
-        self.backend.counts.said(message)
+        self.backend.counts.count_calls(message)
         event = RoundEnded(
             self._number, number, packed, generated.usage, finish, fault, generated.calls, left_out, cut
         )

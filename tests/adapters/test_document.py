@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from actors.adapters import document
 from actors.adapters.document import LongText, load_document, loaded
-from actors.core.data.jsonio import sanitised
+from actors.core.data.jsonio import sanitise
 from tests.at_scale import share
 
 Value = Any  # JSON
@@ -36,7 +36,7 @@ def plain(value: Value) -> Value:
     """Return a value with the strings that its long texts are, each read in both ways."""
     match value:
         case LongText():
-            assert sanitised("".join(value.slices())) == sanitised(str(value))
+            assert sanitise("".join(value.slices())) == sanitise(str(value))
             return str(value)
         case dict():
             return {key: plain(inner) for key, inner in value.items()}

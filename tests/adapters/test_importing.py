@@ -200,7 +200,12 @@ SCENARIOS: dict[str, tuple[History, list[str], list[str]]] = {
     ),
     "12 a fork duplicates the calls, then the results": (
         anthropic(assistant(*used("a")), assistant(*used("a")), user([gave("a", 1), gave("a", 2)])),
-        ["assistant: call1", "assistant: call2", "tool: result2(1)", "user: '[A tool result without its call: 2]'"],
+        [
+            "assistant: call1",
+            "assistant: call2",
+            "tool: result2(1)",
+            "user: '[A tool result without its call: 2]'",
+        ],
         ["result of id 'a', without a certain call, kept as text"],
     ),
     "17 ids reused per response": (

@@ -15,8 +15,8 @@ from actors.adapters.adapter import adapter
 from actors.adapters.codec import decode
 from actors.adapters.request import Settings
 from actors.core.check import check
-from actors.core.data.form import replace
 from actors.core.data.jsonio import quote, unquote
+from actors.core.data.record import replace
 from actors.core.dialects.dialect import ChatDialect
 from actors.core.dialects.profiles import PROFILES
 from actors.core.history.history import History

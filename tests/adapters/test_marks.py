@@ -9,8 +9,8 @@ from actors import Message, Text, ToolCall, ToolResult
 from actors.adapters.adapter import adapter
 from actors.adapters.request import Request, Settings, ToolSpec
 from actors.core.check import check
-from actors.core.data.form import replace
 from actors.core.data.jsonio import Json
+from actors.core.data.record import replace
 from actors.core.data.segments import PAGE, SHARED
 from actors.core.dialects.dialect import lane_key
 from actors.core.dialects.profiles import PROFILES, dialect
@@ -161,7 +161,7 @@ def test_a_mark_where_the_request_before_ended_is_found_however_much_came_since(
     assert second.lane.segments.paged >= first.lane.size
     made = request(name, second)
     assert PLACES[name][-2] in marks(made.body)
-    lane = replace(second.lane, segments=second.lane.segments.unpaged())
+    lane = replace(second.lane, segments=second.lane.segments.flatten())
     assert made.body == request(name, replace(second, lane=lane)).body
 
 

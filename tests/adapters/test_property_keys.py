@@ -15,8 +15,8 @@ from actors.adapters.adapter import adapter
 from actors.adapters.codec import decode
 from actors.adapters.request import Request, Settings, ToolSpec
 from actors.adapters.schemas.host import host_schema
-from actors.core.data.form import replace
 from actors.core.data.jsonio import Json, JsonValue, dump, parse
+from actors.core.data.record import replace
 from actors.core.dialects.profiles import PROFILES
 from actors.core.schemas.property_keys import property_key, with_keys
 from actors.core.values.content import Message, Text, ToolCall

@@ -8,11 +8,11 @@ import pytest
 from actors.adapters.adapter import adapter
 from actors.adapters.codec import decode
 from actors.adapters.request import Request, Settings, ToolSpec
-from actors.core.data.form import replace
 from actors.core.data.jsonio import Json, quote
+from actors.core.data.record import replace
 from actors.core.dialects.dialect import Dialect
 from actors.core.dialects.profiles import ANTHROPIC
-from actors.core.lanes.lane import advanced, empty
+from actors.core.lanes.lane import advance, empty_lane
 from actors.core.render import RenderTarget
 from actors.core.values.content import Message, ProviderState, Text, Thinking, ToolCall, ToolResult
 from actors.core.values.identity import Binding
@@ -27,7 +27,7 @@ def request(settings: Settings, profile: Dialect, *messages: Message, budgeted: 
     """Return the request for a conversation, as a session makes it."""
     history, encoder = History(messages or [Message("user", [Text("u")])]), adapter(profile).encoder
     reader = RenderTarget(CLAUDE, budgeted=budgeted)
-    rendered = advanced(empty(profile), history, Ledger(), profile, encoder, reader)
+    rendered = advance(empty_lane(profile), history, Ledger(), profile, encoder, reader)
     assert rendered.report.faults == ()
     return adapter(profile).request(rendered.segments, settings, rendered.facts)
 
@@ -145,16 +145,16 @@ def test_manual_thinking_goes_on_in_a_loop_of_its_own() -> None:
 def test_a_loop_is_closed_once_in_the_life_of_a_lane() -> None:
     reader, encoder = RenderTarget(CLAUDE, budgeted=True), adapter(ANTHROPIC).encoder
     history = History(loop())
-    first = advanced(empty(ANTHROPIC), history, Ledger(), ANTHROPIC, encoder, reader)
+    first = advance(empty_lane(ANTHROPIC), history, Ledger(), ANTHROPIC, encoder, reader)
     assert first.report.fillers == (("between", 1), ("last", 1))
-    again = advanced(first.lane, history, Ledger(), ANTHROPIC, encoder, reader)
+    again = advance(first.lane, history, Ledger(), ANTHROPIC, encoder, reader)
     assert again.transcript == first.transcript
     for message in (
         Message("assistant", [OWN, ToolCall("c2", "read")]),
         Message("tool", [ToolResult("c2", "ok")]),
     ):
         history = history.append(message)
-    second = advanced(first.lane, history, Ledger(), ANTHROPIC, encoder, reader)
+    second = advance(first.lane, history, Ledger(), ANTHROPIC, encoder, reader)
     assert second.report.fillers == ()
     assert second.report.faults == ()
     assert second.transcript.startswith(first.transcript[:-3])

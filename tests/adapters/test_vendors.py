@@ -11,9 +11,9 @@ from actors.adapters.adapter import adapter
 from actors.adapters.codec import decode
 from actors.adapters.failure import AnswerFault
 from actors.adapters.request import Settings, ToolSpec
-from actors.core.data.form import replace
 from actors.core.data.ingest import ingest
 from actors.core.data.jsonio import Json, quote
+from actors.core.data.record import replace
 from actors.core.data.segments import Segments
 from actors.core.dialects.dialect import ChatTurns
 from actors.core.dialects.profiles import MISTRAL as MISTRAL_PROFILE

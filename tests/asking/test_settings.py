@@ -13,7 +13,7 @@ from actors.config import BackendSettings, Config, FileSettings
 from actors.core.data.jsonio import Json
 from actors.core.dialects.profiles import PROFILES, dialect
 from actors.core.history.history import History
-from actors.core.lanes.lane import advanced, empty
+from actors.core.lanes.lane import advance, empty_lane
 from actors.core.ledger import Ledger
 from actors.core.log.events import AskStarted, TurnEnded
 from actors.core.render import RenderTarget
@@ -36,7 +36,7 @@ def sent(name: str, settings: Settings) -> Request:
     """Return the request of a conversation of one message in a dialect."""
     profile = dialect(name)
     history, encoder = History([Message("user", [Text("u")])]), adapter(profile).encoder
-    rendered = advanced(empty(profile), history, Ledger(), profile, encoder, RenderTarget())
+    rendered = advance(empty_lane(profile), history, Ledger(), profile, encoder, RenderTarget())
     return adapter(profile).request(rendered.segments, settings, rendered.facts)
 
 

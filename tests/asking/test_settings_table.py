@@ -18,7 +18,7 @@ from actors.core.data.jsonio import Json
 from actors.core.dialects.narrow import for_model
 from actors.core.dialects.profiles import PROFILES, dialect
 from actors.core.history.history import History
-from actors.core.lanes.lane import advanced, empty
+from actors.core.lanes.lane import advance, empty_lane
 from actors.core.ledger import Ledger
 from actors.core.log.codec import decode_event, encode_event
 from actors.core.log.events import AskStarted
@@ -71,7 +71,7 @@ def sent(name: str, model: str, **settings: Any) -> tuple[bytes, tuple[str, ...]
     """Return the body of a request with one tool, and its losses."""
     profile = dialect(name)
     history, codec = History([Message("user", [Text("u")])]), adapter(profile)
-    lane = advanced(empty(profile), history, Ledger(), profile, codec.encoder, RenderTarget())
+    lane = advance(empty_lane(profile), history, Ledger(), profile, codec.encoder, RenderTarget())
     request = codec.request(lane.segments, Settings(model=model, tools=(TOOL,), **settings), lane.facts)
     return request.body, request.losses
 

@@ -2,7 +2,7 @@
 
 from typing import Any, TypeAlias
 
-from actors.core.data.form import replace
+from actors.core.data.record import replace
 from actors.core.dialects.dialect import Dialect
 from actors.core.dialects.profiles import BEDROCK
 from actors.testing.images import png_base64

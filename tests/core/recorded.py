@@ -69,7 +69,7 @@ class Recorder:
     def native(self, part: bytes) -> None:
         self._add(part)
 
-    def taken(self) -> list[bytes]:
+    def take_pieces(self) -> list[bytes]:
         return []
 
     def _add(self, what: object) -> None:
@@ -97,7 +97,7 @@ def written(dialect: Dialect, *said: Said, last_role: Role | None = None, closed
                     writer.media(block, "")
                 case _:
                     writer.media(*block)
-    return b"".join(writer.taken()) + (encoder.closing if closed else b"")
+    return b"".join(writer.take_pieces()) + (encoder.closing if closed else b"")
 
 
 def walked(

@@ -17,11 +17,11 @@ from hypothesis import settings
 from actors.adapters.adapter import adapter
 from actors.adapters.request import Settings
 from actors.core.check import check
-from actors.core.data.jsonio import Json, sanitised
+from actors.core.data.jsonio import Json, sanitise
 from actors.core.dialects.dialect import Dialect
 from actors.core.dialects.profiles import PROFILES, dialect
 from actors.core.history.history import History
-from actors.core.lanes.lane import Rendered, advanced, empty, seals
+from actors.core.lanes.lane import Rendered, advance, empty_lane, seals
 from actors.core.ledger import Ledger
 from actors.core.log.codec import decode_event, encode_event
 from actors.core.log.events import (
@@ -108,7 +108,7 @@ def cold(
     """A conversation rendered at once; what has come in by the door may be rendered for several bindings."""
     said = messages if isinstance(messages, History) else History(messages, ledger)
     profile, encoder, reader = rules(binding, policy)
-    return advanced(empty(profile), said, ledger, profile, encoder, reader)
+    return advance(empty_lane(profile), said, ledger, profile, encoder, reader)
 
 
 def body(rendered: Rendered) -> bytes:
@@ -232,9 +232,9 @@ def _some(news: list[list[LogEvent]], random: Random) -> list[LogEvent]:
 
 def told(known: ToolCallRecord) -> Iterable[CallEvent | RequestSent]:
     """The events after which a ledger knows this interaction; ids as they are at rest."""
-    call_id = CallId(sanitised(known.call_id))
+    call_id = CallId(sanitise(known.call_id))
     if known.tool is not None:
-        yield Scheduled(call_id, sanitised(known.tool), known.arguments or Json(b"{}"))
+        yield Scheduled(call_id, sanitise(known.tool), known.arguments or Json(b"{}"))
     if known.started:
         yield Started(call_id)
     if known.cancelled is not None:
@@ -254,7 +254,7 @@ def completed(call_id: CallId, result: ToolResult) -> CallEvent:
     if result.error_json is not None:
         return Failed(call_id, result.error_json)
     media = tuple(
-        Media(sanitised(item.media_type), sanitised(item.data), sanitised(item.url)) for item in result.media
+        Media(sanitise(item.media_type), sanitise(item.data), sanitise(item.url)) for item in result.media
     )
     return Returned(call_id, result.content_json or Json(b"null"), media)
 

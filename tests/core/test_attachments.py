@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from actors.adapters.adapter import adapter
-from actors.core.data.form import replace
+from actors.core.data.record import replace
 from actors.core.dialects.dialect import ConverseMedia, Dialect
 from actors.core.dialects.profiles import BEDROCK, PROFILES
 from actors.core.history.history import History
-from actors.core.lanes.lane import Rendered, advanced, empty
+from actors.core.lanes.lane import Rendered, advance, empty_lane
 from actors.core.ledger import Ledger
 from actors.core.log.events import AskStarted
 from actors.core.render import RenderTarget
@@ -85,8 +85,8 @@ def titling(titles: list[str]) -> Encoder:
 
 
 def at_once(*said: Message, profile: Dialect = BEDROCK) -> Rendered:
-    return advanced(
-        empty(profile), History(said), Ledger(), profile, adapter(profile).encoder, RenderTarget(HERE)
+    return advance(
+        empty_lane(profile), History(said), Ledger(), profile, adapter(profile).encoder, RenderTarget(HERE)
     )
 
 
@@ -132,7 +132,7 @@ def test_only_where_documents_have_names_are_they_given_one() -> None:
     for name, profile in PROFILES.items():
         titles: list[str] = []
         recorder = titling(titles)
-        advanced(empty(profile), History([human(PLAN)]), Ledger(), profile, recorder, RenderTarget(HERE))
+        advance(empty_lane(profile), History([human(PLAN)]), Ledger(), profile, recorder, RenderTarget(HERE))
         assert any(titles) is profile.media.named_documents is (name == "bedrock")
 
 

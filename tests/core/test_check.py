@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import pytest
 
 from actors.core.check import check
-from actors.core.data.form import replace
+from actors.core.data.record import replace
 from actors.core.dialects.dialect import Dialect
 from actors.core.dialects.profiles import ANTHROPIC, OPENAI_CHAT, PROFILES
 from actors.core.rulebook import FAULTS, RULES

@@ -9,7 +9,7 @@ from actors.core.check import canonical, check
 from actors.core.data.jsonio import Json
 from actors.core.dialects.profiles import GEMINI, PROFILES
 from actors.core.history.history import History
-from actors.core.lanes.lane import advanced, empty
+from actors.core.lanes.lane import advance, empty_lane
 from actors.core.ledger import Ledger
 from actors.core.models.concerns import Role
 from actors.core.render import RenderTarget
@@ -36,7 +36,7 @@ class Forgetful:
         self._real = real
         self._has_answered = False
         self.text, self.thinking, self.media = real.text, real.thinking, real.media
-        self.taken, self.native = real.taken, real.native
+        self.take_pieces, self.native = real.take_pieces, real.native
 
     def begin(self, role: Role) -> None:
         self._has_answered = False
@@ -59,8 +59,13 @@ def forgetful(real: Encoder) -> Encoder:
 @pytest.mark.parametrize("name", sorted(PROFILES))
 def test_a_fault_in_a_report_has_the_canonical_ids_of_its_calls(name: str) -> None:
     dialect = PROFILES[name]
-    rendered = advanced(
-        empty(dialect), HISTORY, Ledger(), dialect, forgetful(adapter(dialect).encoder), RenderTarget(None)
+    rendered = advance(
+        empty_lane(dialect),
+        HISTORY,
+        Ledger(),
+        dialect,
+        forgetful(adapter(dialect).encoder),
+        RenderTarget(None),
     )
     faults = rendered.report.faults
     assert faults

@@ -373,7 +373,7 @@ def test_any_bytes_are_judged_without_an_exception(body: object, raw: bytes, dia
 def test_the_judge_reads_the_rulebook_and_nothing_that_renders() -> None:
     modules = (
         *("check", "models", "rulebook"),
-        *("data.form", "data.jsonio", "data.table", "dialects.dialect", "dialects.narrow"),
+        *("data.jsonio", "data.persistent_map", "data.record", "dialects.dialect", "dialects.narrow"),
     )
     allowed = tuple(f"actors.core.{name}." for name in modules)
     for file in Path(actors.core.check.__file__).parent.glob("*.py"):

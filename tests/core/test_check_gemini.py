@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.core.check import check, extend, finish, start
-from actors.core.data.form import replace
+from actors.core.data.record import replace
 from actors.core.dialects.dialect import Dialect
 from actors.core.dialects.profiles import GEMINI, GEMINI_2, VERTEX
 from actors.core.rulebook import FAULTS, RULES

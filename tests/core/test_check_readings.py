@@ -17,7 +17,7 @@ from actors.core.data.jsonio import JsonRefused, parse
 from actors.core.dialects.dialect import Dialect
 from actors.core.dialects.profiles import ANTHROPIC, OPENAI_CHAT, PROFILES
 from actors.core.history.history import History
-from actors.core.lanes.lane import begun
+from actors.core.lanes.lane import begin_epoch
 from actors.core.ledger import Ledger
 from actors.core.log.events import EpochBegan
 from actors.core.rulebook import PREFIXES, RULES
@@ -161,7 +161,7 @@ def test_a_request_that_opens_an_epoch_again_is_read_whole(monkeypatch: pytest.M
     said = [Message("user", [Text("one")])]
     lane = render(History(said), Ledger(), OPENAI_CHAT).lane
     assert len(asked) == 1
-    again = begun(lane, EpochBegan(READERS["openai_chat"], 1, "refusal"), OPENAI_CHAT, 1)
+    again = begin_epoch(lane, EpochBegan(READERS["openai_chat"], 1, "refusal"), OPENAI_CHAT, 1)
     lane = render(History(said), Ledger(), OPENAI_CHAT, again).lane
     assert len(asked) == 1
     assert (

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.core.check import check, extend, finish, start
-from actors.core.data.form import replace
+from actors.core.data.record import replace
 from actors.core.dialects.dialect import Dialect, PartMedia
 from actors.core.dialects.profiles import OPENAI_RESPONSES
 from actors.core.rulebook import FAULTS, PREFIXES, RULES

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from actors.core.check import check
-from actors.core.data.form import replace
+from actors.core.data.record import replace
 from actors.core.dialects.dialect import Dialect
 from actors.core.dialects.profiles import OPENAI_CHAT, PROFILES, VLLM
 from actors.core.rulebook import FAULTS, RULES

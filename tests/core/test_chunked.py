@@ -8,7 +8,7 @@ from actors.core.data.chunked import (
     BLOCK,
     EMPTY,
     ChunkedVector,
-    appended,
+    append,
     from_index,
     item,
     item_count,
@@ -26,19 +26,19 @@ def test_a_chunked_vector_is_the_list_it_stands_for(portions: list[int], start: 
     listed: list[int] = []
     for size in portions:
         more = range(len(listed), len(listed) + size)
-        older, vector = vector, appended(vector, more)
+        older, vector = vector, append(vector, more)
         assert list(from_index(older, 0)) == listed
         listed += more
     assert item_count(vector) == len(listed)
     assert list(from_index(vector, start)) == listed[start:]
     assert list(from_index(up_to(vector, stop), 0)) == listed[:stop]
-    assert up_to(vector, stop) == appended(EMPTY, listed[:stop])
+    assert up_to(vector, stop) == append(EMPTY, listed[:stop])
     assert [item(vector, index) for index in range(len(listed))] == listed
 
 
 @pytest.mark.parametrize("size", [0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK])
 def test_a_full_block_is_shared_by_all_later_vectors(size: int) -> None:
-    vector: ChunkedVector[int] = appended(EMPTY, list(range(size)))
-    higher = appended(vector, range(3 * BLOCK))
+    vector: ChunkedVector[int] = append(EMPTY, list(range(size)))
+    higher = append(vector, range(3 * BLOCK))
     assert all(one is other for one, other in zip(vector[0], higher[0], strict=False))
     assert list(from_index(higher, 0)) == [*range(size), *range(3 * BLOCK)]

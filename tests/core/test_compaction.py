@@ -4,22 +4,22 @@ from random import Random
 
 import pytest
 
-from actors.core.data.form import replace
 from actors.core.data.jsonio import quote
+from actors.core.data.record import replace
 from actors.core.history.compaction import (
     COMPACTION_RANGES,
     FEW,
     Compaction,
-    cheap,
-    cut,
-    edges,
     is_longer,
-    named,
-    needed,
-    saved,
+    mentioned_ids,
+    messages_to_summarise,
+    possible_savings,
+    results_to_trim,
     summary,
+    summary_scope,
+    turn_starts,
 )
-from actors.core.history.estimate import Calibration, ReportedRequest, estimated, tokens_of
+from actors.core.history.estimate import Calibration, ReportedRequest, estimate_tokens, tokens_of
 from actors.core.history.history import History
 from actors.core.ledger import Ledger
 from actors.core.log.events import (
@@ -53,11 +53,11 @@ def compacted(session: Simulated, settings: Compaction, words: str = WORDS) -> b
     """Shorten and summarise a session as it stands; say whether there was something to summarise."""
     state = session.state
     said = state.history.since(0)
-    stop = cut(said, settings.keep_turns, len(said))
-    short = cheap(state.history, state.ledger, settings, old=True, before=len(said))
+    stop = messages_to_summarise(said, settings.keep_turns, len(said))
+    short = results_to_trim(state.history, state.ledger, settings, old=True, before=len(said))
     session.write(ResultsTrimmed(tuple(short.items())))
     if stop:
-        stands_for = needed(state.history, state.ledger, stop)
+        stands_for = summary_scope(state.history, state.ledger, stop)
         session.write(Compacted(0, stop, summary(words, stands_for, settings)))
     return bool(stop)
 
@@ -72,7 +72,7 @@ def untold(session: Simulated) -> set[str]:
         for known in session.state.ledger.interactions()
         if known.completion is not None and known.call_id not in shown
     }
-    return {each for each in real if each not in named(summed) and each not in summed}
+    return {each for each in real if each not in mentioned_ids(summed) and each not in summed}
 
 
 @pytest.mark.requirement("REQ-915-026", "REQ-915-027", "REQ-915-028", "PROMISE-1", "PROMISE-2", "PROMISE-4")
@@ -153,11 +153,11 @@ def test_every_lane_begins_an_epoch_with_its_next_request_and_thinking_bound_to_
 
 @pytest.mark.requirement("REQ-915-026", "PROMISE-2")
 def test_what_the_model_does_not_name_is_listed(session: Simulated) -> None:
-    stands_for = needed(session.state.history, session.state.ledger, 6)
+    stands_for = summary_scope(session.state.history, session.state.ledger, 6)
     said = unpack(summary(WORDS, stands_for, Compaction())).text
     assert "read: hist_tool_1." in said
     assert set(stands_for.results) == {mint(1), mint(2)}
-    assert named(said) == {mint(1), mint(2)}
+    assert mentioned_ids(said) == {mint(1), mint(2)}
     silent = unpack(summary("Nothing.", stands_for, Compaction())).text
     assert "read: hist_tool_1 to 2." in silent
 
@@ -167,7 +167,7 @@ def test_a_second_summary_names_what_the_first_stood_for(session: Simulated) -> 
     assert compacted(session, Compaction(keep_turns=1), "First.")
     assert compacted(session, Compaction(keep_turns=0), "Second.")
     (only,) = session.state.history.since(0)
-    assert named(only.text) == {mint(1), mint(2), mint(3)}
+    assert mentioned_ids(only.text) == {mint(1), mint(2), mint(3)}
 
 
 @pytest.mark.requirement("REQ-915-026", "PROMISE-2")
@@ -186,7 +186,9 @@ def test_a_late_result_of_a_call_that_was_summarised_is_told(session: Simulated)
 
 
 def test_attachments_of_the_user_go_along_the_newest_first(session: Simulated) -> None:
-    stands_for = needed(session.state.history, session.state.ledger, len(session.state.history.since(0)))
+    stands_for = summary_scope(
+        session.state.history, session.state.ledger, len(session.state.history.since(0))
+    )
     message = unpack(summary(WORDS, stands_for, Compaction(attachments=2)))
     kept = [block.data for block in message.blocks if isinstance(block, Media)]
     assert kept == ["cGFnZ2" * 4, "cGFnZ3" * 4]
@@ -197,11 +199,11 @@ def test_it_is_cut_where_a_turn_begins_and_nowhere_else(session: Simulated) -> N
     messages = session.state.history.since(0)
     told = Message("user", [Text("Answer in JSON.")])
     within = [*messages[:2], told, *messages[2:]]
-    assert edges(messages) == [0, 3, 6]
-    assert edges(within) == [0, 4, 7]
-    assert [cut(messages, keep, len(messages)) for keep in (0, 1, 2, 3)] == [9, 6, 3, 3]
-    assert cut(messages, 1, 6) == 3
-    assert cut(messages[:1], 0, 1) == 0
+    assert turn_starts(messages) == [0, 3, 6]
+    assert turn_starts(within) == [0, 4, 7]
+    assert [messages_to_summarise(messages, keep, len(messages)) for keep in (0, 1, 2, 3)] == [9, 6, 3, 3]
+    assert messages_to_summarise(messages, 1, 6) == 3
+    assert messages_to_summarise(messages[:1], 0, 1) == 0
 
 
 def test_of_two_calls_that_are_the_same_the_earlier_is_shortened_and_long_results_are(
@@ -210,14 +212,18 @@ def test_of_two_calls_that_are_the_same_the_earlier_is_shortened_and_long_result
     again = ToolCall(mint(4), "read", {"path": "1.txt"})
     session.write(RoundEnded(3, 3, pack(Message("assistant", [again], 3, CLAUDE)), calls=1))
     state, settings = session.state, Compaction()
-    assert cheap(state.history, state.ledger, settings, old=False, before=9) == {}
+    assert results_to_trim(state.history, state.ledger, settings, old=False, before=9) == {}
     session.write(Returned(again.id, quote("REAL1 " * 100)))
     state = session.state
-    assert cheap(state.history, state.ledger, settings, old=False, before=9) == {mint(1): "repeated"}
-    assert cheap(state.history, state.ledger, settings, old=False, before=0) == {}
-    long = cheap(state.history, state.ledger, replace(settings, large_result_bytes=600), old=False, before=6)
+    assert results_to_trim(state.history, state.ledger, settings, old=False, before=9) == {
+        mint(1): "repeated"
+    }
+    assert results_to_trim(state.history, state.ledger, settings, old=False, before=0) == {}
+    long = results_to_trim(
+        state.history, state.ledger, replace(settings, large_result_bytes=600), old=False, before=6
+    )
     assert long == {mint(1): "repeated", mint(2): "large"}
-    everything = cheap(state.history, state.ledger, settings, old=True, before=6)
+    everything = results_to_trim(state.history, state.ledger, settings, old=True, before=6)
     assert everything == {mint(1): "repeated", mint(2): "old"}
 
 
@@ -226,12 +232,14 @@ def test_what_would_be_saved_is_what_may_become_a_summary_or_marks(session: Simu
     history, ledger = state.history, state.ledger
     first, second, third = (tokens_of(history.upto(at), ledger, 1.0) for at in (3, 6, 9))
     assert 700 < first < 1000
-    assert saved(history, ledger, settings, 9, 1.0) == second
-    assert saved(history, ledger, settings, 6, 1.0) == first
-    assert saved(history, ledger, settings, 1, 1.0) == 0  # nobody answered there
-    assert saved(history, ledger, replace(settings, large_result_bytes=600), 9, 1.0) == second + 602
+    assert possible_savings(history, ledger, settings, 9, 1.0) == second
+    assert possible_savings(history, ledger, settings, 6, 1.0) == first
+    assert possible_savings(history, ledger, settings, 1, 1.0) == 0  # nobody answered there
+    assert (
+        possible_savings(history, ledger, replace(settings, large_result_bytes=600), 9, 1.0) == second + 602
+    )
     shortened = history.shortened([(mint(1), "large")])
-    assert saved(shortened, ledger, settings, 9, 1.0) == second - 602
+    assert possible_savings(shortened, ledger, settings, 9, 1.0) == second - 602
     assert third > second + 700
 
 
@@ -250,10 +258,10 @@ def test_what_a_provider_reported_is_taken_and_only_what_is_new_is_estimated() -
     said = History([Message("user", [Text("x" * 7000)])])
 
     def tokens(history: History, measured: ReportedRequest | None, asked: Binding = binding) -> int:
-        return estimated(history, Ledger(), measured, asked, 350, learned.ratio)
+        return estimate_tokens(history, Ledger(), measured, asked, 350, learned.ratio)
 
     assert 2050 < tokens(said, None) < 2250
-    learned.reported(7350, Usage(input_tokens=4900))
+    learned.record_report(7350, Usage(input_tokens=4900))
     assert learned.ratio == 2.5
     answered = ReportedRequest(binding, 1, 4000)
     assert tokens(said, answered) == 4000
@@ -280,12 +288,12 @@ def test_what_was_reported_of_a_request_holds_until_the_history_is_made_shorter(
 def test_a_ratio_is_believed_within_bounds_and_the_longest_answer_is_forgotten_bit_by_bit() -> None:
     learned = Calibration()
     for _ in range(20):
-        learned.reported(10_000, Usage(1, 800))
+        learned.record_report(10_000, Usage(1, 800))
     assert (round(learned.ratio, 3), learned.answer) == (6.0, 800)
     for _ in range(20):
-        learned.reported(1, Usage(10_000, 0))
+        learned.record_report(1, Usage(10_000, 0))
     assert (round(learned.ratio, 3), learned.answer) == (1.5, 800)
-    learned.reported(0, Usage(0, 16))
+    learned.record_report(0, Usage(0, 16))
     assert (round(learned.ratio, 3), learned.answer) == (1.5, 750)
 
 

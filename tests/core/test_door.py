@@ -6,7 +6,7 @@ from hypothesis import given
 from actors.core.data.jsonio import Json, parse
 from actors.core.history.history import History
 from actors.core.log.events import ToolCallRecord
-from actors.core.normalize.attribute import attributed
+from actors.core.normalize import attribute
 from actors.core.values.content import Block, Media, Message, Text, Thinking, ToolCall, ToolResult
 from actors.core.values.identity import RUNTIME, CallId
 from actors.core.values.intake import ReportBuilder
@@ -36,8 +36,11 @@ def tool(*blocks: Block) -> Message:
     return Message("tool", blocks)
 
 
-def attribute(messages: list[Message]) -> list[Message]:
-    return [message for _, message in attributed([("", message) for message in messages], ReportBuilder())]
+def attributed(messages: list[Message]) -> list[Message]:
+    return [
+        message
+        for _, message in attribute.attribute([("", message) for message in messages], ReportBuilder())
+    ]
 
 
 def assert_normal(said: History) -> None:
@@ -122,7 +125,7 @@ def test_every_block_is_given_to_its_own_speaker_once_and_in_order(
     conversation: tuple[list[Message], Ledger],
 ) -> None:
     messages, _ = conversation
-    given_out = attribute(messages)
+    given_out = attributed(messages)
     assert [block for message in given_out for block in message.blocks] == [
         block for message in messages for block in message.blocks
     ]
@@ -130,7 +133,7 @@ def test_every_block_is_given_to_its_own_speaker_once_and_in_order(
         for block in message.blocks:
             assert (type(block) is ToolCall) <= (message.role == "assistant")
             assert (type(block) is ToolResult) == (message.role == "tool")
-    assert attribute(given_out) == given_out
+    assert attributed(given_out) == given_out
 
 
 def test_words_among_the_tools_are_a_humans() -> None:

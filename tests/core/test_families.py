@@ -12,7 +12,7 @@ from actors.adapters.adapter import adapter
 from actors.adapters.request import Settings
 from actors.config.dialects import derived
 from actors.core.check import check
-from actors.core.data.form import replace
+from actors.core.data.record import replace
 from actors.core.dialects.dialect import Dialect
 from actors.core.dialects.profiles import PROFILES
 from actors.core.history.history import History

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.core.data.table import NOTHING, PersistentMap
+from actors.core.data.persistent_map import NOTHING, PersistentMap
 from actors.core.history.history import History
 from actors.core.ledger import Ledger
 from actors.core.log.events import Scheduled

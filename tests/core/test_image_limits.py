@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from actors.adapters.adapter import adapter
 from actors.core.data.jsonio import Json
-from actors.core.data.slices import finished
-from actors.core.lanes.lane import Rendered, empty, replaying
+from actors.core.data.slices import run_slices
+from actors.core.lanes.lane import Rendered, empty_lane, replay_in_slices
 from actors.core.render import RenderTarget
 from actors.core.values.content import Block, Media, Message, Text, ToolCall, ToolResult
 from actors.errors import MediaError
@@ -139,9 +139,9 @@ def test_no_request_of_a_growing_lane_is_refused_and_what_was_sent_stays(
         last = now
         lengths.append(history.length)
         history = history.append(Message("assistant", [Text("ok")]))
-    replay = finished(
-        replaying(
-            empty(profile),
+    replay = run_slices(
+        replay_in_slices(
+            empty_lane(profile),
             history.upto(lengths[-1]),
             Ledger(),
             profile,

@@ -26,9 +26,9 @@ from hypothesis import strategies as st
 from msgspec import Struct
 from pydantic import BaseModel, RootModel, SecretStr
 
-from actors.core.data.fit import SizeLimits
 from actors.core.data.ingest import Mark, ingest
 from actors.core.data.jsonio import JsonValue, dump, parse, unquote
+from actors.core.data.truncate import SizeLimits
 from tests.core.session_log import examples
 from tests.core.test_jsonio import LONE, json_values
 
@@ -465,7 +465,7 @@ def test_the_same_value_gives_the_same_bytes_whatever_the_hash_seed() -> None:
     program = textwrap.dedent(
         """
         import hashlib
-        from actors.core.data.fit import SizeLimits
+        from actors.core.data.truncate import SizeLimits
         from actors.core.data.ingest import ingest
 
         class Thing: pass

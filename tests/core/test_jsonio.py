@@ -15,8 +15,8 @@ from actors.core.data.jsonio import (
     nest,
     parse,
     parse_object,
-    pointed,
     quote,
+    resolve_pointer,
     unquote,
 )
 
@@ -227,4 +227,4 @@ DOCUMENT: JsonValue = {"$defs": {"A": {"type": "null"}, "a/b~c d": 1}, "anyOf": 
     ],
 )
 def test_a_reference_names_a_part_of_its_document_or_nothing(reference: str, named: JsonValue) -> None:
-    assert pointed(DOCUMENT, reference) == named
+    assert resolve_pointer(DOCUMENT, reference) == named

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.core.data.form import replace
 from actors.core.data.jsonio import quote
+from actors.core.data.record import replace
 from actors.core.data.segments import SHARED
 from actors.core.history.history import History
-from actors.core.lanes.lane import Rendered, advanced, empty
+from actors.core.lanes.lane import Rendered, advance, empty_lane
 from actors.core.ledger import Ledger
 from actors.core.log.events import (
     AskStarted,
@@ -175,13 +175,13 @@ def test_a_real_result_after_its_seal_is_told_once_in_every_lane(binding: Bindin
 def test_a_result_that_the_ledger_and_a_later_block_both_bring_is_told_once(
     binding: Binding, is_sealed: bool
 ) -> None:
-    said, lane = History([Message("assistant", [ToolCall("c1", "read")])]), empty(rules(binding)[0])
-    rendered = advanced(lane, said, Ledger(), *rules(binding))
+    said, lane = History([Message("assistant", [ToolCall("c1", "read")])]), empty_lane(rules(binding)[0])
+    rendered = advance(lane, said, Ledger(), *rules(binding))
     seal = RequestSent(1, 1, binding, 0, 1, ((CallId("c1"), "lost"),))
     ledger = Ledger().apply(seal, Returned(CallId("c1"), quote("R1."))) if is_sealed else Ledger()
     for more in (Message("user", [Text("go")]), Message("tool", [ToolResult("c1", "R1.")])):
         said = said.append(more, Message("user", [Text("more")]))
-        rendered = advanced(rendered.lane, said, ledger, *rules(binding))
+        rendered = advance(rendered.lane, said, ledger, *rules(binding))
     assert refused(rendered) is None
     assert text(rendered).count(b"Late result of read: R1.") == text(rendered).count(b"R1.") == 1
 
@@ -307,10 +307,10 @@ def test_a_late_result_whose_call_was_compacted_away_is_told_all_the_same() -> N
 def test_an_orphan_that_comes_again_in_a_later_request_is_not_told_again(binding: Binding) -> None:
     first, other = ToolResult("gone", "ORPHAN"), ToolResult("gone", "OTHER")
     said = History([Message("user", [Text("go")]), Message("tool", [first])])
-    rendered = advanced(empty(rules(binding)[0]), said, Ledger(), *rules(binding))
+    rendered = advance(empty_lane(rules(binding)[0]), said, Ledger(), *rules(binding))
     for result in (first, other, first, ToolResult("gone", "ORPHAN", is_complete=True)):
         said = said.append(Message("tool", [result]))
-        before, rendered = text(rendered), advanced(rendered.lane, said, Ledger(), *rules(binding))
+        before, rendered = text(rendered), advance(rendered.lane, said, Ledger(), *rules(binding))
         assert refused(rendered) is None
         assert text(rendered).startswith(before)
     assert text(rendered).count(b"ORPHAN") == 1
@@ -412,7 +412,7 @@ def test_a_long_result_is_one_object_in_the_log_the_ledger_and_every_lane(bindin
         ]
     for event in log:
         state = state.apply(event)
-    lane = advanced(empty(rules(binding)[0]), state.history, state.ledger, *rules(binding)).lane
+    lane = advance(empty_lane(rules(binding)[0]), state.history, state.ledger, *rules(binding)).lane
     assert b"".join(lane.segments).count(long) == 2
     assert lane.size == len(b"".join(lane.segments))
     assert [segment is long for segment in lane.segments] == [False, True, False, True, False]
@@ -431,9 +431,9 @@ def test_a_long_conversation_is_the_same_bytes_at_once_and_turn_by_turn(binding:
             *([Message("assistant", [Text("21")])] if turn % 3 else []),
         ]
     messages.append(Message("user", [Text("thanks")]))
-    history, lane = History(messages), empty(rules(binding)[0])
+    history, lane = History(messages), empty_lane(rules(binding)[0])
     for stop in [at + 1 for at, message in enumerate(history.since(0)) if message.role == "user"]:
-        lane = advanced(lane, history.upto(stop), Ledger(), *rules(binding)).lane
+        lane = advance(lane, history.upto(stop), Ledger(), *rules(binding)).lane
     whole = cold(messages, Ledger(), binding)
     assert refused(whole) is None
     assert text(whole) == b"".join(lane.segments)

@@ -3,13 +3,13 @@
 import pytest
 
 from actors import Message, Text, ToolCall, ToolResult
-from actors.core.data.form import replace
 from actors.core.data.jsonio import quote
+from actors.core.data.record import replace
 from actors.core.dialects.dialect import ResponsesTurns
 from actors.core.dialects.profiles import KIMI, OPENAI_RESPONSES
 from actors.core.lanes.lane import Rendered
 from actors.core.ledger import Ledger
-from actors.core.render.order import calls_last
+from actors.core.render.order import move_calls_last
 from actors.core.values.content import Block, ProviderBlock, ProviderState, Thinking
 from actors.core.values.identity import Binding
 from actors.transcripts import History, check, dialect, encode, render
@@ -115,7 +115,7 @@ def test_where_it_is_bound_to_nothing_before_it_reasoning_goes_with_what_it_led_
     name = "openai_responses"
     free = replace(OPENAI_RESPONSES, reasoning=replace(OPENAI_RESPONSES.reasoning, binding="model"))
     blocks: list[Block] = [thought(name, "a"), call(name, 1), thought(name, "b"), Text("So.")]
-    assert calls_last(blocks) == [blocks[2], blocks[3], blocks[0], blocks[1]]
+    assert move_calls_last(blocks) == [blocks[2], blocks[3], blocks[0], blocks[1]]
     rendered = render(History(said(name, *blocks)), Ledger(), free, binding=READERS[name])
     assert rendered.report.losses == ()
     places = [text(rendered).find(part) for part in (b"mark-b", b"So.", b"mark-a", b"native_1")]

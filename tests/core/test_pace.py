@@ -81,64 +81,64 @@ def test_the_limit_stays_between_one_and_its_ceiling(happenings: list[str], ceil
     for happening in happenings:
         wave, before = places.wave, places.limit
         if happening == "answered":
-            places.answered()
+            places.record_answer()
             assert before <= places.limit <= before + 1
         elif happening == "limited":
-            places.limited(wave)
+            places.record_rate_limit(wave)
             assert places.limit == max(1.0, before / 2)
         else:
-            places.limited(wave - 1)  # sent before the last decrease
+            places.record_rate_limit(wave - 1)  # sent before the last decrease
             assert places.limit == before
         assert 1 <= places.limit <= ceiling
 
 
 def test_a_window_of_answers_makes_room_for_one_more() -> None:
     places = Concurrency(64)
-    places.limited(0)
+    places.record_rate_limit(0)
     for _ in range(33):
-        places.answered()
+        places.record_answer()
     assert 32.9 < places.limit < 33.1
 
 
 def test_a_breaker_opens_after_failures_in_a_row_and_lets_one_probe_at_a_time() -> None:
     breaker = Breaker(failures=3, cooldown=10)
-    assert [breaker.failed(now) for now in (0.0, 1.0, 2.0)] == [False, False, True]
+    assert [breaker.record_failure(now) for now in (0.0, 1.0, 2.0)] == [False, False, True]
     assert breaker.wait(2.0) == 10
     assert breaker.wait(11.9) is not None
     assert breaker.wait(12.0) is None
     assert breaker.probe()
     assert breaker.wait(12.0) == 0  # another probes
-    assert breaker.failed(13.0)
+    assert breaker.record_failure(13.0)
     assert breaker.wait(22.0) == 1
     assert breaker.wait(23.0) is None
     assert breaker.probe()
-    assert breaker.answered()
+    assert breaker.record_answer()
     assert (breaker.wait(23.0), breaker.probe()) == (None, False)
 
 
 def test_an_answer_between_two_failures_keeps_a_breaker_closed() -> None:
     breaker = Breaker(failures=2, cooldown=10)
     for now in range(20):
-        assert not breaker.failed(float(now))
-        assert not breaker.answered()
+        assert not breaker.record_failure(float(now))
+        assert not breaker.record_answer()
     assert breaker.wait(20.0) is None
 
 
 def test_a_probe_that_is_stopped_makes_way_for_the_next() -> None:
     breaker = Breaker(failures=1, cooldown=10)
-    breaker.failed(0.0)
+    breaker.record_failure(0.0)
     assert breaker.probe()
-    breaker.withdrawn()
+    breaker.cancel_probe()
     assert breaker.wait(10.0) is None
 
 
 def test_what_was_in_flight_at_the_first_failure_counts_as_one() -> None:
     breaker = Breaker(failures=3, cooldown=10)
     before = breaker.wave
-    assert not any(breaker.failed(0.0, before) for _ in range(40))
+    assert not any(breaker.record_failure(0.0, before) for _ in range(40))
     assert breaker.in_a_row == 1
     assert breaker.is_in_doubt
-    assert [breaker.failed(now, breaker.wave) for now in (1.0, 2.0)] == [False, True]
+    assert [breaker.record_failure(now, breaker.wave) for now in (1.0, 2.0)] == [False, True]
     assert not breaker.is_in_doubt
 
 
@@ -146,28 +146,28 @@ def test_what_is_left_of_a_burst_after_an_answer_counts_as_one_again() -> None:
     breaker = Breaker(failures=2, cooldown=10)
     before = breaker.wave
     for _ in range(5):
-        assert not breaker.failed(0.0, before)
-        breaker.answered()
-    assert not any(breaker.failed(0.0, before) for _ in range(5))
-    assert breaker.failed(1.0, breaker.wave)
+        assert not breaker.record_failure(0.0, before)
+        breaker.record_answer()
+    assert not any(breaker.record_failure(0.0, before) for _ in range(5))
+    assert breaker.record_failure(1.0, breaker.wave)
 
 
 def test_failures_must_last_as_long_as_one_requests_tries() -> None:
     breaker = Breaker(failures=2, cooldown=10, least=5)
-    assert not any(breaker.failed(now) for now in (0.0, 1.0, 2.0, 4.9))
-    assert breaker.failed(5.0)
+    assert not any(breaker.record_failure(now) for now in (0.0, 1.0, 2.0, 4.9))
+    assert breaker.record_failure(5.0)
 
 
 def test_a_burst_that_is_served_in_part_leaves_room_for_what_was_served() -> None:
     places = Concurrency(64)
-    places.limited(0)
+    places.record_rate_limit(0)
     for others in range(63, 3, -1):
-        places.crowded(others)
+        places.record_crowding(others)
     assert places.limit == 4
     for _ in range(28):
-        places.answered()
+        places.record_answer()
     assert places.limit == 32  # quickly, up to where halving left it
-    places.answered()
+    places.record_answer()
     assert places.limit < 32.1
-    places.crowded(0)
+    places.record_crowding(0)
     assert places.limit > 32  # a refusal beside which nobody is served tells nothing of how many may be

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.core.data.form import replace
 from actors.core.data.jsonio import quote
+from actors.core.data.record import replace
 from actors.core.dialects.dialect import Dialect
 from actors.core.dialects.profiles import ANTHROPIC, OPENAI_CHAT, PROFILES
 from actors.core.transcript.projection import Projection, mint, tool_name
@@ -119,7 +119,7 @@ def test_a_native_id_that_is_taken_gives_way() -> None:
 def test_what_a_lane_has_given_it_gives_again_and_to_nobody_else() -> None:
     earlier = projection()
     first = earlier.call(native("a", "toolu_same"))[0]
-    calls, used, index = earlier.adopted()
+    calls, used, index = earlier.new_state()
     sent = RenderState(calls=calls, used=used, index=index)
     later = Projection(sent, ANTHROPIC, None)
     assert later.call(ToolCall("a", "read"))[0] == first

@@ -7,8 +7,8 @@ from typing import get_args
 import pytest
 from hypothesis import given
 
-from actors.core.data.form import replace
 from actors.core.data.jsonio import Json, quote
+from actors.core.data.record import replace
 from actors.core.dialects.dialect import Dialect
 from actors.core.dialects.profiles import ANTHROPIC, LLAMA_CPP, OPENAI_CHAT, PROFILES
 from actors.core.ledger import Ledger

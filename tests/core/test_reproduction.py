@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from actors.core.check import check
 from actors.core.dialects.profiles import PROFILES, dialect
-from actors.core.lanes.reproduction import RedactedRequest, reproduction
+from actors.core.lanes.reproduction import RedactedRequest, reproduce
 from actors.core.transcript.diagnostics import Refusal, Report
 from actors.core.values.identity import Binding
 from actors.errors import RenderingFault
@@ -23,7 +23,7 @@ def refused(body: Any, name: str, why: str = "no", rule: str | None = None) -> R
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
     report = Report(name, faults=(RenderingFault(why, rule=rule),))
     binding = Binding("a", name, "http://x", "", "m")
-    return reproduction(Refusal("s", binding, "provider", why, raw, report), dialect(name))
+    return reproduce(Refusal("s", binding, "provider", why, raw, report), dialect(name))
 
 
 def whole(body: Any, name: str) -> RedactedRequest:

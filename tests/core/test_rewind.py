@@ -2,9 +2,9 @@
 
 import pytest
 
-from actors.core.data.form import replace
 from actors.core.data.jsonio import quote
-from actors.core.history.compaction import needed
+from actors.core.data.record import replace
+from actors.core.history.compaction import summary_scope
 from actors.core.history.turn_ends import end_of, is_within, refusal, with_range
 from actors.core.log.codec import decode_event, encode_event
 from actors.core.log.events import (
@@ -119,7 +119,7 @@ def test_a_late_result_of_a_call_that_stays_is_told_as_ever(session: Simulated) 
 def test_a_summary_does_not_stand_for_what_left(session: Simulated) -> None:
     session.write(Rewound(2))
     history, ledger = session.state.history, session.state.ledger
-    assert set(needed(history, ledger, history.length).results) == {mint(1), mint(2)}
+    assert set(summary_scope(history, ledger, history.length).results) == {mint(1), mint(2)}
 
 
 def test_a_session_that_is_opened_on_a_history_knows_nothing_of_what_left(session: Simulated) -> None:

@@ -18,7 +18,7 @@ def test_pieces_are_few_and_their_bytes_are_what_was_added() -> None:
     text = Segments()
     added = [b"%d," % number * (1 + number % 97) for number in range(5000)]
     for fragment in added:
-        text = text.plus([fragment[:1], fragment[1:]])
+        text = text.append([fragment[:1], fragment[1:]])
     assert b"".join(text) == b"".join(added)
     assert len(text) == len(list(text)) < 20 + text.size // (PIECE // 4)
 
@@ -26,7 +26,7 @@ def test_pieces_are_few_and_their_bytes_are_what_was_added() -> None:
 def test_pages_are_shared_and_what_is_recent_stays_small() -> None:
     versions = [Segments()]
     for number in range(5 * PAGE):
-        versions.append(versions[-1].plus(message(number)))
+        versions.append(versions[-1].append(message(number)))
     for before, after in pairwise(versions):
         kept = zip(before.pages, after.pages, strict=False)
         assert all(old is new for old, new in kept)
@@ -40,7 +40,7 @@ def test_pages_are_shared_and_what_is_recent_stays_small() -> None:
 def test_a_page_ends_where_something_that_was_added_ends() -> None:
     text, ends, random = Segments(), {0}, Random(7)
     for _ in range(2000):
-        text = text.plus([piece for number in range(random.randrange(1, 4)) for piece in message(number)])
+        text = text.append([piece for number in range(random.randrange(1, 4)) for piece in message(number)])
         ends.add(text.size)
         assert text.paged in ends
         assert text.paged == sum(len(piece) for page in text.pages for piece in page)
@@ -50,13 +50,13 @@ def test_a_page_ends_where_something_that_was_added_ends() -> None:
 def test_what_stands_around_a_text_is_counted_and_joined_with_nothing() -> None:
     text = Segments()
     for number in range(PAGE):
-        text = text.plus(message(number))
-    whole = text.begun(b"[").ended(b"]", b"}")
+        text = text.append(message(number))
+    whole = text.prepend(b"[").append_unjoined(b"]", b"}")
     assert b"".join(whole) == b"[" + b"".join(text) + b"]}"
     assert (whole.size, whole.paged) == (text.size + 3, text.paged + 1)
-    spliced = whole.spliced(0, 1, (b"new",))
+    spliced = whole.splice(0, 1, (b"new",))
     assert b"".join(spliced) == b"".join(
         (*(p for page in whole.pages for p in page), b"new", *whole.recent[2:])
     )
     assert spliced.size == len(b"".join(spliced))
-    assert (list(whole.unpaged()), whole.unpaged().size) == (list(whole), whole.size)
+    assert (list(whole.flatten()), whole.flatten().size) == (list(whole), whole.size)

@@ -10,8 +10,8 @@ from inspect import signature
 import pytest
 
 from actors.adapters.document import loaded
-from actors.core.data.form import replace
-from actors.core.data.jsonio import Quoted, quote, sanitised
+from actors.core.data.jsonio import Quoted, quote, sanitise
+from actors.core.data.record import replace
 from actors.core.history.history import History
 from actors.core.ledger import Ledger
 from actors.core.log.codec import decode_event, encode_event
@@ -190,4 +190,4 @@ def test_what_is_no_json_is_refused_with_a_value_error(text: str) -> None:
     ("text", "expected"), [("plain", "plain"), ("é", "é"), ("\ud83d\ude00", "😀"), ("a\ud800b", "a\ufffdb")]
 )
 def test_a_half_pair_is_replaced_and_all_else_kept(text: str, expected: str) -> None:
-    assert sanitised(text) == expected
+    assert sanitise(text) == expected

@@ -4,8 +4,8 @@ import gc
 
 import pytest
 
-from actors.core.data.form import replace
 from actors.core.data.jsonio import quote
+from actors.core.data.record import replace
 from actors.core.dialects.dialect import Dialect
 from actors.core.history.history import History
 from actors.core.ledger import Ledger

@@ -26,8 +26,8 @@ from collections.abc import Callable, Iterable, Sequence
 from random import Random
 from typing import TypeAlias, TypeVar
 
-from actors.core.data.form import replace
 from actors.core.data.jsonio import Json, quote
+from actors.core.data.record import replace
 from actors.core.ledger import Ledger
 from actors.core.transcript.projection import mint as projected
 from actors.core.values.content import (

@@ -49,7 +49,7 @@ PLANTS = (
         ),
         (
             "actors/core/normalize/attribute.py:SAID_BY",
-            "actors/core/render/walk.py:_kept",
+            "actors/core/render/walk.py:_supported_blocks",
             "actors/core/render/walk.py:_write",
             "actors/cli/demo/show.py:_words",
             "tests/generated/strategies.py:blocks",
@@ -96,7 +96,7 @@ PLANTS = (
             ),
         ),
         (
-            "actors/core/ledger.py:_told",
+            "actors/core/ledger.py:_apply_call_event",
             "actors/core/session/state.py:apply",
             "actors/core/log/events.py:__doc__",
             "tests/generated/strategies.py:events",

@@ -5,7 +5,7 @@ from actors.adapters.request import Settings, ToolSpec
 from actors.core.data.jsonio import Json
 from actors.core.dialects.profiles import dialect
 from actors.core.history.history import History
-from actors.core.lanes.lane import Lane, Rendered, advanced, empty
+from actors.core.lanes.lane import Lane, Rendered, advance, empty_lane
 from actors.core.ledger import Ledger
 from actors.core.render import RenderTarget
 from tests.scenarios.canon import made_by
@@ -33,7 +33,7 @@ def sent(
     profile = dialect(name)
     encoding = adapter(profile)
     reader = RenderTarget(made_by(name), "native", manual)
-    rendered = advanced(lane or empty(profile), said, ledger, profile, encoding.encoder, reader)
+    rendered = advance(lane or empty_lane(profile), said, ledger, profile, encoding.encoder, reader)
     settings = Settings(
         model="m",
         tools=_TOOLS if tools else (),

@@ -3,7 +3,7 @@
 from actors.adapters.adapter import adapter
 from actors.core.dialects.profiles import dialect
 from actors.core.history.history import History
-from actors.core.lanes.lane import Lane, Rendered, advanced, begun, empty
+from actors.core.lanes.lane import Lane, Rendered, advance, begin_epoch, empty_lane
 from actors.core.log.events import EpochBegan
 from actors.core.render import RenderTarget
 from tests.scenarios.canon import canonical, made_by
@@ -28,7 +28,7 @@ def _advanced(lane: Lane, script: str) -> tuple[Rendered, dict[str, str]]:
     messages, ledger = canonical(read(script), ASKED, "both")
     kimi = dialect("kimi")
     reader = RenderTarget(made_by("kimi"), "native")
-    rendered = advanced(lane, History(messages, ledger), ledger, kimi, adapter(kimi).encoder, reader)
+    rendered = advance(lane, History(messages, ledger), ledger, kimi, adapter(kimi).encoder, reader)
     assert list(rendered.report.faults) == []
     body = b'{"messages":[' + b"".join(rendered.segments) + b"]}"
     return rendered, {item.text: item.wire_id for item in items(body, "openai_chat") if item.kind == "call"}
@@ -36,14 +36,14 @@ def _advanced(lane: Lane, script: str) -> tuple[Rendered, dict[str, str]]:
 
 def test_a_number_that_kimi_or_we_have_given_is_never_given_again() -> None:
     rendered, ids = _advanced(
-        empty(dialect("kimi")), "U A[T c1] R1 A@elsewhere[c2] R2 A[T c3] R3 A@elsewhere[c4] R4 U"
+        empty_lane(dialect("kimi")), "U A[T c1] R1 A@elsewhere[c2] R2 A[T c3] R3 A@elsewhere[c4] R4 U"
     )
     assert ids['{"n":1}'] == "functions.read:0"
     assert ids['{"n":3}'] == "functions.read:2"
     given = set(ids.values())
     assert len(given) == 4
 
-    compacted = begun(rendered.lane, EpochBegan(made_by("kimi"), 1, "compaction"), dialect("kimi"), 1)
+    compacted = begin_epoch(rendered.lane, EpochBegan(made_by("kimi"), 1, "compaction"), dialect("kimi"), 1)
     _, later = _advanced(compacted, 'U"Summary." A@elsewhere[c4] R4 A@elsewhere[c5] R5 U')
     assert later['{"n":4}'] == ids['{"n":4}']
     assert later['{"n":5}'] not in given

@@ -2,7 +2,7 @@
 
 import anyio
 
-from actors.core.data.form import replace
+from actors.core.data.record import replace
 from actors.core.log.codec import decode_event, encode_event
 from actors.core.session.rebuild import rebuilt
 from actors.renderer.renderer_actor import AdoptedLanes

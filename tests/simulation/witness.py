@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from actors.core.history.compaction import named
+from actors.core.history.compaction import mentioned_ids
 from actors.core.log import events
 from actors.core.log.events import Cancelled, LogEvent
 from actors.core.values.identity import RUNTIME, Binding, CallId
@@ -132,7 +132,7 @@ class Witness:
             case events.ResultsTrimmed(results=results):
                 seen.marked.update(call for call, _ in results)
             case events.Compacted(summary=summary):
-                seen.named.update(named(unpack(summary).text))
+                seen.named.update(mentioned_ids(unpack(summary).text))
             case events.Rewound(turn=turn):
                 self._rewind(session, seen, turn)
             case events.Closed():

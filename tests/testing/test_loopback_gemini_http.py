@@ -15,7 +15,7 @@ from actors.adapters.request import Settings, ToolSpec
 from actors.core.data.jsonio import Json
 from actors.core.dialects.profiles import dialect
 from actors.core.history.history import History
-from actors.core.lanes.lane import advanced, empty
+from actors.core.lanes.lane import advance, empty_lane
 from actors.core.ledger import Ledger
 from actors.core.render import RenderTarget
 from actors.core.values.content import Message, Text, ToolResult
@@ -56,8 +56,8 @@ class Line:
 
     async def ask(self, messages: list[Message], *, stream: bool = True) -> Message | Failure:
         profile = self.codec.dialect
-        rendered = advanced(
-            empty(profile),
+        rendered = advance(
+            empty_lane(profile),
             History(messages),
             Ledger(),
             profile,

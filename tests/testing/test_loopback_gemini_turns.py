@@ -15,7 +15,7 @@ from actors.adapters.codec import decode
 from actors.adapters.request import Settings
 from actors.core.dialects.profiles import dialect
 from actors.core.history.history import History
-from actors.core.lanes.lane import Lane, advanced, empty
+from actors.core.lanes.lane import Lane, advance, empty_lane
 from actors.core.ledger import Ledger
 from actors.core.render import RenderTarget
 from actors.core.values.content import Message, Text, ToolResult
@@ -63,8 +63,8 @@ class Talk:
         binding, settings = HOSTS[host]
         profile = dialect(binding.dialect)
         codec = adapter(profile)
-        lane = self.lanes.get(host) or empty(profile)
-        rendered = advanced(
+        lane = self.lanes.get(host) or empty_lane(profile)
+        rendered = advance(
             lane, History(self.messages), Ledger(), profile, codec.encoder, RenderTarget(binding)
         )
         assert rendered.report.faults == ()

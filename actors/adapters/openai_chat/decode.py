@@ -35,7 +35,7 @@ from actors.adapters.wire import (
     number,
     string,
 )
-from actors.core.data.jsonio import sanitised
+from actors.core.data.jsonio import sanitise
 
 _WORDS = {"reasoning.text": "text", "reasoning.summary": "summary"}
 
@@ -249,7 +249,7 @@ class ChatDecoder(Decoder):
         for name in ("citations", "search_results"):
             self.mark(name, answer.get(name), more=False)
         if (upstream := string(answer.get("provider"))) and self.dialect.reasoning.binding == "upstream":
-            self.upstream = sanitised(upstream)
+            self.upstream = sanitise(upstream)
 
     def _fragment(self, slot: Slot, fragment: Fields, touched: set[PartialCall]) -> None:
         """Take a fragment of a call. `touched`: the calls that the same delta has spoken of already."""

@@ -60,9 +60,9 @@ class OpenAIChatWriter(Writing):
         self._role = role
         self._signature = None
 
-    def taken(self) -> list[bytes]:
+    def take_pieces(self) -> list[bytes]:
         self._end()
-        return super().taken()
+        return super().take_pieces()
 
     def text(self, json: Json) -> None:
         if self._parts:

@@ -30,7 +30,7 @@ from actors.adapters.failure import broken
 from actors.adapters.reading import TranscriptReader
 from actors.adapters.wire import Fields, WireObject, argument_text, fields, items, long_string, number, string
 from actors.core.data.ingest import ingest
-from actors.core.data.jsonio import JsonValue, dump, sanitised
+from actors.core.data.jsonio import JsonValue, dump, sanitise
 from actors.core.dialects.dialect import ResponsesReasoning
 from actors.core.transcript.projection import REASONING_ID, flat_name
 from actors.core.values.content import Media, MessageRole
@@ -112,7 +112,7 @@ class ResponsesDecoder(Decoder):
         if status == "failed" or response.get("error"):
             self.report({"error": response.get("error") or {"message": "the response failed"}})
         if status not in ("completed", "incomplete"):
-            raise broken(f"the response ended with status {sanitised(status)[:40]!r}")
+            raise broken(f"the response ended with status {sanitise(status)[:40]!r}")
         self._merge(items(response.get("output")))
         if status == "incomplete":
             self.drop_unfinished_calls()
@@ -177,7 +177,7 @@ class ResponsesDecoder(Decoder):
             item = _Item(kind, self.words("thinking"))
         elif kind in _CALLS:
             call = self.call(real_word(told.get("call_id")), _name_of(told), index)
-            call.free, call.namespace = kind == "custom_tool_call", sanitised(string(told.get("namespace")))
+            call.free, call.namespace = kind == "custom_tool_call", sanitise(string(told.get("namespace")))
             item = _Item(kind, call)
         else:
             item = _Item(kind, self.native(kind, None, goes_back=kind in _OWN))
@@ -293,7 +293,7 @@ def _may_be(item: _Item, told: Fields) -> bool:
 def _take_item(own: Own, item: Fields) -> None:
     """Take a whole item of the provider's own. A generated image is a medium; of the others the id stays behind."""
     if item.get("type") == "image_generation_call" and (data := string(item.get("result"))):
-        own.value = Media(f"image/{sanitised(string(item.get('output_format')) or 'png')}", sanitised(data))
+        own.value = Media(f"image/{sanitise(string(item.get('output_format')) or 'png')}", sanitise(data))
         return
     own.value = {key: value for key, value in item.items() if key != "id"}
     if item.get("status") in ("incomplete", "in_progress"):

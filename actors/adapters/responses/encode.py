@@ -16,7 +16,7 @@ from actors.adapters.writing import Writing
 from actors.core.data.jsonio import Json, JsonValue, dump, nest, parse, quote, unquote
 from actors.core.dialects.dialect import ResponsesDialect
 from actors.core.models.concerns import Role
-from actors.core.transcript.projection import tool_name, within
+from actors.core.transcript.projection import local_name, tool_name
 from actors.core.transcript.transcript import Titled
 from actors.core.values.content import Media, Thinking, ToolCall
 
@@ -52,9 +52,9 @@ class ResponsesWriter(Writing):
         self._end()
         self._by_user, self._phase, self._id, self._named = role == "user", b"", b"", False
 
-    def taken(self) -> list[bytes]:
+    def take_pieces(self) -> list[bytes]:
         self._end()
-        return super().taken()
+        return super().take_pieces()
 
     def text(self, json: Json) -> None:
         """Write a message of the assistant, with the phase it is marked with; or take words of the user's."""
@@ -93,7 +93,7 @@ class ResponsesWriter(Writing):
         group = b""
         if call.namespace:
             group = b',"namespace":"%b"' % tool_name(call.namespace, self._pattern).encode()
-            name = tool_name(within(call.name, call.namespace), self._pattern)
+            name = tool_name(local_name(call.name, call.namespace), self._pattern)
         if (text := call.text) is not None:
             self._free.add(call_id)
             kind, key, given, prefix = b"custom_tool_call", b"input", quote(text), b'"ctc_'
@@ -225,7 +225,7 @@ def _grouped(tools: Sequence[ToolSpec]) -> list[Wire]:
 
 
 def _tool(tool: ToolSpec) -> Wire:
-    named = {"name": within(tool.name, tool.namespace), "description": tool.description}
+    named = {"name": local_name(tool.name, tool.namespace), "description": tool.description}
     if tool.form is not None:
         return {"type": "custom", **named, "format": tool.form}
     return {"type": "function", **named, "parameters": tool.parameters, "strict": False}

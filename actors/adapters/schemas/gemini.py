@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import ClassVar
 
 from actors.adapters.schemas.rooted import listed
-from actors.core.data.jsonio import Json, JsonValue, dump, parse, pointed
+from actors.core.data.jsonio import Json, JsonValue, dump, parse, resolve_pointer
 from actors.core.schemas.json_schema import Policy, Schema, SchemaRewriter
 
 _KEPT: Mapping[str, tuple[type, ...]] = {
@@ -99,7 +99,7 @@ class _Projection(SchemaRewriter):
             self.lost.append("$ref")
             return {"type": "object"}
         self._followed = (*self._followed, reference)
-        return pointed(self.root, reference)
+        return resolve_pointer(self.root, reference)
 
     def _arms(self, given: Schema) -> list[JsonValue]:
         """Return the alternatives of a schema, if it is a choice among several."""

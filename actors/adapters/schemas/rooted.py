@@ -10,7 +10,7 @@ and no safety.
 from collections.abc import Sequence
 from functools import lru_cache
 
-from actors.core.data.jsonio import Json, JsonValue, dump, parse, pointed
+from actors.core.data.jsonio import Json, JsonValue, dump, parse, resolve_pointer
 from actors.core.schemas.json_schema import Schema, SchemaRewriter, below
 
 _ALTERNATIVES = ("anyOf", "oneOf")
@@ -69,7 +69,7 @@ class _Rooting(SchemaRewriter):
     def finish(self, made: Schema, given: Schema) -> Schema:
         reference = made.get("$ref")
         is_local = type(reference) is str and reference.startswith("#/")
-        if is_local and pointed(self.root, str(reference)) is None:
+        if is_local and resolve_pointer(self.root, str(reference)) is None:
             del made["$ref"]
             self.lost.append("$ref")
         kinds = given.get("type")
@@ -101,7 +101,7 @@ class _Rooting(SchemaRewriter):
         if type(reference) is not str or reference in followed or len(followed) == _LONGEST:
             self.lost.append("$ref")
             return {}
-        return self._arm("$ref", pointed(self._given, reference), (*followed, reference))
+        return self._arm("$ref", resolve_pointer(self._given, reference), (*followed, reference))
 
     def _arm(self, keyword: str, item: JsonValue, followed: tuple[str, ...]) -> Schema:
         """Return what must hold besides; nothing, and a loss, where no object can be of it."""

@@ -7,8 +7,8 @@ here: fragments of a lane hold no settings.
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
-from actors.core.data.form import replace
 from actors.core.data.jsonio import JsonValue
+from actors.core.data.record import replace
 from actors.core.dialects.dialect import Dialect
 from actors.core.models.facts import ModelFacts
 from actors.core.models.lookup import find_row

@@ -20,7 +20,7 @@ ChunkedVector: TypeAlias = tuple[tuple[tuple[T, ...], ...], tuple[T, ...]]
 EMPTY: ChunkedVector[Never] = ((), ())
 
 
-def appended(vector: ChunkedVector[T], items: Iterable[T]) -> ChunkedVector[T]:
+def append(vector: ChunkedVector[T], items: Iterable[T]) -> ChunkedVector[T]:
     blocks, rest = vector
     rest = (*rest, *items)
     if len(rest) < BLOCK:

@@ -3,7 +3,7 @@
 In:  any value from foreign code: cyclic, endless, with misleading types, raising on access.
 Out: JSON within its size limits, and codes of the conversions. No later step can fail on the result.
 
-A walk turns the value into plain data within a budget: strings stay complete, containers are shortened. `fit` then
+A walk turns the value into plain data within a budget: strings stay complete, containers are shortened. `truncate` then
 cuts strings. The walk calls as little foreign code as possible and trusts none. A cut part or a value without a JSON
 form leaves a text in brackets. The result depends on neither hash seeds nor memory addresses: members of a set are
 sorted by their JSON, and a set is kept completely or not at all.
@@ -27,8 +27,8 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
-from actors.core.data.fit import Gap, SizeLimits, fit, unused
-from actors.core.data.jsonio import INT_MAX, INT_MIN, Json, JsonValue, dump, quote, sanitised
+from actors.core.data.jsonio import INT_MAX, INT_MIN, Json, JsonValue, dump, quote, sanitise
+from actors.core.data.truncate import Gap, SizeLimits, truncate, unused_name
 
 Mark: TypeAlias = Literal[
     "bytes",  # binary data, as text or base64
@@ -88,10 +88,10 @@ def ingest(value: object, limits: SizeLimits = DEFAULT_LIMITS, *, plain_only: bo
     marks: set[str] = set()
     try:
         least = min(limits.max_bytes, limits.max_string)
-        if type(value) is str and 6 * len(value) + 2 <= least and sanitised(value) == value:
+        if type(value) is str and 6 * len(value) + 2 <= least and sanitise(value) == value:
             return Ingested(quote(value), ())  # fits even if every character is escaped
         walk = ValueWalk(limits, marks, plain_only=plain_only)
-        text = fit(walk.plain(value, 0), walk.is_long, limits, marks)
+        text = truncate(walk.plain(value, 0), walk.is_long, limits, marks)
     except ForeignValue:
         raise
     except Exception:  # only possible when the caller's stack or memory is nearly exhausted
@@ -112,7 +112,7 @@ class ValueWalk:
         self._marks = marks
         self._path: set[int] = set()
         self._share = limits.max_bytes // 16  # the most that one string counts, so later small values stay
-        self._budget = 2 * limits.max_bytes  # more than the limit, so that `fit` can choose
+        self._budget = 2 * limits.max_bytes  # more than the limit, so that `truncate` can choose
         self.is_long = False  # True once a string exceeded its share
         self._in_set = False
 
@@ -130,20 +130,20 @@ class ValueWalk:
                 return self._int(int.__add__(value, 0))
             if issubclass(kind, float):
                 return self._float(float.__pos__(value))
-        return self._nested(value, kind, depth)
+        return self._read_foreign(value, kind, depth)
 
     def _mark(self, code: Mark, text: str) -> str:
         self._marks.add(code)
         return text
 
     def _text(self, text: str) -> str:
-        """Charge the budget for a string and keep it complete: only `fit` cuts strings."""
+        """Charge the budget for a string and keep it complete: only `truncate` cuts strings."""
         self._budget -= min(len(text), self._share)
         self.is_long |= len(text) > self._share
         return text if text.isascii() or len(text) > self._limits.max_string else self._clean(text)
 
     def _clean(self, text: str) -> str:
-        clean = sanitised(text)
+        clean = sanitise(text)
         return text if clean == text else self._mark("surrogate", clean)
 
     def _int(self, number: int) -> JsonValue:
@@ -160,7 +160,7 @@ class ValueWalk:
             return number
         return self._mark("not_finite", f"[not finite: {number}]")
 
-    def _nested(self, value: Any, kind: type, depth: int) -> JsonValue:  # Any: as above
+    def _read_foreign(self, value: Any, kind: type, depth: int) -> JsonValue:  # Any: as above
         """Read a value with possibly foreign code, which may raise anything."""
         if self._plain_only and not is_plain(kind):
             raise ForeignValue
@@ -189,10 +189,10 @@ class ValueWalk:
             read, items, size = found
             return read(self, items(value), size(value), depth + 1)
         if _is_model(kind):
-            return self.plain(_dumped(value), depth)
+            return self.plain(_dump_model(value), depth)
         if _is_textual(kind):  # dates and times have a form of their own
             return self._text(str.__str__(getattr(value, "isoformat", value.__str__)()))
-        return self._text(self._mark("object", _described(value, kind)))
+        return self._text(self._mark("object", _describe(value, kind)))
 
     def _is_exhausted(self) -> bool:
         """Return True if the remaining items must be left out. A set must be complete, so it raises `_Full` instead."""
@@ -223,10 +223,10 @@ class ValueWalk:
         repeats: dict[str, int] = {}
         for pair in self._first(pairs, size, "entries"):
             if type(pair) is Gap:
-                kept[unused("[cut]", kept, repeats)] = pair
+                kept[unused_name("[cut]", kept, repeats)] = pair
             else:
                 key, value = pair
-                name = unused(self._key(key, depth), kept, repeats)
+                name = unused_name(self._key(key, depth), kept, repeats)
                 kept[name] = self.plain(value, depth)
         return kept
 
@@ -336,7 +336,7 @@ def _is_model(kind: type) -> bool:
     return hasattr(kind, "__pydantic_serializer__") and hasattr(kind, "model_dump")
 
 
-def _dumped(model: Any) -> object:  # Any: pydantic is not imported here
+def _dump_model(model: Any) -> object:  # Any: pydantic is not imported here
     try:
         return model.model_dump(warnings=False)
     except Exception:  # a cycle, or a serializer that raises; the fields can still be read
@@ -355,7 +355,7 @@ def _is_textual(kind: type) -> bool:
     return any(f"{base.__module__}.{base.__qualname__}" in _TEXTUAL for base in _TYPE_MRO.__get__(kind))
 
 
-def _described(value: object, kind: type) -> str:
+def _describe(value: object, kind: type) -> str:
     if issubclass(kind, BaseException):
         return f"{_name(kind)}: {_ADDRESS.sub('', str(value))}"
     if kind.__repr__ is object.__repr__:

@@ -40,7 +40,7 @@ def quote(text: str) -> Json:
     try:
         return Json(literal.encode())
     except UnicodeEncodeError:
-        return Json(sanitised(literal).encode())
+        return Json(sanitise(literal).encode())
 
 
 def unquote(literal: Json) -> str:
@@ -65,7 +65,7 @@ def nest(text: Json) -> Json:
     return quote(text.decode())
 
 
-def sanitised(text: str) -> str:
+def sanitise(text: str) -> str:
     """Return `text` with surrogate pairs joined and each lone surrogate replaced by U+FFFD."""
     try:
         text.encode()
@@ -86,7 +86,7 @@ def parse(data: bytes, *, max_bytes: int = MAX_BYTES, max_depth: int = MAX_DEPTH
     if len(data) > max_bytes:
         raise JsonRefused(f"{len(data)} bytes of JSON exceed the limit of {max_bytes}")
     value = _read(data)
-    if reason := _why_refused(value, max_depth):
+    if reason := _rejection_reason(value, max_depth):
         raise JsonRefused(reason)
     return value
 
@@ -109,7 +109,7 @@ def parse_object(
     return value if type(value) is dict else None
 
 
-def pointed(root: JsonValue, reference: str) -> JsonValue:
+def resolve_pointer(root: JsonValue, reference: str) -> JsonValue:
     """Return the value in `root` that a JSON pointer (RFC 6901) such as `#` or `#/$defs/A` refers to.
 
     References that are not pointers (`#anchor`, a URL) and pointers without a target return None.
@@ -144,7 +144,7 @@ def dump(value: JsonValue) -> Json:
     try:
         return Json(text.encode())
     except UnicodeEncodeError:
-        return Json(sanitised(text).encode())
+        return Json(sanitise(text).encode())
 
 
 def _read(data: bytes) -> JsonValue:
@@ -157,7 +157,7 @@ def _read(data: bytes) -> JsonValue:
     return value
 
 
-def _why_refused(value: JsonValue, max_depth: int) -> str | None:
+def _rejection_reason(value: JsonValue, max_depth: int) -> str | None:
     """Walk the value level by level, because recursion would let the input choose the stack depth."""
     level: Sequence[JsonValue] = [value]
     depth = 0

@@ -38,44 +38,44 @@ class Segments(Struct, frozen=True, gc=False):
     def __len__(self) -> int:
         return sum(map(len, self.pages)) + len(self.recent)
 
-    def plus(self, pieces: Sequence[bytes]) -> "Segments":
+    def append(self, pieces: Sequence[bytes]) -> "Segments":
         """Return the text with `pieces` appended and joined by the rules of this module."""
         size = self.size + sum(map(len, pieces))
         if len(self.recent) >= PAGE:
-            return Segments((*self.pages, self.recent), _joined((), pieces), size, self.size)
-        return Segments(self.pages, _joined(self.recent, pieces), size, self.paged)
+            return Segments((*self.pages, self.recent), _join((), pieces), size, self.size)
+        return Segments(self.pages, _join(self.recent, pieces), size, self.paged)
 
-    def ended(self, *pieces: bytes) -> "Segments":
+    def append_unjoined(self, *pieces: bytes) -> "Segments":
         """Return the text with `pieces` appended, not joined."""
         return Segments(self.pages, (*self.recent, *pieces), self.size + sum(map(len, pieces)), self.paged)
 
-    def begun(self, piece: bytes) -> "Segments":
+    def prepend(self, piece: bytes) -> "Segments":
         """Return the text with `piece` in front."""
         size = len(piece)
         return Segments(((piece,), *self.pages), self.recent, self.size + size, self.paged + size)
 
-    def spliced(self, first: int, last: int, pieces: Sequence[bytes]) -> "Segments":
+    def splice(self, first: int, last: int, pieces: Sequence[bytes]) -> "Segments":
         """Return the text with the recent pieces from `first` to `last` replaced by `pieces`."""
         recent = self.recent
         size = self.size + sum(map(len, pieces)) - sum(map(len, recent[first : last + 1]))
         return Segments(self.pages, (*recent[:first], *pieces, *recent[last + 1 :]), size, self.paged)
 
-    def unpaged(self) -> "Segments":
+    def flatten(self) -> "Segments":
         """Return the same text with all pieces among the recent ones."""
         return Segments((), tuple(self), self.size)
 
 
-def _joined(recent: tuple[bytes, ...], pieces: Sequence[bytes]) -> tuple[bytes, ...]:
+def _join(recent: tuple[bytes, ...], pieces: Sequence[bytes]) -> tuple[bytes, ...]:
     """Return the recent pieces with `pieces` appended: long literals unchanged, others joined geometrically."""
     grown = list(recent)
     for piece in pieces:
         # only a literal begins with a quote, because a brace precedes a key
-        while grown and piece[:1] != b'"' != grown[-1][:1] and _joins(grown[-1], piece):
+        while grown and piece[:1] != b'"' != grown[-1][:1] and _can_join(grown[-1], piece):
             piece = grown.pop() + piece
         grown.append(piece)
     return tuple(grown)
 
 
-def _joins(before: bytes, piece: bytes) -> bool:
+def _can_join(before: bytes, piece: bytes) -> bool:
     """Return True if two pieces become one; the rule copies each byte only a bounded number of times."""
     return len(before) <= 2 * len(piece) and len(before) + len(piece) <= PIECE

@@ -1,7 +1,7 @@
 """Run a long computation in slices, so that an event loop can run between them.
 
 A computation is a generator that yields after each slice and returns its result, which does not depend on the slices.
-`finished` runs it in one go, for programs without an event loop and for short computations.
+`run_slices` runs it in one go, for programs without an event loop and for short computations.
 `actors.kernel.turnstile.in_turns` yields to the event loop after each slice.
 """
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 Slices: TypeAlias = Generator[None, None, T]
 
 
-def finished(slices: Slices[T]) -> T:
+def run_slices(slices: Slices[T]) -> T:
     """Run all slices of a computation and return its result."""
     while True:
         try:

@@ -8,7 +8,7 @@ which says more is refused: by the type checker where it is code, with one line 
 from functools import lru_cache
 from typing import ClassVar, Literal, TypeAlias, get_args
 
-from actors.core.data.form import replace
+from actors.core.data.record import replace
 from actors.core.models.concerns import (
     Demands,
     Ids,

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from actors.core.data.form import replace
+from actors.core.data.record import replace
 from actors.core.dialects.dialect import ChatDialect, Dialect, GeminiDialect
 from actors.core.models.facts import ModelFacts, Overrides, merge
 from actors.core.models.lookup import find_row

@@ -4,7 +4,7 @@ Where sources disagree, the value is the one that every source accepts: a filler
 conversation that needs it, a refusal costs the turn.
 """
 
-from actors.core.data.form import replace
+from actors.core.data.record import replace
 from actors.core.dialects.dialect import (
     AnthropicCaching,
     AnthropicDialect,

@@ -19,7 +19,7 @@ from typing import Final, Literal, TypeAlias, get_args
 
 from msgspec import Struct
 
-from actors.core.data.form import Form
+from actors.core.data.record import StoredRecord
 from actors.core.history.estimate import size_of, tokens_of, tokens_of_results
 from actors.core.history.history import History
 from actors.core.ledger import Ledger
@@ -44,7 +44,7 @@ FEW: Final = 1024
 Windows: TypeAlias = Literal["configured", "listed"]
 
 
-class Compaction(Form, frozen=True):
+class Compaction(StoredRecord, frozen=True):
     """The settings for shortening a session's history.
 
     Args:
@@ -79,7 +79,7 @@ COMPACTION_RANGES: Final[Mapping[str, Range]] = {
 }
 
 
-class CompactionResult(Form, frozen=True):
+class CompactionResult(StoredRecord, frozen=True):
     """The effect of a compaction.
 
     Args:
@@ -98,7 +98,7 @@ class CompactionResult(Form, frozen=True):
 # ---- boundaries
 
 
-def edges(messages: Sequence[Message]) -> list[int]:
+def turn_starts(messages: Sequence[Message]) -> list[int]:
     """Return the positions where turns begin: at the first user message after an answer or at the start.
 
     Messages that the runtime adds in the middle of a turn, such as an output format, do not begin a turn.
@@ -119,12 +119,12 @@ def _within(messages: Sequence[Message], last: int, at: int) -> bool:
     return later is not None and later.turn == messages[last].turn
 
 
-def cut(messages: Sequence[Message], keep: int, before: int) -> int:
+def messages_to_summarise(messages: Sequence[Message], keep: int, before: int) -> int:
     """Return the number of messages to summarise, at most `before`; 0 if there is nothing to summarise.
 
     `keep` turns stay if there are more than `keep`. A single long turn is summarised completely.
     """
-    places = [at for at in edges(messages) if 0 < at < before]
+    places = [at for at in turn_starts(messages) if 0 < at < before]
     for kept in range(keep, -1, -1):
         stop = before if kept == 0 else places[-kept] if len(places) >= kept else 0
         if any(each.role == "assistant" for each in messages[:stop]):
@@ -140,7 +140,9 @@ def last_batch(messages: Sequence[Message]) -> int:
 # ---- marks
 
 
-def repeated(messages: Sequence[Message], history: History, ledger: Ledger) -> Iterator[tuple[CallId, Short]]:
+def repeated_results(
+    messages: Sequence[Message], history: History, ledger: Ledger
+) -> Iterator[tuple[CallId, Short]]:
     """Yield the results of calls that were repeated later and answered again."""
     again: set[tuple[str, bytes]] = set()
     for message in reversed(messages):
@@ -153,7 +155,7 @@ def repeated(messages: Sequence[Message], history: History, ledger: Ledger) -> I
             again.add(what)
 
 
-def longer(
+def long_results(
     messages: Sequence[Message], history: History, ledger: Ledger, least: int, why: Short
 ) -> Iterator[tuple[CallId, Short]]:
     """Yield the results of at least `least` bytes."""
@@ -164,15 +166,15 @@ def longer(
                 yield call.id, why
 
 
-def cheap(
+def results_to_trim(
     history: History, ledger: Ledger, settings: Compaction, *, old: bool, before: int
 ) -> dict[CallId, Short]:
     """Return the results to replace by marks, among the first `before` messages. `old` includes small results."""
     messages = history.since(0)
-    found = dict(longer(messages[:before], history, ledger, SMALL, "old")) if old else {}
-    found |= longer(messages[:before], history, ledger, settings.large_result_bytes, "large")
+    found = dict(long_results(messages[:before], history, ledger, SMALL, "old")) if old else {}
+    found |= long_results(messages[:before], history, ledger, settings.large_result_bytes, "large")
     within = {call.id for message in messages[:before] for call in message.calls}
-    found |= {each: why for each, why in repeated(messages, history, ledger) if each in within}
+    found |= {each: why for each, why in repeated_results(messages, history, ledger) if each in within}
     return found
 
 
@@ -186,13 +188,15 @@ def _size(known: ToolCallRecord | None) -> int | None:
 # ---- savings
 
 
-def saved(history: History, ledger: Ledger, settings: Compaction, before: int, ratio: float) -> float:
+def possible_savings(
+    history: History, ledger: Ledger, settings: Compaction, before: int, ratio: float
+) -> float:
     """Return the tokens of the first `before` messages that a summary or marks may replace; 0 if nothing can be cut."""
     messages = history.since(0)
-    if not (stop := cut(messages, settings.keep_turns, before)):
+    if not (stop := messages_to_summarise(messages, settings.keep_turns, before)):
         return 0.0
     summed = {call.id for message in messages[:stop] for call in message.calls}
-    marks = cheap(history, ledger, settings, old=False, before=before).keys() - summed
+    marks = results_to_trim(history, ledger, settings, old=False, before=before).keys() - summed
     return tokens_of(history.upto(stop), ledger, ratio) + tokens_of_results(marks, ledger, ratio)
 
 
@@ -213,7 +217,7 @@ done; what tools returned that is still of use, with names, numbers and paths ex
 no tool, and answer with the summary alone.]"""
 
 
-class Needed(Struct, frozen=True):
+class SummaryScope(Struct, frozen=True):
     """The content that a summary replaces: real results by call id with their tools, and the user's attachments."""
 
     results: Mapping[CallId, str]
@@ -225,7 +229,7 @@ def instruction() -> Packed:
     return pack(Message("user", (Text(INSTRUCTION),), origin=RUNTIME))
 
 
-def needed(history: History, ledger: Ledger, stop: int) -> Needed:
+def summary_scope(history: History, ledger: Ledger, stop: int) -> SummaryScope:
     """Return the content that a summary of the first `stop` messages replaces, including that of an earlier summary."""
     messages = history.since(0)
     visible = {call.id for message in messages[stop:] for call in message.calls}
@@ -237,15 +241,15 @@ def needed(history: History, ledger: Ledger, stop: int) -> Needed:
         and not history.has_removed(known.call_id)
     }
     said = (block for message in messages[:stop] if message.role == "user" for block in message.blocks)
-    return Needed(results, tuple([block for block in said if isinstance(block, Media)]))
+    return SummaryScope(results, tuple([block for block in said if isinstance(block, Media)]))
 
 
-def summary(words: str, stands_for: Needed, settings: Compaction) -> Packed:
+def summary(words: str, stands_for: SummaryScope, settings: Compaction) -> Packed:
     """Return the message that replaces the summarised messages in the history."""
     lines = [f"{SUMMARY}\n{words.strip()}"]
-    said = named(words)
+    said = mentioned_ids(words)
     if missing := {each: tool for each, tool in stands_for.results.items() if each not in said}:
-        listed = "; ".join(f"{tool}: {', '.join(ids)}" for tool, ids in _listed(missing))
+        listed = "; ".join(f"{tool}: {', '.join(ids)}" for tool, ids in _ids_by_tool(missing))
         lines.append(f"[Results it stands for. {listed}.]")
     kept = stands_for.media[-settings.attachments :] if settings.attachments else ()
     if left := stands_for.media[: len(stands_for.media) - len(kept)]:
@@ -259,7 +263,7 @@ _NAMED = re.compile(re.escape(mint(0)[:-1]) + r"(\d+)(?: to (\d+))?")
 _MANY = 100_000
 
 
-def named(words: str) -> set[str]:
+def mentioned_ids(words: str) -> set[str]:
     """Return the canonical call ids that a text mentions, singly or as `hist_tool_3 to 7`."""
     found: set[str] = set()
     for first, last in _NAMED.findall(words):
@@ -270,7 +274,7 @@ def named(words: str) -> set[str]:
     return found
 
 
-def _listed(results: Mapping[CallId, str]) -> Iterator[tuple[str, list[str]]]:
+def _ids_by_tool(results: Mapping[CallId, str]) -> Iterator[tuple[str, list[str]]]:
     """Yield each tool with its calls; consecutive ids become a range."""
     by_tool: dict[str, list[CallId]] = {}
     for call_id, tool in results.items():

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from actors.core.data.chunked import from_index
-from actors.core.data.form import Form
+from actors.core.data.record import StoredRecord
 from actors.core.history.history import History
 from actors.core.ledger import Ledger
 from actors.core.values.content import ToolResult
@@ -45,7 +45,7 @@ def size_of(result: ToolResult) -> int:
     return len(result.rendered_json) - 2
 
 
-class ReportedRequest(Form, frozen=True):
+class ReportedRequest(StoredRecord, frozen=True):
     """The usage that a provider reported for the session's last request.
 
     Args:
@@ -69,16 +69,16 @@ class Calibration(Struct):
 
     ratio: float = BYTES
     answer: int = ANSWER
-    _is_told: bool = False
+    _has_report: bool = False
 
-    def reported(self, size: int, usage: Usage) -> None:
+    def record_report(self, size: int, usage: Usage) -> None:
         """Learn from a provider's report of a request of `size` bytes."""
         if usage.input_tokens:
             seen = min(max(size / usage.input_tokens, LEAST), MOST)
             self.ratio += (seen - self.ratio) / 2
         if usage.output_tokens:
-            before = self.answer * 15 // 16 if self._is_told else 0
-            self.answer, self._is_told = max(usage.output_tokens, before), True
+            before = self.answer * 15 // 16 if self._has_report else 0
+            self.answer, self._has_report = max(usage.output_tokens, before), True
 
 
 class Calibrations(dict[Binding, Calibration]):
@@ -89,7 +89,7 @@ class Calibrations(dict[Binding, Calibration]):
         return made
 
 
-def estimated(
+def estimate_tokens(
     history: History,
     ledger: Ledger,
     measured: ReportedRequest | None,

@@ -9,13 +9,13 @@ from typing import overload
 
 from msgspec import Struct
 
-from actors.core.data.chunked import EMPTY, ChunkedVector, appended, from_index, item, item_count, up_to
-from actors.core.data.form import Public, kept, reduce_fields, replace
-from actors.core.data.table import NOTHING, PersistentMap
+from actors.core.data.chunked import EMPTY, ChunkedVector, append, from_index, item, item_count, up_to
+from actors.core.data.persistent_map import NOTHING, PersistentMap
+from actors.core.data.record import ConstructorMeta, from_fields, reduce_fields, replace
 from actors.core.history.turn_ends import CallRanges, is_within, with_range
 from actors.core.ledger import NO_CALLS, Ledger
 from actors.core.log.events import Short, ToolCallRecord
-from actors.core.normalize import imported, normal
+from actors.core.normalize import import_transcript, normalize
 from actors.core.normalize.attribute import Placed
 from actors.core.values.content import Message, ToolResult
 from actors.core.values.identity import CallId
@@ -31,7 +31,7 @@ def _so_far(known: ToolCallRecord) -> ToolResult | None:
     return known.completion or known.late
 
 
-class _PublicSequence(Public, ABCMeta):
+class _PublicSequence(ConstructorMeta, ABCMeta):
     """Metaclass of stored values that are also sequences."""
 
 
@@ -69,7 +69,7 @@ class History(
     @staticmethod
     def came(messages: Sequence[Message], packed: Sequence[Packed], ledger: Ledger = NO_CALLS) -> "History":
         """Return the history of messages of any shape with their packed forms. Unchanged messages share theirs."""
-        said, own, report = normal(messages, ledger)
+        said, own, report = normalize(messages, ledger)
         known = dict(zip(map(id, messages), packed, strict=True))
         return _of([known.get(id(each)) or pack(each) for each in said], own, report)
 
@@ -79,7 +79,7 @@ class History(
 
         `placed` is in wire order; a wire message that mixes roles may appear as several messages.
         """
-        said, ledger, report = imported(placed, remarks)
+        said, ledger, report = import_transcript(placed, remarks)
         return _of(map(pack, said), ledger, report, system)
 
     def append(self, *messages: Message, ledger: Ledger = NO_CALLS) -> "History":
@@ -87,12 +87,12 @@ class History(
         if not messages:
             return self
         before = map(unpack, from_index(self.packed, 0))  # lazy: plain user messages do not need it
-        said, known, report = normal(messages, ledger, before=before, known=self.ledger)
+        said, known, report = normalize(messages, ledger, before=before, known=self.ledger)
         return replace(self.extended(map(pack, said)), ledger=known, report=self.report.then(report))
 
     def extended(self, packed: Iterable[Packed]) -> "History":
         """Return the history with these normal, packed messages appended; it shares their bytes."""
-        return replace(self, packed=appended(self.packed, packed))
+        return replace(self, packed=append(self.packed, packed))
 
     def knowing(self, ledger: Ledger) -> "History":
         """Return the history with `ledger` as the source of its results."""
@@ -119,7 +119,7 @@ class History(
         """
         if not 0 <= start <= stop <= self.length:
             raise CanonicalFault(f"A history of {self.length} messages has no range {start} to {stop}")
-        packed = appended(up_to(self.packed, start), (summary, *from_index(self.packed, stop)))
+        packed = append(up_to(self.packed, start), (summary, *from_index(self.packed, stop)))
         return replace(self, packed=packed)
 
     def rewind(self, length: int, calls: range) -> "History":
@@ -175,7 +175,7 @@ class History(
 
 
 def _of(packed: Iterable[Packed], ledger: Ledger, report: ImportReport, system: str | None = None) -> History:
-    return kept(History, appended(EMPTY, packed), ledger, report, system, NOTHING, ())
+    return from_fields(History, append(EMPTY, packed), ledger, report, system, NOTHING, ())
 
 
 NO_MESSAGES = History()

@@ -11,7 +11,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from typing import NamedTuple, TypeAlias
 
-from actors.core.data.chunked import EMPTY, ChunkedVector, appended, from_index, item, item_count, up_to
+from actors.core.data.chunked import EMPTY, ChunkedVector, append, from_index, item, item_count, up_to
 from actors.core.values.identity import CallId, number_of
 
 
@@ -34,7 +34,7 @@ CallRanges: TypeAlias = tuple[tuple[int, int], ...]
 
 def with_end(ends: TurnEnds, end: TurnEnd) -> TurnEnds:
     """Return the turn ends with one appended."""
-    return appended(ends, (end,))
+    return append(ends, (end,))
 
 
 def end_of(ends: TurnEnds, turn: int) -> TurnEnd | None:
@@ -60,10 +60,10 @@ def ends_until(ends: TurnEnds, turn: int) -> TurnEnds:
 
 def ends_around(ends: TurnEnds, start: int, stop: int) -> TurnEnds:
     """Return the turn ends after messages `start` to `stop` (excluded) became one, without ends inside that range."""
-    return appended(EMPTY, _left(ends, start, stop))
+    return append(EMPTY, _remaining(ends, start, stop))
 
 
-def _left(ends: TurnEnds, start: int, stop: int) -> Iterator[TurnEnd]:
+def _remaining(ends: TurnEnds, start: int, stop: int) -> Iterator[TurnEnd]:
     for end in from_index(ends, 0):
         if end.length <= start:
             yield end

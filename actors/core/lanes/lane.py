@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from actors.core.check import CheckState, canonical, extend, finish, start
 from actors.core.data.segments import Segments
-from actors.core.data.slices import Slices, finished
+from actors.core.data.slices import Slices, run_slices
 from actors.core.dialects.dialect import Dialect
 from actors.core.history.history import History
 from actors.core.ledger import Ledger
@@ -68,7 +68,7 @@ class Rendered(Struct, frozen=True, gc=False):
     @property
     def segments(self) -> Segments:
         """The lane's complete text with its last message closed, as a request contains it."""
-        return self.lane.segments.ended(self.closing) if self.closing else self.lane.segments
+        return self.lane.segments.append_unjoined(self.closing) if self.closing else self.lane.segments
 
     @property
     def transcript(self) -> bytes:
@@ -81,7 +81,7 @@ class Rendered(Struct, frozen=True, gc=False):
         return TranscriptFacts(self.lane.state.tools, self.before)
 
 
-def empty(dialect: Dialect, epoch_start: int = 0) -> Lane:
+def empty_lane(dialect: Dialect, epoch_start: int = 0) -> Lane:
     """Return a lane in which nothing has been sent.
 
     The first `epoch_start` messages were imported, so their provider state was bound to a prefix that this lane never
@@ -90,7 +90,7 @@ def empty(dialect: Dialect, epoch_start: int = 0) -> Lane:
     return Lane(RenderState(epoch_start=epoch_start), Segments(), start(dialect))
 
 
-def begun(lane: Lane, event: EpochBegan, dialect: Dialect, epoch_start: int) -> Lane:
+def begin_epoch(lane: Lane, event: EpochBegan, dialect: Dialect, epoch_start: int) -> Lane:
     """Return the lane at the beginning of an epoch: nothing sent, all ids kept.
 
     `epoch_start` is the length of the history. Provider state in those messages was bound to the old prefix and is not
@@ -115,7 +115,7 @@ def begun(lane: Lane, event: EpochBegan, dialect: Dialect, epoch_start: int) -> 
     return Lane(state, Segments(), start(dialect))
 
 
-def advanced(
+def advance(
     lane: Lane, history: History, ledger: Ledger, dialect: Dialect, encoder: Encoder, target: RenderTarget
 ) -> Rendered:
     """Render, encode and judge the messages of `history` that `lane` has not rendered yet.
@@ -124,15 +124,15 @@ def advanced(
 
     Raises:
         CanonicalFault: The lane belongs to another dialect, or has rendered more messages than the history has: a
-            shortened history needs a new epoch (`begun`).
+            shortened history needs a new epoch (`begin_epoch`).
     """
-    return finished(advancing(lane, history, ledger, dialect, encoder, target))
+    return run_slices(advance_in_slices(lane, history, ledger, dialect, encoder, target))
 
 
-def advancing(
+def advance_in_slices(
     lane: Lane, history: History, ledger: Ledger, dialect: Dialect, encoder: Encoder, target: RenderTarget
 ) -> Slices[Rendered]:
-    """Do the same as `advanced` in slices."""
+    """Do the same as `advance` in slices."""
     other, sent = lane.judge.dialect, lane.state.cursor
     if other.family != dialect.family:
         raise CanonicalFault(
@@ -144,7 +144,7 @@ def advancing(
     notes = Notes()
     walk = RenderWalk(lane.state, history, ledger, dialect, encoder, target, notes)
     anew = lane.state.epoch > 0 and not lane.size  # the start of a later epoch is checked against every rule
-    after, faults = yield from _writing(lane, walk, whole=anew)
+    after, faults = yield from _write_in_slices(lane, walk, whole=anew)
     faults += finish(after.judge, manual_thinking=target.budgeted)
     faults = canonical(
         faults,
@@ -155,7 +155,7 @@ def advancing(
     return Rendered(after, report, dialect, encoder.closing, lane.size, history.system)
 
 
-def replaying(
+def replay_in_slices(
     lane: Lane,
     history: History,
     ledger: Ledger,
@@ -169,10 +169,10 @@ def replaying(
     The bytes equal those of separate renders at each length, provided that the ledger answers calls as it did then.
     """
     walk = RenderWalk(lane.state, history, ledger, dialect, encoder, target, Notes(), lengths)
-    return (yield from _writing(lane, walk, whole=False))[0]
+    return (yield from _write_in_slices(lane, walk, whole=False))[0]
 
 
-def _writing(lane: Lane, walk: RenderWalk, *, whole: bool) -> Slices[tuple[Lane, list[Fault]]]:
+def _write_in_slices(lane: Lane, walk: RenderWalk, *, whole: bool) -> Slices[tuple[Lane, list[Fault]]]:
     """Return the lane with the walk's output appended, and the judge's faults in it."""
     segments, judge = lane.segments, lane.judge
     faults: list[Fault] = []
@@ -181,11 +181,11 @@ def _writing(lane: Lane, walk: RenderWalk, *, whole: bool) -> Slices[tuple[Lane,
             yield
         judge, found = extend(judge, *fragment, whole=whole)
         faults += found
-        segments = segments.plus(fragment)
+        segments = segments.append(fragment)
     return Lane(walk.state(), segments, judge), faults
 
 
-def blamed(rendered: Rendered, why: str, rule: str | None) -> Report:
+def refusal_report(rendered: Rendered, why: str, rule: str | None) -> Report:
     """Return the report of a request that its provider refused, with `why` as the only fault.
 
     The fault names the calls whose ids occur in the message, by canonical id. Its class is that of `rule`, if known.

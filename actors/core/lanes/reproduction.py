@@ -54,7 +54,7 @@ class RedactedRequest(Struct, frozen=True):
     is_minimal: bool
 
 
-def reproduction(refusal: Refusal, dialect: Dialect) -> RedactedRequest:
+def reproduce(refusal: Refusal, dialect: Dialect) -> RedactedRequest:
     """Return the minimal redacted form of a refused request. Never raises."""
     fault = next(iter(refusal.report.faults), None)
     why = refusal.why
@@ -63,14 +63,14 @@ def reproduction(refusal: Refusal, dialect: Dialect) -> RedactedRequest:
     except JsonRefused:
         request, is_minimal = dump(f"[{len(refusal.body)} bytes that are not JSON]"), False
     else:
-        veil = _Veil()
-        hidden = veil.over_request(whole)
-        why = veil.without(why)
+        redactor = _Redactor()
+        hidden = redactor.redact_request(whole)
+        why = redactor.redact_text(why)
         broken = _rules(whole, dialect) & _rules(hidden, dialect)
         is_minimal = bool(broken)
         if broken:
             rule = fault.rule if fault is not None and fault.rule in broken else min(broken)
-            hidden = _least(hidden, lambda body: rule in _rules(body, dialect))
+            hidden = _minimise(hidden, lambda body: rule in _rules(body, dialect))
         request = dump(hidden)
     return RedactedRequest(
         refusal.session,
@@ -89,31 +89,31 @@ def _rules(body: JsonValue, dialect: Dialect) -> set[str]:
     return {fault.rule for fault in check(dump(body), dialect) if fault.rule is not None}
 
 
-class _Veil(Struct):
+class _Redactor(Struct):
     """Redacts content, and remembers it to redact quotations of it in error messages."""
 
     ids: dict[str, str] = field(default_factory=dict)
     texts: set[str] = field(default_factory=set)
 
-    def over_request(self, body: JsonValue) -> JsonValue:
+    def redact_request(self, body: JsonValue) -> JsonValue:
         """Return a complete request without content."""
         if not isinstance(body, dict) or not isinstance(messages := body.get(_MESSAGES), list):
-            return self.over(body)
-        hidden = self.over({**body, _MESSAGES: None})
+            return self.redact(body)
+        hidden = self.redact({**body, _MESSAGES: None})
         assert isinstance(hidden, dict)
-        return {**hidden, _MESSAGES: self.over(messages)}
+        return {**hidden, _MESSAGES: self.redact(messages)}
 
-    def over(self, value: JsonValue, key: str = "", *, inside: bool = False) -> JsonValue:
+    def redact(self, value: JsonValue, key: str = "", *, inside: bool = False) -> JsonValue:
         """Return a value without content. `inside` says that all of it is content, keys included."""
         match value:
             case dict():
                 within = inside or key in _CONTENT
                 return {
-                    f"key_{number}" if within else name: self.over(item, name, inside=within)
+                    f"key_{number}" if within else name: self.redact(item, name, inside=within)
                     for number, (name, item) in enumerate(value.items())
                 }
             case list():
-                return [self.over(item, key, inside=inside) for item in value]
+                return [self.redact(item, key, inside=inside) for item in value]
             case str():
                 return self._text(value, key, inside=inside)
             case bool() | None:
@@ -121,7 +121,7 @@ class _Veil(Struct):
             case _:
                 return 0 if inside else value
 
-    def without(self, words: str) -> str:
+    def redact_text(self, words: str) -> str:
         """Return a text with all redacted content replaced."""
         for text in sorted(self.texts, key=len, reverse=True):
             words = words.replace(text, f"[{len(text)} characters]")
@@ -148,7 +148,7 @@ def _is_object(text: str) -> bool:
         return False
 
 
-def _least(body: JsonValue, is_wrong: Callable[[JsonValue], bool]) -> JsonValue:
+def _minimise(body: JsonValue, is_wrong: Callable[[JsonValue], bool]) -> JsonValue:
     """Remove parts of a body as long as `is_wrong` stays true."""
     left = TRIES
     found = True

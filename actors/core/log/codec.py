@@ -1,6 +1,6 @@
 """Encode log events as binary records and decode them strictly; the journal's readers and writers use it.
 
-A record is the msgpack of a version and an event, whose class defines its fields (`actors.core.data.form`). Decoding
+A record is the msgpack of a version and an event, whose class defines its fields (`actors.core.data.record`). Decoding
 rejects an unknown version, event or field, a missing field, a value of the wrong type, and invalid JSON in a field
 that holds JSON. A record does not mark its own end; the storage does.
 """
@@ -12,19 +12,19 @@ from typing import Any, Literal, TypeAlias, TypeVar, get_args, get_origin
 from msgspec import MsgspecError, Raw, json, msgpack
 from msgspec.structs import fields, force_setattr
 
-from actors.core.data.form import Form
 from actors.core.data.jsonio import Json, JsonObject, Quoted
+from actors.core.data.record import StoredRecord
 from actors.core.log.events import VERSION, End, LogEvent, ToolCallRecord
 from actors.core.values.content import Block, Message, ProviderState, ToolResult
 from actors.core.values.identity import Binding
-from actors.core.values.packed import Packed, encoded, seal_of, shared
+from actors.core.values.packed import Packed, encode_record, intern_binding, seal_of
 from actors.core.values.progress import AskProgress, Attempt, RefusedRequest
 from actors.errors import JournalError
 
-F = TypeVar("F", bound=Form)
+F = TypeVar("F", bound=StoredRecord)
 
 
-class LogRecord(Form, frozen=True):
+class LogRecord(StoredRecord, frozen=True):
     """The value of one record."""
 
     version: Literal[1]
@@ -32,7 +32,7 @@ class LogRecord(Form, frozen=True):
 
 
 def encode_event(event: LogEvent) -> bytes:
-    return encoded(LogRecord(VERSION, event))
+    return encode_record(LogRecord(VERSION, event))
 
 
 _RECORD, _MESSAGE = msgpack.Decoder(LogRecord), msgpack.Decoder(Message)
@@ -64,43 +64,43 @@ def decode_event(record: bytes) -> LogEvent:
             the event and the field.
     """
     try:
-        return _checked(_strictly(_RECORD, record).event)
+        return _check(_strictly(_RECORD, record).event)
     except (MsgspecError, ValueError) as error:
         raise JournalError(f"Not an event: {_why(record) or error}; is the journal damaged?") from error
 
 
 def _strictly(decoder: msgpack.Decoder[F], data: bytes) -> F:
     """Decode bytes, and check that encoding gives the same bytes, so that no field with a default is missing."""
-    form = decoder.decode(data)
-    if _ENCODER.encode(form) != data:
+    record = decoder.decode(data)
+    if _ENCODER.encode(record) != data:
         raise ValueError(f"not the bytes that version {VERSION} writes")
-    return form
+    return record
 
 
-def _checked(form: F) -> F:
+def _check(record: F) -> F:
     """Check the fields beyond their types, and replace equal bindings by one shared object."""
-    for name, check in _checks(type(form)):
-        if (value := getattr(form, name)) is not None and (kept := check(value)) is not value:
-            force_setattr(form, name, kept)
-    return form
+    for name, check in _checks(type(record)):
+        if (value := getattr(record, name)) is not None and (kept := check(value)) is not value:
+            force_setattr(record, name, kept)
+    return record
 
 
 @lru_cache(maxsize=256)
-def _checks(kind: type[Form]) -> tuple[tuple[str, Check], ...]:
+def _checks(kind: type[StoredRecord]) -> tuple[tuple[str, Check], ...]:
     """Return the fields that need checks beyond their types, each with its check."""
     return tuple((item.name, _check_of(item.type)) for item in fields(kind) if item.type in _HOLDS_MORE)
 
 
 def _check_of(kind: Any) -> Check:  # Any: a type as annotated
     if kind is Binding:
-        return shared
+        return intern_binding
     if kind in _BEGINS:
         return partial(_check_json, begins=_BEGINS[kind])
     if kind in _PACKED:
         return _check_packed
     if get_origin(kind) is tuple:
-        return partial(_check_each, check=_check_packed if kind == tuple[Packed, ...] else _checked)
-    return _checked
+        return partial(_check_each, check=_check_packed if kind == tuple[Packed, ...] else _check)
+    return _check
 
 
 def _check_each(items: tuple[Any, ...], check: Check) -> tuple[Any, ...]:  # Any: as in `Check`
@@ -115,7 +115,7 @@ def _check_packed(packed: Packed) -> Packed:
 
 
 def _message(packed: Packed) -> Message:
-    message = _checked(_strictly(_MESSAGE, packed if isinstance(packed, bytes) else packed[0]))
+    message = _check(_strictly(_MESSAGE, packed if isinstance(packed, bytes) else packed[0]))
     if message.origin is None and any(seal.maker is None for seal in map(seal_of, message.blocks) if seal):
         raise ValueError("a seal in it has no maker")
     return message
@@ -141,15 +141,15 @@ def _why(record: bytes) -> str | None:
 
 def _fault(kind: Any, value: Any, place: str) -> str | None:  # Any: a type as annotated, and any value
     """Return the first value of the wrong type, with its place; None if there is none."""
-    form = _form(kind, value)
-    if form is not None and place == ".event":
-        place = str(form.__struct_config__.tag)
+    record_type = _record_type(kind, value)
+    if record_type is not None and place == ".event":
+        place = str(record_type.__struct_config__.tag)
     if isinstance(value, list):
-        below = _columns(form) if form is not None else _items(kind, len(value))
+        below = _columns(record_type) if record_type is not None else _items(kind, len(value))
         for (name, of), item in zip(below, value, strict=False):
             if (found := _fault(of, item, place + name)) is not None:
                 return found
-        if form is not None and len(value) < len(below):
+        if record_type is not None and len(value) < len(below):
             return f"{place}{below[len(value)][0]}: missing".removeprefix(".")
     try:
         typed: Any = msgpack.decode(msgpack.encode(value), type=kind)
@@ -165,16 +165,20 @@ def _fault(kind: Any, value: Any, place: str) -> str | None:  # Any: a type as a
     return None
 
 
-def _form(kind: Any, value: object) -> type[Form] | None:
+def _record_type(kind: Any, value: object) -> type[StoredRecord] | None:
     """Return the class that a value is meant to be, among those that its type allows."""
     tag = value[0] if isinstance(value, list) and value else None
-    forms = [each for each in (kind, *get_args(kind)) if isinstance(each, type) and issubclass(each, Form)]
-    return next((form for form in forms if form.__struct_config__.tag in (tag, None)), None)
+    types = [
+        each for each in (kind, *get_args(kind)) if isinstance(each, type) and issubclass(each, StoredRecord)
+    ]
+    return next(
+        (record_type for record_type in types if record_type.__struct_config__.tag in (tag, None)), None
+    )
 
 
-def _columns(form: type[Form]) -> list[tuple[str, Any]]:
-    named = [(f".{item.name}", item.type) for item in fields(form)]
-    return named if form.__struct_config__.tag is None else [(".kind", str), *named]
+def _columns(record_type: type[StoredRecord]) -> list[tuple[str, Any]]:
+    named = [(f".{item.name}", item.type) for item in fields(record_type)]
+    return named if record_type.__struct_config__.tag is None else [(".kind", str), *named]
 
 
 def _items(kind: Any, count: int) -> list[tuple[str, Any]]:

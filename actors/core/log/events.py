@@ -24,8 +24,8 @@ versioned. An event is durable before any of its effects is visible outside.
 
 from typing import Final, Literal, TypeAlias
 
-from actors.core.data.form import Form, kept
 from actors.core.data.jsonio import Json, JsonObject
+from actors.core.data.record import StoredRecord, from_fields
 from actors.core.schemas.repair import Repair
 from actors.core.settings.asking import Asked
 from actors.core.settings.labels import Metadata
@@ -69,7 +69,7 @@ def _word(name: str) -> str:
     return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name).lstrip("_")
 
 
-class EventBase(Form, frozen=True, tag=_word):
+class EventBase(StoredRecord, frozen=True, tag=_word):
     """The base of all events. The name of an event in the log is that of its class, in snake case."""
 
 
@@ -95,7 +95,7 @@ class TurnStarted(EventBase, frozen=True):
     binding: Binding
 
 
-class Omission(Form, frozen=True):
+class Omission(StoredRecord, frozen=True):
     """A parameter that a request omits because its provider refused it.
 
     Args:
@@ -203,7 +203,7 @@ class Returned(CallEventBase, frozen=True):
     @property
     def result(self) -> ToolResult:
         """The result that answers the call."""
-        return kept(ToolResult, self.call_id, self.content, None, True, self.media)
+        return from_fields(ToolResult, self.call_id, self.content, None, True, self.media)
 
 
 class _Unsuccessful(CallEventBase, frozen=True):
@@ -214,7 +214,7 @@ class _Unsuccessful(CallEventBase, frozen=True):
     @property
     def result(self) -> ToolResult:
         """The result that answers the call."""
-        return kept(ToolResult, self.call_id, None, self.error, None, ())
+        return from_fields(ToolResult, self.call_id, None, self.error, None, ())
 
 
 class Failed(_Unsuccessful, frozen=True):
@@ -433,7 +433,7 @@ End: TypeAlias = Completion | ToolResult
 """A call's completion: an event of the log, or a result from an imported history."""
 
 
-class ToolCallRecord(Form, frozen=True):
+class ToolCallRecord(StoredRecord, frozen=True):
     """The record of one tool call.
 
     Args:

@@ -3,7 +3,7 @@
 The last row is the newest generation, and matches every other name of the family.
 """
 
-from actors.core.data.form import replace
+from actors.core.data.record import replace
 from actors.core.models.facts import CLAUDE_KEYS, ModelFacts
 from actors.core.models.row import ModelRow
 

@@ -3,7 +3,7 @@
 The last row of each maker is its newest generation.
 """
 
-from actors.core.data.form import replace
+from actors.core.data.record import replace
 from actors.core.models.facts import ModelFacts
 from actors.core.models.row import ModelRow
 

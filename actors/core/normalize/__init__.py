@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from actors.core.ledger import NO_CALLS, Ledger
 from actors.core.normalize.attribute import Placed, is_attributed
-from actors.core.normalize.settle import Settling
+from actors.core.normalize.settle import Normalizer
 from actors.core.values.content import Message
 from actors.core.values.intake import ImportReport, ReportBuilder
 
@@ -25,7 +25,7 @@ Normal: TypeAlias = tuple[Sequence[Message], Ledger, ImportReport]
 """The normal messages, the ledger of the results in their blocks, and the report."""
 
 
-def normal(
+def normalize(
     messages: Sequence[Message],
     ledger: Ledger = NO_CALLS,
     *,
@@ -42,16 +42,16 @@ def normal(
     """
     if all(message.role == "user" and is_attributed(message) for message in messages):
         return messages, known, ImportReport()
-    settling = Settling(ledger, ReportBuilder(), minted=False)
-    settling.remember(before, known)
-    said = settling.settled((f"messages[{number}]", message) for number, message in enumerate(messages))
-    return said, settling.ledger(known), settling.remarks.intake()
+    normalizer = Normalizer(ledger, ReportBuilder(), minted=False)
+    normalizer.remember(before, known)
+    said = normalizer.run((f"messages[{number}]", message) for number, message in enumerate(messages))
+    return said, normalizer.ledger(known), normalizer.remarks.build()
 
 
-def imported(placed: Iterable[Placed], remarks: ReportBuilder) -> Normal:
+def import_transcript(placed: Iterable[Placed], remarks: ReportBuilder) -> Normal:
     """Return a provider's transcript in normal form; `remarks` holds the oddities found while reading it.
 
     Its call ids are the provider's, and each call gets a canonical id by order of appearance.
     """
-    settling = Settling(NO_CALLS, remarks, minted=True)
-    return settling.settled(placed), settling.ledger(NO_CALLS), remarks.intake()
+    normalizer = Normalizer(NO_CALLS, remarks, minted=True)
+    return normalizer.run(placed), normalizer.ledger(NO_CALLS), remarks.build()

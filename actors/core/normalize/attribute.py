@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import TypeAlias, get_args
 
-from actors.core.data.form import replace
+from actors.core.data.record import replace
 from actors.core.values.content import (
     Block,
     Code,
@@ -41,14 +41,14 @@ SAID_BY: dict[type[Block], tuple[MessageRole, ...]] = {
 """The roles that can write a block. A block under another role moves to the first one listed."""
 
 
-def attributed(placed: Iterable[Placed], remarks: ReportBuilder) -> Iterator[Placed]:
+def attribute(placed: Iterable[Placed], remarks: ReportBuilder) -> Iterator[Placed]:
     """Yield messages with each block under its own role. Applying it again changes nothing."""
     for place, message in placed:
         if message.role not in get_args(MessageRole):
-            remarks.found("unknown_speaker")
+            remarks.add_finding("unknown_speaker")
             remarks.add(place, "role %s taken as the user", f"{message.role!r:.40}")
             message = replace(message, role="user")
-        for part in [message] if is_attributed(message) else _split(message, remarks):
+        for part in [message] if is_attributed(message) else _split_message(message, remarks):
             yield place, part
 
 
@@ -62,11 +62,11 @@ def _owner(block: Block, role: MessageRole) -> MessageRole:
     return role if role in said_by else said_by[0]
 
 
-def _split(message: Message, remarks: ReportBuilder) -> list[Message]:
+def _split_message(message: Message, remarks: ReportBuilder) -> list[Message]:
     for block in message.blocks:
         if isinstance(block, ToolCall) and message.role != "assistant":
-            remarks.found("misplaced_call", block.id)
+            remarks.add_finding("misplaced_call", block.id)
         elif isinstance(block, ToolResult) and message.role != "tool":
-            remarks.found("misplaced_result", block.call_id)
+            remarks.add_finding("misplaced_result", block.call_id)
     parts = groupby(message.blocks, lambda block: _owner(block, message.role))
     return [replace(message, role=role, blocks=tuple(blocks)) for role, blocks in parts]

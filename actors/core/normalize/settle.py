@@ -12,18 +12,18 @@ message.
 from collections.abc import Iterable, Iterator
 from sys import intern
 
-from actors.core.data.form import replace
-from actors.core.data.jsonio import MAX_DEPTH, Json, parse_object, quote, sanitised, unquote
-from actors.core.ledger import Ledger, closed
+from actors.core.data.jsonio import MAX_DEPTH, Json, parse_object, quote, sanitise, unquote
+from actors.core.data.record import replace
+from actors.core.ledger import Ledger, closed_record
 from actors.core.log.events import ToolCallRecord, result_of
-from actors.core.normalize.attribute import Placed, attributed
+from actors.core.normalize.attribute import Placed, attribute
 from actors.core.normalize.pairing import CallPlace, ResultPlace, pair
 from actors.core.values.content import Block, Media, Message, Text, ToolCall, ToolResult
 from actors.core.values.identity import RUNTIME, CallId, mint, split_key
 from actors.core.values.intake import ReportBuilder
 
 
-class Settling:
+class Normalizer:
     """The normalization of a list of messages, oldest first.
 
     `ledger` knows calls that the messages no longer contain. `minted` says that ids are a provider's, so each call
@@ -57,7 +57,7 @@ class Settling:
             if message.origin == RUNTIME:
                 self._told.update(message.blocks)
             for call in message.calls:
-                seen = self._known[call.id] = closed(known.get(call.id) or _lost(call))
+                seen = self._known[call.id] = closed_record(known.get(call.id) or _lost_record(call))
                 first = CallId(call.id.rpartition("~")[0])
                 original = first if first in self._known else call.id
                 self._latest[original] = call.id
@@ -65,8 +65,8 @@ class Settling:
                 self._calls.append(CallPlace(original, call.name, self._count, _completions(seen)))
             self._count += 1
 
-    def settled(self, pieces: Iterable[Placed]) -> list[Message]:
-        placed = list(attributed(pieces, self.remarks))
+    def run(self, pieces: Iterable[Placed]) -> list[Message]:
+        placed = list(attribute(pieces, self.remarks))
         self._survey(message for _, message in placed)
         for place, message in placed:
             if message.role == "tool":
@@ -75,7 +75,7 @@ class Settling:
                 continue
             if message.role == "user":
                 self._announce()
-            self._said.append(self._called(message) if message.calls else message)
+            self._said.append(self._settle_calls(message) if message.calls else message)
         self._announce()
         return self._said
 
@@ -85,7 +85,7 @@ class Settling:
             if message.role != "tool":
                 self._behind = self._count
             for call in message.calls:
-                self._calls.append(CallPlace(sanitised(call.id), call.name, self._count))
+                self._calls.append(CallPlace(sanitise(call.id), call.name, self._count))
             for result in message.results:
                 if result.status != "pending":
                     key, tool = self._key(result)
@@ -98,14 +98,14 @@ class Settling:
     def _key(self, result: ToolResult) -> tuple[CallId, str]:
         """Return a result's id, and its tool name if the wire had one (`result_key`)."""
         if not self._minted:
-            return CallId(sanitised(result.call_id)), ""
+            return CallId(sanitise(result.call_id)), ""
         return split_key(result.call_id)
 
     def ledger(self, known: Ledger) -> Ledger:
         """Return `known` with a record of each call in the messages, in order of appearance."""
         return Ledger([*known.interactions(), *self._known.values()])
 
-    def _called(self, message: Message) -> Message:
+    def _settle_calls(self, message: Message) -> Message:
         blocks = [self._settle_call(block) if type(block) is ToolCall else block for block in message.blocks]
         if all(new is old for new, old in zip(blocks, message.blocks, strict=True)):
             return message
@@ -120,17 +120,17 @@ class Settling:
         return call
 
     def _call(self, call: ToolCall) -> ToolCall:
-        original = CallId(sanitised(call.id))  # lone surrogates have no bytes
+        original = CallId(sanitise(call.id))  # lone surrogates have no bytes
         name = self._name(original)
         if original:
             self._latest[original] = name
         if name != original and not self._minted:
-            self.remarks.found("repeated_id", original)
+            self.remarks.add_finding("repeated_id", original)
         if name != call.id:
             call = replace(call, id=name)
         if not self._minted:  # decoding a provider's call already made its arguments an object
             call = self._canonical(call)
-        self._known[name] = _lost(call)
+        self._known[name] = _lost_record(call)
         return call
 
     def _name(self, original: CallId) -> CallId:
@@ -147,7 +147,7 @@ class Settling:
         text, size = call.json.decode("utf-8", "replace"), len(call.json)
         if text.startswith("{") and parse_object(text, max_bytes=size, max_depth=MAX_DEPTH) is not None:
             return call
-        self.remarks.found("malformed_arguments", call.id)
+        self.remarks.add_finding("malformed_arguments", call.id)
         raw = quote(text) if call.raw_json is None else call.raw_json
         return replace(call, raw_json=raw, json=Json(b"{}"), is_free=False)
 
@@ -193,7 +193,7 @@ class Settling:
         elif (name := self._restored.get(key)) is not None:
             self._answer(name, result, place)
         elif known is not None and known.tool is not None and key not in self._ids:
-            self.remarks.found("restored_call", key)
+            self.remarks.add_finding("restored_call", key)
             call = self._call(ToolCall(key, known.tool, json=known.arguments or Json(b"{}")))
             self._restored[key] = call.id
             self._said.append(Message("assistant", (call,)))
@@ -203,7 +203,7 @@ class Settling:
 
     def _tell(self, key: CallId, tool: str, result: ToolResult, place: str) -> None:
         """Turn a result whose call is unknown into a note, once."""
-        self.remarks.found("orphan_result", key)
+        self.remarks.add_finding("orphan_result", key)
         what, about = _describe(key, tool, is_known=key in self._ids)
         failed = ", which failed" if result.status == "error" else ""
         words = Text(f"[A tool result without its call{failed}: {unquote(result.rendered_json)}]")
@@ -223,7 +223,7 @@ class Settling:
             self._waiting.clear()
 
 
-def _lost(call: ToolCall) -> ToolCallRecord:
+def _lost_record(call: ToolCall) -> ToolCallRecord:
     return ToolCallRecord(call.id, intern(call.name), call.json, cancelled="lost")
 
 

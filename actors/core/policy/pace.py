@@ -30,18 +30,18 @@ class Concurrency(Struct):
     def __post_init__(self) -> None:
         self.limit = float(self.ceiling)
 
-    def answered(self) -> None:
+    def record_answer(self) -> None:
         """Raise the limit after an answer."""
         more = 1.0 if self.limit < self.quick else 1 / self.limit
         self.limit = min(float(self.ceiling), self.limit + more)
 
-    def limited(self, wave: int) -> None:
+    def record_rate_limit(self, wave: int) -> None:
         """Halve the limit after a rate limit, once per wave."""
         if wave == self.wave:
             self.wave += 1
             self.limit = self.quick = max(1.0, self.limit / 2)
 
-    def crowded(self, others: int) -> None:
+    def record_crowding(self, others: int) -> None:
         """Lower the limit to the number of other requests in service after a rate limit; ignored if there are none."""
         if others:
             self.limit = min(self.limit, float(others))
@@ -175,13 +175,13 @@ class Breaker(Struct):
         self.probing = True
         return True
 
-    def answered(self) -> bool:
+    def record_answer(self) -> bool:
         """Record an answer, and return True if it closed the breaker."""
         was_open, self.until = self.until is not None, None
         self.in_a_row, self.tries, self.failed_at, self.probing = 0, 0, None, False
         return was_open
 
-    def failed(self, now: float, wave: int | None = None) -> bool:
+    def record_failure(self, now: float, wave: int | None = None) -> bool:
         """Record a failed try for which the backend is to blame, and return True if the breaker is now open.
 
         `wave` is the wave in which the try began; None means after all known failures.
@@ -201,6 +201,6 @@ class Breaker(Struct):
         self.until = max(self.until if self.until is not None else -inf, now + seconds)
         self.probing = False
 
-    def withdrawn(self) -> None:
+    def cancel_probe(self) -> None:
         """Record that the probe was cancelled without a result; the next request probes."""
         self.probing = False

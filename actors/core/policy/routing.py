@@ -121,7 +121,7 @@ class Occasion(Struct, frozen=True):
 
 def first(pool: Pool, members: Mapping[str, Member], occasion: Occasion) -> str:
     """Return the member that serves the first turn of an ask."""
-    return _chosen(_ordered(pool, members, occasion), members, ()) or pool.members[0]
+    return _choose(_order(pool, members, occasion), members, ()) or pool.members[0]
 
 
 def after_failure(
@@ -133,10 +133,10 @@ def after_failure(
     """
     if pool.policy == "manual" or (visible and not pool.failover_after_output):
         return None
-    order = _ordered(pool, members, occasion)
+    order = _order(pool, members, occasion)
     if pool.policy in ("failover", "round_robin") and tried and tried[-1] in pool.members:
         order = pool.order(pool.members.index(tried[-1]) + 1)
-    return _chosen(order, members, tried)
+    return _choose(order, members, tried)
 
 
 def expected_cost(member: Member, size: int) -> float:
@@ -151,13 +151,13 @@ def expected_cost(member: Member, size: int) -> float:
     return cached * rates.cached + (size - cached) * rates.input + ANSWER * rates.output
 
 
-def _chosen(order: Sequence[str], members: Mapping[str, Member], tried: Sequence[str]) -> str | None:
+def _choose(order: Sequence[str], members: Mapping[str, Member], tried: Sequence[str]) -> str | None:
     """Return the first untried member that need not be avoided, else the first untried member."""
     left = [name for name in order if name not in tried]
     return next((name for name in left if not members.get(name, UNKNOWN).avoid), left[0] if left else None)
 
 
-def _ordered(pool: Pool, members: Mapping[str, Member], occasion: Occasion) -> Sequence[str]:
+def _order(pool: Pool, members: Mapping[str, Member], occasion: Occasion) -> Sequence[str]:
     known = [(name, members.get(name, UNKNOWN)) for name in pool.members]
     at = occasion.place + occasion.ask - 1
     match pool.policy:
@@ -168,10 +168,10 @@ def _ordered(pool: Pool, members: Mapping[str, Member], occasion: Occasion) -> S
         case "round_robin":
             return pool.order(at % len(pool.members))
         case "weighted":
-            return _weighted(pool, at)
+            return _weighted_order(pool, at)
         case "sticky":
             warm = sorted((member.used or 0.0, name) for name, member in known if member.is_warm)
-            return [*(name for _, name in warm), *_weighted(pool, occasion.place)]
+            return [*(name for _, name in warm), *_weighted_order(pool, occasion.place)]
         case "cheapest":
             size = max(member.lane for _, member in known) or REQUEST
             return [name for name, _ in sorted(known, key=lambda each: expected_cost(each[1], size))]
@@ -179,7 +179,7 @@ def _ordered(pool: Pool, members: Mapping[str, Member], occasion: Occasion) -> S
             return [name for name, _ in sorted(known, key=lambda each: each[1].in_flight)]
 
 
-def _weighted(pool: Pool, place: int) -> tuple[str, ...]:
+def _weighted_order(pool: Pool, place: int) -> tuple[str, ...]:
     """Return the members, beginning with the one at `place` in the pool's sequence."""
     sequence = _sequence(pool.weights or (1,) * len(pool.members))
     return pool.order(sequence[place % len(sequence)])
@@ -200,7 +200,7 @@ def _smooth(weights: tuple[int, ...]) -> Iterator[int]:
         yield best
 
 
-def settled(held: str, pool: Callable[[str], Pool]) -> SwitchApplied | SwitchFailed:
+def resolve_switch(held: str, pool: Callable[[str], Pool]) -> SwitchApplied | SwitchFailed:
     """Return the outcome of a deferred switch at the end of its turn.
 
     The target was valid when the switch was requested; `pool` raises `ConfigError` if it no longer is.

@@ -51,7 +51,7 @@ class Attachments:
         """Record the number of images in the next request, including those that cannot be rendered."""
         self._expected = self._images + images
 
-    def takes(self, media: Media, kinds: frozenset[str]) -> bool:
+    def admit(self, media: Media, kinds: frozenset[str]) -> bool:
         """Return True and count the attachment if it can be rendered in a place that allows `kinds`."""
         header = _header_of(media)
         if self._obstacle(media, header, kinds) is not None:
@@ -61,7 +61,7 @@ class Attachments:
         self._large += self._is_large(header)
         return True
 
-    def titled(self, media: Media) -> Titled:
+    def with_title(self, media: Media) -> Titled:
         """Return a rendered attachment with its name."""
         if not self._rules.named_documents or not _is_document(media):
             return media, ""
@@ -71,7 +71,7 @@ class Attachments:
         self._titles[title] = times
         return media, title if times == 1 else f"{title}-{times}"
 
-    def noted(self, media: Media) -> str:
+    def note(self, media: Media) -> str:
         """Return the note that replaces an attachment."""
         kinds = self._rules.user_kinds | self._rules.result_kinds
         why = self._obstacle(media, _header_of(media), kinds) or _UNKNOWN
@@ -95,7 +95,7 @@ class Attachments:
         """Return why an attachment cannot be rendered in a place that allows `kinds`; None if it can."""
         if self._is_refused(media):
             return "; the provider refused it"
-        if not self._is_held(media, kinds):
+        if not self._is_supported(media, kinds):
             return _UNKNOWN
         is_read = media.media_type in READ_TYPES and bool(media.data)
         if is_read and (header is None or not header.width or not header.height):
@@ -105,9 +105,9 @@ class Attachments:
             return _too_large(header, f"{most} are possible")
         if self._is_full(media):
             return _FULL
-        return None if _is_document(media) else self._crowd(header)
+        return None if _is_document(media) else self._crowding(header)
 
-    def _crowd(self, header: ImageHeader | None) -> str | None:
+    def _crowding(self, header: ImageHeader | None) -> str | None:
         """Return why an image exceeds the limits of a request with many images; None if it does not."""
         few, most = self._facts.many_images, self._facts.many_images_side
         if self._is_large(header) and header is not None and not self._large and self._expected > few:
@@ -131,7 +131,7 @@ class Attachments:
             return most_documents is not None and self._documents >= most_documents
         return self._facts.image_count is not None and self._images >= self._facts.image_count
 
-    def _is_held(self, media: Media, kinds: frozenset[str]) -> bool:
+    def _is_supported(self, media: Media, kinds: frozenset[str]) -> bool:
         """Return True if the dialect accepts this attachment in a place that allows `kinds`. Empty ones never are."""
         kind = "document" if _is_document(media) else "image"
         limit = self._rules.max_bytes
@@ -140,11 +140,11 @@ class Attachments:
         return (
             kind in kinds
             and (media.media_type in self._rules.types or (bool(media.url) and kind == "image"))
-            and self._is_there(media)
+            and self._has_content(media)
             and (limit is None or len(media.data) <= limit)
         )
 
-    def _is_there(self, media: Media) -> bool:
+    def _has_content(self, media: Media) -> bool:
         """Return True if the attachment has valid base64, or a URL that the provider can fetch."""
         if media.data:
             return len(media.data) % 4 == 0 and _BASE64.fullmatch(media.data) is not None

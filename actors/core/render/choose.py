@@ -13,7 +13,7 @@ Results of calls that a rewind removed are never rendered.
 """
 
 from actors.core.data.jsonio import Json, quote, unquote
-from actors.core.data.table import PersistentMap
+from actors.core.data.persistent_map import PersistentMap
 from actors.core.history.history import History
 from actors.core.ledger import Answer, Ledger
 from actors.core.log.events import Gap, Short
@@ -69,17 +69,17 @@ class Choice:
         self._own = own
         self._has_own = len(own) > 0
         self.some_are_late = self._has_own and own is not ledger
-        self._recorded = self._either if self.some_are_late else ledger.answer
+        self._recorded = self._either_answer if self.some_are_late else ledger.answer
         self._notes, self._short = notes, history.short
         self._is_removed = history.has_removed
         self._known_missing = state.missing
         self._missing: dict[CallId, bool] = {}
-        self._told = state.told
+        self._late_count = state.late_count
         self.waiting: list[Text | Media] = list(state.carried)
 
-    def look_back(self, tail: list[Message]) -> None:
+    def collect_late_results(self, tail: list[Message]) -> None:
         """Collect the results that arrived late since the last request, except for calls in the tail itself."""
-        came = self._ledger.late[self._told :]
+        came = self._ledger.late[self._late_count :]
         made = {call.id for message in tail for call in message.calls} if came else ()
         for call_id in came:
             if call_id in made:
@@ -88,10 +88,10 @@ class Choice:
                 continue  # a rewind removed the call
             elif self._known_missing.get(call_id) is not False and (known := self._ledger.get(call_id)):
                 said = known if known.tool else self._own.get(call_id)
-                self._tell(call_id, known.late, None if said is None else said.tool)
+                self._add_late_result(call_id, known.late, None if said is None else said.tool)
         for call_id, is_missing in self._known_missing.items() if self._has_own else ():
             if is_missing and call_id not in self._missing and (known := self._own.get(call_id)):
-                self._tell(call_id, known.completion, known.tool)
+                self._add_late_result(call_id, known.completion, known.tool)
 
     def answer(self, call: ToolCall) -> Answer:
         """Return the answer to a call: its real result, a mark if that was trimmed, else a synthetic result."""
@@ -103,14 +103,14 @@ class Choice:
         self._notes.losses["shortened"] += 1
         return mark(answer, call.name, why)
 
-    def attached(self, call: ToolCall) -> tuple[Media, ...]:
+    def media_of(self, call: ToolCall) -> tuple[Media, ...]:
         """Return the media of a call's real result."""
         if call.id in self._short:
             return ()
         found = self._ledger.answer(call.id) or self._own.answer(call.id)
         return () if found is None else found[2]
 
-    def _either(self, call_id: CallId) -> Answer | None:
+    def _either_answer(self, call_id: CallId) -> Answer | None:
         """Return the ledger's result, else the one in the history's own blocks."""
         if (known := self._ledger.get(call_id)) is not None and known.sealed is not None:
             return None
@@ -126,20 +126,20 @@ class Choice:
         self._missing[call_id] = True
         return SYNTHETIC[reason], False, ()
 
-    def tell_late(self, call: ToolCall) -> None:
+    def add_late_result(self, call: ToolCall) -> None:
         """Add the late result of a call to `waiting`, if there is one."""
         known, said = self._ledger.get(call.id), self._own.get(call.id)
         if known is None or known.sealed is None or self._known_missing.get(call.id) is False:
             return  # no late result, or one that was rendered before its call
-        self._tell(call.id, known.late or (said.completion if said else None), call.name)
+        self._add_late_result(call.id, known.late or (said.completion if said else None), call.name)
 
-    def adopted(
+    def new_state(
         self, before: PersistentMap[CallId, bool]
     ) -> tuple[PersistentMap[CallId, bool], tuple[Text | Media, ...], int]:
-        """Return the lane's next `missing`, `carried` and `told`; `before` is its previous `missing`."""
+        """Return the lane's next `missing`, `carried` and `late_count`; `before` is its previous `missing`."""
         return before.update(self._missing), tuple(self.waiting), len(self._ledger.late)
 
-    def _tell(self, call_id: CallId, result: ToolResult | None, tool: str | None) -> None:
+    def _add_late_result(self, call_id: CallId, result: ToolResult | None, tool: str | None) -> None:
         if result is None:
             return
         self._missing[call_id] = False

@@ -23,7 +23,7 @@ Made: TypeAlias = list[tuple[ToolCall, str, str]]
 """Emitted calls, each with the id and the name that the provider sees."""
 
 
-def apart(blocks: Sequence[Block]) -> list[list[Block]]:
+def split_calls(blocks: Sequence[Block]) -> list[list[Block]]:
     """Split a message's blocks after each call except the last.
 
     Some chat templates raise an error on a second call in one message (CMP-02), even from another model. The split
@@ -39,7 +39,7 @@ def apart(blocks: Sequence[Block]) -> list[list[Block]]:
     return parts
 
 
-def calls_last(blocks: list[Block]) -> list[Block]:
+def move_calls_last(blocks: list[Block]) -> list[Block]:
     """Move calls after all other blocks; reasoning moves with the block that follows it."""
     kinds = [type(block) for block in blocks if type(block) is not Thinking]
     if ToolCall not in kinds or {ToolCall}.issuperset(kinds[kinds.index(ToolCall) :]):
@@ -55,24 +55,24 @@ def calls_last(blocks: list[Block]) -> list[Block]:
     return [*words, *calls, *thought]
 
 
-def still_bound(said: Sequence[Block], left: list[Block], made: Made, notes: Notes) -> list[Block]:
+def drop_unbound(said: Sequence[Block], left: list[Block], made: Made, notes: Notes) -> list[Block]:
     """Return `left` without the bound reasoning after the first block that differs from `said`."""
     altered = {call.id for call, call_id, name in made if not _is_as_said(call, call_id, name)}
     if not altered and len(said) == len(left) and all(map(is_, said, left)):
         return left
-    before = [block for block in said if not _is_free(block)]
-    stands = _same_until(before, [block for block in left if not _is_free(block)], altered)
+    before = [block for block in said if not _is_annotation(block)]
+    stands = _unchanged_count(before, [block for block in left if not _is_annotation(block)], altered)
     kept: list[Block] = []
     for block in left:
-        if stands > 0 or _is_free(block) or type(block) is not Thinking or block.seal is None:
+        if stands > 0 or _is_annotation(block) or type(block) is not Thinking or block.seal is None:
             kept.append(block)
         else:
             notes.losses["thinking"] += 1
-        stands -= not _is_free(block)
+        stands -= not _is_annotation(block)
     return kept
 
 
-def supplied(blocks: list[Block], dialect: Dialect, notes: Notes) -> list[Block]:
+def add_required_reasoning(blocks: list[Block], dialect: Dialect, notes: Notes) -> list[Block]:
     """Add a reasoning placeholder where the dialect requires reasoning: first, or before the first call."""
     demand = dialect.reasoning.required
     kinds = [type(block) for block in blocks]
@@ -89,7 +89,7 @@ def supplied(blocks: list[Block], dialect: Dialect, notes: Notes) -> list[Block]
     return [*blocks[:at], Thinking(dialect.reasoning.placeholder), *blocks[at:]]
 
 
-def _same_until(said: Sequence[Block], left: Sequence[Block], altered: Set[CallId]) -> int:
+def _unchanged_count(said: Sequence[Block], left: Sequence[Block], altered: Set[CallId]) -> int:
     """Return the number of leading blocks that are sent unchanged."""
     for at, (one, other) in enumerate(zip(said, left, strict=False)):
         if one != other or (type(one) is ToolCall and one.id in altered):
@@ -104,7 +104,7 @@ def _is_as_said(call: ToolCall, call_id: str, name: str) -> bool:
     return call.native.data[1:-1] == call_id.encode() or call.native_id == call_id
 
 
-def _is_free(block: Block) -> bool:
+def _is_annotation(block: Block) -> bool:
     """Return True if a block only annotates the answer, and so belongs to no prefix."""
     if type(block) is ProviderBlock:
         return block.seal.kind == "mark"

@@ -16,8 +16,8 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from actors.core.data.form import replace
 from actors.core.data.jsonio import Json, JsonValue, parse, unquote
+from actors.core.data.record import replace
 from actors.core.dialects.dialect import Dialect
 from actors.core.transcript.diagnostics import Notes
 from actors.core.transcript.projection import ITEM_ID, REASONING_ID
@@ -76,7 +76,7 @@ def upstream(tail: Iterable[Message], dialect: Dialect, target: RenderTarget) ->
     return None
 
 
-def decided(
+def filter_reasoning(
     blocks: Sequence[Block], dialect: Dialect, target: RenderTarget, notes: Notes, *, sealed: bool = True
 ) -> list[Block]:
     """Return the blocks with only the reasoning that `target` may receive; without a binding, none.
@@ -84,16 +84,16 @@ def decided(
     `sealed` is False for messages from before the epoch: their seals were bound to a prefix that no longer exists.
     """
     kept: list[Block] = []
-    returns = sealed and _returns(blocks, dialect, target)
+    returns = sealed and _can_return(blocks, dialect, target)
     for block in blocks:
         if type(block) is not Thinking or (returns and is_own(block, dialect, target.binding)):
             kept.append(block)
-        elif words := worded(block, target, notes):
+        elif words := as_text(block, target, notes):
             kept.append(words)
     return kept
 
 
-def worded(block: Thinking, target: RenderTarget, notes: Notes) -> Text | None:
+def as_text(block: Thinking, target: RenderTarget, notes: Notes) -> Text | None:
     """Return reasoning as text if the policy says so, else None."""
     if target.policy == "text" and block.json != b'""':
         return Text(f"[Reasoning: {block.text}]")
@@ -101,7 +101,7 @@ def worded(block: Thinking, target: RenderTarget, notes: Notes) -> Text | None:
     return None
 
 
-def _returns(blocks: Sequence[Block], dialect: Dialect, target: RenderTarget) -> bool:
+def _can_return(blocks: Sequence[Block], dialect: Dialect, target: RenderTarget) -> bool:
     """Return True if a message's own reasoning may be replayed: all of it, or none if it would not come first."""
     if dialect.reasoning.carrier == "none" or target.binding is None:
         return False
@@ -124,7 +124,7 @@ def is_own(block: Block, dialect: Dialect, target: Binding | None) -> bool:
     return dialect.opens(block.seal.origin, target)
 
 
-def named(blocks: Sequence[Block], *, without_ids: bool) -> Sequence[Block]:
+def drop_item_ids(blocks: Sequence[Block], *, without_ids: bool) -> Sequence[Block]:
     """Return the blocks without invalid item ids, or without any item ids.
 
     They are removed before the comparison with the original answer, because reasoning is not bound to ids.
@@ -147,7 +147,7 @@ class Items:
         self._usage = usage
         self._new: dict[str, None] = {}
 
-    def withholds(self, block: Block) -> bool:
+    def must_withhold(self, block: Block) -> bool:
         """Return True if reasoning must not be sent: its item is invalid or was sent in this epoch. Otherwise record
         it.
         """
@@ -156,11 +156,11 @@ class Items:
         if block.seal.kind == "phase":
             return block.seal.data not in _PHASES
         if block.seal.kind == "item":
-            return not self.takes(unquote(block.seal.data))
+            return not self.admit(unquote(block.seal.data))
         item_id = _reasoning_id(block.seal.data)
-        return item_id is None or not self.takes(item_id)
+        return item_id is None or not self.admit(item_id)
 
-    def takes(self, item_id: str) -> bool:
+    def admit(self, item_id: str) -> bool:
         """Return True and record the item if this epoch has not sent it yet."""
         if item_id in self._new or item_id in self._usage.items:
             return False
@@ -201,7 +201,7 @@ _SEALS: Mapping[str, tuple[str, ...]] = {
 """The kinds of seal that a carrier can write. A carrier that is not listed writes any kind."""
 
 
-def returned(
+def filter_native(
     blocks: Sequence[Block], dialect: Dialect, target: Binding | None, items: Items, notes: Notes
 ) -> list[Block]:
     """Return the blocks with only the native parts that `target` may read, and a note for each other part."""
@@ -210,17 +210,17 @@ def returned(
         for at, block in enumerate(blocks)
         if type(block) is ProviderBlock and (part := _part(block, dialect, target)) is not None
     }
-    going = _whole(parts, items)
+    going = _complete_pairs(parts, items)
     left: list[Block] = []
     for at, block in enumerate(blocks):
         if type(block) is not ProviderBlock or at in going:
             left.append(block)
         else:
-            left += told(block, notes)
+            left += native_note(block, notes)
     return left
 
 
-def told(block: ProviderBlock, notes: Notes) -> Iterable[Text]:
+def native_note(block: ProviderBlock, notes: Notes) -> Iterable[Text]:
     """Return the note that replaces a part that the target cannot receive. A mark leaves none."""
     notes.losses["native"] += 1
     if block.seal.kind == "mark":
@@ -228,7 +228,7 @@ def told(block: ProviderBlock, notes: Notes) -> Iterable[Text]:
     return (Text(f"[Not shown here: {block.name}, its provider's own.]"),)
 
 
-def wire(block: ProviderBlock) -> bytes:
+def wire_bytes(block: ProviderBlock) -> bytes:
     return unquote(block.seal.data).encode()
 
 
@@ -237,13 +237,13 @@ def _part(block: ProviderBlock, dialect: Dialect, target: Binding | None) -> Map
     if block.seal.kind != "part" or not dialect.opens(block.seal.origin, target):
         return None
     try:
-        part = parse(wire(block))
+        part = parse(wire_bytes(block))
     except ValueError:  # not JSON, or half a surrogate pair
         return None
     return part if type(part) is dict else None
 
 
-def _whole(parts: Mapping[int, Mapping[str, JsonValue]], items: Items) -> set[int]:
+def _complete_pairs(parts: Mapping[int, Mapping[str, JsonValue]], items: Items) -> set[int]:
     """Return the positions of parts that need no partner, and of calls with results together with these results."""
     going: set[int] = set()
     waiting: dict[JsonValue, int] = {}
@@ -253,6 +253,6 @@ def _whole(parts: Mapping[int, Mapping[str, JsonValue]], items: Items) -> set[in
                 going |= {waiting.pop(answered), at}
         elif type(made := part.get("id")) is not str:
             going.add(at)
-        elif items.takes(made):
+        elif items.admit(made):
             waiting[made] = at
     return going

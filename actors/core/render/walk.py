@@ -20,17 +20,17 @@ from actors.core.ledger import Answer, Ledger
 from actors.core.models.concerns import Role
 from actors.core.render.attach import Attachments
 from actors.core.render.choose import Choice
-from actors.core.render.order import Made, apart, calls_last, still_bound, supplied
+from actors.core.render.order import Made, add_required_reasoning, drop_unbound, move_calls_last, split_calls
 from actors.core.render.sealed import (
     Items,
     RenderTarget,
-    decided,
-    named,
-    returned,
-    told,
+    as_text,
+    drop_item_ids,
+    filter_native,
+    filter_reasoning,
+    native_note,
     upstream,
-    wire,
-    worded,
+    wire_bytes,
 )
 from actors.core.transcript.diagnostics import Filler, Notes
 from actors.core.transcript.projection import Projection
@@ -101,9 +101,9 @@ class RenderWalk:
 
     def fragments(self) -> Iterator[list[bytes]]:
         """Yield the new pieces of the lane, a slice at a time. Afterwards, `state` returns the lane's new state."""
-        self._choice.look_back(self._tail)
+        self._choice.collect_late_results(self._tail)
         self._expect_images(0)
-        said = self._plainly if self._begun.plain else self._group
+        said = self._write_plainly if self._begun.plain else self._write_group
         fresh = self._begun.epoch_start - self._begun.cursor
         for at, message in enumerate(self._tail):
             if at in self._ends:
@@ -114,12 +114,12 @@ class RenderWalk:
             else:
                 if waiting := self._choice.waiting:
                     self._choice.waiting = []
-                    self._user(waiting)
-                self._user(message.blocks)
+                    self._write_user(waiting)
+                self._write_user(message.blocks)
             if at % STRIDE == STRIDE - 1:
-                yield self._writer.taken()
+                yield self._writer.take_pieces()
         self._end()
-        yield self._writer.taken()
+        yield self._writer.take_pieces()
 
     def _expect_images(self, start: int) -> None:
         """Count the images of the request that begins at message `start` of the tail."""
@@ -128,13 +128,13 @@ class RenderWalk:
         stop = min((end for end in self._ends if end > start), default=len(self._tail))
         said = self._tail[start:stop]
         media = [block for message in said for block in message.blocks if isinstance(block, Media)]
-        media += [item for message in said for call in message.calls for item in self._choice.attached(call)]
+        media += [item for message in said for call in message.calls for item in self._choice.media_of(call)]
         self._attachments.expect(sum(item.media_type.startswith("image/") for item in media))
 
     def state(self) -> RenderState:
         begun = self._begun
-        calls, used, index = self._projection.adopted()
-        missing, carried, told = self._choice.adopted(begun.missing)
+        calls, used, index = self._projection.new_state()
+        missing, carried, late_count = self._choice.new_state(begun.missing)
         return begun._replace(
             cursor=self._length,
             calls=calls,
@@ -143,47 +143,47 @@ class RenderWalk:
             tools=self._projection.with_names(begun.tools),
             missing=missing,
             carried=carried,
-            told=told,
+            late_count=late_count,
             upstream=self._upstream,
             last_role=self._last_role,
             loop=self._loop,
             usage=self._items.usage(self._attachments.usage()),
         )
 
-    def _user(self, blocks: Iterable[Block]) -> None:
+    def _write_user(self, blocks: Iterable[Block]) -> None:
         """Write a user message with the supported blocks, if any."""
-        if left := self._kept(blocks, by_human=True):
+        if left := self._supported_blocks(blocks, by_human=True):
             self._begin("user")
             self._write(left)
 
     # ---- assistant messages and the results of their calls
 
-    def _group(self, message: Message, *, sealed: bool) -> None:
-        parts = (message.blocks,) if self._dialect.turns.calls_together else apart(message.blocks)
+    def _write_group(self, message: Message, *, sealed: bool) -> None:
+        parts = (message.blocks,) if self._dialect.turns.calls_together else split_calls(message.blocks)
         for blocks in parts:
-            if made := self._said(blocks, sealed=sealed):
-                self._answered(made)
+            if made := self._write_answer(blocks, sealed=sealed):
+                self._write_results(made)
 
-    def _said(self, said: Sequence[Block], *, sealed: bool) -> Made:
+    def _write_answer(self, said: Sequence[Block], *, sealed: bool) -> Made:
         """Write an assistant message and return its calls."""
         dialect, kinds = self._dialect, set(map(type, said))
         blocks, thinks = said, Thinking in kinds
         if thinks and dialect.reasoning.once:
-            said = named(said, without_ids=self._begun.without_ids)
+            said = drop_item_ids(said, without_ids=self._begun.without_ids)
         if thinks:
-            blocks = decided(said, dialect, self._target, self._notes, sealed=sealed)
+            blocks = filter_reasoning(said, dialect, self._target, self._notes, sealed=sealed)
             thinks = Thinking in map(type, blocks)
         if ProviderBlock in kinds:
             may_have = self._target.binding if sealed and self._writes_natives else None
-            blocks = returned(blocks, dialect, may_have, self._items, self._notes)
-        left = self._kept(blocks, by_human=False)
+            blocks = filter_native(blocks, dialect, may_have, self._items, self._notes)
+        left = self._supported_blocks(blocks, by_human=False)
         if thinks:
-            left = self._thoughts_left(left)
+            left = self._allowed_reasoning(left)
         made: Made = []
         if ToolCall in kinds:
             made = [(block, *self._projection.call(block)) for block in left if type(block) is ToolCall]
         if thinks or (made and self._orders) or (left and self._always_reasons):
-            left = self._ordered(said, left, made)
+            left = self._order(said, left, made)
         if left:
             self._begin("assistant", thinks=type(left[0]) is Thinking)
             self._write(left, iter(made))
@@ -203,13 +203,13 @@ class RenderWalk:
                 case Thinking():
                     writer.thinking(block)
                 case ProviderBlock():
-                    writer.native(wire(block))
+                    writer.native(wire_bytes(block))
                 case Media():
-                    writer.media(*self._attachments.titled(block))
+                    writer.media(*self._attachments.with_title(block))
                 case ToolResult() | Code():
                     raise AssertionError("results come from the ledger, and code was rendered as text")
 
-    def _answered(self, made: Made) -> None:
+    def _write_results(self, made: Made) -> None:
         """Write a result for each call, in call order, followed by the media that results cannot hold."""
         self._begin(self._answers, results=True)
         choice, writer, emitted = self._choice, self._writer, self._notes.emitted_results
@@ -220,7 +220,7 @@ class RenderWalk:
             words, failed, attached = answer
             held: Sequence[Titled] = ()
             if attached:
-                words, held = self._spread(answer, moved)
+                words, held = self._place_media(answer, moved)
             writer.result(call_id, name, words, failed, held)
         if moved:
             self._begin("user")
@@ -228,25 +228,25 @@ class RenderWalk:
                 self._write((Text(f"[Attachment {number}:]"), media))
         if choice.some_are_late:
             for call, _, _ in made:
-                choice.tell_late(call)
+                choice.add_late_result(call)
 
-    def _spread(self, answer: Answer, moved: list[Media]) -> tuple[Json, Sequence[Titled]]:
+    def _place_media(self, answer: Answer, moved: list[Media]) -> tuple[Json, Sequence[Titled]]:
         """Return a result's text, which mentions its moved media, and the media it keeps; the others join `moved`."""
         dialect, attachments = self._dialect, self._attachments
         words, failed, held = answer
         kept: list[Titled] = []
         said: list[str] = []
         for media in held:
-            if not failed and attachments.takes(media, dialect.media.result_kinds):
-                kept.append(attachments.titled(media))
-            elif attachments.takes(media, dialect.media.user_kinds):
+            if not failed and attachments.admit(media, dialect.media.result_kinds):
+                kept.append(attachments.with_title(media))
+            elif attachments.admit(media, dialect.media.user_kinds):
                 moved.append(media)
                 said.append(
                     f"[Attachment {len(moved)}, of type {media.media_type}, follows the tool results.]"
                 )
             else:
                 self._notes.losses["media"] += 1
-                said.append(attachments.noted(media))
+                said.append(attachments.note(media))
         if is_blank(words):
             words = Json(b'""')
         if said:
@@ -254,22 +254,22 @@ class RenderWalk:
             words = Json(words[:-1] + gap + quote("\n".join(said))[1:])
         return words, kept
 
-    def _plainly(self, message: Message, *, sealed: bool) -> None:
+    def _write_plainly(self, message: Message, *, sealed: bool) -> None:
         """Write a group as text, after its structure was refused: texts break no rule about tools."""
         del sealed  # this epoch sends no reasoning
         self._notes.calls += [call.id for call in message.calls]
-        self._said([_spoken(block) for block in message.blocks], sealed=False)
+        self._write_answer([_spoken(block) for block in message.blocks], sealed=False)
         answers: list[Block] = []
         for call in message.calls:
             words, failed, media = self._choice.answer(call)
             answers += (Text(f"[The tool {'failed' if failed else 'answered'}: {unquote(words)}]"), *media)
-        self._user(answers)
+        self._write_user(answers)
         for call in message.calls:
-            self._choice.tell_late(call)
+            self._choice.add_late_result(call)
 
     # ---- supported content
 
-    def _kept(self, blocks: Iterable[Block], *, by_human: bool) -> list[Block]:
+    def _supported_blocks(self, blocks: Iterable[Block], *, by_human: bool) -> list[Block]:
         """Return the supported blocks: no blank text, code as fenced text, notes for unsupported media."""
         dialect, notes, longest = self._dialect, self._notes, self._longest
         kept: list[Block] = []
@@ -284,26 +284,26 @@ class RenderWalk:
             elif isinstance(block, (ToolCall, ToolResult)):
                 kept.append(block)
             elif isinstance(block, Media):
-                if by_human and self._attachments.takes(block, dialect.media.user_kinds):
+                if by_human and self._attachments.admit(block, dialect.media.user_kinds):
                     kept.append(block)
                 else:
                     notes.losses["media"] += 1
-                    kept.append(Text(self._attachments.noted(block)))
+                    kept.append(Text(self._attachments.note(block)))
             elif isinstance(block, Code):
                 notes.losses["code"] += 1
                 kept.append(Text(f"```{block.language}\n{block.source}\n```"))
             elif isinstance(block, Thinking) and by_human:
-                said = worded(block, self._target, notes)
+                said = as_text(block, self._target, notes)
                 kept += (said,) if said else ()
             elif isinstance(block, ProviderBlock) and by_human:
-                kept += told(block, notes)
+                kept += native_note(block, notes)
             elif isinstance(block, (Thinking, ProviderBlock)):
                 kept.append(block)
             else:
                 assert_never(block)
         return kept
 
-    def _thoughts_left(self, blocks: list[Block]) -> list[Block]:
+    def _allowed_reasoning(self, blocks: list[Block]) -> list[Block]:
         """Return the blocks without reasoning that the dialect rejects: at the end, alone or repeated."""
         dialect, notes = self._dialect, self._notes
         while dialect.reasoning.followed and blocks and type(blocks[-1]) is Thinking:  # OAR-03
@@ -313,22 +313,22 @@ class RenderWalk:
             notes.losses["thinking"] += len(blocks)
             return []
         if dialect.reasoning.once:
-            said, blocks = blocks, [block for block in blocks if not self._items.withholds(block)]
+            said, blocks = blocks, [block for block in blocks if not self._items.must_withhold(block)]
             if len(blocks) < len(said):
                 notes.losses["thinking"] += len(said) - len(blocks)
         return blocks
 
-    def _ordered(self, said: Sequence[Block], left: list[Block], made: Made) -> list[Block]:
+    def _order(self, said: Sequence[Block], left: list[Block], made: Made) -> list[Block]:
         """Return the blocks in the order that the target requires, with the allowed and required reasoning."""
         dialect, demands = self._dialect, self._dialect.reasoning.required != "no"
         if dialect.turns.calls_last:
-            left = calls_last(left)
+            left = move_calls_last(left)
         if demands:  # first, because a placeholder also changes the prefix of later reasoning
-            left = supplied(left, dialect, self._notes)
+            left = add_required_reasoning(left, dialect, self._notes)
         if dialect.reasoning.binding == "prefix":
-            stands = still_bound(said, left, made, self._notes)
+            stands = drop_unbound(said, left, made, self._notes)
             if demands and len(stands) < len(left):
-                stands = supplied(stands, dialect, self._notes)
+                stands = add_required_reasoning(stands, dialect, self._notes)
             left = stands
         return left
 
@@ -357,10 +357,10 @@ class RenderWalk:
         """Write the assistant filler that must precede the next user message, if any."""
         turns, last = self._dialect.turns, self._last_role
         behind_result = last == "tool" and turns.user_after_tool == "filler"
-        if behind_result or (last == "user" and turns.alternation == "fill") or self._in_unthinking_loop():
+        if behind_result or (last == "user" and turns.alternation == "fill") or self._is_in_unthinking_loop():
             self._fill("assistant", "between", turns.filler_between)
 
-    def _in_unthinking_loop(self) -> bool:
+    def _is_in_unthinking_loop(self) -> bool:
         """Return True after the results of a tool loop that began without thinking, if thinking is required (ANT-40).
 
         A request could turn thinking off until the loop ends, but that setting precedes the messages, so prompt caches
@@ -370,7 +370,7 @@ class RenderWalk:
 
     def _end(self) -> None:
         """Write a filler if the dialect does not allow the transcript to end on the last role."""
-        if self._last_role not in self._dialect.turns.last_roles or self._in_unthinking_loop():
+        if self._last_role not in self._dialect.turns.last_roles or self._is_in_unthinking_loop():
             self._fill("user", "last", self._dialect.turns.filler_last)
 
     def _fill(self, role: Role, kind: Filler, words: str) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from actors.core.data.jsonio import JsonRefused, JsonValue, dump, parse, sanitised
+from actors.core.data.jsonio import JsonRefused, JsonValue, dump, parse, sanitise
 from actors.core.schemas.json_schema import entries, is_schema
 from actors.core.schemas.schema_cost import SchemaCost, nodes
 from actors.core.schemas.unchecked_patterns import patterns_of, without_patterns
@@ -342,7 +342,7 @@ def _excerpt(value: Any) -> str:  # Any: JSON as the validator gives it back
 
 
 def _clipped(text: str, size: int) -> str:
-    text = sanitised(text[: size + 1])
+    text = sanitise(text[: size + 1])
     return text if len(text) <= size else text[: size - 1] + "…"
 
 

@@ -12,8 +12,8 @@ lists need a schema: see `actors.core.schemas.readings`.
 import re
 from typing import Final, Literal, TypeAlias
 
-from actors.core.data.form import Form
 from actors.core.data.jsonio import MAX_ARGUMENTS, JsonObject, JsonRefused, JsonValue, dump, parse
+from actors.core.data.record import StoredRecord
 from actors.core.values.identity import CallId
 
 RepairMode: TypeAlias = Literal["unambiguous", "strict"]
@@ -25,7 +25,7 @@ RepairKind: TypeAlias = Literal["text", "commas", "around"]
 MODES: Final = ("unambiguous", "strict")
 
 
-class Repair(Form, frozen=True):
+class Repair(StoredRecord, frozen=True):
     """A slip of a model that was repaired, because exactly one reading of what it wrote fits the schema.
 
     Args:

@@ -11,7 +11,7 @@ recursive schema that reaches a child in two ways doubles the work with each lev
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from actors.core.data.jsonio import JsonValue, pointed
+from actors.core.data.jsonio import JsonValue, resolve_pointer
 
 MAX_EXPANDED = 100_000  # schema nodes, counting each as often as references reach it
 MAX_EXPANDED_DEPTH = 160  # of nodes inside each other, references followed
@@ -97,10 +97,10 @@ class SchemaCost:
         return [*_children(value), *target]
 
     def _target(self, reference: str) -> Any:  # Any: JSON
-        from urllib.parse import unquote as percent_decoded  # as in `pointed`
+        from urllib.parse import unquote as percent_decoded  # as in `resolve_pointer`
 
         name = percent_decoded(reference.removeprefix("#"))
-        return pointed(self.root, reference) if name[:1] in ("", "/") else self._anchors.get(name)
+        return resolve_pointer(self.root, reference) if name[:1] in ("", "/") else self._anchors.get(name)
 
     def _visits(self, schema: Any, value: Any, known: dict[tuple[int, int], int], above: int = 0) -> int:
         """Return how often a part of the schema meets a part of the value. Both may be any JSON.

@@ -10,7 +10,7 @@ and no more than `STARTS` times in all, for a call may be what ends its process 
 from collections import Counter
 from collections.abc import Sequence
 
-from actors.core.data.form import replace
+from actors.core.data.record import replace
 from actors.core.log.events import (
     ApprovalDecided,
     Cancelled,

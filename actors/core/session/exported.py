@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import MsgspecError, json
 
-from actors.core.data.form import replace
+from actors.core.data.record import replace
 from actors.core.log.codec import decode_event, encode_event
 from actors.core.log.events import LogEvent, Opened
 from actors.core.session.below import joined_below, split_below

@@ -11,11 +11,18 @@ from typing import TypeAlias
 
 from msgspec import Struct, field
 
-from actors.core.data.form import replace
-from actors.core.data.slices import Slices, finished
+from actors.core.data.record import replace
+from actors.core.data.slices import Slices, run_slices
 from actors.core.dialects.dialect import Dialect
 from actors.core.history.history import History
-from actors.core.lanes.lane import Lane, Rendered, advancing, begun, empty, replaying
+from actors.core.lanes.lane import (
+    Lane,
+    Rendered,
+    advance_in_slices,
+    begin_epoch,
+    empty_lane,
+    replay_in_slices,
+)
 from actors.core.ledger import Ledger
 from actors.core.log import events
 from actors.core.log.events import EpochBegan, EpochReason, LogEvent, RequestSent
@@ -91,13 +98,13 @@ class Lanes:
 
     def of(self, binding: Binding) -> Lane:
         """Return the lane as it was last adopted; an empty one for a binding never used."""
-        return finished(self._of(binding))
+        return run_slices(self._of(binding))
 
     def _of(self, binding: Binding) -> Slices[Lane]:
         lane = self._lanes.get(binding)
         if isinstance(lane, Unfolded):
             lane = self._lanes[binding] = yield from self._folding(binding, lane)
-        return lane or empty(self._rules(binding)[0], self._imported)
+        return lane or empty_lane(self._rules(binding)[0], self._imported)
 
     def unwritten(self, binding: Binding, history: History) -> int:
         """Return how many messages a render for a binding has to write, about."""
@@ -119,7 +126,7 @@ class Lanes:
 
         `aside`: the last message is not the session's, so a lane that has as many begins anew.
         """
-        return finished(self.rendering(binding, history, ledger, aside=aside))
+        return run_slices(self.rendering(binding, history, ledger, aside=aside))
 
     def rendering(
         self, binding: Binding, history: History, ledger: Ledger, *, aside: bool = False
@@ -134,10 +141,10 @@ class Lanes:
         dialect, encoder, target = self._rules(binding)
         why = lane.state.outdated or ("compaction" if lane.state.cursor > history.length - aside else None)
         if why is None:
-            return (yield from advancing(lane, history, ledger, dialect, encoder, target))
+            return (yield from advance_in_slices(lane, history, ledger, dialect, encoder, target))
         begins = EpochBegan(binding, lane.state.epoch + 1, why, lane.state.plain, WHY[why])
-        lane = begun(lane, begins, dialect, history.length)
-        rendered = yield from advancing(lane, history, ledger, dialect, encoder, target)
+        lane = begin_epoch(lane, begins, dialect, history.length)
+        rendered = yield from advance_in_slices(lane, history, ledger, dialect, encoder, target)
         return replace(rendered, begins=begins)
 
     def adopt(self, binding: Binding, lane: Lane) -> None:
@@ -148,7 +155,7 @@ class Lanes:
         """Start a binding's lane over; `epoch_start` is the history's length now."""
 
         def over(lane: Lane) -> Lane:
-            return begun(lane, event, self._rules(event.binding)[0], epoch_start)
+            return begin_epoch(lane, event, self._rules(event.binding)[0], epoch_start)
 
         self._later(event.binding, over)
 
@@ -211,7 +218,7 @@ class Lanes:
         lane.take(step)
 
     def _folding(self, binding: Binding, unfolded: Unfolded) -> Slices[Lane]:
-        lane = unfolded.lane or empty(self._rules(binding)[0], unfolded.imported)
+        lane = unfolded.lane or empty_lane(self._rules(binding)[0], unfolded.imported)
         for step in unfolded.steps:
             lane = (
                 (yield from self._sending(binding, lane, step)) if isinstance(step, Requests) else step(lane)
@@ -225,9 +232,9 @@ class Lanes:
         for at, length in enumerate(sent.lengths):
             state = lane.state
             is_pinned = dialect.reasoning.binding != "upstream" or state.upstream is not None
-            if is_pinned and state.outdated is None and state.told == len(ledger.late):
+            if is_pinned and state.outdated is None and state.late_count == len(ledger.late):
                 lengths = sent.lengths[at:]
-                return (yield from replaying(lane, history, ledger, dialect, encoder, target, lengths))
+                return (yield from replay_in_slices(lane, history, ledger, dialect, encoder, target, lengths))
             lane = (yield from self._rendering(binding, lane, history.upto(length), ledger)).lane
             yield
         return lane

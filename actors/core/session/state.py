@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from math import inf
 
 from actors.core.data.chunked import from_index
-from actors.core.data.form import Form, replace
+from actors.core.data.record import StoredRecord, replace
 from actors.core.history import turn_ends
 from actors.core.history.estimate import ReportedRequest
 from actors.core.history.history import NO_MESSAGES, History
 from actors.core.history.turn_ends import NO_TURN_ENDS, TurnEnd, TurnEnds
-from actors.core.ledger import NO_CALLS, Ledger, closed
+from actors.core.ledger import NO_CALLS, Ledger, closed_record
 from actors.core.log import events
 from actors.core.log.events import EpochBegan, LogEvent, RequestSent, Scheduled
 from actors.core.settings.asking import Asked
@@ -26,7 +26,7 @@ from actors.core.values.identity import RUNTIME, Binding, number_of
 from actors.core.values.packed import Packed, size_of
 
 
-class Pause(Form, frozen=True):
+class Pause(StoredRecord, frozen=True):
     """A turn that waits for its caller, and what was decided about calls of it since."""
 
     awaited: events.TurnPaused
@@ -37,7 +37,7 @@ class Pause(Form, frozen=True):
         return replace(self, decisions=(*self.decisions, decision))
 
 
-class SessionState(Form, frozen=True):
+class SessionState(StoredRecord, frozen=True):
     """What a session knows.
 
     Its id (`session`) is empty before `Opened`. `target`: a backend or a pool, as the user named it; `held`: that of a
@@ -234,7 +234,11 @@ def bounded_seconds(state: SessionState, asked: Asked | None, before: float) -> 
 def opening(session: str, target: str, history: History) -> events.Opened:
     """Return the first event of a session that goes on from a history: what this keeps, and its ledger, is shared."""
     known = tuple(
-        [closed(item) for item in history.ledger.interactions() if not history.has_removed(item.call_id)]
+        [
+            closed_record(item)
+            for item in history.ledger.interactions()
+            if not history.has_removed(item.call_id)
+        ]
     )
     made = {call.id for message in history.since(0) for call in message.calls}
     used = max(map(number_of, made.union(item.call_id for item in known)), default=0)

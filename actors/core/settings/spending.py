@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from fnmatch import fnmatchcase
 from typing import Final, Literal, TypeAlias
 
-from actors.core.data.form import Form, replace
+from actors.core.data.record import StoredRecord, replace
 from actors.core.settings.ranges import Range, checked, number, positive, whole, word
 from actors.core.values.identity import Binding
 from actors.core.values.stream import Usage
@@ -16,7 +16,7 @@ from actors.errors import ConfigError, OverBudget
 MILLION = 1_000_000
 
 
-class Price(Form, frozen=True):
+class Price(StoredRecord, frozen=True):
     """What a million tokens of a model cost, in whatever currency the others are in.
 
     `cache_read` and `cache_write` are for the tokens of the input that came from the provider's cache or went there.
@@ -82,7 +82,7 @@ Period: TypeAlias = Literal["minute", "hour", "day"]
 PERIOD_SECONDS: Final[Mapping[Period, int]] = {"minute": 60, "hour": 3600, "day": 86_400}
 
 
-class Budget(Form, frozen=True):
+class Budget(StoredRecord, frozen=True):
     """The usage that is allowed to one session, or to all sessions of a tenant or a pool together; None is no limit.
 
     Args:
@@ -188,7 +188,7 @@ Cost: TypeAlias = Callable[[Binding, Usage], float | None]
 """Returns what usage of a binding costs, None where that is not known."""
 
 
-class Used(Form, frozen=True):
+class Used(StoredRecord, frozen=True):
     """What a session has used, by what its log says."""
 
     rounds: int = 0

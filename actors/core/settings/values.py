@@ -8,10 +8,10 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from actors.core.data.form import Form
+from actors.core.data.record import StoredRecord
 
 
-class ToolChoice(Form, frozen=True):
+class ToolChoice(StoredRecord, frozen=True):
     """The tool choice that forces one tool: `tool_choice=ToolChoice("search")`.
 
     Args:

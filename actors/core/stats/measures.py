@@ -126,7 +126,7 @@ class ToolMeasures(Struct):
         """Count a completed call."""
         times = self.tools.get(tool)
         if times is None:
-            times = self.tools.setdefault(bounded(tool, self.tools), ToolTimes())
+            times = self.tools.setdefault(bounded_label(tool, self.tools), ToolTimes())
         times.took.note(seconds)
         times.failures += failed
 
@@ -156,6 +156,6 @@ class AskCounts(Struct):
     )
 
 
-def bounded(name: str, known: Collection[str]) -> str:
+def bounded_label(name: str, known: Collection[str]) -> str:
     """Return the label under which a name is counted, given the names already in use."""
     return name if name in known or len(known) < MOST_NAMES else OTHER

@@ -51,7 +51,7 @@ class ToolCounts(Struct):
     tool_calls_repeated: int = 0
     answers_repaired: int = 0
 
-    def said(self, message: Message) -> None:
+    def count_calls(self, message: Message) -> None:
         """Count the calls of an assistant message."""
         self.tool_calls_total += len(message.calls)
 
@@ -385,7 +385,7 @@ class _Recount(Struct):
             case RoundEnded(message=message):
                 self.is_unanswered = False
                 if message is not None:
-                    self.mine.said(unpack(message))
+                    self.mine.count_calls(unpack(message))
             case Scheduled(repaired=repaired):
                 self.mine.tool_calls_repaired += bool(repaired)
             case Refused():
@@ -393,11 +393,11 @@ class _Recount(Struct):
             case Returned() | Failed():
                 self.mine.tool_calls_repeated += event.repeated
             case EpochBegan(reason="refusal" | "thinking"):
-                self.refused()
+                self.count_refusal()
             case TurnEnded(cause=cause, repaired=repaired):
                 self.mine.answers_repaired += bool(repaired)
                 if cause is not None and cause.kind == OUR_BUG:
-                    self.refused()
+                    self.count_refusal()
             case _:
                 pass
 
@@ -405,7 +405,7 @@ class _Recount(Struct):
     def mine(self) -> ToolCounts:
         return self.counts.setdefault(self.backend, ToolCounts())
 
-    def refused(self) -> None:
+    def count_refusal(self) -> None:
         """Count a request refused for its structure: it led to a rewritten lane or the end, without an answer."""
         self.mine.tool_api_400_total += self.is_unanswered
         self.is_unanswered = False

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
-from actors.core.data.form import replace
-from actors.core.data.table import PersistentMap
+from actors.core.data.persistent_map import PersistentMap
+from actors.core.data.record import replace
 from actors.core.dialects.dialect import Dialect
 from actors.core.schemas.property_keys import with_keys
 from actors.core.transcript.transcript import RenderState
@@ -69,8 +69,8 @@ class Projection:
             self._origin = seal.origin
             self._is_own = self._dialect.ids.native_passthrough and self._provider(seal.origin) == self._home
         native = call.native_id if self._is_own and seal is not None else ""
-        passes = native and self._is_id(native) and self._free(native)
-        emitted = native if passes else self._minted(call.id, name)
+        passes = native and self._is_id(native) and self._is_free(native)
+        emitted = native if passes else self._mint_id(call.id, name)
         self._new[call.id] = emitted
         if emitted:
             self._taken[emitted] = call.id
@@ -93,25 +93,25 @@ class Projection:
         """Return `before` with the tool names of this render added; the same set if none is new."""
         return before if before.issuperset(self._names.values()) else before.union(self._names.values())
 
-    def adopted(self) -> tuple[PersistentMap[CallId, str], PersistentMap[str, CallId], int]:
+    def new_state(self) -> tuple[PersistentMap[CallId, str], PersistentMap[str, CallId], int]:
         """Return the lane's updated id tables, and the index of the next call."""
         return self._calls.update(self._new), self._used.update(self._taken), self._index
 
-    def _free(self, emitted: str) -> bool:
+    def _is_free(self, emitted: str) -> bool:
         return emitted not in self._taken and not (self._has_given and emitted in self._used)
 
     def _provider(self, binding: Binding) -> tuple[str, str, str]:
         """Return the key of the provider that mints a binding's ids."""
         return (binding.dialect, binding.endpoint, binding.model if self._models else "")
 
-    def _minted(self, call_id: CallId, name: str) -> str:
+    def _mint_id(self, call_id: CallId, name: str) -> str:
         style = self._dialect.ids.style
         if style == "none":
             return ""
         if style == "kimi":
             return f"functions.{name}:{self._index}"  # the index is never reused, so the id is free
         probe = 0
-        while not self._free(emitted := mint(style, call_id, probe)):
+        while not self._is_free(emitted := mint(style, call_id, probe)):
             probe += 1
         return emitted
 
@@ -145,7 +145,7 @@ def flat_name(namespace: str, name: str) -> str:
     return f"{namespace}__{name}" if namespace else name
 
 
-def within(name: str, namespace: str) -> str:
+def local_name(name: str, namespace: str) -> str:
     """Return a tool's name within its namespace: the inverse of `flat_name`."""
     return name.removeprefix(f"{namespace}__") if namespace else name
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol, TypeAlias
 
 from actors.core.data.jsonio import Json
-from actors.core.data.table import NOTHING, PersistentMap
+from actors.core.data.persistent_map import NOTHING, PersistentMap
 from actors.core.log.events import EpochReason
 from actors.core.models.concerns import Role
 from actors.core.values.content import Media, Text, Thinking, ToolCall
@@ -95,7 +95,7 @@ class RenderState(NamedTuple):
         missing: Calls with a synthetic result in this epoch, each with True while a late result may still follow.
         carried: Texts and media of late results that wait for the next user message.
         without_ids: True if items are sent without ids, because reasoning was refused in this lane (OAR-05).
-        told: Number of the ledger's late results that this epoch has rendered.
+        late_count: Number of the ledger's late results that this epoch has rendered.
         upstream: Behind a gateway, the provider whose reasoning this epoch replays; None before the first.
         last_role: Role of the last message; None at the start.
         loop: The current tool loop; tracked only if the dialect has manual thinking.
@@ -115,7 +115,7 @@ class RenderState(NamedTuple):
     tools: frozenset[str] = frozenset()
     missing: PersistentMap[CallId, bool] = NOTHING
     carried: tuple[Text | Media, ...] = ()
-    told: int = 0
+    late_count: int = 0
     without_ids: bool = False
     upstream: str | None = None
     last_role: Role | None = None
@@ -157,7 +157,7 @@ class Writer(Protocol):
     def result(self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]) -> None:
         """Write the result of a call; `json` is its text as a literal, `""` for a result of media alone."""
 
-    def taken(self) -> list[bytes]:
+    def take_pieces(self) -> list[bytes]:
         """Return the pieces written since the last call of this method, long literals as the objects passed in.
 
         The last message may be open, but only between two blocks.

@@ -15,8 +15,8 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 
 from msgspec import Struct
 
-from actors.core.data.form import replace
 from actors.core.data.jsonio import Json
+from actors.core.data.record import replace
 from actors.core.history.history import History
 from actors.core.ledger import Ledger
 from actors.core.log.events import CallEvent, End, Failed, Refused, Returned

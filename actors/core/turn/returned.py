@@ -14,9 +14,9 @@ apart from the event loop.
 import re
 from itertools import islice
 
-from actors.core.data.fit import SizeLimits
 from actors.core.data.ingest import DEFAULT_LIMITS, ingest
-from actors.core.data.jsonio import Json, sanitised
+from actors.core.data.jsonio import Json, sanitise
+from actors.core.data.truncate import SizeLimits
 from actors.core.values.content import Media
 
 # of one result, base64 as written: what the strictest provider takes of one image
@@ -70,7 +70,7 @@ def parted(
         elif (why := _why_not(item, room, len(media))) is not None:
             words.append(why)
         else:
-            media.append(Media(item.media_type, item.data, sanitised(item.url)))
+            media.append(Media(item.media_type, item.data, sanitise(item.url)))
             room -= len(item.data) + len(item.url)
     if len(items) > limits.max_items:
         words.append(f"[{len(items) - limits.max_items} more items cut]")

@@ -10,10 +10,10 @@ from base64 import b64encode
 from collections.abc import Iterable, Mapping
 from typing import Literal, Self, TypeAlias
 
-from actors.core.data.form import Form, Public, kept
 from actors.core.data.image_header import detect_media_type, find_damage
 from actors.core.data.ingest import ingest
 from actors.core.data.jsonio import Json, JsonObject, JsonValue, Quoted, dump, nest, parse, quote, unquote
+from actors.core.data.record import ConstructorMeta, StoredRecord, from_fields
 from actors.core.values.identity import Binding, CallId
 from actors.errors import MediaError
 
@@ -25,7 +25,7 @@ Status: TypeAlias = Literal["pending", "complete", "error", "cancelled", "unknow
 """The state of a tool call or its result. A `ToolResult` itself is never `cancelled` or `unknown`."""
 
 
-class ProviderState(Form, frozen=True):
+class ProviderState(StoredRecord, frozen=True):
     """Opaque provider state: a JSON string literal, verbatim, and the binding that produced it.
 
     `kind` is the adapter's name for the state: `signature`, `redacted`, `call_id`. `maker` is None only inside a
@@ -48,13 +48,13 @@ class ProviderState(Form, frozen=True):
         return self.kind != "phase"
 
 
-class Text(Form, frozen=True, tag="t", init=False, metaclass=Public):
+class Text(StoredRecord, frozen=True, tag="t", init=False, metaclass=ConstructorMeta):
     """Text, stored as a JSON string literal; `.text` decodes it."""
 
     json: Quoted
 
     def __new__(cls, text: str = "", *, json: Json | None = None) -> Self:
-        return kept(cls, quote(text) if json is None else json)
+        return from_fields(cls, quote(text) if json is None else json)
 
     @property
     def text(self) -> str:
@@ -62,14 +62,14 @@ class Text(Form, frozen=True, tag="t", init=False, metaclass=Public):
         return unquote(self.json)
 
 
-class Thinking(Form, frozen=True, tag="h", init=False, metaclass=Public):
+class Thinking(StoredRecord, frozen=True, tag="h", init=False, metaclass=ConstructorMeta):
     """A model's reasoning. With a seal, it may be sent back unchanged to the provider that produced it."""
 
     json: Quoted
     seal: ProviderState | None
 
     def __new__(cls, text: str = "", seal: ProviderState | None = None, *, json: Json | None = None) -> Self:
-        return kept(cls, quote(text) if json is None else json, seal)
+        return from_fields(cls, quote(text) if json is None else json, seal)
 
     @property
     def text(self) -> str:
@@ -77,7 +77,7 @@ class Thinking(Form, frozen=True, tag="h", init=False, metaclass=Public):
         return unquote(self.json)
 
 
-class ToolCall(Form, frozen=True, tag="c", init=False, metaclass=Public):
+class ToolCall(StoredRecord, frozen=True, tag="c", init=False, metaclass=ConstructorMeta):
     """A model's request to run a tool, under the tool name that the model wrote.
 
     Args:
@@ -122,7 +122,7 @@ class ToolCall(Form, frozen=True, tag="c", init=False, metaclass=Public):
             raw_json = quote(raw)
             if is_free := json == FREE % raw_json:
                 raw_json = None
-        return kept(cls, id, name, json, raw_json, native, namespace, is_free)
+        return from_fields(cls, id, name, json, raw_json, native, namespace, is_free)
 
     @staticmethod
     def free_form(
@@ -139,7 +139,7 @@ class ToolCall(Form, frozen=True, tag="c", init=False, metaclass=Public):
         `json` is that object already encoded; it replaces `text`.
         """
         json = Json(FREE % quote(text)) if json is None else json
-        return kept(ToolCall, call_id, name, json, None, native, namespace, True)
+        return from_fields(ToolCall, call_id, name, json, None, native, namespace, True)
 
     @property
     def native_id(self) -> str:
@@ -179,7 +179,7 @@ class ToolCall(Form, frozen=True, tag="c", init=False, metaclass=Public):
 
     def with_arguments(self, json: JsonObject) -> "ToolCall":
         """Return the call with `json` in place of the model's arguments."""
-        return kept(ToolCall, self.id, self.name, json, None, self.native, self.namespace, False)
+        return from_fields(ToolCall, self.id, self.name, json, None, self.native, self.namespace, False)
 
     @property
     def arguments(self) -> dict[str, JsonValue]:
@@ -204,7 +204,7 @@ def _native_call(seal: ProviderState) -> tuple[str, dict[str, str]]:
     return call_id if isinstance(call_id, str) else "", texts
 
 
-class Media(Form, frozen=True, tag="m", init=False, metaclass=Public):
+class Media(StoredRecord, frozen=True, tag="m", init=False, metaclass=ConstructorMeta):
     """An image or document with a media type such as `image/png`: base64 data, or a URL.
 
     If the first bytes identify a type, that type replaces `media_type`, because providers reject a wrong label
@@ -217,7 +217,7 @@ class Media(Form, frozen=True, tag="m", init=False, metaclass=Public):
 
     def __new__(cls, media_type: str, data: str = "", url: str = "") -> Self:
         has_bytes = bool(data) and type(data) is type(media_type) is str
-        return kept(cls, detect_media_type(media_type, data) if has_bytes else media_type, data, url)
+        return from_fields(cls, detect_media_type(media_type, data) if has_bytes else media_type, data, url)
 
     @classmethod
     def from_bytes(cls, data: bytes, media_type: str) -> "Media":
@@ -248,7 +248,7 @@ class Media(Form, frozen=True, tag="m", init=False, metaclass=Public):
         return find_damage(self.media_type, self.data) if self.data or not self.url else None
 
 
-class ToolResult(Form, frozen=True, tag="r", init=False, metaclass=Public):
+class ToolResult(StoredRecord, frozen=True, tag="r", init=False, metaclass=ConstructorMeta):
     """The block that answers a tool call.
 
     Args:
@@ -280,7 +280,7 @@ class ToolResult(Form, frozen=True, tag="r", init=False, metaclass=Public):
             content_json = ingest(content).json
         if error_json is None and error is not None:
             error_json = ingest(error).json
-        return kept(cls, call_id, content_json, error_json, is_complete, tuple(media))
+        return from_fields(cls, call_id, content_json, error_json, is_complete, tuple(media))
 
     @property
     def content(self) -> JsonValue:
@@ -317,14 +317,14 @@ def in_words(json: Json | None) -> Json:
     return json if json.startswith(b'"') else nest(json)
 
 
-class Code(Form, frozen=True, tag="s"):
+class Code(StoredRecord, frozen=True, tag="s"):
     """Code that belongs to the conversation but is not a tool call. Rendered as a fenced code block."""
 
     source: str
     language: str = ""
 
 
-class ProviderBlock(Form, frozen=True, tag="n"):
+class ProviderBlock(StoredRecord, frozen=True, tag="n"):
     """A provider-specific part of an answer, under the provider's name for it: a server tool's call, a citation.
 
     The seal holds the wire value. A `part` is sent back in its place to every binding that may read the seal; other
@@ -339,7 +339,7 @@ class ProviderBlock(Form, frozen=True, tag="n"):
 Block: TypeAlias = Text | Thinking | ToolCall | ToolResult | Media | Code | ProviderBlock
 
 
-class Message(Form, frozen=True, init=False, metaclass=Public):
+class Message(StoredRecord, frozen=True, init=False, metaclass=ConstructorMeta):
     """One message of a conversation.
 
     Args:
@@ -357,7 +357,7 @@ class Message(Form, frozen=True, init=False, metaclass=Public):
     def __new__(
         cls, role: MessageRole, blocks: Iterable[Block] = (), turn: int = 0, origin: Binding | None = None
     ) -> Self:
-        return kept(cls, role, tuple(blocks), turn, origin)
+        return from_fields(cls, role, tuple(blocks), turn, origin)
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:

@@ -12,7 +12,7 @@ import re
 from functools import lru_cache
 from typing import NewType
 
-from actors.core.data.form import Form
+from actors.core.data.record import StoredRecord
 
 _MINTED = re.compile(r"hist_tool_([0-9]{1,18})").fullmatch
 
@@ -20,7 +20,7 @@ CallId = NewType("CallId", str)
 """A canonical call id, unique within a session: `hist_tool_<n>`, n counting from 1."""
 
 
-class Binding(Form, frozen=True):
+class Binding(StoredRecord, frozen=True):
     """The backend, account and model that serve a turn, as one value without a secret.
 
     Args:

@@ -6,8 +6,8 @@ The report therefore groups its lines by kind and keeps the first few of each ki
 
 from typing import Literal, TypeAlias
 
-from actors.core.data.form import Form
-from actors.core.data.jsonio import sanitised
+from actors.core.data.jsonio import sanitise
+from actors.core.data.record import StoredRecord
 from actors.core.values.identity import CallId
 
 Dedupe: TypeAlias = Literal["duplicate", "conflicting_duplicate", "late"]
@@ -18,7 +18,7 @@ KINDS = 64  # kinds counted separately; bounds the report of a hostile transcrip
 _OTHERS = "of other kinds"
 
 
-class Finding(Form, frozen=True):
+class Finding(StoredRecord, frozen=True):
     """A defect of imported messages that import worked around.
 
     `code` is one of: orphan_result, restored_call, repeated_id, misplaced_call, misplaced_result, malformed_arguments,
@@ -30,7 +30,7 @@ class Finding(Form, frozen=True):
     call_ids: tuple[CallId, ...] = ()
 
 
-class ImportReport(Form, frozen=True):
+class ImportReport(StoredRecord, frozen=True):
     """The repairs and losses of an import (`History.report`).
 
     Args:
@@ -65,7 +65,7 @@ class NameTally:
 
     def add(self, name: str) -> str:
         """Count a name and return the name under which it is counted."""
-        name = sanitised(name)
+        name = sanitise(name)
         if name not in self._counts and len(self._counts) >= KINDS:
             name = self._others
         self._counts[name] = self._counts.get(name, 0) + 1
@@ -92,7 +92,7 @@ class ReportBuilder:
         """
         lines = self._lines.setdefault(counted := self._tally.add(kind), [])
         if len(lines) < LISTED and counted != _OTHERS:
-            lines.append(f"{place}: {sanitised(kind % about if about else kind)}")
+            lines.append(f"{place}: {sanitise(kind % about if about else kind)}")
 
     def lines(self) -> tuple[str, ...]:
         """Return the first few lines of each kind, each kind followed by the number of further lines."""
@@ -103,8 +103,8 @@ class ReportBuilder:
                 told.append(f"{more:,} more: {kind.replace('%s', '...')}")
         return tuple(told)
 
-    def found(self, code: str, *call_ids: CallId) -> None:
+    def add_finding(self, code: str, *call_ids: CallId) -> None:
         self._findings.append(Finding(code, "canonical", call_ids))
 
-    def intake(self) -> ImportReport:
+    def build(self) -> ImportReport:
         return ImportReport(tuple(self._findings), tuple(self.dedupe), self.lines(), self.left_out.counts())

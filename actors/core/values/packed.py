@@ -13,8 +13,8 @@ from msgspec import MsgspecError, ValidationError
 from msgspec.msgpack import Decoder, Encoder
 from msgspec.structs import force_setattr
 
-from actors.core.data.form import Form, kept, replace
-from actors.core.data.jsonio import sanitised
+from actors.core.data.jsonio import sanitise
+from actors.core.data.record import StoredRecord, from_fields, replace
 from actors.core.values.content import (
     Block,
     Media,
@@ -33,15 +33,15 @@ LARGE = 2048  # characters of base64 from which media stay outside the bytes
 Packed: TypeAlias = bytes | tuple[bytes, tuple[str, ...]]
 """The output of `pack`, read only by `unpack`: the bytes and, in message order, the media outside them."""
 
-_BESIDE = "\0"  # a placeholder for media outside the bytes; base64 cannot contain it
+_DETACHED = "\0"  # a placeholder for media outside the bytes; base64 cannot contain it
 _ENCODER, _DECODER = Encoder(), Decoder(Message)
 
 
 def pack(message: Message) -> Packed:
-    beside: list[str] = []
-    slim = [_slim(block, message.origin, beside) for block in message.blocks]
-    body = encoded(replace(message, blocks=tuple(slim)))
-    return (body, tuple(beside)) if beside else body
+    detached: list[str] = []
+    slim = [_strip_block(block, message.origin, detached) for block in message.blocks]
+    body = encode_record(replace(message, blocks=tuple(slim)))
+    return (body, tuple(detached)) if detached else body
 
 
 def size_of(packed: Packed) -> int:
@@ -59,13 +59,13 @@ def unpack(packed: Packed) -> Message:
         message = _DECODER.decode(packed)
     else:
         message = _DECODER.decode(packed[0])
-        _bring_back(message, iter(packed[1]))
-    origin = None if message.origin is None else shared(message.origin)
+        _restore_media(message, iter(packed[1]))
+    origin = None if message.origin is None else intern_binding(message.origin)
     if origin is not None:
         force_setattr(message, "origin", origin)
     for block in message.blocks:
         if type(block) is not Text and (seal := seal_of(block)) is not None:
-            maker = origin if seal.maker is None else shared(seal.maker)
+            maker = origin if seal.maker is None else intern_binding(seal.maker)
             if maker is None:
                 raise ValidationError("A seal has no maker")
             force_setattr(seal, "maker", maker)
@@ -73,17 +73,17 @@ def unpack(packed: Packed) -> Message:
 
 
 @lru_cache(maxsize=4096)
-def shared(binding: Binding) -> Binding:
+def intern_binding(binding: Binding) -> Binding:
     """Return one object for all equal bindings: a process has few bindings, but very many values refer to them."""
     return binding
 
 
-def encoded(form: Form) -> bytes:
+def encode_record(record: StoredRecord) -> bytes:
     """Return a record's msgpack without the encoder's spare capacity."""
     try:
-        made = _ENCODER.encode(form)
+        made = _ENCODER.encode(record)
     except UnicodeEncodeError:
-        made = _ENCODER.encode(_whole(form))
+        made = _ENCODER.encode(_sanitise(record))
     return bytes(memoryview(made))
 
 
@@ -111,40 +111,42 @@ def seal_of(block: Block) -> ProviderState | None:
     return block.seal if type(block) is Thinking or type(block) is ProviderBlock else None
 
 
-def _slim(block: Block, origin: Binding | None, beside: list[str]) -> Block:
+def _strip_block(block: Block, origin: Binding | None, detached: list[str]) -> Block:
     seal = seal_of(block)
     if seal is not None and seal.maker == origin and origin is not None:
         own = replace(seal, maker=None)
         return replace(block, native=own) if type(block) is ToolCall else replace(block, seal=own)
     if type(block) is Media:
-        return _thin(block, beside)
+        return _strip_media(block, detached)
     if type(block) is ToolResult and block.media:
-        return replace(block, media=tuple([_thin(item, beside) for item in block.media]))
+        return replace(block, media=tuple([_strip_media(item, detached) for item in block.media]))
     return block
 
 
-def _thin(media: Media, beside: list[str]) -> Media:
+def _strip_media(media: Media, detached: list[str]) -> Media:
     data = media.data
-    if len(data) < LARGE and data != _BESIDE:
+    if len(data) < LARGE and data != _DETACHED:
         return media
-    beside.append(data if data.isascii() else sanitised(data))
-    return replace(media, data=_BESIDE)
+    detached.append(data if data.isascii() else sanitise(data))
+    return replace(media, data=_DETACHED)
 
 
-def _bring_back(message: Message, beside: Iterator[str]) -> None:
+def _restore_media(message: Message, detached: Iterator[str]) -> None:
     for block in message.blocks:
         held = (block,) if type(block) is Media else block.media if type(block) is ToolResult else ()
         for media in held:
-            if media.data == _BESIDE:
-                force_setattr(media, "data", next(beside, ""))
+            if media.data == _DETACHED:
+                force_setattr(media, "data", next(detached, ""))
 
 
-def _whole(value: object) -> object:
+def _sanitise(value: object) -> object:
     """Return the value with all lone surrogates replaced."""
     if isinstance(value, str):
-        return sanitised(value)
+        return sanitise(value)
     if isinstance(value, tuple):
-        return tuple(map(_whole, value))
-    if isinstance(value, Form):
-        return kept(type(value), *(_whole(getattr(value, name)) for name in value.__struct_fields__))
+        return tuple(map(_sanitise, value))
+    if isinstance(value, StoredRecord):
+        return from_fields(
+            type(value), *(_sanitise(getattr(value, name)) for name in value.__struct_fields__)
+        )
     return value

@@ -5,12 +5,12 @@ A turn that waits for its caller resumes from these values after passivation, a 
 
 from typing import Literal, TypeAlias
 
-from actors.core.data.form import Form
+from actors.core.data.record import StoredRecord
 from actors.core.values.identity import Binding
 from actors.core.values.stream import LeftOut, Usage
 
 
-class Cause(Form, frozen=True):
+class Cause(StoredRecord, frozen=True):
     """The reason why a provider gave no answer, or why the runtime ended the turn.
 
     Args:
@@ -23,7 +23,7 @@ class Cause(Form, frozen=True):
     status: int | None = None
 
 
-class Attempt(Form, frozen=True):
+class Attempt(StoredRecord, frozen=True):
     """One turn of an ask with its binding and outcome, or a failed request that was retried.
 
     Args:
@@ -45,7 +45,7 @@ RefusalKind: TypeAlias = Literal["transcript", "parameter", "media", "schema"]
 """The refused part of a request: its structure (our bug), an optional parameter, an attachment, a schema."""
 
 
-class RefusedRequest(Form, frozen=True):
+class RefusedRequest(StoredRecord, frozen=True):
     """A request that a provider or the judge refused. The ask continued if it could.
 
     Args:
@@ -61,7 +61,7 @@ class RefusedRequest(Form, frozen=True):
     without: tuple[str, ...] = ()
 
 
-class TurnProgress(Form, frozen=True):
+class TurnProgress(StoredRecord, frozen=True):
     """A turn's use of its limits.
 
     Args:
@@ -79,7 +79,7 @@ class TurnProgress(Form, frozen=True):
     malformed: int = 0
 
 
-class AskProgress(Form, frozen=True):
+class AskProgress(StoredRecord, frozen=True):
     """The totals of an ask.
 
     Args:

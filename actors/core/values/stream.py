@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 from msgspec.structs import astuple
 
-from actors.core.data.form import Form
+from actors.core.data.record import StoredRecord
 from actors.core.values.identity import CallId
 
 Cut: TypeAlias = Literal["length", "filter", "paused", "fault", "empty", "unparsed", "unknown"]
@@ -24,39 +24,39 @@ LeftOut: TypeAlias = tuple[tuple[str, int], ...]
 """Parts of an answer that its message lacks, as (the provider's name for the part, count)."""
 
 
-class TextDelta(Form, frozen=True):
+class TextDelta(StoredRecord, frozen=True):
     """A piece of the answer's text."""
 
     text: str
 
 
-class ThinkingDelta(Form, frozen=True):
+class ThinkingDelta(StoredRecord, frozen=True):
     """A piece of the model's visible reasoning."""
 
     text: str
 
 
-class CallStarted(Form, frozen=True):
+class CallStarted(StoredRecord, frozen=True):
     """The start of a tool call. `call_id` is canonical; the arguments follow."""
 
     call_id: CallId
     name: str
 
 
-class ArgumentsDelta(Form, frozen=True):
+class ArgumentsDelta(StoredRecord, frozen=True):
     """A piece of a call's argument text, as the model wrote it."""
 
     call_id: CallId
     text: str
 
 
-class CallDone(Form, frozen=True):
+class CallDone(StoredRecord, frozen=True):
     """The end of a call: its argument text is complete."""
 
     call_id: CallId
 
 
-class Usage(Form, frozen=True):
+class Usage(StoredRecord, frozen=True):
     """Tokens of one round, or summed over rounds. Cached tokens are included in `input_tokens`.
 
     Args:
@@ -75,7 +75,7 @@ class Usage(Form, frozen=True):
         return Usage(*map(add, astuple(self), astuple(other)))
 
 
-class Finish(Form, frozen=True):
+class Finish(StoredRecord, frozen=True):
     """The provider's finish reason, verbatim. Nothing depends on it: tool calls are recognised by their blocks."""
 
     reason: str

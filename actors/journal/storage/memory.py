@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from time import time
 
-from actors.core.data.chunked import EMPTY, ChunkedVector, appended, from_index, item_count
+from actors.core.data.chunked import EMPTY, ChunkedVector, append, from_index, item_count
 from actors.core.log.codec import encode_event
 from actors.core.log.events import Closed, LogEvent
 from actors.core.settings.labels import metadata_of
@@ -98,7 +98,7 @@ class MemoryStorage:
         if log is None:
             self._opened[session] = now
         self._used[session] = now
-        log = self._logs[session] = appended(EMPTY if log is None else log, entry.events)
+        log = self._logs[session] = append(EMPTY if log is None else log, entry.events)
         if type(entry.events[-1]) is Closed:
             self._claimed.discard(session)
         return item_count(log)

@@ -44,7 +44,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "caches: a tool loop that began without thinking stays open for a model that has a budget",
-        "actors/core/render/walk.py:RenderWalk._in_unthinking_loop",
+        "actors/core/render/walk.py:RenderWalk._is_in_unthinking_loop",
         "self._closes and self._loop.answered and (not self._loop.mixed) and ...",
         "False and self._loop.answered and (not self._loop.mixed) and ...",
         ("tests/adapters/test_settings.py::test_a_loop_is_closed_once_in_the_life_of_a_lane",),

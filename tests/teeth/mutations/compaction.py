@@ -60,7 +60,7 @@ MUTATIONS = (
     ),
     Mutation(
         "compaction: a second summary forgets what the first stood for",
-        f"{RULES}:needed",
+        f"{RULES}:summary_scope",
         "known.call_id not in visible and ... and ...",
         "... and ... and any((call.id == known.call_id for message in messages[:stop] for call in message.calls))",
         (f"{CORE}::test_a_second_summary_names_what_the_first_stood_for",),
@@ -74,7 +74,7 @@ MUTATIONS = (
     ),
     Mutation(
         "compaction: the later of two calls that are the same is shortened",
-        f"{RULES}:repeated",
+        f"{RULES}:repeated_results",
         "reversed(messages)",
         "messages",
         (f"{CORE}::test_of_two_calls_that_are_the_same_the_earlier_is_shortened_and_long_results_are",),
@@ -227,8 +227,8 @@ MUTATIONS = (
     Mutation(
         "compaction: room is made although next to nothing would be saved",
         "actors/provider/resolver.py:too_full",
-        "saved(state.history, known, settings, before, ratio) >= most * WORTH",
-        "saved(state.history, known, settings, before, ratio)",
+        "possible_savings(state.history, known, settings, before, ratio) >= most * WORTH",
+        "possible_savings(state.history, known, settings, before, ratio)",
         (f"{SESSIONS}::test_no_room_is_made_by_summaries_of_next_to_nothing",),
     ),
     Mutation(

@@ -41,8 +41,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "events: an image that a tool returned is not kept",
         "actors/core/log/events.py:Returned.result",
-        "kept(*..., self.media)",
-        "kept(*..., ())",
+        "from_fields(*..., self.media)",
+        "from_fields(*..., ())",
         ("tests/core/test_ledger.py", "tests/test_media_in_results.py"),
     ),
     Mutation(
@@ -54,21 +54,21 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "ledger: of two real completions the last wins",
-        "actors/core/ledger.py:_ended",
+        "actors/core/ledger.py:_add_completion",
         "known.end is None",
         "True",
         (LEDGER,),
     ),
     Mutation(
         "ledger: a cancel takes back a completion",
-        "actors/core/ledger.py:_told",
+        "actors/core/ledger.py:_apply_call_event",
         "replace(known, cancelled=known.cancelled or reason)",
         "replace(known, cancelled=known.cancelled or reason, end=None)",
         (LEDGER,),
     ),
     Mutation(
         "ledger: the same completion again is a duplicate",
-        "actors/core/ledger.py:_ended",
+        "actors/core/ledger.py:_add_completion",
         """
         if new == result_of(known.end) or new in known.duplicates:
             return (known, 0)
@@ -78,7 +78,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "ledger: a seal replaces a completion",
-        "actors/core/ledger.py:_sealed",
+        "actors/core/ledger.py:_seal",
         "known if known.end is not None or known.sealed is not None else replace(known, sealed=reason)",
         "replace(known, sealed=reason)",
         (f"{LEDGER}::test_between_a_completion_and_a_seal_the_first_wins",),
@@ -146,7 +146,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "table: an older version sees what came later",
-        "actors/core/data/table.py:PersistentMap.update",
+        "actors/core/data/persistent_map.py:PersistentMap.update",
         "{key: live.get(key, UNSET) for key in changes}",
         "{}",
         ("tests/core/test_history.py",),
@@ -171,7 +171,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "codec: a field that has a default may be missing, or written otherwise",
         "actors/core/log/codec.py:_strictly",
-        "_ENCODER.encode(form) != data",
+        "_ENCODER.encode(record) != data",
         '_ENCODER.encode(form) == b""',
         ("tests/core/test_codec.py",),
     ),
@@ -225,14 +225,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "routing: a member that failed is tried again",
-        "actors/core/policy/routing.py:_chosen",
+        "actors/core/policy/routing.py:_choose",
         "[name for name in order if name not in tried]",
         "list(order)",
         ("tests/core/test_routing.py",),
     ),
     Mutation(
         "routing: a held switch is applied to whatever its target has become",
-        "actors/core/policy/routing.py:settled",
+        "actors/core/policy/routing.py:resolve_switch",
         "return SwitchFailed(held, str(error))",
         "del error",
         ("tests/test_switching.py",),
@@ -267,16 +267,16 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "packed: a seal takes the message's origin for its own",
-        "actors/core/values/packed.py:_slim",
+        "actors/core/values/packed.py:_strip_block",
         "seal is not None and seal.maker == origin and (origin is not None)",
         "seal is not None and origin is not None",
         ("tests/core/test_history.py",),
     ),
     Mutation(
         "packed: large media are copied into the bytes",
-        "actors/core/values/packed.py:_thin",
-        "len(data) < LARGE and data != _BESIDE",
-        "data != _BESIDE",
+        "actors/core/values/packed.py:_strip_media",
+        "len(data) < LARGE and data != _DETACHED",
+        "data != _DETACHED",
         ("tests/core/test_shortcuts.py",),
     ),
     Mutation(

@@ -232,7 +232,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "responses: reasoning is sent although nothing follows it",
-        "actors/core/render/walk.py:RenderWalk._thoughts_left",
+        "actors/core/render/walk.py:RenderWalk._allowed_reasoning",
         "dialect.reasoning.followed and blocks and ...",
         "False and ...",
         (f"{RESPONSES}::test_reasoning_that_nothing_follows_is_left_out",),
@@ -253,35 +253,35 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "responses: an item's id goes out twice",
-        "actors/core/render/sealed.py:Items.withholds",
-        "not self.takes(unquote(block.seal.data))",
+        "actors/core/render/sealed.py:Items.must_withhold",
+        "not self.admit(unquote(block.seal.data))",
         "False",
         ("tests/test_item_ids.py",),
     ),
     Mutation(
         "responses: an id that cannot go takes the reasoning behind it along",
-        "actors/core/render/walk.py:RenderWalk._said",
+        "actors/core/render/walk.py:RenderWalk._write_answer",
         "said = ...",
         "blocks = ...",
         ("tests/test_item_ids.py",),
     ),
     Mutation(
         "responses: a host that does not find ids gets them again",
-        "actors/core/lanes/lane.py:begun",
+        "actors/core/lanes/lane.py:begin_epoch",
         'old.without_ids or event.reason == "thinking"',
         "False",
         ("tests/test_item_ids.py",),
     ),
     Mutation(
         "responses: a reasoning item is sent twice",
-        "actors/core/render/sealed.py:Items.takes",
+        "actors/core/render/sealed.py:Items.admit",
         "item_id in self._new or item_id in self._usage.items",
         "False",
         (f"{RESPONSES}::test_a_reasoning_item_goes_out_once_in_an_epoch",),
     ),
     Mutation(
         "responses: reasoning items of earlier requests are forgotten",
-        "actors/core/render/sealed.py:Items.takes",
+        "actors/core/render/sealed.py:Items.admit",
         "item_id in self._new or item_id in self._usage.items",
         "item_id in self._new",
         (f"{RESPONSES}::test_a_reasoning_item_goes_out_once_in_an_epoch",),
@@ -341,14 +341,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "gemini: a foreign step gets a sentinel at the head of its content",
-        "actors/core/render/order.py:supplied",
+        "actors/core/render/order.py:add_required_reasoning",
         'kinds.index(ToolCall) if demand == "before_calls" else 0',
         "0",
         (GEMINI_ENCODE,),
     ),
     Mutation(
         "gemini: the signature of a blank text stands for the call behind it",
-        "actors/core/render/order.py:supplied",
+        "actors/core/render/order.py:add_required_reasoning",
         "any((seal is None or seal.kind == dialect.reasoning.carrier for seal in seals))",
         "bool(seals)",
         (GEMINI_ENCODE,),
@@ -393,7 +393,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "kimi: calls without reasoning go as they are",
-        "actors/core/render/walk.py:RenderWalk._ordered",
+        "actors/core/render/walk.py:RenderWalk._order",
         """
         if demands:
             ...
@@ -406,8 +406,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "order: reasoning that stays behind leaves its calls without any",
-        "actors/core/render/walk.py:RenderWalk._ordered",
-        "supplied(stands, dialect, self._notes)",
+        "actors/core/render/walk.py:RenderWalk._order",
+        "add_required_reasoning(stands, dialect, self._notes)",
         "list(stands)",
         ("tests/core/test_order.py",),
     ),

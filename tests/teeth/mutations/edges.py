@@ -78,7 +78,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "interrupts: one that strikes while a value is read is swallowed",
-        "actors/core/data/ingest.py:ValueWalk._nested",
+        "actors/core/data/ingest.py:ValueWalk._read_foreign",
         "_is_interrupt(error)",
         "False",
         (f"{INTERRUPTS}::test_an_interrupt_that_a_signal_delivers_passes_where_values_are_read",),

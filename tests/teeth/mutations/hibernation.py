@@ -43,7 +43,7 @@ MUTATIONS = (
     Mutation(
         "waking: what came late is told in another request",
         "actors/core/session/lanes.py:Lanes._sending",
-        "is_pinned and state.outdated is None and (state.told == len(ledger.late))",
+        "is_pinned and state.outdated is None and (state.late_count == len(ledger.late))",
         "is_pinned and state.outdated is None",
         (STATE, "tests/core/test_lane.py"),
     ),

@@ -73,14 +73,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "images: more than a few follow a large one",
-        "actors/core/render/attach.py:Attachments._crowd",
+        "actors/core/render/attach.py:Attachments._crowding",
         "(self._large or self._is_large(header)) and self._images >= few",
         "self._is_large(header) and self._images >= few",
         (LIMITS,),
     ),
     Mutation(
         "images: a large one is shown whatever comes with it",
-        "actors/core/render/attach.py:Attachments._crowd",
+        "actors/core/render/attach.py:Attachments._crowding",
         "self._expected > few",
         "False",
         (LIMITS,),

@@ -196,7 +196,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "pickles: a table is pickled with its versions",
-        "actors/core/data/table.py:PersistentMap.__reduce__",
+        "actors/core/data/persistent_map.py:PersistentMap.__reduce__",
         "(PersistentMap, (self._dict(),))",
         "object.__reduce_ex__(self, 2)",
         ("tests/test_pickling.py",),

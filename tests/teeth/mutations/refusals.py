@@ -66,7 +66,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "refusals: an epoch forgets the attachments that were refused before it",
-        "actors/core/lanes/lane.py:begun",
+        "actors/core/lanes/lane.py:begin_epoch",
         "old.refused.union(event.media)",
         "frozenset(event.media)",
         (MEDIA,),

@@ -13,14 +13,14 @@ PROJECTION = "tests/core/test_projection.py"
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "apart: two calls stay in one message where one is taken",
-        "actors/core/render/walk.py:RenderWalk._group",
-        "(message.blocks,) if self._dialect.turns.calls_together else apart(message.blocks)",
+        "actors/core/render/walk.py:RenderWalk._write_group",
+        "(message.blocks,) if self._dialect.turns.calls_together else split_calls(message.blocks)",
         "(message.blocks,)",
         (RENDER,),
     ),
     Mutation(
         "apart: what stands before a call goes with the call before it",
-        "actors/core/render/order.py:apart",
+        "actors/core/render/order.py:split_calls",
         """
         for block in blocks:
             ...
@@ -47,14 +47,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "door: a repeated id is left as it is",
-        "actors/core/normalize/settle.py:Settling._name",
+        "actors/core/normalize/settle.py:Normalizer._name",
         "not name or name in self._known",
         "not name",
         (DOOR,),
     ),
     Mutation(
         "door: ids of messages that came earlier are forgotten",
-        "actors/core/normalize/settle.py:Settling.remember",
+        "actors/core/normalize/settle.py:Normalizer.remember",
         "seen = self._known[call.id] = ...",
         "seen = ...",
         (DOOR,),
@@ -68,14 +68,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "door: empty ids pair across what stands between",
-        "actors/core/normalize/settle.py:Settling._survey",
+        "actors/core/normalize/settle.py:Normalizer._survey",
         'message.role != "tool"',
         "message.calls",
         (DOOR,),
     ),
     Mutation(
         "door: the last real result wins",
-        "actors/core/normalize/settle.py:Settling._answer",
+        "actors/core/normalize/settle.py:Normalizer._answer",
         "replace(known, duplicates=(*known.duplicates, kept))",
         "replace(known, end=kept, duplicates=(*known.duplicates, known.completion))",
         (DOOR,),
@@ -89,14 +89,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "door: an orphan is dropped in silence",
-        "actors/core/normalize/settle.py:Settling._tell",
+        "actors/core/normalize/settle.py:Normalizer._tell",
         "self._waiting += told",
         "",
         (DOOR,),
     ),
     Mutation(
         "door: an orphan that comes again is told again",
-        "actors/core/normalize/settle.py:Settling._tell",
+        "actors/core/normalize/settle.py:Normalizer._tell",
         "self._told.issuperset(told)",
         "False",
         (
@@ -106,28 +106,28 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "door: a call that only the ledger knows is not restored",
-        "actors/core/normalize/settle.py:Settling._orphan",
+        "actors/core/normalize/settle.py:Normalizer._orphan",
         "known is not None and known.tool is not None and key not in self._ids",
         "False",
         (DOOR,),
     ),
     Mutation(
         "door: a result before its call is nobody's",
-        "actors/core/normalize/settle.py:Settling._survey",
+        "actors/core/normalize/settle.py:Normalizer._survey",
         "not self._minted",
         "False",
         (DOOR,),
     ),
     Mutation(
         "door: arguments that are no object come in",
-        "actors/core/normalize/settle.py:Settling._canonical",
+        "actors/core/normalize/settle.py:Normalizer._canonical",
         'text.startswith("{") and parse_object(text, max_bytes=size, max_depth=MAX_DEPTH) is not None',
         "True or parse_object(text, max_bytes=size, max_depth=MAX_DEPTH) is not None",
         (DOOR,),
     ),
     Mutation(
         "door: a call that was running when its history was taken is lost",
-        "actors/core/normalize/settle.py:Settling._note_pending",
+        "actors/core/normalize/settle.py:Normalizer._note_pending",
         "... and result.is_complete is False and self._known[name].end is None",
         "... and False",
         ("tests/test_while_tools_run.py",),
@@ -148,23 +148,23 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "native: what another provider's own part was is told to nobody",
-        "actors/core/render/sealed.py:told",
+        "actors/core/render/sealed.py:native_note",
         'block.seal.kind == "mark"',
         "block",
         ("tests/adapters/test_left_out.py",),
     ),
     Mutation(
         "native: half of a pair goes back",
-        "actors/core/render/sealed.py:_whole",
+        "actors/core/render/sealed.py:_complete_pairs",
         "waiting[made] = at",
         "going.add(at)",
         ("tests/adapters/test_left_out.py", "tests/test_generated_histories.py"),
     ),
     Mutation(
         "native: a pair goes back as often as it is said",
-        "actors/core/render/sealed.py:_whole",
-        "items.takes(made)",
-        "items.takes(made) or made",
+        "actors/core/render/sealed.py:_complete_pairs",
+        "items.admit(made)",
+        "items.admit(made) or made",
         ("tests/adapters/test_left_out.py",),
     ),
     Mutation(
@@ -183,14 +183,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "order: what a provider's own tool did stays behind a call",
-        "actors/core/render/order.py:calls_last",
+        "actors/core/render/order.py:move_calls_last",
         "{ToolCall}",
         "{ToolCall, ProviderBlock}",
         ("tests/core/test_order.py",),
     ),
     Mutation(
         "door: what a pending block holds is a result",
-        "actors/core/normalize/settle.py:Settling._result",
+        "actors/core/normalize/settle.py:Normalizer._result",
         'result.status == "pending"',
         "False",
         ("tests/core/test_recovery.py",),
@@ -204,7 +204,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "walk: a text too long for the target is sent whole",
-        "actors/core/render/walk.py:RenderWalk._kept",
+        "actors/core/render/walk.py:RenderWalk._supported_blocks",
         "len(block.json) > longest",
         "False",
         ("tests/core/test_pairing.py",),
@@ -218,21 +218,21 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "choose: what the ledger recorded is not looked up",
-        "actors/core/render/choose.py:Choice._either",
+        "actors/core/render/choose.py:Choice._either_answer",
         "recorded or said",
         "said",
         ("tests/test_generated_histories.py::test_no_generated_history_is_refused_in_any_dialect[0]",),
     ),
     Mutation(
         "choose: what the blocks said goes before the ledger's word",
-        "actors/core/render/choose.py:Choice._either",
+        "actors/core/render/choose.py:Choice._either_answer",
         "recorded or said",
         "said or recorded",
         (f"{CONSERVATION}::test_each_result_of_a_generated_history_says_in_the_body_what_was_recorded",),
     ),
     Mutation(
         "choose: a late result is lost",
-        "actors/core/render/choose.py:Choice._tell",
+        "actors/core/render/choose.py:Choice._add_late_result",
         """
         self.waiting += (
             Text(f"[Late result of {tool or 'a tool call'}{failed}: {words}]"),
@@ -244,35 +244,35 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "choose: a late result is told once in each request",
-        "actors/core/render/choose.py:Choice._tell",
+        "actors/core/render/choose.py:Choice._add_late_result",
         "self._missing[call_id] = False",
         "",
         (f"{LANE}::test_a_result_that_the_ledger_and_a_later_block_both_bring_is_told_once",),
     ),
     Mutation(
         "choose: a late result of an earlier request is not looked for",
-        "actors/core/render/choose.py:Choice.look_back",
-        "self._told",
+        "actors/core/render/choose.py:Choice.collect_late_results",
+        "self._late_count",
         "len(self._ledger.late)",
         (f"{LANE}::test_a_real_result_after_its_seal_is_told_once_in_every_lane",),
     ),
     Mutation(
         "choose: a result appended after its synthetic one was sent is lost",
-        "actors/core/render/choose.py:Choice.look_back",
+        "actors/core/render/choose.py:Choice.collect_late_results",
         "is_missing and call_id not in self._missing and ...",
         "False and ...",
         (f"{LANE}::test_a_result_that_the_ledger_and_a_later_block_both_bring_is_told_once",),
     ),
     Mutation(
         "choose: what was told late is told again by a later block",
-        "actors/core/render/choose.py:Choice._tell",
+        "actors/core/render/choose.py:Choice._add_late_result",
         "self._missing[call_id] = False",
         "",
         (f"{LANE}::test_a_result_that_the_ledger_and_a_later_block_both_bring_is_told_once",),
     ),
     Mutation(
         "walk: only the first missing result is made up for",
-        "actors/core/render/walk.py:RenderWalk._answered",
+        "actors/core/render/walk.py:RenderWalk._write_results",
         "writer.result(call_id, name, words, failed, held)",
         """
         writer.result(call_id, name, words, failed, held)
@@ -290,7 +290,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "walk: results follow in another order than their calls",
-        "actors/core/render/walk.py:RenderWalk._answered",
+        "actors/core/render/walk.py:RenderWalk._write_results",
         """
         for call, call_id, name in made:
             ...
@@ -303,21 +303,21 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "walk: a failed result is sent as success",
-        "actors/core/render/walk.py:RenderWalk._answered",
+        "actors/core/render/walk.py:RenderWalk._write_results",
         "writer.result(*..., failed, held)",
         "writer.result(*..., failed and bool(attached), held)",
         (f"{CONSERVATION}::test_a_result_of_any_size_is_told_whole_and_as_what_it_was",),
     ),
     Mutation(
         "walk: a failed result with an image is sent as success",
-        "actors/core/render/walk.py:RenderWalk._answered",
+        "actors/core/render/walk.py:RenderWalk._write_results",
         "writer.result(*..., failed, held)",
         "writer.result(*..., failed and (not attached), held)",
         (RENDER,),
     ),
     Mutation(
         "walk: a result of more than 600 bytes is cut to 200 characters",
-        "actors/core/render/walk.py:RenderWalk._answered",
+        "actors/core/render/walk.py:RenderWalk._write_results",
         "writer.result(call_id, name, words, failed, held)",
         """
         cut = words if len(words) <= 600 else quote(unquote(words)[:200])
@@ -327,8 +327,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "order: reasoning goes back behind another prefix",
-        "actors/core/render/order.py:still_bound",
-        "stands > 0 or _is_free(block) or type(block) is not Thinking or (block.seal is None)",
+        "actors/core/render/order.py:drop_unbound",
+        "stands > 0 or _is_annotation(block) or type(block) is not Thinking or (block.seal is None)",
         "True",
         (ORDER,),
     ),
@@ -348,7 +348,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "order: words stay behind a call",
-        "actors/core/render/walk.py:RenderWalk._ordered",
+        "actors/core/render/walk.py:RenderWalk._order",
         "dialect.turns.calls_last",
         "False",
         (ORDER,),
@@ -376,7 +376,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "thinking: it may stand behind other words",
-        "actors/core/render/sealed.py:_returns",
+        "actors/core/render/sealed.py:_can_return",
         "not dialect.reasoning.first or is_own(blocks[0], dialect, target.binding)",
         "True",
         (RENDER,),
@@ -390,7 +390,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "walk: an emptied message is kept",
-        "actors/core/render/walk.py:RenderWalk._said",
+        "actors/core/render/walk.py:RenderWalk._write_answer",
         """
         if left:
             ...
@@ -410,21 +410,21 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "walk: media goes anywhere",
-        "actors/core/render/walk.py:RenderWalk._kept",
-        "by_human and self._attachments.takes(block, dialect.media.user_kinds)",
-        "self._attachments.takes(block, dialect.media.user_kinds)",
+        "actors/core/render/walk.py:RenderWalk._supported_blocks",
+        "by_human and self._attachments.admit(block, dialect.media.user_kinds)",
+        "self._attachments.admit(block, dialect.media.user_kinds)",
         (RENDER,),
     ),
     Mutation(
         "walk: media stay in the result of a failed tool",
-        "actors/core/render/walk.py:RenderWalk._spread",
-        "not failed and attachments.takes(media, dialect.media.result_kinds)",
-        "attachments.takes(media, dialect.media.result_kinds)",
+        "actors/core/render/walk.py:RenderWalk._place_media",
+        "not failed and attachments.admit(media, dialect.media.result_kinds)",
+        "attachments.admit(media, dialect.media.result_kinds)",
         (RENDER,),
     ),
     Mutation(
         "walk: what follows the results is not numbered",
-        "actors/core/render/walk.py:RenderWalk._answered",
+        "actors/core/render/walk.py:RenderWalk._write_results",
         'Text(f"[Attachment {number}:]")',
         'Text("[Attachment:]")',
         (RENDER,),
@@ -445,14 +445,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "attach: documents are named after their content alone",
-        "actors/core/render/attach.py:Attachments.titled",
+        "actors/core/render/attach.py:Attachments.with_title",
         "1 + (self._titles.get(title) or self._usage.titles.get(title) or 0)",
         "1",
         (ATTACHMENTS,),
     ),
     Mutation(
         "attach: names of documents that earlier requests gave are forgotten",
-        "actors/core/render/attach.py:Attachments.titled",
+        "actors/core/render/attach.py:Attachments.with_title",
         "self._titles.get(title) or self._usage.titles.get(title) or 0",
         "self._titles.get(title) or 0",
         (ATTACHMENTS,),
@@ -466,7 +466,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "lane: an epoch begins with what the one before has shown",
-        "actors/core/lanes/lane.py:begun",
+        "actors/core/lanes/lane.py:begin_epoch",
         """
         RenderState(
             event.epoch,
@@ -502,7 +502,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "walk: a transcript may end with the assistant",
         "actors/core/render/walk.py:RenderWalk._end",
-        "self._last_role not in self._dialect.turns.last_roles or self._in_unthinking_loop()",
+        "self._last_role not in self._dialect.turns.last_roles or self._is_in_unthinking_loop()",
         "self._last_role is None",
         (RENDER,),
     ),
@@ -522,14 +522,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "projection: two calls may get one id",
-        "actors/core/transcript/projection.py:Projection._free",
+        "actors/core/transcript/projection.py:Projection._is_free",
         "emitted not in self._taken and (not (self._has_given and emitted in self._used))",
         "True",
         (PROJECTION,),
     ),
     Mutation(
         "projection: ids given in earlier requests are given again",
-        "actors/core/transcript/projection.py:Projection._free",
+        "actors/core/transcript/projection.py:Projection._is_free",
         "emitted not in self._taken and (not (self._has_given and emitted in self._used))",
         "emitted not in self._taken",
         (PROJECTION,),
@@ -544,8 +544,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "projection: a native id of any form is passed on",
         "actors/core/transcript/projection.py:Projection.call",
-        "native and self._is_id(native) and self._free(native)",
-        "native and self._free(native)",
+        "native and self._is_id(native) and self._is_free(native)",
+        "native and self._is_free(native)",
         (PROJECTION,),
     ),
     Mutation(
@@ -557,7 +557,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "plain: a result is left out of the conservative render",
-        "actors/core/render/walk.py:RenderWalk._plainly",
+        "actors/core/render/walk.py:RenderWalk._write_plainly",
         "f\"[The tool {('failed' if failed else 'answered')}: {unquote(words)}]\"",
         "f\"[The tool {('failed' if failed else 'answered')}.]\"",
         (RENDER,),
@@ -578,14 +578,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "lane: an epoch forgets the ids it has given",
-        "actors/core/lanes/lane.py:begun",
+        "actors/core/lanes/lane.py:begin_epoch",
         "RenderState(*..., calls=old.calls, used=old.used, index=old.index, **...)",
         "RenderState(*..., **...)",
         (f"{LANE}::test_an_id_given_stays_given_after_its_neighbour_was_compacted_away",),
     ),
     Mutation(
         "lane: what was sent is changed afterwards",
-        "actors/core/data/segments.py:_joined",
+        "actors/core/data/segments.py:_join",
         "grown.pop() + piece",
         "piece + grown.pop()",
         ("tests/core/test_segments.py::test_pieces_are_few_and_their_bytes_are_what_was_added",),
@@ -620,7 +620,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "lane: what an epoch has told is not told in the next",
-        "actors/core/lanes/lane.py:begun",
+        "actors/core/lanes/lane.py:begin_epoch",
         """
         RenderState(
             event.epoch,
@@ -640,7 +640,7 @@ MUTATIONS: tuple[Mutation, ...] = (
             calls=old.calls,
             used=old.used,
             index=old.index,
-            told=old.told,
+            late_count=old.late_count,
             **...,
         )
         """,
@@ -655,7 +655,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "lane: reasoning in the clear is forgotten when it is rewritten",
-        "actors/core/lanes/lane.py:begun",
+        "actors/core/lanes/lane.py:begin_epoch",
         'dialect.reasoning.carrier == "reasoning_content" and event.reason != "thinking"',
         "False",
         (
@@ -665,7 +665,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "flat: the judge reads a request from its beginning",
-        "actors/core/lanes/lane.py:_writing",
+        "actors/core/lanes/lane.py:_write_in_slices",
         "extend(judge, *fragment, whole=whole)",
         'extend(start(judge.dialect), b"".join((*segments, *fragment)))',
         ("tests/test_flat_turns.py",),

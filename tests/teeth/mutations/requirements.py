@@ -15,14 +15,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "results: of several for one call the last is sent",
-        "actors/core/normalize/settle.py:Settling._answer",
+        "actors/core/normalize/settle.py:Normalizer._answer",
         "replace(known, duplicates=(*known.duplicates, kept))",
         "replace(known, end=kept, duplicates=(*known.duplicates, first))",
         (f"{_BATCHES}::test_of_several_results_for_one_call_the_first_is_the_one_that_is_sent",),
     ),
     Mutation(
         "mixed: of several texts in a message with calls only the first is sent",
-        "actors/core/render/order.py:calls_last",
+        "actors/core/render/order.py:move_calls_last",
         "[*words, *calls, *thought]",
         "[*words[:1], *calls, *thought]",
         (f"{_MIXED}::test_text_before_between_and_after_calls_is_sent_once_and_in_order",),

@@ -44,7 +44,7 @@ MUTATIONS = (
     ),
     Mutation(
         "rewinding: late results of calls that left are told",
-        "actors/core/render/choose.py:Choice.look_back",
+        "actors/core/render/choose.py:Choice.collect_late_results",
         "self._is_removed(call_id)",
         "False",
         (
@@ -54,7 +54,7 @@ MUTATIONS = (
     ),
     Mutation(
         "rewinding: a summary names what left",
-        "actors/core/history/compaction.py:needed",
+        "actors/core/history/compaction.py:summary_scope",
         "not history.has_removed(known.call_id)",
         "True",
         (f"{CORE}::test_a_summary_does_not_stand_for_what_left",),
@@ -68,7 +68,7 @@ MUTATIONS = (
     ),
     Mutation(
         "rewinding: a turn in a summary is a place",
-        f"{ENDS}:_left",
+        f"{ENDS}:_remaining",
         "end.length > stop",
         "end.length >= stop",
         (f"{CORE}::test_there_is_no_place_where_a_summary_stands_or_a_rewind_was",),

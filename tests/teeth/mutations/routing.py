@@ -43,14 +43,14 @@ MUTATIONS = (
     ),
     Mutation(
         "concurrency: each refusal of one wave halves it again",
-        "actors/core/policy/pace.py:Concurrency.limited",
+        "actors/core/policy/pace.py:Concurrency.record_rate_limit",
         "wave == self.wave",
         "wave <= self.wave",
         (PACE, STORMS),
     ),
     Mutation(
         "concurrency: what the backend refused is offered again at once",
-        "actors/core/policy/pace.py:Concurrency.limited",
+        "actors/core/policy/pace.py:Concurrency.record_rate_limit",
         "max(1.0, self.limit / 2)",
         "max(1.0, self.limit)",
         (PACE, STORMS),
@@ -60,13 +60,13 @@ MUTATIONS = (
         "actors/provider/admission.py:Admission._learn",
         """
         if failure.kind == "rate_limit":
-            self.concurrency.limited(ticket.wave)
+            self.concurrency.record_rate_limit(ticket.wave)
             ...
             if asked is not None:
                 self.hold(asked)
         """,
         """
-        self.concurrency.limited(ticket.wave)
+        self.concurrency.record_rate_limit(ticket.wave)
         if True:
             if asked is not None:
                 self.hold(asked)
@@ -109,7 +109,7 @@ MUTATIONS = (
         "actors/provider/admission.py:Admission.leave",
         """
         if ticket.probes:
-            self.breaker.withdrawn()
+            self.breaker.cancel_probe()
         """,
         "pass",
         (STORMS,),
@@ -190,7 +190,7 @@ MUTATIONS = (
     ),
     Mutation(
         "pool: one that answered somebody is passed over to the end",
-        "actors/core/policy/pace.py:Breaker.answered",
+        "actors/core/policy/pace.py:Breaker.record_answer",
         "self.in_a_row, self.tries, self.failed_at, self.probing = (0, 0, None, False)",
         "self.in_a_row, self.tries, self.probing = (0, 0, False)",
         (POOLS,),
@@ -211,14 +211,14 @@ MUTATIONS = (
     ),
     Mutation(
         "pool: all sessions begin with the same member",
-        "actors/core/policy/routing.py:_ordered",
+        "actors/core/policy/routing.py:_order",
         "occasion.place + occasion.ask",
         "occasion.ask",
         (ROUTING,),
     ),
     Mutation(
         "pool: the busiest serves",
-        "actors/core/policy/routing.py:_ordered",
+        "actors/core/policy/routing.py:_order",
         "each[1].in_flight",
         "-each[1].in_flight",
         (ROUTING, POOLS),
@@ -232,35 +232,35 @@ MUTATIONS = (
     ),
     Mutation(
         "reproduction: arguments are written down as they were",
-        "actors/core/lanes/reproduction.py:_Veil._text",
+        "actors/core/lanes/reproduction.py:_Redactor._text",
         'return "{}"',
         "return text",
         (REPRODUCTION,),
     ),
     Mutation(
         "reproduction: what the refusal quotes is written down",
-        "actors/core/lanes/reproduction.py:reproduction",
-        "why = veil.without(why)",
+        "actors/core/lanes/reproduction.py:reproduce",
+        "why = redactor.redact_text(why)",
         "",
         (REPRODUCTION, "tests/test_failover.py"),
     ),
     Mutation(
         "reproduction: any fault will do",
-        "actors/core/lanes/reproduction.py:reproduction",
+        "actors/core/lanes/reproduction.py:reproduce",
         "rule in _rules(body, dialect)",
         "bool(_rules(body, dialect))",
         (REPRODUCTION,),
     ),
     Mutation(
         "reproduction: only the first part that can go is left out",
-        "actors/core/lanes/reproduction.py:_least",
+        "actors/core/lanes/reproduction.py:_minimise",
         "body, found = (smaller, True)",
         "body = smaller",
         (REPRODUCTION,),
     ),
     Mutation(
         "reproduction: two ids become one",
-        "actors/core/lanes/reproduction.py:_Veil._text",
+        "actors/core/lanes/reproduction.py:_Redactor._text",
         'f"id_{len(self.ids) + 1}"',
         'f"id_{len(text)}"',
         (REPRODUCTION,),
@@ -288,17 +288,17 @@ MUTATIONS = (
     ),
     Mutation(
         "reproduction: the messages of a request are taken for arguments",
-        "actors/core/lanes/reproduction.py:_Veil.over_request",
-        "hidden = self.over({**body, _MESSAGES: None})",
+        "actors/core/lanes/reproduction.py:_Redactor.redact_request",
+        "hidden = self.redact({**body, _MESSAGES: None})",
         """
-        return self.over(body)
-        hidden = self.over({**body, _MESSAGES: None})
+        return self.redact(body)
+        hidden = self.redact({**body, _MESSAGES: None})
         """,
         (REPRODUCTION,),
     ),
     Mutation(
         "reproduction: words under a field that the protocol has too are kept in arguments",
-        "actors/core/lanes/reproduction.py:_Veil._text",
+        "actors/core/lanes/reproduction.py:_Redactor._text",
         "not inside and key in _KEPT and (len(text) <= 128)",
         "key in _KEPT and len(text) <= 128",
         (REPRODUCTION,),

@@ -24,7 +24,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "refusal: the calls that a provider names are called as it calls them",
-        "actors/core/lanes/lane.py:blamed",
+        "actors/core/lanes/lane.py:refusal_report",
         'used.get(word) or used.get(word.rstrip(".:"))',
         "word",
         ("tests/test_refusals.py",),
@@ -74,7 +74,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "switch: a held switch is not applied when the ask has ended",
         "actors/session/held_changes.py:HeldChanges._next",
-        "settled(held, self._equipment.resolver.pool)",
+        "resolve_switch(held, self._equipment.resolver.pool)",
         'SwitchFailed(held, "")',
         ("tests/test_switching.py",),
     ),

@@ -34,28 +34,28 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "scale: from events, every request with its tools off counts as a turn at its limit",
-        "actors/core/stats/retold.py:_Retold.take",
+        "actors/core/stats/event_counts.py:_EventRecount.take",
         "self.is_limited |= tools_off",
         "",
         (TOLD,),
     ),
     Mutation(
         "scale: from events, a failed call counts as an invalid one",
-        "actors/core/stats/retold.py:_Retold.take",
+        "actors/core/stats/event_counts.py:_EventRecount.take",
         'each["outcome"] == "refused"',
         'each["outcome"] != "returned"',
         (TOLD,),
     ),
     Mutation(
         "scale: from events, what a subagent does is taken for what the session above does",
-        "actors/core/stats/retold.py:_Retold.take",
-        "self.below.setdefault(name, _Retold(self.work, counts=self.counts))",
+        "actors/core/stats/event_counts.py:_EventRecount.take",
+        "self.below.setdefault(name, _EventRecount(self.work, counts=self.counts))",
         "self",
         (BELOW,),
     ),
     Mutation(
         "scale: from events, a lane that is rewritten for another reason counts as a refusal",
-        "actors/core/stats/retold.py:_Retold.take",
+        "actors/core/stats/event_counts.py:_EventRecount.take",
         """
         case {"type": "lane_rewritten", "reason": "refusal" | "thinking"}:
             ...

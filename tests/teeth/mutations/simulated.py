@@ -223,7 +223,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "simulated: the media of a result are lost",
-        "actors/core/render/walk.py:RenderWalk._spread",
+        "actors/core/render/walk.py:RenderWalk._place_media",
         "moved.append(media)",
         "",
         SEEDS,

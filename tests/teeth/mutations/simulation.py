@@ -66,7 +66,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "simulation: a held switch is not applied when the ask has ended",
         "actors/session/held_changes.py:HeldChanges._next",
-        "settled(held, self._equipment.resolver.pool)",
+        "resolve_switch(held, self._equipment.resolver.pool)",
         'SwitchFailed(held, "")',
         SEEDS,
     ),

@@ -10,7 +10,7 @@ GOES_ON = (f"{POOLS}::test_a_session_goes_on_from_where_it_began_whatever_others
 MUTATIONS = (
     Mutation(
         "spreading: each session of a round robin begins with the first member",
-        f"{ROUTING}:_ordered",
+        f"{ROUTING}:_order",
         "at % len(pool.members)",
         "(occasion.ask - 1) % len(pool.members)",
         SPREAD,

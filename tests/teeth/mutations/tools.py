@@ -191,7 +191,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "results: an object inside plain data passes as plain",
-        "actors/core/data/ingest.py:ValueWalk._nested",
+        "actors/core/data/ingest.py:ValueWalk._read_foreign",
         "self._plain_only and (not is_plain(kind))",
         "self._plain_only and depth == 0 and (not is_plain(kind))",
         (LARGE,),

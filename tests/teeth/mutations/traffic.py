@@ -15,14 +15,14 @@ SILENCE, PAGES, PROXY = (
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "bursts: each request that was in flight counts as a failure of its own",
-        "actors/core/policy/pace.py:Breaker.failed",
+        "actors/core/policy/pace.py:Breaker.record_failure",
         "wave is None or wave == self.wave",
         "True",
         ("tests/core/test_pace.py::test_what_was_in_flight_at_the_first_failure_counts_as_one",),
     ),
     Mutation(
         "bursts: a backend is left alone before its requests were tried again",
-        "actors/core/policy/pace.py:Breaker.failed",
+        "actors/core/policy/pace.py:Breaker.record_failure",
         "self.in_a_row < self.failures or now - self.since < self.least",
         "self.in_a_row < self.failures",
         (f"{BURSTS}::test_every_request_of_a_burst_has_all_its_attempts",),
@@ -57,7 +57,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "rate limits: what is refused beside others that are served tells nothing of how many that are",
-        "actors/core/policy/pace.py:Concurrency.crowded",
+        "actors/core/policy/pace.py:Concurrency.record_crowding",
         "self.limit = min(self.limit, float(others))",
         "pass",
         ("tests/core/test_pace.py::test_a_burst_that_is_served_in_part_leaves_room_for_what_was_served",),

@@ -37,7 +37,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "ledger: a second, different result takes the place of the first",
-        "actors/core/ledger.py:_ended",
+        "actors/core/ledger.py:_add_completion",
         "replace(known, duplicates=(*known.duplicates, new))",
         "replace(known, end=event)",
         (

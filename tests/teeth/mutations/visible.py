@@ -153,7 +153,7 @@ MUTATIONS = (
     ),
     Mutation(
         "metrics: every name that comes is a label",
-        "actors/core/stats/measures.py:bounded",
+        "actors/core/stats/measures.py:bounded_label",
         "name in known or len(known) < MOST_NAMES",
         "True",
         (
@@ -240,7 +240,7 @@ MUTATIONS = (
     ),
     Mutation(
         "metrics: from events, a request that failed is not counted",
-        "actors/core/stats/retold.py:RetoldWork.take",
+        "actors/core/stats/event_counts.py:WorkCounts.take",
         "self.answer(binding, (event.get('cause') or {}).get('status'))",
         "pass",
         (f"{SCRAPE}::test_events_give_outcomes_requests_and_tokens",),

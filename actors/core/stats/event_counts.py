@@ -24,7 +24,7 @@ NO_TOKENS = asdict(Usage())
 
 
 @dataclass(slots=True)
-class RetoldWork:
+class WorkCounts:
     """Totals of asks and requests, counted from events.
 
     Args:
@@ -72,16 +72,16 @@ class RetoldWork:
 
 
 @dataclass(slots=True)
-class _Retold:
+class _EventRecount:
     """The counters and the current position in one session's events."""
 
-    work: RetoldWork = field(default_factory=RetoldWork)
+    work: WorkCounts = field(default_factory=WorkCounts)
     binding: str = ""
     counts: dict[str, ToolCounts] = field(default_factory=dict)
     backend: str = ""
     is_unanswered: bool = False
     is_limited: bool = False
-    below: "dict[str, _Retold]" = field(default_factory=dict)
+    below: "dict[str, _EventRecount]" = field(default_factory=dict)
 
     def take(self, event: Fields) -> None:
         self.work.take(event, self.binding)
@@ -95,20 +95,20 @@ class _Retold:
                 self.is_limited |= tools_off
             case {"type": "message", "message": {"calls": list(calls)}}:
                 self.is_unanswered = False
-                self.mine.said(Message("assistant", tuple(map(_call, calls))))
+                self.mine.count_calls(Message("assistant", tuple(map(_call, calls))))
             case {"type": "tool_results", "results": list(results)}:
                 self.mine.tool_calls_invalid_args += sum(each["outcome"] == "refused" for each in results)
                 self.mine.tool_calls_repeated += event.get("repeated", 0)
             case {"type": "lane_rewritten", "reason": "refusal" | "thinking"}:
-                self.refused()
+                self.count_refusal()
             case {"type": "call_repaired"}:
                 self.mine.tool_calls_repaired += 1
             case {"type": "turn_ended"}:
                 self.mine.answers_repaired += bool(event.get("repaired"))
                 if (event.get("cause") or {}).get("kind") == OUR_BUG:
-                    self.refused()
+                    self.count_refusal()
             case {"type": "subagent", "session": str(name), "event": dict(inner)}:
-                self.below.setdefault(name, _Retold(self.work, counts=self.counts)).take(inner)
+                self.below.setdefault(name, _EventRecount(self.work, counts=self.counts)).take(inner)
             case _:
                 pass
 
@@ -116,7 +116,7 @@ class _Retold:
     def mine(self) -> ToolCounts:
         return self.counts.setdefault(self.backend, ToolCounts())
 
-    def refused(self) -> None:
+    def count_refusal(self) -> None:
         """Count a request refused for its structure: it led to a rewritten lane or the end, without an answer."""
         self.mine.tool_api_400_total += self.is_unanswered
         self.is_unanswered = False
@@ -131,13 +131,13 @@ def recount_events(events: Iterable[Fields]) -> dict[str, ToolCounts]:
     return recount_work(events)[0]
 
 
-def recount_work(events: Iterable[Fields]) -> tuple[dict[str, ToolCounts], RetoldWork]:
+def recount_work(events: Iterable[Fields]) -> tuple[dict[str, ToolCounts], WorkCounts]:
     """Return the tool counters by backend, and the totals of asks and requests.
 
     Raises:
         KeyError, TypeError: An item is not an event.
     """
-    counting = _Retold()
+    counting = _EventRecount()
     for event in events:
         counting.take(event)
     known = {name: counts for name, counts in counting.counts.items() if counts != ToolCounts()}

@@ -13,7 +13,7 @@ from itertools import islice
 
 from msgspec import Struct
 
-from actors.core.data.jsonio import MAX_DEPTH, Json, JsonValue, dump, quote, sanitised
+from actors.core.data.jsonio import MAX_DEPTH, Json, JsonValue, dump, quote, sanitise
 
 _LEAST_STRING = 128
 
@@ -51,7 +51,7 @@ class Gap(str):
         return marker
 
 
-def unused(name: str, taken: Mapping[str, object], repeats: dict[str, int]) -> str:
+def unused_name(name: str, taken: Mapping[str, object], repeats: dict[str, int]) -> str:
     """Return `name`, or the first of `name#2`, `name#3` ... that is not in `taken`."""
     candidate = name
     while candidate in taken:
@@ -60,7 +60,7 @@ def unused(name: str, taken: Mapping[str, object], repeats: dict[str, int]) -> s
     return candidate
 
 
-def fit(value: JsonValue, is_long: bool, limits: SizeLimits, marks: set[str]) -> Json:
+def truncate(value: JsonValue, is_long: bool, limits: SizeLimits, marks: set[str]) -> Json:
     """Return the JSON of `value` within the limits: cut long strings evenly, then shorten containers.
 
     `is_long` says that some string exceeds its share, in which case encoding the complete value first would be
@@ -70,44 +70,44 @@ def fit(value: JsonValue, is_long: bool, limits: SizeLimits, marks: set[str]) ->
         text = dump(value)
         if len(text) <= min(limits.max_bytes, limits.max_string):
             return text
-    items = _widest(value)
+    items = _longest_container(value)
     while items:
         sizes: list[int] = []
-        blank = dump(_said(value, partial(_sized, limits.max_string, sizes)))
+        blank = dump(_map_strings(value, partial(_record_size, limits.max_string, sizes)))
         room = limits.max_bytes - len(blank) + 2 * len(sizes)
-        cap = _level(sizes, room, limits.max_string)
+        cap = _even_cap(sizes, room, limits.max_string)
         if cap >= _LEAST_STRING:
-            return dump(_said(value, partial(_cut, cap, marks)))
+            return dump(_map_strings(value, partial(_cut_string, cap, marks)))
         items = items * 2 // 3
-        value = _thinned(value, items)
+        value = _shorten_containers(value, items)
         marks.add("truncated")
     return quote(f"[a value of more than {limits.max_bytes} bytes, cut]")
 
 
-def _widest(value: JsonValue) -> int:
+def _longest_container(value: JsonValue) -> int:
     """Return the length of the longest container, at least 1."""
     inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return max(1, len(inside), *map(_widest, inside))
+    return max(1, len(inside), *map(_longest_container, inside))
 
 
-def _said(value: JsonValue, text: Callable[[str], str]) -> JsonValue:
+def _map_strings(value: JsonValue, text: Callable[[str], str]) -> JsonValue:
     """Return `value` with each string replaced by `text(string)`; keys stay."""
     if isinstance(value, str):
         return text(value)
     if isinstance(value, list):
-        return [_said(item, text) for item in value]
+        return [_map_strings(item, text) for item in value]
     if isinstance(value, dict):
-        return {key: _said(item, text) for key, item in value.items()}
+        return {key: _map_strings(item, text) for key, item in value.items()}
     return value
 
 
-def _sized(longest: int, sizes: list[int], text: str) -> str:
+def _record_size(longest: int, sizes: list[int], text: str) -> str:
     """Record the size of a string, and return an empty string in its place."""
     sizes.append(longest if len(text) > longest else min(longest, len(quote(text))))
     return ""
 
 
-def _level(sizes: list[int], room: int, longest: int) -> int:
+def _even_cap(sizes: list[int], room: int, longest: int) -> int:
     """Return the largest cap under which the sizes, each limited to the cap, fit into `room`."""
     if sum(sizes) <= room:
         return longest
@@ -120,22 +120,22 @@ def _level(sizes: list[int], room: int, longest: int) -> int:
     return 0  # there are no strings to cut; keys and numbers alone are too large
 
 
-def _cut(cap: int, marks: set[str], text: str) -> str:
+def _cut_string(cap: int, marks: set[str], text: str) -> str:
     """Return `text`, or its start and end around a marker, as at most `cap` bytes of a JSON literal."""
     if len(text) <= cap and len(quote(text)) <= cap:
         return text
     half = (cap - 2 - len(f" [{len(text)} characters cut] ")) // 2
     start, end = text[:half], text[-half:]
-    start = start[: _longest(half, lambda size: start[:size])]
-    end = end[len(end) - _longest(half, lambda size: end[len(end) - size :]) :]
+    start = start[: _longest_fitting(half, lambda size: start[:size])]
+    end = end[len(end) - _longest_fitting(half, lambda size: end[len(end) - size :]) :]
     kept = f"{start} [{len(text) - len(start) - len(end)} characters cut] {end}"
     marks.add("truncated")
-    if (clean := sanitised(kept)) != kept:
+    if (clean := sanitise(kept)) != kept:
         marks.add("surrogate")
     return clean
 
 
-def _longest(room: int, piece: Callable[[int], str]) -> int:
+def _longest_fitting(room: int, piece: Callable[[int], str]) -> int:
     """Return the largest number of characters, up to `room`, whose piece fits into `room` bytes of a literal."""
     low, high = 0, room
     while low < high:
@@ -147,21 +147,21 @@ def _longest(room: int, piece: Callable[[int], str]) -> int:
     return low
 
 
-def _thinned(value: JsonValue, cap: int) -> JsonValue:
+def _shorten_containers(value: JsonValue, cap: int) -> JsonValue:
     """Return `value` with no container longer than `cap`, including the marker at its end."""
     if not isinstance(value, list | dict):
         return value
     kept = len(value) if len(value) <= cap else max(cap - 1, 0)
     if isinstance(value, list):
-        items = [_thinned(item, cap) for item in value[:kept]]
-        return items if kept == len(value) else [*items, _rest(value, kept, "items")]
-    entries = {key: _thinned(value[key], cap) for key in islice(value, kept)}
+        items = [_shorten_containers(item, cap) for item in value[:kept]]
+        return items if kept == len(value) else [*items, _gap_after(value, kept, "items")]
+    entries = {key: _shorten_containers(value[key], cap) for key in islice(value, kept)}
     if kept < len(value):
-        entries[unused("[cut]", entries, {})] = _rest([*value.values()], kept, "entries")
+        entries[unused_name("[cut]", entries, {})] = _gap_after([*value.values()], kept, "entries")
     return entries
 
 
-def _rest(items: list[JsonValue], kept: int, what: str) -> Gap:
+def _gap_after(items: list[JsonValue], kept: int, what: str) -> Gap:
     """Return the marker for the items after the first `kept`; the last of them may be a marker itself."""
     last = items[-1]
     return Gap(len(items) - kept + (last.hidden - 1 if isinstance(last, Gap) else 0), what)

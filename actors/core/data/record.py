@@ -1,4 +1,4 @@
-"""Define `Form`, the base of all values that are stored: annotations are the schema.
+"""Define `StoredRecord`, the base of all values that are stored: annotations are the schema.
 
 The annotations of a subclass define its fields, its bytes (msgpack, fields in order and without names) and their
 strict decoding, so field names are listed only once.
@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar
 from msgspec import Struct, StructMeta
 from msgspec.structs import replace
 
-__all__ = ["Form", "Public", "kept", "reduce_fields", "replace"]
+__all__ = ["ConstructorMeta", "StoredRecord", "from_fields", "reduce_fields", "replace"]
 
 F = TypeVar("F")
 
@@ -23,22 +23,22 @@ class _FromFields(Protocol):
     def __call__(self, kind: type[F], /, *values: object) -> F: ...
 
 
-kept: _FromFields = StructMeta.__call__
+from_fields: _FromFields = StructMeta.__call__
 """Return an instance with these stored fields, without running the class's own constructor."""
 
 
-def reduce_fields(form: Struct) -> tuple[Callable[..., object], tuple[object, ...]]:
+def reduce_fields(record: Struct) -> tuple[Callable[..., object], tuple[object, ...]]:
     """Implement `__reduce__` over the stored fields, without running the class's own constructor."""
-    return kept, (type(form), *(getattr(form, name) for name in form.__struct_fields__))
+    return from_fields, (type(record), *(getattr(record, name) for name in record.__struct_fields__))
 
 
-class Form(Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fields=True):
+class StoredRecord(Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fields=True):
     """A frozen value, stored and decoded as its annotations define."""
 
     __reduce__ = reduce_fields
 
 
-class Public(StructMeta):
+class ConstructorMeta(StructMeta):
     """Metaclass for values with a constructor that takes other arguments than the stored fields.
 
     msgspec classes cannot define `__new__`, so the metaclass removes it from the namespace and runs it on each call of
@@ -54,9 +54,9 @@ class Public(StructMeta):
         namespace: dict[str, Any],
         init: bool = True,  # for type checkers: no constructor takes the fields
         **options: Any,  # Any: the keywords of a class statement
-    ) -> "Public":
+    ) -> "ConstructorMeta":
         make = namespace.pop("__new__", None)
-        cls: Public = super().__new__(mcls, name, bases, namespace, **options)
+        cls: ConstructorMeta = super().__new__(mcls, name, bases, namespace, **options)
         if make is not None:
             cls._make = make
         return cls
