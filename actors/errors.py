@@ -45,8 +45,8 @@
     │   ├── JournalDamaged          a record is missing or damaged
     │   ├── JournalBehind           acknowledged events are missing, after a failover or a restored copy
     │   └── Fenced                  another writer owns the session
-    └── KernelError                 an actor could not be reached
-        ├── MailboxFull             the receiver's mailbox is full
+    └── KernelError                 an actor could not be reached; a full mailbox raises its subclass
+        │                           `actors.kernel.MailboxFull`, which is an `anyio.WouldBlock` too
         ├── ActorStopped            the receiver has stopped
         ├── ActorFailed             the receiver's handler raised
         ├── AskTimeout              no reply before the deadline
@@ -361,10 +361,6 @@ class Fenced(JournalError):
 
 class KernelError(ActorsError):
     """A message could not be delivered, or a question was not answered."""
-
-
-class MailboxFull(KernelError):
-    """The receiver's mailbox is full and its policy is to refuse."""
 
 
 class ActorStopped(KernelError):

@@ -48,7 +48,7 @@ class BusyEcho(Actor[Question | Tell]):
         if isinstance(command, Question):
             command.reply.send(None)
             self._context.hold()
-            self._context.ref.system.parking.next(self._context.release)
+            self._context.system.parking.next(self._context.release)
 
 
 async def _asks(ref: Ref[Question | Tell], count: int) -> None:
@@ -59,7 +59,7 @@ async def _asks(ref: Ref[Question | Tell], count: int) -> None:
 async def _tells(ref: Ref[Question | Tell], count: int) -> None:
     tell = Tell()
     for _ in range(count):
-        await ref.tell(tell)
+        await ref.send(tell)
     await ref.ask(Question())
 
 

@@ -128,7 +128,7 @@ class Tripping(MemoryStorage):
                 "renderer": self.session._refs.renderer,
             }
             self.session = None
-            refs[self.which].tell_nowait(Nonsense())
+            refs[self.which].send_nowait(Nonsense())
         return numbers
 
 

@@ -374,8 +374,8 @@ async def test_a_stop_never_overtakes_the_batch_it_stops() -> None:
         here.waiter = parking().waiter()
         batch = asked(RunBatch((call,)), here)
         assert isinstance(batch, RunBatch)
-        scheduler.tell_nowait(batch)
-        scheduler.tell_nowait(StopBatch())
+        scheduler.send_nowait(batch)
+        scheduler.send_nowait(StopBatch())
         while (known := (await session.ledger()).get(call.id)) is None or known.cancelled is None:
             await anyio.lowlevel.checkpoint()
         await scheduler.ask(CloseCalls((call.id,), "cancelled"))  # durable, so that the log can be compared
@@ -397,23 +397,16 @@ async def test_a_request_is_rendered_again_when_a_result_came_in_meanwhile() -> 
         assert (await session.ledger()).interactions()[0].sealed is None
 
 
-class Overtaken(Ref[RendererCommand], kw_only=True):
-    """A renderer whose first renders are each overtaken by a result that comes in meanwhile."""
+class Overtaken(Ref[RendererCommand]):
+    """The address of a renderer whose first renders are each overtaken by a result that comes in meanwhile."""
 
-    renderer: Ref[RendererCommand]
-    ledger: Ref[LedgerCommand]
-    times: int
-    renders: int = 0
-
-    async def tell(self, command: RendererCommand) -> None:
-        await self.renderer.tell(command)
-
-    def tell_nowait(self, command: RendererCommand) -> None:
-        self.renderer.tell_nowait(command)
+    def __init__(self, renderer: Ref[RendererCommand], ledger: Ref[LedgerCommand], times: int) -> None:
+        super().__init__(renderer.receiver)
+        self.ledger, self.times, self.renders = ledger, times, 0
 
     async def ask(self, query: Query[R], *, timeout: float | None = None) -> R:
         self.renders += isinstance(query, Render)
-        answer = await self.renderer.ask(query, timeout=timeout)
+        answer = await super().ask(query, timeout=timeout)
         if isinstance(query, Render) and self.renders <= self.times:
             await self.ledger.ask(Record((Returned(CallId(f"late_{self.renders}")),)))
         return answer
@@ -428,10 +421,7 @@ async def test_a_turn_whose_requests_are_overtaken_by_results_renders_again_and_
         assert life is not None
         assert isinstance(life.actor, SessionActor)
         refs = session._refs
-        of = refs.renderer
-        renderer = Overtaken(
-            of.system, of.name, of.capacity, of.rank, renderer=of, ledger=refs.ledger, times=30
-        )
+        renderer = Overtaken(refs.renderer, refs.ledger, times=30)
         life.actor._refs = replace(refs, renderer=renderer)
         assert (await session.ask("Hello.")).text == "Here."
         assert renderer.renders == 31

@@ -90,7 +90,7 @@ async def test_after_a_crash_what_may_have_run_is_outcome_unknown_and_nothing_is
             session = await runtime.open("openai:gpt-5.2", tools=[quick, slow], id="crashing")
             async with session.stream("Do both.") as events:
                 await running.wait()
-                await session._session.tell(Nonsense())  # type: ignore[arg-type]  # no handler knows it: a crash
+                await session._session.send(Nonsense())  # type: ignore[arg-type]  # no handler knows it: a crash
                 async for _ in events:
                     pass
             answer = await session.ask("What happened?")

@@ -231,7 +231,7 @@ def _works(request: dict[str, Any]) -> Turn:
 def _rests(session: Session) -> bool:
     """Say whether all actors of a session are idle."""
     acting = session._lifecycle.actors
-    return acting is None or all(isinstance(ref, Cell) and ref.idle for ref in acting._all)
+    return acting is None or all(isinstance(ref.receiver, Cell) and ref.receiver.idle for ref in acting._all)
 
 
 @asynccontextmanager

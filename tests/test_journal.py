@@ -215,7 +215,7 @@ async def test_more_than_fits_a_batch_waits_and_is_written_in_order() -> None:
 
             async def append_all() -> None:
                 for number in range(count):
-                    await ref.tell(Append("s", 1, (to(str(number)),)))
+                    await ref.send(Append("s", 1, (to(str(number)),)))
 
             tasks.start_soon(append_all)
             await storage.begun.wait()
@@ -258,7 +258,7 @@ async def test_who_cannot_ask_is_told_that_an_event_is_not_written() -> None:
     with anyio.fail_after(60), suppress(anyio.EndOfStream):
         async with System() as system:
             ref = journal(system, storage)
-            await ref.tell(Append("bad", 1, (to("a"),), on_failure=lambda error: failed.append(str(error))))
+            await ref.send(Append("bad", 1, (to("a"),), on_failure=lambda error: failed.append(str(error))))
             while not failed:
                 await anyio.lowlevel.checkpoint()
     assert failed == ["Session 'bad': SwitchApplied could not be written: OSError: no room"]

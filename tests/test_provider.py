@@ -223,10 +223,10 @@ async def _aborted(after: float = 0) -> Mapping[str, int]:
     codec, request = adapter(dialect("openai_chat")), Request("/chat/completions", (), Segments.of(b"{}"))
     async with System() as system:
         actor = system.spawn(lambda: ProviderActor(codec, endpoint, transport), "p")
-        actor.tell_nowait(Generate("k", request, BINDING, 1, 1, 1))
+        actor.send_nowait(Generate("k", request, BINDING, 1, 1, 1))
         if after:
             await anyio.sleep(after)
-        actor.tell_nowait(Abort("k"))
+        actor.send_nowait(Abort("k"))
         await anyio.sleep(3600)  # of virtual time: by then it has ended, one way or the other
         return await actor.ask(Counters())
 

@@ -54,7 +54,7 @@ async def crash(session: Session, which: str) -> None:
         "renderer": session._refs.renderer,
         "scheduler": session._refs.scheduler,
     }
-    await refs[which].tell(Nonsense())
+    await refs[which].send(Nonsense())
 
 
 async def assert_goes_on(session: Session, server: LoopbackServer) -> None:
@@ -207,7 +207,7 @@ async def test_a_crash_of_a_provider_fails_the_rounds_in_flight_and_the_next_are
             while not server.received:
                 await anyio.lowlevel.checkpoint()
             (provider,) = runtime._backends.providers.made.values()
-            await provider.tell(Nonsense())  # type: ignore[arg-type]  # as above
+            await provider.send(Nonsense())  # type: ignore[arg-type]  # as above
             assert [event async for event in events][-1].type == "error"
         assert (await session.ask("Again.")).text == "Here."
 

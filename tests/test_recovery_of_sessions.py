@@ -117,7 +117,7 @@ def crashing(session: Session, which: str) -> Callable[[], None]:
     ref: Ref[Any] = (
         session._session if which == "session" else getattr(session._refs, which)
     )  # Any: as in `crash`
-    return lambda: ref.tell_nowait(Nonsense())
+    return lambda: ref.send_nowait(Nonsense())
 
 
 def assert_orderly(events: list[LogEvent]) -> None:
@@ -211,8 +211,8 @@ async def test_what_a_dead_sessions_ask_says_does_not_end_the_next() -> None:
         session = await runtime.open("a", tools=[gate.tool])
         async with session.stream("Do it.") as events:
             await gate.started("a", "b")
-            await session._session.tell(Finished(generation=-1))
-            await session._session.tell(EndWritten(generation=-1))
+            await session._session.send(Finished(generation=-1))
+            await session._session.send(EndWritten(generation=-1))
             gate.open("a", "b")
             result = [event async for event in events][-1]
         assert isinstance(result, CompleteEvent)

@@ -194,7 +194,7 @@ def test_a_probe_that_is_aborted_leaves_the_next_one_its_place() -> None:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(ask, provider, "probe")
                 await anyio.sleep(0.01)
-                await provider.tell(Abort("probe/0"))
+                await provider.send(Abort("probe/0"))
             return await ask(provider, "next")
 
     assert isinstance(virtual(main), Answer)
@@ -326,7 +326,7 @@ def test_a_request_that_is_stopped_while_it_waits_leaves_its_slot_and_no_place_i
                 tasks.start_soon(ask, provider, f"s{number}")
                 await anyio.sleep(0.01)
             for number in range(1, 6):
-                await provider.tell(Abort(f"s{number}/0"))
+                await provider.send(Abort(f"s{number}/0"))
             await anyio.sleep(0.01)
             after = [await ask(provider, f"t{number}") for number in range(3)]
         return len(backend.asked), after

@@ -127,7 +127,7 @@ async def test_a_switch_right_after_a_crash_supersedes_the_one_that_was_held() -
         async with session.stream("Do it."):
             await gate.started("a", "b")
             assert await session.switch("b") == SwitchOutcome("b", "queued", 1)
-            await session._refs.ledger.tell(Nonsense())  # type: ignore[arg-type]  # no handler knows it: a crash
+            await session._refs.ledger.send(Nonsense())  # type: ignore[arg-type]  # no handler knows it: a crash
             assert await session.switch("c") == SwitchOutcome("c", "applied")
         with anyio.fail_after(5):
             assert (await session.ask("And?")).binding.backend == "c"

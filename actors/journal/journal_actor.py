@@ -275,7 +275,7 @@ class JournalActor(Actor[JournalCommand]):
     def started(self, context: Context[JournalCommand]) -> None:
         """Keep the context, and threads of its own: slow tools must not hold up a write."""
         self._context = context
-        self._threads = StorageThreads(self._storage, self._meter, context.ref.system)
+        self._threads = StorageThreads(self._storage, self._meter, context.system)
         self._reads = ReadQueue(READS, self._read, partial(context.start, name="read"))
 
     def receive(self, command: JournalCommand) -> None:
@@ -343,10 +343,10 @@ class JournalActor(Actor[JournalCommand]):
             self._meter.queued = 0
             if is_full:
                 self._context.release()
-            self._meter.begin(self._context.ref.system.now())
+            self._meter.begin(self._context.system.now())
             await self._done(batch)
             self._throttle.end_writes(sum(not isinstance(command, Read) for command in batch))
-            self._meter.end(self._context.ref.system.now())
+            self._meter.end(self._context.system.now())
         self._is_working = False
 
     async def _done(self, batch: list[JournalCommand]) -> None:

@@ -104,7 +104,7 @@ class LogWriter:
             context.hold()
         self._apply(event)
         append = self._outbox.append(event, on_durable=written, on_failure=context.fail)
-        context.tell(self._journal, append)
+        context.send(self._journal, append)
 
     def _changed(self, event: LogEvent, on_durable: OnDurable | None, seq: int) -> None:
         """Note that an event is durable which may change the target or the configuration."""

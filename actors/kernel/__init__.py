@@ -5,8 +5,10 @@ This package has never heard of a language model. `docs/reference/semantics.md` 
 
 from actors.kernel.actor import Actor, Context
 from actors.kernel.cell import Group, Restart
+from actors.kernel.mailbox import MailboxFull
 from actors.kernel.message import Command, Query, Reply
-from actors.kernel.ref import Child, Ref
+from actors.kernel.receiver import Child
+from actors.kernel.ref import Ref
 from actors.kernel.subscription import Lost, Subscription
 from actors.kernel.system import SHARED, System
 
@@ -18,6 +20,7 @@ __all__ = [
     "Context",
     "Group",
     "Lost",
+    "MailboxFull",
     "Query",
     "Ref",
     "Reply",

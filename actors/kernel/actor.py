@@ -10,16 +10,19 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from functools import partial
-from typing import Any, ClassVar, Generic, TypeVarTuple
+from typing import Any, ClassVar, Generic, TypeVar, TypeVarTuple
 
 from msgspec import Struct
 
 from actors.errors import ActorFailed, ActorStopped
 from actors.kernel.message import Command, ErrorReply, Reply
 from actors.kernel.parking import Waiter, wake
-from actors.kernel.ref import C, Child, D, Ref, current
+from actors.kernel.receiver import C, Child, Receiver, current
+from actors.kernel.ref import Ref
+from actors.kernel.shared import SystemState
 
 Args = TypeVarTuple("Args")
+D = TypeVar("D", bound=Command)
 
 
 class Actor(Generic[C]):
@@ -59,7 +62,7 @@ class Context(Struct, Generic[C], eq=False):
     counted. `deferred`: the questions whose handler returned before the answer.
     """
 
-    ref: Ref[C]
+    receiver: Receiver[C]
     actor: Actor[C]
     fresh: bool = True
     is_over: bool = False
@@ -67,6 +70,16 @@ class Context(Struct, Generic[C], eq=False):
     children: set[Child] | None = None
     deferred: dict[Waiter, weakref.ref[Reply[Any]]] | None = None  # Any: replies of every type
     outbox: deque[tuple[Ref[Any], Command]] | None = None  # Any: each receiver has its own commands
+
+    @property
+    def ref(self) -> Ref[C]:
+        """An address of the actor. A new one each time, so that nobody else can close it."""
+        return Ref(self.receiver)
+
+    @property
+    def system(self) -> SystemState:
+        """The system that the actor belongs to."""
+        return self.receiver.system
 
     def start(
         self,
@@ -84,9 +97,11 @@ class Context(Struct, Generic[C], eq=False):
         Raises:
             ActorStopped: The actor is stopping or restarting.
         """
-        ref, system = self.ref, self.ref.system
+        receiver, system = self.receiver, self.system
         if self.is_over:
-            raise ActorStopped(f"Actor {ref.name!r} is ending and starts no child; send it less, or earlier.")
+            raise ActorStopped(
+                f"Actor {receiver.name!r} is ending and starts no child; send it less, or earlier."
+            )
         if holds:
             self.hold()
         child = _ChildOf(self, holds=holds)
@@ -95,29 +110,29 @@ class Context(Struct, Generic[C], eq=False):
         system.active += 1
         variables = system.variables.copy()
         variables.run(current.set, child)
-        named = f"{ref.name}/{name or getattr(function, '__qualname__', 'child')}"
+        named = f"{receiver.name}/{name or getattr(function, '__qualname__', 'child')}"
         child.scope = system.tasks.start(partial(function, *args), child.ended, named, variables)
         return child
 
-    def tell(self, ref: Ref[D], command: D) -> None:
+    def send(self, ref: Ref[D], command: D) -> None:
         """Send from a handler, which never waits. If there is no room, the actor handles nothing until there is.
 
         Raises:
             MailboxFull: There is no room, and the receiver does not stand below this actor.
             ActorStopped: The receiver has ended.
         """
-        if ref.rank <= self.ref.rank and ref.system is self.ref.system:
-            ref.tell_nowait(command)
+        if ref.receiver.rank <= self.receiver.rank and ref.receiver.system is self.system:
+            ref.send_nowait(command)
         elif self.outbox or not ref.offer(command):
             self.outbox = self.outbox or deque()
-            self.outbox.append((ref, command))
+            self.outbox.append((ref.clone(), command))  # its owner may close it meanwhile
             if len(self.outbox) == 1:
                 self.start(self._send, self.outbox, name="outbox", holds=True)
 
     async def _send(self, outbox: deque[tuple[Ref[Any], Command]]) -> None:  # Any: as above
         while outbox:
             ref, command = outbox[0]
-            await ref.tell(command)
+            await ref.send(command)
             outbox.popleft()
         self.outbox = None
 
@@ -125,21 +140,21 @@ class Context(Struct, Generic[C], eq=False):
         """Handle nothing, after the message in hand, until `release`."""
         self.holds += 1
         if not self.is_over:
-            self.ref.occupy()
+            self.receiver.occupy()
 
     def release(self) -> None:
         self.holds -= 1
         if not self.holds and not self.is_over:
-            self.ref.resume()
+            self.receiver.resume()
 
     def fail(self, error: BaseException) -> None:
         """Crash with `error`: at once, or behind the handler that runs now."""
         if not self.is_over:
-            self.ref.crash(error)
+            self.receiver.crash(error)
 
     def defer(self, reply: Reply[Any]) -> None:  # Any: replies of every type
         """Remember a question whose handler returned before it was answered, to fail it if its reply is forgotten."""
-        waiter = reply.waiter = reply.waiter or self.ref.system.parking.waiter()
+        waiter = reply.waiter = reply.waiter or self.system.parking.waiter()
         self.deferred = self.deferred or {}
         self.deferred[waiter] = weakref.ref(reply, partial(self._forgotten, waiter))
 
@@ -149,9 +164,9 @@ class Context(Struct, Generic[C], eq=False):
             self.deferred.pop(waiter, None)
         if waiter.done():
             return
-        why = f"Actor {self.ref.name!r} dropped a question without an answer; keep its reply, or answer it."
+        why = f"Actor {self.receiver.name!r} dropped a question without an answer; keep its reply, or answer it."
         with suppress(RuntimeError):  # the loop has ended, and the asker with it
-            self.ref.system.parking.soon(partial(wake, waiter, ErrorReply(ActorFailed(why))))
+            self.system.parking.soon(partial(wake, waiter, ErrorReply(ActorFailed(why))))
 
     def end(self, error: BaseException | None = None) -> None:
         """Start no more children, cancel those there are, and wait for them no longer than the system's patience.
@@ -160,7 +175,7 @@ class Context(Struct, Generic[C], eq=False):
         """
         self.is_over = True
         if self.children:
-            system = self.ref.system
+            system = self.system
             system.deadlines.at(system.now() + system.patience, self._disown)
             for child in tuple(self.children):
                 child.cancel()
@@ -173,7 +188,7 @@ class Context(Struct, Generic[C], eq=False):
         """Wait no longer for children that do not end."""
         if self.children:
             self.children = None
-            self.ref.childless()
+            self.receiver.childless()
 
 
 class _ChildOf(Child):
@@ -182,25 +197,25 @@ class _ChildOf(Child):
     __slots__ = ("_context", "_holds")
 
     def __init__(self, context: Context[Any], *, holds: bool) -> None:  # Any: actors of every protocol
-        super().__init__(context.ref)
+        super().__init__(context.receiver)
         self._context, self._holds = context, holds
 
     def ended(self, error: BaseException | None) -> None:
-        context, ref, system = self._context, self.ref, self.ref.system
+        context, owner, system = self._context, self.owner, self.owner.system
         self.is_over = True
         if error is not None and not system.is_crash(error):
             system.fatal(error)
         elif error is not None and not (self.is_cancelled and isinstance(error, ActorStopped | ActorFailed)):
             # a cancelled child may meet the end of those it works with; no other error is expected
             if not context.is_over:
-                ref.crash(error)
-            elif not ref.is_end(error):
-                system.crashed(ref.name, error)
+                owner.crash(error)
+            elif not owner.is_end(error):
+                system.crashed(owner.name, error)
         if self._holds:
             context.release()
         if context.children is not None:
             context.children.discard(self)
             if not context.children:
                 context.children = None
-                ref.childless()
+                owner.childless()
         system.rest()

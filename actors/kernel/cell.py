@@ -20,7 +20,7 @@ from actors.errors import ActorFailed
 from actors.kernel.account import Reason, State
 from actors.kernel.actor import Actor, Context
 from actors.kernel.message import TOLD, Command
-from actors.kernel.ref import C, Ref
+from actors.kernel.receiver import C, Receiver
 from actors.kernel.shared import SystemState
 
 AnyCell: TypeAlias = "Cell[Any]"  # Any: the kernel serves cells of every protocol; refs carry the type
@@ -108,8 +108,8 @@ class Group(Struct, eq=False):
             cell.resume()
 
 
-class Cell(Ref[C], eq=False, kw_only=True):
-    """One actor. Users hold it as a `Ref`."""
+class Cell(Receiver[C], eq=False, kw_only=True):
+    """One actor. Others hold a `Ref` of it."""
 
     factory: Callable[[], Actor[C]]
     restart: Restart
@@ -273,6 +273,13 @@ class Cell(Ref[C], eq=False, kw_only=True):
         watchers, self.watchers = self.watchers, None
         for watcher in watchers or ():
             self.notify(watcher)
+
+    def watch(self, watcher: Callable[[], object]) -> None:
+        """Call `watcher` when the actor has ended; now, if it has."""
+        if self.state in ("stopped", "faulted"):
+            self.notify(watcher)
+        else:
+            self.watchers = [*(self.watchers or ()), watcher]
 
     def notify(self, watcher: Callable[[], object]) -> None:
         """Call `watcher`; what it raises is reported, so that it disturbs nobody else."""

@@ -7,9 +7,16 @@ sender that was woken and has not run yet.
 from collections import deque
 from typing import TypeVar
 
+from anyio import WouldBlock
+
+from actors.errors import KernelError
 from actors.kernel.parking import Waiter, wake
 
 T = TypeVar("T")
+
+
+class MailboxFull(KernelError, WouldBlock):
+    """The receiver's mailbox is full, and the sender does not wait."""
 
 
 class BoundedQueue(deque[T]):

@@ -24,7 +24,8 @@ from actors.kernel.contained import Containment
 from actors.kernel.dispatch import Dispatcher
 from actors.kernel.host import SystemHost
 from actors.kernel.parking import Changes
-from actors.kernel.ref import C, Ref, current, is_outside
+from actors.kernel.receiver import C, Receiver, current, is_outside
+from actors.kernel.ref import Ref
 from actors.kernel.shared import SystemState
 
 SHARED = 1 << 30  # the depth of actors that those of every other depth may ask
@@ -55,7 +56,7 @@ class System(SystemState):
         self.fatal = self._host.fail
         self.containment.on_interrupt = self._host.interrupt
         # handlers run on the stacks of tasks that are not theirs
-        for function in (Ref._take, Dispatcher.serve):
+        for function in (Receiver.take, Dispatcher.serve):
             self.parking.protect(function)
         await self._host.enter()
         if self._host.is_open:  # else nobody would end the task: the loop was shut down before the host began
@@ -121,18 +122,20 @@ class System(SystemState):
         if group is not None:
             group.join(cell)
         self.dispatcher.add(cell.visit)
-        return cell
+        return Ref(cell)
 
     async def stop(self, ref: Ref[Never]) -> None:
         """End an actor: its mail is dead, its children are cancelled.
 
         Returns when it has ended; at once if it had. A caller that is cancelled does not take the order back.
         """
-        cell = _cell(ref)
+        await self._stop(_cell(ref))
+
+    async def _stop(self, cell: AnyCell) -> None:
         cell.stop()
         if cell.state == "stopping":
             ended = Changes(self.parking)
-            self.watch(ref, ended.tell)
+            cell.watch(ended.tell)
             await ended.next()
 
     def passivate(self, *refs: Ref[Never]) -> tuple[Actor[Any], ...] | None:
@@ -174,15 +177,11 @@ class System(SystemState):
         cells.reverse()
         cells.sort(key=lambda cell: cell.rank[0])
         for cell in cells:
-            await self.stop(cell)
+            await self._stop(cell)
 
     def watch(self, ref: Ref[Never], watcher: Callable[[], object]) -> None:
         """Call `watcher` when the actor behind `ref` ends; now, if it has."""
-        cell = _cell(ref)
-        if cell.state in ("stopped", "faulted"):
-            cell.notify(watcher)
-        else:
-            cell.watchers = [*(cell.watchers or ()), watcher]
+        _cell(ref).watch(watcher)
 
     def counts(self) -> Account:
         """Return the totals of all messages and asks so far, over all actors, past and present."""
@@ -208,5 +207,5 @@ class System(SystemState):
 
 
 def _cell(ref: Ref[Never]) -> AnyCell:
-    assert isinstance(ref, Cell)
-    return ref
+    assert isinstance(ref.receiver, Cell)
+    return ref.receiver

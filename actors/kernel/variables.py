@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextvars import Context
 from typing import TypeVar
 
-from actors.kernel.ref import current
+from actors.kernel.receiver import current
 
 R = TypeVar("R")
 

@@ -157,4 +157,4 @@ class LedgerActor(Actor[LedgerCommand]):
                 self._context.fail(error)
 
         append = self._generation.outbox.append(*events, on_durable=written, on_failure=failed)
-        self._context.tell(self._journal, append)
+        self._context.send(self._journal, append)

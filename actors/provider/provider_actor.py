@@ -74,7 +74,7 @@ class ProviderActor(Actor[ProviderCommand]):
 
     def started(self, context: Context[ProviderCommand]) -> None:
         """Keep the context: rounds are its children."""
-        system, name = context.ref.system, context.ref.name.split("/")[1:2]
+        system, name = context.system, context.ref.name.split("/")[1:2]
         self._context = context
         self._admission = Admission(
             "".join(name) or context.ref.name,

@@ -192,7 +192,7 @@ class SessionHost(Struct):
 
     async def _release(self, command: ReleaseSession) -> None:
         with suppress(ActorStopped, ShuttingDown):  # as above
-            await self.journal.tell(command)
+            await self.journal.send(command)
 
     def forget(self, session: Hosted) -> None:
         """Forget a session that has ended, end its readers' streams, and let other hosts claim it."""

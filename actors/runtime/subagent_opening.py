@@ -10,7 +10,7 @@ from actors.core.settings.spending import Budget
 from actors.core.values.content import ToolCall
 from actors.errors import SessionClosed, SessionExists, SubagentDepthExceeded
 from actors.kernel import SHARED
-from actors.kernel.ref import current_child
+from actors.kernel.receiver import current_child
 from actors.provider.budgets import SharedBudget
 from actors.runtime.handle import Session
 from actors.runtime.lifecycle import SessionLifecycle
@@ -115,5 +115,5 @@ async def _nobody(call: ToolCall) -> bool:
 def caller_depth() -> int:
     """Return the depth of a session that is opened now: below the one whose tool opens it, which may ask it then."""
     child = current_child()
-    depth = -1 if child is None else child.ref.rank[0]
+    depth = -1 if child is None else child.owner.rank[0]
     return 0 if depth >= SHARED else depth + 1

@@ -18,7 +18,7 @@ from actors.core.stats.measures import ToolMeasures
 from actors.kernel import System
 from actors.kernel.contained import Contained
 from actors.kernel.deadlines import Timer
-from actors.kernel.ref import Child, Delegate, current, current_child
+from actors.kernel.receiver import Child, Delegate, current, current_child
 from actors.kernel.tasks import Work
 from actors.scheduler.children import NOBODY, OpenBelow
 from actors.scheduler.ordering import ResourceOrder

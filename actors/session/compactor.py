@@ -141,7 +141,7 @@ class Compactor:
     async def _hold(self, event: ResultsTrimmed | Compacted) -> None:
         """Write the event with the next append, and begin an epoch in every lane."""
         self._log.hold(event)
-        await self._ask.refs.renderer.tell(Shrink(event))
+        await self._ask.refs.renderer.send(Shrink(event))
 
     # ---- summaries
 

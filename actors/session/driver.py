@@ -102,7 +102,7 @@ class TurnDriver:
         said = Message("assistant", (call,), turn)
         ask.log.hold(RoundEnded(turn, 1, pack(said), calls=1))
         batch = RunBatch((call,), ask.variables, view, repair=self.bounds.repair, approved=True)
-        ask.stoppable(lambda context: context.tell(ask.refs.scheduler, StopBatch()))
+        ask.stoppable(lambda context: context.send(ask.refs.scheduler, StopBatch()))
         try:
             ended = await ask.refs.scheduler.ask(batch)
         finally:

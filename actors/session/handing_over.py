@@ -83,7 +83,7 @@ class HandingOver:
         self._change = None
         equipment.take_up(or_drop=True)
         if equipment.resolver.preamble != ask.log.state.preamble:
-            await ask.refs.renderer.tell(MarkStale())
+            await ask.refs.renderer.send(MarkStale())
         await ask.log.write(equipment.configured)
 
     def __enter__(self) -> None:

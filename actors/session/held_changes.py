@@ -102,5 +102,5 @@ class HeldChanges:
         """Return the event that logs the present configuration. Lanes that are bound to the last one begin anew."""
         event = self._equipment.configured
         if event.preamble != self._log.state.preamble:
-            context.tell(self._renderer, MarkStale())
+            context.send(self._renderer, MarkStale())
         return event

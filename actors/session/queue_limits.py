@@ -11,7 +11,7 @@ import anyio
 
 from actors.errors import QueueFull
 from actors.kernel import Child, Context
-from actors.kernel.ref import current_child
+from actors.kernel.receiver import current_child
 from actors.session.pending import PendingAsks, Submit
 
 

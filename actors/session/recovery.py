@@ -58,7 +58,7 @@ class Recovery(Struct):
     def cancel(self, context: Context[Any]) -> None:  # Any: the actor that cancels it
         """Run nothing again, and stop what is; from a handler of `context`."""
         self._is_stopped = True
-        context.tell(self.refs.scheduler, StopBatch("outcome_unknown"))
+        context.send(self.refs.scheduler, StopBatch("outcome_unknown"))
 
     async def _close_calls(self) -> None:
         """Close every call that has no end."""

@@ -103,7 +103,7 @@ class TurnRequests:
     async def begin_epoch(self, event: EpochBegan) -> None:
         """Write with the request that it begins an epoch."""
         self.ask.log.hold(event)
-        await self.ask.refs.renderer.tell(Invalidate(event, self.ask.log.state.history.length))
+        await self.ask.refs.renderer.send(Invalidate(event, self.ask.log.state.history.length))
 
     async def _seal(self, plan: RequestPlan, rendered: Rendered, snapshot: LedgerSnapshot) -> bool:
         """Write that a request is sent; return False if it was rendered from an old snapshot."""
@@ -143,14 +143,14 @@ class TurnRequests:
         generate = Generate(
             key, request, binding, *place, sink, state.session, state.tenant, asked=plan.asked
         )
-        ask.stoppable(lambda context: context.tell(provider, Abort(key)))
+        ask.stoppable(lambda context: context.send(provider, Abort(key)))
         try:
             generated = await provider.ask(generate)
         except KernelError:
             raise
         except BaseException:  # this ask is being ended, so its answer will not be read
             with suppress(KernelError):
-                provider.tell_nowait(Abort(key))
+                provider.send_nowait(Abort(key))
             raise
         finally:
             ask.finished()

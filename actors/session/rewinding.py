@@ -35,7 +35,7 @@ async def rewind(ask: AskInFlight, made: HostRewind, pending: PendingAsks) -> No
             made.removed = removed
             pending.settle(result, seq)
 
-        await ask.refs.renderer.tell(Rewind(end.length))
+        await ask.refs.renderer.send(Rewind(end.length))
         await ask.log.write(Rewound(to), told)
 
 

@@ -276,7 +276,7 @@ class SessionActor(Actor[SessionCommand]):
     async def _settle(self) -> None:
         """Apply the changes that waited for the end of the ask, then report that end."""
         await self._held.settle(self._mine)
-        await self._mine.ref.tell(Finished(self._generation.number))
+        await self._mine.ref.send(Finished(self._generation.number))
 
     def _brought(self, command: Bring) -> None:
         """Queue results or a decision for the turn that waits; they are recorded one after the other."""
@@ -296,7 +296,7 @@ class SessionActor(Actor[SessionCommand]):
 
     async def _record(self, bring: Bring) -> None:
         command = await record(self._log, self._refs, self._ledger, bring, self._generation)
-        await self._mine.ref.tell(command)
+        await self._mine.ref.send(command)
 
     def _taken(self, command: ResolutionRecorded) -> None:
         """Answer the caller whose results are recorded; continue the turn if nothing is missing any more."""
@@ -433,7 +433,7 @@ class SessionActor(Actor[SessionCommand]):
         """Write the last event of the log. The ledger stops first, so no late result follows it."""
         await self._refs.ledger.ask(StopRecording())
         await self._log.write(Closed())
-        await self._mine.ref.tell(EndWritten(self._generation.number))
+        await self._mine.ref.send(EndWritten(self._generation.number))
 
     async def _recover(self, recovery: Recovery) -> None:
         """Close the turn that was in flight when the actors of the session crashed."""

@@ -179,7 +179,7 @@ class TurnSteps:
             event = EpochBegan(binding, epoch, "media", is_plain, step.why, step.media)
         epoch_start = len(self._log.state.history)
         await self._log.write(event)
-        await self._refs.renderer.tell(Invalidate(event, epoch_start))
+        await self._refs.renderer.send(Invalidate(event, epoch_start))
         return turns.Ready()
 
     async def _epoch(self) -> int:
@@ -367,7 +367,7 @@ class TurnSteps:
     async def _run(self, step: turns.BatchStep) -> Outcome:
         """Run a batch of calls."""
         scheduler = self._refs.scheduler
-        self._ask.stoppable(lambda context: context.tell(scheduler, StopBatch()))
+        self._ask.stoppable(lambda context: context.send(scheduler, StopBatch()))
         try:
             history = self._log.state.history
             self._guard.take(history, self._known, history.length - 1)

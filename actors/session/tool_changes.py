@@ -93,7 +93,7 @@ class ToolChanges:
         event = ask.equipment.configured
         if event.preamble == ask.log.state.preamble:
             return
-        await ask.refs.renderer.tell(MarkStale())
+        await ask.refs.renderer.send(MarkStale())
         ask.log.hold(event)
 
     def _report(self, why: str, number: int) -> None:

@@ -122,5 +122,5 @@ async def held(ref: Ref[Probed]) -> Context[Probed]:
         contexts.append(probe.context)
         probe.context.hold()
 
-    await ref.tell(Do(hold))
+    await ref.send(Do(hold))
     return contexts[0]

@@ -7,8 +7,8 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
-from actors.errors import ActorFailed, AskOrderError, AskTimeout, KernelError, MailboxFull
-from actors.kernel import SHARED, Context, Ref, Reply, System
+from actors.errors import ActorFailed, AskOrderError, AskTimeout, KernelError
+from actors.kernel import SHARED, Context, MailboxFull, Ref, Reply, System
 from actors.kernel.dispatch import BATCH, STRETCH
 from tests.kernel.kernel_probe import (
     AT_ONCE,
@@ -37,7 +37,7 @@ async def test_one_senders_mail_is_handled_in_the_order_it_was_sent() -> None:
     async with law() as system:
         ref = system.spawn(Probe, "probe", capacity=3)
         for number in range(100):
-            await ref.tell(Note(number))
+            await ref.send(Note(number))
         assert await ref.ask(Look()) == tuple(range(100))
 
 
@@ -51,12 +51,12 @@ async def test_what_a_handler_sends_is_handled_after_it_and_in_order() -> None:
             return Do(lambda _: order.append(what))
 
         def send(_probe: Probe) -> None:
-            two.tell_nowait(note("first"))
-            one.tell_nowait(note("to myself"))
-            two.tell_nowait(note("second"))
+            two.send_nowait(note("first"))
+            one.send_nowait(note("to myself"))
+            two.send_nowait(note("second"))
             order.append("sent")
 
-        await one.tell(Do(send))
+        await one.send(Do(send))
         assert order == ["sent", "first", "second", "to myself"]
 
 
@@ -72,11 +72,11 @@ async def test_a_chain_of_actors_of_any_length_does_not_recurse() -> None:
             def deed(probe: Probe) -> None:
                 probe.notes.append(number)
                 if number + 1 < len(refs):
-                    refs[number + 1].tell_nowait(pass_on(number + 1))
+                    refs[number + 1].send_nowait(pass_on(number + 1))
 
             return Do(deed)
 
-        await refs[0].tell(pass_on(0))
+        await refs[0].send(pass_on(0))
         assert await system.drain(grace=60)
         assert notes == list(range(len(refs)))
 
@@ -87,8 +87,8 @@ async def test_control_commands_overtake_mail_but_not_each_other() -> None:
         ref = system.spawn(Probe, "probe")
         context = await held(ref)
         for number in range(3):
-            await ref.tell(Note(number))
-            await ref.tell(Urgent(f"urgent {number}"))
+            await ref.send(Note(number))
+            await ref.send(Urgent(f"urgent {number}"))
         context.release()
         assert await ref.ask(Look()) == ("urgent 0", "urgent 1", "urgent 2", 0, 1, 2)
 
@@ -99,13 +99,13 @@ async def test_an_actor_with_endless_mail_starves_neither_others_nor_the_loop() 
         greedy = system.spawn(Probe, "greedy")
 
         def again(probe: Probe) -> None:
-            greedy.tell_nowait(Do(again) if probe.notes == [] else Note("the end"))
+            greedy.send_nowait(Do(again) if probe.notes == [] else Note("the end"))
 
-        greedy.tell_nowait(Do(again))
+        greedy.send_nowait(Do(again))
         other = system.spawn(Probe, "other")
         assert await other.ask(Look()) == ()
         await checkpoint()
-        await greedy.tell(Note("enough"))
+        await greedy.send(Note("enough"))
         assert "enough" in await greedy.ask(Look())
 
 
@@ -117,13 +117,13 @@ async def test_an_actor_with_much_mail_gives_way_to_the_next_and_to_the_loop() -
         contexts = [await held(ref) for ref in refs]
         for ref in refs:
             for _ in range(STRETCH):
-                await ref.tell(Do(lambda _, name=ref.name: order.append(name)))  # type: ignore[misc]  # as typed above
+                await ref.send(Do(lambda _, name=ref.name: order.append(name)))  # type: ignore[misc]  # as typed above
 
         def release(_probe: Probe) -> None:
             for context in contexts:
                 context.release()
 
-        await system.spawn(Probe, "third").tell(Do(release))
+        await system.spawn(Probe, "third").send(Do(release))
         assert len(order) < STRETCH
         assert order.index("two") == BATCH
         assert await system.drain(grace=60)
@@ -136,7 +136,7 @@ async def test_a_slow_handler_is_reported_for_nobody_can_interrupt_it(seconds: f
     slow: list[tuple[str, str]] = []
     with anyio.fail_after(60):
         async with System(slow=seconds, on_slow=lambda name, what, _: slow.append((name, what))) as system:
-            await system.spawn(Probe, "probe").tell(Note(1))
+            await system.spawn(Probe, "probe").send(Note(1))
     assert slow == ([("probe", "Note")] if seconds == 0.0 else [])
 
 
@@ -148,11 +148,11 @@ async def test_an_idle_actor_handles_a_message_before_tell_returns() -> None:
     async with law() as system:
         notes: list[object] = []
         ref = system.spawn(lambda: Probe(notes), "probe")
-        ref.tell_nowait(Note(1))
-        await ref.tell(Urgent(2))
+        ref.send_nowait(Note(1))
+        await ref.send(Urgent(2))
         assert notes == [1, 2]
         context = await held(ref)
-        await ref.tell(Note(3))
+        await ref.send(Note(3))
         assert system.counts().queued == 1
         context.release()
         assert notes == [1, 2, 3]
@@ -179,7 +179,7 @@ async def test_an_asker_gives_way_now_and_then_though_its_answers_come_at_once()
 
 
 async def _tell(ref: Ref[Probed], what: str) -> None:
-    await ref.tell(Note(what))
+    await ref.send(Note(what))
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
@@ -189,7 +189,7 @@ async def test_a_sender_cancelled_natively_at_any_turn_has_sent_once_or_not_at_a
     async with law() as system:
         ref = system.spawn(Probe, "probe", capacity=1)
         context = await held(ref)
-        await ref.tell(Note("fills"))
+        await ref.send(Note("fills"))
         first, second = (asyncio.create_task(_tell(ref, name)) for name in ("first", "second"))
         await anyio.wait_all_tasks_blocked()
         context.release()
@@ -227,7 +227,7 @@ async def test_a_late_or_second_answer_falls_into_nothing() -> None:
         assert await ref.ask(Solve(answer_twice)) == "first"
         with pytest.raises(AskTimeout):
             await ref.ask(Keep(), timeout=0.01)
-        await ref.tell(Do(lambda probe: probe.kept.pop().send("late")))
+        await ref.send(Do(lambda probe: probe.kept.pop().send("late")))
         assert await ref.ask(Look()) == ()
         assert system.counts().answered == 2
 
@@ -243,7 +243,7 @@ async def test_an_answer_may_be_given_after_the_handler_returned() -> None:
 
             tasks.start_soon(ask)
             await anyio.wait_all_tasks_blocked()
-            await ref.tell(Do(lambda probe: probe.kept.pop().send("now")))
+            await ref.send(Do(lambda probe: probe.kept.pop().send("now")))
 
 
 async def test_a_refusal_sent_as_the_answer_is_raised_at_the_asker() -> None:
@@ -278,7 +278,7 @@ async def test_a_question_that_is_forgotten_fails_at_once() -> None:
 
             tasks.start_soon(ask)
             await anyio.wait_all_tasks_blocked()
-            await ref.tell(Do(forget))
+            await ref.send(Do(forget))
 
 
 async def test_a_question_forgotten_in_a_worker_thread_fails_too() -> None:
@@ -299,7 +299,7 @@ async def test_a_question_forgotten_in_a_worker_thread_fails_too() -> None:
 
             tasks.start_soon(ask)
             await anyio.wait_all_tasks_blocked()
-            await ref.tell(Do(forget_elsewhere))
+            await ref.send(Do(forget_elsewhere))
 
 
 async def test_a_query_may_be_asked_again_and_told() -> None:
@@ -308,13 +308,13 @@ async def test_a_query_may_be_asked_again_and_told() -> None:
     async with law() as system:
         ref = system.spawn(Probe, "probe")
         context = await held(ref)  # so that it is asked while it still waits to be handled
-        await ref.tell(query)
+        await ref.send(query)
         async with anyio.create_task_group() as tasks:
             for _ in range(3):
                 tasks.start_soon(ref.ask, query)
             await anyio.wait_all_tasks_blocked()
             context.release()
-        await ref.tell(query)
+        await ref.send(query)
         assert await ref.ask(query) == ()
         assert system.counts().answered == 4
         assert system.account.dead == {}
@@ -328,21 +328,21 @@ async def test_senders_wait_for_room_in_the_order_they_came() -> None:
     async with law() as system:
         ref = system.spawn(Probe, "probe", capacity=1)
         context = await held(ref)
-        await ref.tell(Note("first"))
+        await ref.send(Note("first"))
         scope = anyio.CancelScope()
 
         async def give_up() -> None:
             with scope:
-                await ref.tell(Note("never"))
+                await ref.send(Note("never"))
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(give_up)
             await anyio.wait_all_tasks_blocked()
             for name in ("second", "third"):
-                tasks.start_soon(ref.tell, Note(name))
+                tasks.start_soon(ref.send, Note(name))
                 await anyio.wait_all_tasks_blocked()
             with pytest.raises(MailboxFull, match="'probe' is full"):
-                ref.tell_nowait(Note("refused"))
+                ref.send_nowait(Note("refused"))
             scope.cancel()
             await anyio.wait_all_tasks_blocked()
             context.release()
@@ -356,10 +356,10 @@ async def test_nothing_is_handled_at_once_ahead_of_senders_that_wait() -> None:
         ref = system.spawn(Probe, "probe", capacity=2)
         context = await held(ref)
         for name in ("first", "second"):
-            await ref.tell(Note(name))
+            await ref.send(Note(name))
         async with anyio.create_task_group() as tasks:
             for name in ("third", "fourth"):
-                tasks.start_soon(ref.tell, Note(name))
+                tasks.start_soon(ref.send, Note(name))
                 await anyio.wait_all_tasks_blocked()
             context.release()
             notes: list[object] = []
@@ -368,7 +368,7 @@ async def test_nothing_is_handled_at_once_ahead_of_senders_that_wait() -> None:
                 notes.extend(probe.notes)
 
             with pytest.raises(MailboxFull):
-                ref.tell_nowait(Do(show))
+                ref.send_nowait(Do(show))
             assert notes == []
         seen = await ref.ask(Look())
         assert seen[:2] == ("first", "second")
@@ -380,12 +380,12 @@ async def test_the_control_queue_is_bounded_on_its_own() -> None:
     async with law() as system:
         ref = system.spawn(Probe, "probe", capacity=2)
         context = await held(ref)
-        ref.tell_nowait(Urgent("a"))
-        ref.tell_nowait(Urgent("b"))
+        ref.send_nowait(Urgent("a"))
+        ref.send_nowait(Urgent("b"))
         with pytest.raises(MailboxFull):
-            ref.tell_nowait(Urgent("c"))
+            ref.send_nowait(Urgent("c"))
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(ref.tell, Urgent("waits"))
+            tasks.start_soon(ref.send, Urgent("waits"))
             await anyio.wait_all_tasks_blocked()
             context.release()
         assert await ref.ask(Look()) == ("a", "b", "waits")
@@ -397,14 +397,14 @@ async def test_what_a_handler_sends_goes_out_when_there_is_room_and_until_then_i
     async with law() as system:
         high, low = system.spawn(Probe, "high"), system.spawn(Low, "low", capacity=1)
         context = await held(low)
-        await low.tell(Note("fills"))
+        await low.send(Note("fills"))
 
         def send(probe: Probe) -> None:
             for number in range(3):
-                probe.context.tell(low, Note(number))
+                probe.context.send(low, Note(number))
 
-        await high.tell(Do(send))
-        await high.tell(Note("later"))
+        await high.send(Do(send))
+        await high.send(Note("later"))
         await anyio.wait_all_tasks_blocked()
         assert system.counts().queued == 2
         context.release()
@@ -419,13 +419,13 @@ async def test_a_handler_gets_no_room_uphill_or_at_its_equals() -> None:
         context = await held(two)
 
         def send(probe: Probe) -> None:
-            probe.context.tell(two, Note("fits"))
+            probe.context.send(two, Note("fits"))
             try:
-                probe.context.tell(two, Note("does not"))
+                probe.context.send(two, Note("does not"))
             except MailboxFull:
                 probe.notes.append("refused")
 
-        await one.tell(Do(send))
+        await one.send(Do(send))
         assert await one.ask(Look()) == ("refused",)
         context.release()
         assert await two.ask(Look()) == ("fits",)
@@ -446,8 +446,8 @@ async def test_an_actor_on_hold_handles_nothing_until_its_child_has_ended() -> N
 
     async with law() as system:
         ref = system.spawn(Loading, "loading")
-        await ref.tell(Note("mail"))
-        await ref.tell(Urgent("control"))
+        await ref.send(Note("mail"))
+        await ref.send(Urgent("control"))
         await anyio.wait_all_tasks_blocked()
         assert system.counts().queued == 2
         opened.set()
@@ -466,7 +466,7 @@ async def test_an_actor_held_twice_is_released_twice_and_an_old_life_releases_no
         old.release()
         old.release()
         old.fail(ValueError("once more"))
-        await ref.tell(Note(1))
+        await ref.send(Note(1))
         assert system.counts().queued == 1
         new.hold()
         new.release()
@@ -501,7 +501,7 @@ async def test_asks_go_downhill_only(depth: int, level: int, allowed: bool) -> N
             except AskOrderError as error:
                 outcome.append(error)
 
-        await asker.tell(Do(lambda probe: probe.context.start(ask)))
+        await asker.send(Do(lambda probe: probe.context.start(ask)))
         await system.drain(grace=60)
     assert (outcome == [()]) == allowed
     assert isinstance(outcome[0], tuple | AskOrderError)

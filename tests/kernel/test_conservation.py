@@ -66,7 +66,7 @@ class Walk:
 
     async def tell(self, ref: Ref[Probed]) -> None:
         command = self.random.choice([Note(1), Urgent(2), Look()])
-        self.tasks.start_soon(self.patiently, ref.tell, command)
+        self.tasks.start_soon(self.patiently, ref.send, command)
 
     async def ask(self, ref: Ref[Probed]) -> None:
         query = self.random.choice([Look(), Keep(), Solve(boom)])
@@ -78,7 +78,7 @@ class Walk:
             probe.context.hold()
             self.holds.append(probe.context)
 
-        self.tasks.start_soon(self.patiently, ref.tell, Do(self.alone(deed)))
+        self.tasks.start_soon(self.patiently, ref.send, Do(self.alone(deed)))
 
     async def pass_on(self, ref: Ref[Probed]) -> None:
         """Have a handler send to any actor, as often as may be too often for its mailbox."""
@@ -87,9 +87,9 @@ class Walk:
         def deed(probe: Probe) -> None:
             for other in others:
                 with suppress(KernelError):
-                    probe.context.tell(other, Note(1))
+                    probe.context.send(other, Note(1))
 
-        self.tasks.start_soon(self.patiently, ref.tell, Do(self.alone(deed)))
+        self.tasks.start_soon(self.patiently, ref.send, Do(self.alone(deed)))
 
     def alone(self, deed: Callable[[Probe], None]) -> Callable[[Probe], None]:
         """Return a handler that knows if another runs around it."""
@@ -109,7 +109,7 @@ class Walk:
             self.holds.pop(0).release()
 
     async def crash(self, ref: Ref[Probed]) -> None:
-        self.tasks.start_soon(self.patiently, ref.tell, Do(boom))
+        self.tasks.start_soon(self.patiently, ref.send, Do(boom))
 
     async def child(self, ref: Ref[Probed]) -> None:
         async def work() -> None:
@@ -119,7 +119,7 @@ class Walk:
 
         holds = self.random.random() < 0.5
         deed = Do(lambda probe: probe.context.start(work, holds=holds))
-        self.tasks.start_soon(self.patiently, ref.tell, deed)
+        self.tasks.start_soon(self.patiently, ref.send, deed)
 
     async def stop(self, ref: Ref[Probed]) -> None:
         if self.random.random() < 0.3:

@@ -59,7 +59,7 @@ async def test_an_end_takes_the_group_with_it_and_who_waits_gets_the_error_itsel
         assert (ends, crashes) == (["two", "one"], [])
         assert isinstance(group.ended, Gone)
         with pytest.raises(ActorStopped):
-            await one.tell(Note("too late"))
+            await one.send(Note("too late"))
         assert await system.spawn(Probe, "one").ask(Look()) == await other.ask(Look()) == ()
         context.release()
 
@@ -79,10 +79,10 @@ async def test_an_end_waits_for_children_and_what_they_raise_then_is_no_crash_ei
                     await cleaned.wait()
                 raise Gone("again")
 
-        await ref.tell(Do(lambda probe: probe.context.start(child)))
+        await ref.send(Do(lambda probe: probe.context.start(child)))
         await anyio.wait_all_tasks_blocked()
-        await ref.tell(Do(lambda probe: probe.context.fail(Gone("no disk"))))
-        await ref.tell(Note("unread"))
+        await ref.send(Do(lambda probe: probe.context.fail(Gone("no disk"))))
+        await ref.send(Note("unread"))
         assert "probe" in system.cells
         ended = anyio.Event()
         system.watch(ref, ended.set)
@@ -118,6 +118,6 @@ async def test_what_is_told_by_a_child_that_meets_it_ends_its_actor() -> None:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(asked, ref, Keep(), errors)
             await anyio.wait_all_tasks_blocked()
-            await ref.tell(Do(lambda probe: probe.context.start(child)))
+            await ref.send(Do(lambda probe: probe.context.start(child)))
         assert [type(error) for error in errors] == [Gone]
         assert crashes == []

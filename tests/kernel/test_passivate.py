@@ -47,7 +47,7 @@ async def test_an_actor_with_nothing_to_do_is_passivated_at_once_and_made_again_
     async with law() as system:
         ref = system.spawn(Probe, "probe")
         system.watch(ref, partial(told.append, "ended"))
-        await ref.tell(Note(1))
+        await ref.send(Note(1))
         assert await ref.ask(Look()) == (1,)
         await anyio.wait_all_tasks_blocked()
         objects = system.passivate(ref)
@@ -55,11 +55,11 @@ async def test_an_actor_with_nothing_to_do_is_passivated_at_once_and_made_again_
         assert told == []
         assert system.cells == {}
         with pytest.raises(ActorStopped):
-            await ref.tell(Note(2))
+            await ref.send(Note(2))
         (probe,) = objects
         assert isinstance(probe, Probe)
         again: Probes = system.spawn(lambda: Probe(probe.notes), "probe")
-        await again.tell(Note(3))
+        await again.send(Note(3))
         assert await again.ask(Look()) == (1, 3)
 
 
@@ -89,8 +89,8 @@ async def test_of_several_all_are_passivated_or_none() -> None:
         assert len(system.cells) == 3
         context.release()
         assert system.passivate(refs[0], refs[1]) is not None
-        await refs[2].tell(Do(boom))
-        await refs[2].tell(Note("after"))
+        await refs[2].send(Do(boom))
+        await refs[2].send(Note("after"))
         assert await refs[2].ask(Look()) == ("after",)
         assert list(system.cells) == ["probe 2"]
 
@@ -103,17 +103,17 @@ async def test_an_actor_with_mail_a_handler_a_child_or_a_question_to_answer_is_n
         )
         opened = anyio.Event()
         found: list[object] = []
-        await handler.tell(Do(lambda _: found.append(system.passivate(handler))))
+        await handler.send(Do(lambda _: found.append(system.passivate(handler))))
         assert found == [None]
         context = await held(mail)
         assert system.passivate(mail) is None
-        await mail.tell(Note(1))
-        await child.tell(Do(lambda probe: probe.context.start(opened.wait)))
+        await mail.send(Note(1))
+        await child.send(Do(lambda probe: probe.context.start(opened.wait)))
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(asked.ask, Keep())
             await anyio.wait_all_tasks_blocked()
             assert [system.passivate(ref) for ref in (mail, child, asked)] == [None] * 3
-            await asked.tell(Do(lambda probe: probe.kept.pop().send("answer")))
+            await asked.send(Do(lambda probe: probe.kept.pop().send("answer")))
         context.release()
         opened.set()
         await anyio.wait_all_tasks_blocked()
@@ -126,7 +126,7 @@ async def test_queues_that_were_used_and_are_empty_keep_nobody() -> None:
     async with law() as system:
         ref = system.spawn(Probe, "probe", capacity=1)
         context = await held(ref)
-        await ref.tell(Urgent(1))
+        await ref.send(Urgent(1))
         waiting = asyncio.create_task(_urge(ref))
         await anyio.wait_all_tasks_blocked()
         context.release()
@@ -137,7 +137,7 @@ async def test_queues_that_were_used_and_are_empty_keep_nobody() -> None:
 
 
 async def _urge(ref: Probes) -> None:
-    await ref.tell(Urgent(2))
+    await ref.send(Urgent(2))
 
 
 async def test_a_question_whose_asker_has_gone_away_keeps_nobody() -> None:
@@ -163,7 +163,7 @@ async def test_an_actor_that_waits_for_something_of_its_own_says_so_and_stays() 
             assert isinstance(probe, Waiting)
             probe.waits = False
 
-        await ref.tell(Do(done))
+        await ref.send(Do(done))
         assert system.passivate(ref) is not None
 
 
@@ -171,7 +171,7 @@ async def test_one_that_is_just_restarting_or_has_ended_is_not_passivated() -> N
     """A38."""
     async with law() as system:
         ref = system.spawn(Probe, "probe", restart=Restart(backoff=(60.0, 60.0)))
-        await ref.tell(Do(boom))
+        await ref.send(Do(boom))
         await anyio.wait_all_tasks_blocked()
         assert state(system, "probe") == "restarting"
         assert system.passivate(ref) is None

@@ -259,7 +259,7 @@ class Player:
             "ledger": refs.ledger,
             "renderer": refs.renderer,
         }
-        await actors[which].tell(UnknownCommand())
+        await actors[which].send(UnknownCommand())
 
     async def _crowd(self, session: Session, name: str) -> None:
         async with anyio.create_task_group() as tasks:

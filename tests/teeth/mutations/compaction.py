@@ -109,7 +109,7 @@ MUTATIONS = (
     Mutation(
         "compaction: the renderer is not told",
         f"{COMPACTOR}:Compactor._hold",
-        "await self._ask.refs.renderer.tell(Shrink(event))",
+        "await self._ask.refs.renderer.send(Shrink(event))",
         "",
         (f"{SESSIONS}::test_marks_alone_are_enough_where_they_save_as_much_as_is_needed",),
     ),

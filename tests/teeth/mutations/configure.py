@@ -44,7 +44,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "configure: the renderer is not told",
         f"{HELD}:HeldChanges._configured",
-        "context.tell(self._renderer, MarkStale())",
+        "context.send(self._renderer, MarkStale())",
         "pass",
         (f"{CONFIGURE}::test_other_tools_begin_an_epoch_where_reasoning_is_bound_to_them",),
     ),

@@ -96,10 +96,10 @@ MUTATIONS: tuple[Mutation, ...] = (
         "what comes behind an end is not reported as a crash",
         "actors/kernel/actor.py:_ChildOf.ended",
         """
-        if not ref.is_end(error):
-            system.crashed(ref.name, error)
+        if not owner.is_end(error):
+            system.crashed(owner.name, error)
         """,
-        "system.crashed(ref.name, error)",
+        "system.crashed(owner.name, error)",
         (_ENDS,),
     ),
     Mutation(

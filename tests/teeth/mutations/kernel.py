@@ -20,14 +20,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "kernel: a message is handled at once though senders wait for room",
-        "actors/kernel/ref.py:Ref._take",
+        "actors/kernel/receiver.py:Receiver.take",
         "self.mail is None and self.control is None and (not self.busy) and (not dispatcher.busy) and ...",
         "not self.mail and self.control is None and (not self.busy) and (not dispatcher.busy) and ...",
         (f"{SEMANTICS}::test_nothing_is_handled_at_once_ahead_of_senders_that_wait",),
     ),
     Mutation(
         "kernel: all messages of an asker are handled on its stack, and it never gives way",
-        "actors/kernel/ref.py:Ref._take",
+        "actors/kernel/receiver.py:Receiver.take",
         """
         self.mail is None and self.control is None and (not self.busy) and (not dispatcher.busy) and (
             dispatcher.stretch < STRETCH
@@ -55,7 +55,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "kernel: a handler runs inside the one that sent to it",
-        "actors/kernel/ref.py:Ref._take",
+        "actors/kernel/receiver.py:Receiver.take",
         "self.mail is None and self.control is None and (not self.busy) and (not dispatcher.busy) and ...",
         """
         self.mail is None and self.control is None and (not self.busy) and (
@@ -90,14 +90,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/kernel/actor.py:Context.fail",
         """
         if not self.is_over:
-            self.ref.crash(error)
+            self.receiver.crash(error)
         """,
-        "self.ref.crash(error)",
+        "self.receiver.crash(error)",
         (f"{SEMANTICS}::test_an_actor_held_twice_is_released_twice_and_an_old_life_releases_nobody",),
     ),
     Mutation(
         "kernel: handlers see the context variables of whoever sends",
-        "actors/kernel/ref.py:Ref._take",
+        "actors/kernel/receiver.py:Receiver.take",
         "dispatcher.run(self.handle, command)",
         "self.handle(command)",
         (f"{LIFECYCLE}::test_a_senders_context_does_not_leak_into_actors",),
@@ -118,7 +118,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "kernel: an actor goes on before what it sent has gone out",
-        "actors/kernel/actor.py:Context.tell",
+        "actors/kernel/actor.py:Context.send",
         'self.start(self._send, self.outbox, name="outbox", holds=True)',
         'self.start(self._send, self.outbox, name="outbox")',
         (

@@ -38,7 +38,7 @@ MUTATIONS = (
     Mutation(
         "rewinding: live lanes do not hear of it",
         f"{REWINDING}:rewind",
-        "await ask.refs.renderer.tell(Rewind(end.length))",
+        "await ask.refs.renderer.send(Rewind(end.length))",
         "",
         (f"{SESSIONS}::test_later_messages_leave_the_history_and_every_lane_begins_an_epoch",),
     ),

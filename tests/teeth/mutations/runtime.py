@@ -15,9 +15,9 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/runtime/session_host.py:SessionHost._release",
         """
         with suppress(ActorStopped, ShuttingDown):
-            await self.journal.tell(command)
+            await self.journal.send(command)
         """,
-        "await self.journal.tell(command)",
+        "await self.journal.send(command)",
         (
             "tests/test_host_operations.py::test_a_runtime_that_is_left_while_a_session_lets_go_of_its_log_reports_no_crash",
         ),

@@ -160,7 +160,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "handoff: reasoning that was bound to the tools before goes along",
         "actors/session/handing_over.py:HandingOver._configure",
-        "await ask.refs.renderer.tell(MarkStale())",
+        "await ask.refs.renderer.send(MarkStale())",
         "pass",
         (HANDOFF_TOOLS,),
     ),

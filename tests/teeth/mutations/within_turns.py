@@ -36,7 +36,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "within turns: lanes keep what is bound to the tools before",
         "actors/session/tool_changes.py:ToolChanges._configure",
-        "await ask.refs.renderer.tell(MarkStale())",
+        "await ask.refs.renderer.send(MarkStale())",
         "pass",
         WITHIN,
     ),

@@ -1,0 +1,210 @@
+"""What receives an actor's messages: it hands them to the actor, now or through a bounded mailbox.
+
+An actor may be idle with a hundred thousand others. So what only a busy one needs (queues, watchers, waits) is made
+when it is needed and dropped soon after. `dispatch` decides when a handler runs.
+"""
+
+from collections.abc import Callable
+from contextvars import ContextVar
+from functools import partial
+from math import inf
+from typing import Any, Generic, TypeVar
+
+from msgspec import Struct
+
+from actors.errors import ActorStopped, AskTimeout, ShuttingDown
+from actors.kernel.account import State
+from actors.kernel.dispatch import STRETCH
+from actors.kernel.mailbox import BoundedQueue
+from actors.kernel.message import TOLD, Command, told
+from actors.kernel.parking import Scope, wake
+from actors.kernel.shared import SystemState
+
+C = TypeVar("C", bound=Command, contravariant=True)
+
+
+class Child:
+    """A task that works for an actor, its `owner`.
+
+    `deadline` is that of the ask it works for. `is_over`: it has ended. What it started may outlive it, and asks like
+    any other task then.
+    """
+
+    __slots__ = ("deadline", "is_cancelled", "is_over", "owner", "scope")
+
+    scope: Scope
+
+    def __init__(self, owner: "Receiver[Any]") -> None:  # Any: actors of every protocol
+        command, outer = owner.system.dispatcher.command, current_child()
+        self.owner = owner
+        self.is_cancelled = self.is_over = False
+        if command is not None:
+            self.deadline = command.reply.deadline
+        else:
+            self.deadline = inf if outer is None else outer.deadline
+
+    def cancel(self) -> None:
+        """Cancel the task. Its end by this is not a failure; nothing happens if it has ended."""
+        self.is_cancelled = True
+        self.scope.cancel()
+
+
+class Delegate(Child):
+    """Code that a child runs in another task. It asks as that child, until it is over."""
+
+    __slots__ = ()
+
+    def __init__(self, child: Child) -> None:
+        self.owner, self.deadline = child.owner, child.deadline
+        self.is_cancelled = self.is_over = False
+
+
+current: ContextVar[Child | None] = ContextVar("current", default=None)
+"""The child that the running task is, or was started by; None outside of children. See `current_child`."""
+
+
+def current_child() -> Child | None:
+    """Return the child that the running task is, or works for; None if there is none, or it has ended."""
+    child = current.get()
+    return None if child is None or child.is_over else child
+
+
+def is_outside(system: SystemState) -> bool:
+    """Tell whether the caller is none of the system's actors."""
+    return system.dispatcher.acting is None and current_child() is None
+
+
+class Receiver(Struct, Generic[C], eq=False):
+    """The part of an actor that its addresses refer to. It outlives restarts, and knows when the actor has ended.
+
+    `rank` is the actor's depth, then its level. `closed`: a sender must check whether any message is taken. `busy`: the
+    actor is about to be visited, on hold, or on its way down or up, so a sender need not have it visited.
+    """
+
+    system: SystemState
+    name: str
+    capacity: int
+    rank: tuple[int, int]
+    state: State = "running"
+    closed: bool = False
+    busy: bool = False
+    mail: BoundedQueue[Command] | None = None
+    control: BoundedQueue[Command] | None = None
+    sent: int = 0
+    watchers: list[Callable[[], object]] | None = None
+
+    def __repr__(self) -> str:
+        return f"<Actor {self.name!r} {self.state}>"
+
+    @property
+    def waiting(self) -> int:
+        """Messages in the mailbox, and senders that wait for space."""
+        return sum(
+            len(queue) + len(queue.waiting) for queue in (self.mail, self.control) if queue is not None
+        )
+
+    def offer(self, command: Command) -> bool:
+        """Send without waiting; False if there is no space."""
+        return self.take(command if command.reply is TOLD else told(command))
+
+    def take(self, command: Command) -> bool:
+        """Handle `command` now if the actor is idle, else queue it; False if there is no space."""
+        if self.closed:
+            self._check_open(command)
+        dispatcher = self.system.dispatcher
+        if (
+            self.mail is None  # senders that wait for space have their place in a queue, and go first
+            and self.control is None
+            and not self.busy
+            and not dispatcher.busy
+            and dispatcher.stretch < STRETCH
+        ):
+            self.sent += 1
+            dispatcher.busy = True
+            try:
+                dispatcher.run(self.handle, command)
+            finally:
+                dispatcher.busy = False
+            if dispatcher.ready:
+                dispatcher.serve()
+            return True
+        mail = self.mail
+        queue = self._queue(command) if mail is None or command.control else mail
+        if len(queue) >= queue.limit:
+            return False
+        queue.append(command)
+        self.sent += 1
+        if not self.busy:
+            self.occupy()
+            dispatcher.add(self.visit)
+        return True
+
+    def _check_open(self, command: Command) -> None:
+        if self.state not in ("running", "restarting"):
+            self.system.account.refuse(self.name, command, "stopped")
+            raise self.gone()
+        if is_outside(self.system):
+            self.system.account.refuse(self.name, command, "draining")
+            raise ShuttingDown(f"Actor {self.name!r} takes no new work: its system is shutting down.")
+
+    def _queue(self, command: Command) -> BoundedQueue[Command]:
+        if command.control:
+            if self.control is None:
+                self.control = BoundedQueue(self.capacity)
+            return self.control
+        if self.mail is None:
+            self.mail = BoundedQueue(self.capacity)
+        return self.mail
+
+    async def wait_for_space(self, command: Command, deadline: float) -> None:
+        """Send `command` as soon as there is space."""
+        deadlines, parking = self.system.deadlines, self.system.parking
+        while not self.take(command):
+            if deadline <= parking.now():
+                raise self.late()
+            waiter = parking.waiter()
+            timer = deadlines.at(deadline, partial(wake, waiter, value=False))
+            try:
+                await self._queue(command).wait_for_place(waiter)
+            finally:
+                deadlines.withdraw(timer)
+
+    def gone(self) -> ActorStopped:
+        """Return the error for a message that comes too late."""
+        return ActorStopped(f"Actor {self.name!r} is {self.state}; it takes no messages.")
+
+    def late(self) -> AskTimeout:
+        """Return the error for a question whose deadline has passed."""
+        return AskTimeout(
+            f"Actor {self.name!r} did not answer before the deadline; give it longer, or ask again."
+        )
+
+    def occupy(self) -> None:
+        """Note that there is something to do, or to wait for."""
+        if not self.busy:
+            self.busy = True
+            self.system.active += 1
+
+    def resume(self) -> None:
+        """Handle what is queued."""
+        if self.state == "running":
+            self.system.dispatcher.add(self.visit)
+
+    # What the actor does, see `Cell`
+
+    def handle(self, command: Command) -> None:
+        """Have the actor handle one message. Raises nothing."""
+
+    def visit(self, most: int) -> bool:
+        """Handle up to `most` messages that are queued; return whether there are more. Raises nothing."""
+        raise NotImplementedError
+
+    def crash(self, error: BaseException) -> None:
+        """Go down with `error`, at once or behind the handler that runs."""
+
+    def is_end(self, error: BaseException) -> bool:
+        """Tell whether an error ends the actor without being a crash."""
+        raise NotImplementedError
+
+    def childless(self) -> None:
+        """Go on with what waited for the last child to end."""

@@ -1,0 +1,57 @@
+"""Mistakes in what makes an actor's address an anyio stream."""
+
+from tests.teeth.mutations.mutation import Mutation
+
+CHANNELS = "tests/kernel/test_channels.py"
+
+MUTATIONS: tuple[Mutation, ...] = (
+    Mutation(
+        "channels: closing an address closes the actor",
+        "actors/kernel/ref.py:Ref.aclose",
+        "self._is_closed = True",
+        "self._is_closed = self.receiver.closed = True",
+        (f"{CHANNELS}::test_closing_an_address_leaves_the_actor_and_its_other_addresses_alone",),
+    ),
+    Mutation(
+        "channels: a closed address sends",
+        "actors/kernel/ref.py:Ref.send",
+        "if self._is_closed:\n    raise ClosedResourceError",
+        "",
+        (f"{CHANNELS}::test_a_closed_address_takes_nothing",),
+    ),
+    Mutation(
+        "channels: a closed address sends what need not wait",
+        "actors/kernel/ref.py:Ref.offer",
+        "if self._is_closed:\n    raise ClosedResourceError",
+        "",
+        (f"{CHANNELS}::test_a_closed_address_takes_nothing",),
+    ),
+    Mutation(
+        "channels: a closed address asks",
+        "actors/kernel/ref.py:Ref.ask",
+        "if self._is_closed:\n    raise ClosedResourceError",
+        "",
+        (f"{CHANNELS}::test_a_closed_address_takes_nothing",),
+    ),
+    Mutation(
+        "channels: a clone is the address itself",
+        "actors/kernel/ref.py:Ref.clone",
+        "type(self)(self.receiver)",
+        "self",
+        (f"{CHANNELS}::test_closing_an_address_leaves_the_actor_and_its_other_addresses_alone",),
+    ),
+    Mutation(
+        "channels: code that knows only anyio does not recognise a full mailbox",
+        "actors/kernel/mailbox.py:MailboxFull",
+        "WouldBlock",
+        "Exception",
+        (f"{CHANNELS}::test_a_full_mailbox_is_what_anyio_calls_would_block",),
+    ),
+    Mutation(
+        "channels: what a handler sent is lost when the address is closed",
+        "actors/kernel/actor.py:Context.send",
+        "ref.clone()",
+        "ref",
+        (f"{CHANNELS}::test_what_a_handler_sent_arrives_though_its_address_was_closed_meanwhile",),
+    ),
+)
