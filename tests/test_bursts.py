@@ -3,17 +3,16 @@
 import json
 import re
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
 from random import Random
-from typing import Any, TypeVar
+from typing import Any
 
 import anyio
 import pytest
-import trio
-import trio.testing
+from trio.testing import MockClock
 
 from actors.config import BackendLimits
 from actors.core.data.segments import Segments
@@ -28,7 +27,6 @@ from tests.at_scale import extent
 from tests.hosting_cases import case
 from tests.runtime_support import hosting
 
-T = TypeVar("T")
 EVERYWHERE = pytest.mark.anyio
 BLIP = case("one-blip-many-in-flight")
 UNNAMED = case("rate-limit-without-a-wait")
@@ -37,11 +35,10 @@ IN_FLIGHT = [int(number) for step in BLIP["steps"] for number in re.findall(r"(\
 UNNAMED_STATUS, UNNAMED_BODY = UNNAMED["answers"]["for two seconds"]
 
 
-def virtual(function: Callable[[], Awaitable[T]]) -> T:
-    """Run on a clock that jumps over every wait, in the same order of tasks each time."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("trio._core._run._r", Random(1))
-        return trio.run(function, clock=trio.testing.MockClock(autojump_threshold=0))
+@pytest.fixture
+def same_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let trio run the tasks that are ready in the same order each time."""
+    monkeypatch.setattr("trio._core._run._r", Random(1))
 
 
 class Together(HttpTransport):
@@ -134,40 +131,39 @@ async def test_sessions_beside_a_burst_that_fails_notice_nothing() -> None:
     assert (ends, steady) == ({"complete": count}, {"complete": 40})
 
 
-def test_every_request_of_a_burst_has_all_its_attempts() -> None:
-    async def main() -> tuple[int, Counter[str]]:
-        backend, ends = Backend(down=1e9, latency=0.0), Counter[str]()
-        async with provided(backend, Pace(64), Retries(attempts=4)) as provider:
+@pytest.mark.trio
+@pytest.mark.usefixtures("same_order")
+async def test_every_request_of_a_burst_has_all_its_attempts(autojump_clock: MockClock) -> None:
+    backend, ends = Backend(down=1e9, latency=0.0), Counter[str]()
+    async with provided(backend, Pace(64), Retries(attempts=4)) as provider:
 
-            async def one(number: int) -> None:
-                ends[kind(await ask(provider, f"s{number}"))] += 1
+        async def one(number: int) -> None:
+            ends[kind(await ask(provider, f"s{number}"))] += 1
 
-            async with anyio.create_task_group() as tasks:
-                for number in range(12):
-                    tasks.start_soon(one, number)
-        return len(backend.asked), ends
-
-    assert virtual(main) == (48, {"transient": 12})
+        async with anyio.create_task_group() as tasks:
+            for number in range(12):
+                tasks.start_soon(one, number)
+    assert (len(backend.asked), ends) == (48, {"transient": 12})
 
 
-def test_a_backend_that_stays_down_is_asked_by_one_after_the_other_and_then_left_alone() -> None:
-    async def main() -> tuple[Backend, Counter[str]]:
-        backend, ends = Backend(down=1e9, latency=0.5), Counter[str]()
-        async with provided(backend, Pace(64), Retries(attempts=4)) as provider:
+@pytest.mark.trio
+@pytest.mark.usefixtures("same_order")
+async def test_a_backend_that_stays_down_is_asked_by_one_after_the_other_and_then_left_alone(
+    autojump_clock: MockClock,
+) -> None:
+    backend, ends = Backend(down=1e9, latency=0.5), Counter[str]()
+    async with provided(backend, Pace(64), Retries(attempts=4)) as provider:
 
-            async def one(number: int) -> None:
-                ends[kind(await ask(provider, f"s{number}"))] += 1
+        async def one(number: int) -> None:
+            ends[kind(await ask(provider, f"s{number}"))] += 1
 
-            async with anyio.create_task_group() as tasks:
-                for number in range(200):
-                    tasks.start_soon(one, number)
-                await anyio.sleep(20)
-                before = len(backend.asked)
-                await ask(provider, "late")
-                assert len(backend.asked) == before
-        return backend, ends
-
-    backend, ends = virtual(main)
+        async with anyio.create_task_group() as tasks:
+            for number in range(200):
+                tasks.start_soon(one, number)
+            await anyio.sleep(20)
+            before = len(backend.asked)
+            await ask(provider, "late")
+            assert len(backend.asked) == before
     in_doubt = [at for at in backend.asked if at > backend.asked[0] + 0.6]
     assert len(backend.asked) - len(in_doubt) <= 64 + 10  # doubt begins with the tenth failure
     assert all(later - earlier >= 0.49 for earlier, later in pairwise(in_doubt))
@@ -175,17 +171,20 @@ def test_a_backend_that_stays_down_is_asked_by_one_after_the_other_and_then_left
     assert ends["circuit_open"] >= 100
 
 
-def test_while_one_request_hangs_in_doubt_another_goes_out_a_second_later() -> None:
-    async def main() -> list[float]:
-        backend = Backend(down=1e9, latency=60)
-        async with provided(backend, Pace(2, failures=2), Retries(attempts=2)) as provider:
-            async with anyio.create_task_group() as tasks:
-                for number in range(2):
-                    tasks.start_soon(ask, provider, f"s{number}")
-                await anyio.sleep(62)
-            return [at - backend.asked[0] for at in backend.asked]
-
-    first, second, third, fourth = virtual(main)
+@pytest.mark.trio
+@pytest.mark.usefixtures("same_order")
+async def test_while_one_request_hangs_in_doubt_another_goes_out_a_second_later(
+    autojump_clock: MockClock,
+) -> None:
+    backend = Backend(down=1e9, latency=60)
+    async with (
+        provided(backend, Pace(2, failures=2), Retries(attempts=2)) as provider,
+        anyio.create_task_group() as tasks,
+    ):
+        for number in range(2):
+            tasks.start_soon(ask, provider, f"s{number}")
+        await anyio.sleep(62)
+    first, second, third, fourth = [at - backend.asked[0] for at in backend.asked]
     assert (first, second) == (0, 0)
     assert 60 <= third <= 61
     assert 0.99 <= fourth - third <= 1.01
@@ -214,21 +213,20 @@ class FirstTryFails(Backend):
             yield Plain(529, {}, DOWN)
 
 
-def test_retries_that_are_answered_leave_others_theirs() -> None:
-    async def main() -> Counter[str]:
-        backend, ends = FirstTryFails(), Counter[str]()
-        async with provided(backend, Pace(16), Retries(attempts=2)) as provider:
+@pytest.mark.trio
+@pytest.mark.usefixtures("same_order")
+async def test_retries_that_are_answered_leave_others_theirs(autojump_clock: MockClock) -> None:
+    backend, ends = FirstTryFails(), Counter[str]()
+    async with provided(backend, Pace(16), Retries(attempts=2)) as provider:
 
-            async def session(name: str) -> None:
-                for number in range(40):
-                    ends[kind(await ask(provider, name, number, f"{name}{number}"))] += 1
+        async def session(name: str) -> None:
+            for number in range(40):
+                ends[kind(await ask(provider, name, number, f"{name}{number}"))] += 1
 
-            async with anyio.create_task_group() as tasks:
-                for name in "abcde":
-                    tasks.start_soon(session, name)
-        return ends
-
-    assert virtual(main) == {"Answer": 200}
+        async with anyio.create_task_group() as tasks:
+            for name in "abcde":
+                tasks.start_soon(session, name)
+    assert ends == {"Answer": 200}
 
 
 # ---- rate limits that name no wait
@@ -251,69 +249,71 @@ class Refusing(Backend):
             yield Plain(200, {}, WHOLE)
 
 
+@pytest.mark.trio
+@pytest.mark.usefixtures("same_order")
 @pytest.mark.parametrize("repeat", range(20))
-def test_a_rate_limit_without_a_wait_is_outlasted_by_four_tries(repeat: int) -> None:
-    async def main() -> tuple[Generated, int]:
-        backend = Refusing()
-        async with provided(backend, Pace(), Retries(attempts=4), Random(repeat)) as provider:
-            return await ask(provider, "s"), len(backend.asked)
-
-    ended, requests = virtual(main)
-    assert isinstance(ended, Answer)
-    assert requests <= 4
+async def test_a_rate_limit_without_a_wait_is_outlasted_by_four_tries(
+    autojump_clock: MockClock, repeat: int
+) -> None:
+    backend = Refusing()
+    async with provided(backend, Pace(), Retries(attempts=4), Random(repeat)) as provider:
+        assert isinstance(await ask(provider, "s"), Answer)
+    assert len(backend.asked) <= 4
 
 
-def test_a_rate_limit_that_everybody_meets_leaves_everybody_their_tries() -> None:
-    async def main() -> Counter[str]:
-        ends = Counter[str]()
-        async with provided(Refusing(), Pace(64), Retries(attempts=4)) as provider:
+@pytest.mark.trio
+@pytest.mark.usefixtures("same_order")
+async def test_a_rate_limit_that_everybody_meets_leaves_everybody_their_tries(
+    autojump_clock: MockClock,
+) -> None:
+    ends = Counter[str]()
+    async with provided(Refusing(), Pace(64), Retries(attempts=4)) as provider:
 
-            async def one(number: int) -> None:
-                ends[kind(await ask(provider, f"s{number}"))] += 1
+        async def one(number: int) -> None:
+            ends[kind(await ask(provider, f"s{number}"))] += 1
 
-            async with anyio.create_task_group() as tasks:
-                for number in range(100):
-                    tasks.start_soon(one, number)
-        return ends
-
-    assert virtual(main) == {"Answer": 100}
-
-
-def test_a_rate_limit_that_does_not_end_costs_no_more_than_the_attempts() -> None:
-    async def main() -> tuple[set[str], int]:
-        backend, ends = Refusing(seconds=1e9), set[str]()
-        async with provided(backend, Pace(), Retries(attempts=4)) as provider:
-
-            async def one(number: int) -> None:
-                ends.add(kind(await ask(provider, f"s{number}")))
-
-            async with anyio.create_task_group() as tasks:
-                for number in range(10):
-                    tasks.start_soon(one, number)
-        return ends, len(backend.asked)
-
-    assert virtual(main) == ({"rate_limit"}, 40)
+        async with anyio.create_task_group() as tasks:
+            for number in range(100):
+                tasks.start_soon(one, number)
+    assert ends == {"Answer": 100}
 
 
+@pytest.mark.trio
+@pytest.mark.usefixtures("same_order")
+async def test_a_rate_limit_that_does_not_end_costs_no_more_than_the_attempts(
+    autojump_clock: MockClock,
+) -> None:
+    backend, ends = Refusing(seconds=1e9), set[str]()
+    async with provided(backend, Pace(), Retries(attempts=4)) as provider:
+
+        async def one(number: int) -> None:
+            ends.add(kind(await ask(provider, f"s{number}")))
+
+        async with anyio.create_task_group() as tasks:
+            for number in range(10):
+                tasks.start_soon(one, number)
+    assert (ends, len(backend.asked)) == ({"rate_limit"}, 40)
+
+
+@pytest.mark.trio
+@pytest.mark.usefixtures("same_order")
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize(("asks", "capacity"), [(80, 4), (400, 2), (300, 40)])
 @pytest.mark.parametrize("repeat", range(5))
-def test_a_host_that_serves_few_at_a_time_serves_everybody(asks: int, capacity: int, repeat: int) -> None:
-    async def main() -> tuple[Counter[str], float]:
-        backend, ends = Backend(capacity=capacity, latency=0.5), Counter[str]()
-        async with provided(backend, Pace(64), Retries(attempts=4), Random(repeat)) as provider:
+async def test_a_host_that_serves_few_at_a_time_serves_everybody(
+    autojump_clock: MockClock, asks: int, capacity: int, repeat: int
+) -> None:
+    backend, ends = Backend(capacity=capacity, latency=0.5), Counter[str]()
+    async with provided(backend, Pace(64), Retries(attempts=4), Random(repeat)) as provider:
 
-            async def one(number: int) -> None:
-                ends[kind(await ask(provider, f"s{number}"))] += 1
+        async def one(number: int) -> None:
+            ends[kind(await ask(provider, f"s{number}"))] += 1
 
-            async with anyio.create_task_group() as tasks:
-                for number in range(asks):
-                    tasks.start_soon(one, number)
-        return ends, backend.answered[-1] - backend.asked[0]
-
-    ends, seconds = virtual(main)
+        async with anyio.create_task_group() as tasks:
+            for number in range(asks):
+                tasks.start_soon(one, number)
     assert ends == {"Answer": asks}
-    assert seconds <= 2 * asks / capacity * 0.5 + 5
+    assert backend.answered[-1] - backend.asked[0] <= 2 * asks / capacity * 0.5 + 5
 
 
 @dataclass
@@ -332,24 +332,24 @@ class Crowded(Backend):
             yield Plain(200, {}, WHOLE)
 
 
-def test_a_refusal_for_the_rate_while_others_are_served_is_no_attempt() -> None:
-    async def main() -> tuple[Generated, Backend]:
-        backend, ended = Crowded(), list[Generated]()
-        async with provided(backend, Pace(), Retries(attempts=4)) as provider:
+@pytest.mark.trio
+@pytest.mark.usefixtures("same_order")
+async def test_a_refusal_for_the_rate_while_others_are_served_is_no_attempt(
+    autojump_clock: MockClock,
+) -> None:
+    backend, ended = Crowded(), list[Generated]()
+    async with provided(backend, Pace(), Retries(attempts=4)) as provider:
 
-            async def last() -> None:
-                ended.append(await ask(provider, "a", 0, "a"))
+        async def last() -> None:
+            ended.append(await ask(provider, "a", 0, "a"))
 
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(last)
-                number = 0
-                while not ended:
-                    await ask(provider, "b", number, "b")
-                    number += 1
-        return ended[0], backend
-
-    ended, backend = virtual(main)
-    assert isinstance(ended, Answer)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(last)
+            number = 0
+            while not ended:
+                await ask(provider, "b", number, "b")
+                number += 1
+    assert isinstance(ended[0], Answer)
     assert backend.by.count("a") == 11
 
 

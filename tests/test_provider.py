@@ -10,7 +10,6 @@ from random import Random
 import anyio
 import anyio.lowlevel
 import pytest
-import trio
 import trio.testing
 
 from actors.adapters.adapter import adapter
@@ -100,98 +99,108 @@ def failing(status: int, **headers: str) -> tuple[int, dict[str, str], bytes]:
     return status, named, b'{"error":{"message":"no","type":"server_error"}}'
 
 
-def retried(
+async def retried(
     answers: list[tuple[int, dict[str, str], bytes]],
     retries: Retries | None = None,
     transport: type[Scripted] = Scripted,
 ) -> tuple[Generated, list[float]]:
-    """Ask one question in virtual time; return what came of it and the seconds between the tries."""
+    """Ask one question; return what came of it and the seconds between the tries."""
     server = transport(answers)
     endpoint = Endpoint(BINDING.endpoint, retries=retries or Retries(attempts=4))
-
-    async def main() -> Generated:
-        async with System() as system:
-            codec = adapter(dialect("openai_chat"))
-            actor = system.spawn(lambda: ProviderActor(codec, endpoint, server, Random(1)), "p")
-            request = Request("/chat/completions", (), Segments.of(b"{}"))
-            return await actor.ask(Generate("k", request, BINDING, 1, 1, 1))
-
-    generated = trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
+    async with System() as system:
+        codec = adapter(dialect("openai_chat"))
+        actor = system.spawn(lambda: ProviderActor(codec, endpoint, server, Random(1)), "p")
+        request = Request("/chat/completions", (), Segments.of(b"{}"))
+        generated = await actor.ask(Generate("k", request, BINDING, 1, 1, 1))
     return generated, [later - earlier for earlier, later in pairwise(server.asked)]
 
 
-def test_a_wait_the_provider_asks_for_is_waited() -> None:
-    generated, waits = retried([failing(429, retry_after="7"), failing(503, retry_after_ms="1500"), GOOD])
+@pytest.mark.trio
+async def test_a_wait_the_provider_asks_for_is_waited(autojump_clock: trio.testing.MockClock) -> None:
+    generated, waits = await retried(
+        [failing(429, retry_after="7"), failing(503, retry_after_ms="1500"), GOOD]
+    )
     assert isinstance(generated, Answer)
     first, second = waits
     assert 7 <= first <= 7.5
     assert 1.5 <= second <= 2
 
 
-def test_waits_double_between_the_tries_and_are_never_longer_than_the_ceiling() -> None:
-    generated, waits = retried([failing(500)], Retries(attempts=8, base=0.5, ceiling=8))
+@pytest.mark.trio
+async def test_waits_double_between_the_tries_and_are_never_longer_than_the_ceiling(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    generated, waits = await retried([failing(500)], Retries(attempts=8, base=0.5, ceiling=8))
     assert isinstance(generated, Broken)
     assert len(waits) == 7
     for wait, most in zip(waits, (0.5, 1, 2, 4, 8, 8, 8), strict=True):
         assert most / 2 <= wait <= most
 
 
-def test_a_wait_beyond_the_budget_is_not_waited() -> None:
-    generated, waits = retried([failing(429, retry_after="3600"), GOOD])
+@pytest.mark.trio
+async def test_a_wait_beyond_the_budget_is_not_waited(autojump_clock: trio.testing.MockClock) -> None:
+    generated, waits = await retried([failing(429, retry_after="3600"), GOOD])
     assert isinstance(generated, Broken)
     assert generated.failure.retry_after == 3600
     assert waits == []
 
 
-def test_a_retry_that_waits_gives_its_place_to_others() -> None:
+@pytest.mark.trio
+async def test_a_retry_that_waits_gives_its_place_to_others(autojump_clock: trio.testing.MockClock) -> None:
     server = Scripted([failing(503, retry_after="7"), GOOD])
     endpoint = Endpoint(BINDING.endpoint, retries=Retries(attempts=4), pace=Pace(1))
     ends: list[tuple[str, float]] = []
 
-    async def main() -> None:
-        async with System() as system, anyio.create_task_group() as tasks:
-            codec = adapter(dialect("openai_chat"))
-            actor = system.spawn(lambda: ProviderActor(codec, endpoint, server, Random(1)), "p")
-            request = Request("/chat/completions", (), Segments.of(b"{}"))
+    async with System() as system, anyio.create_task_group() as tasks:
+        codec = adapter(dialect("openai_chat"))
+        actor = system.spawn(lambda: ProviderActor(codec, endpoint, server, Random(1)), "p")
+        request = Request("/chat/completions", (), Segments.of(b"{}"))
 
-            async def ask(key: str) -> None:
-                await actor.ask(Generate(key, request, BINDING, 1, 1, 1))
-                ends.append((key, anyio.current_time()))
+        async def ask(key: str) -> None:
+            await actor.ask(Generate(key, request, BINDING, 1, 1, 1))
+            ends.append((key, anyio.current_time()))
 
-            start = anyio.current_time()
-            tasks.start_soon(ask, "first")
-            while not server.asked:
-                await anyio.lowlevel.checkpoint()
-            tasks.start_soon(ask, "second")
-            await trio.testing.wait_all_tasks_blocked(0.1)
-            assert [key for key, at in ends if at < start + 7] == ["second"]
-
-    trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
+        start = anyio.current_time()
+        tasks.start_soon(ask, "first")
+        while not server.asked:
+            await anyio.lowlevel.checkpoint()
+        tasks.start_soon(ask, "second")
+        await trio.testing.wait_all_tasks_blocked(0.1)
+        assert [key for key, at in ends if at < start + 7] == ["second"]
     assert [key for key, _ in ends] == ["second", "first"]
 
 
+@pytest.mark.trio
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 422])
-def test_what_another_try_cannot_help_is_tried_once(status: int) -> None:
-    generated, waits = retried([failing(status), GOOD])
+async def test_what_another_try_cannot_help_is_tried_once(
+    autojump_clock: trio.testing.MockClock, status: int
+) -> None:
+    generated, waits = await retried([failing(status), GOOD])
     assert isinstance(generated, Broken)
     assert waits == []
 
 
-def test_a_rate_limit_that_names_no_wait_has_as_many_tries_as_any_other_failure() -> None:
-    recovered, waits = retried([failing(429)] * 3 + [GOOD])
+@pytest.mark.trio
+async def test_a_rate_limit_that_names_no_wait_has_as_many_tries_as_any_other_failure(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    recovered, waits = await retried([failing(429)] * 3 + [GOOD])
     assert isinstance(recovered, Answer)
     assert 2 <= sum(waits) <= 3.5
-    refused, waits = retried([failing(429)])
+    refused, waits = await retried([failing(429)])
     assert isinstance(refused, Broken)
     assert len(waits) == 3
 
 
-def test_a_call_that_came_in_one_piece_with_a_fault_has_used_its_id() -> None:
+@pytest.mark.trio
+async def test_a_call_that_came_in_one_piece_with_a_fault_has_used_its_id(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     call = b'{"index":0,"id":"c","type":"function","function":{"name":"work","arguments":"{}"}}'
     told = (
         b'data: {"choices":[{"index":0,"delta":{"tool_calls":[%b]}}]}\n\ndata: {"error":{"message":"no"}}\n\n'
     )
-    generated, _ = retried([(200, {}, told % call)], Retries(attempts=1))
+    generated, _ = await retried([(200, {}, told % call)], Retries(attempts=1))
     assert isinstance(generated, Broken)
     assert generated.calls == 1
 
@@ -231,16 +240,20 @@ async def _aborted(after: float = 0) -> Mapping[str, int]:
         return await actor.ask(Counters())
 
 
-def test_an_abort_never_overtakes_the_round_it_stops() -> None:
-    counters = trio.run(_aborted, clock=trio.testing.MockClock(autojump_threshold=0))
+@pytest.mark.trio
+async def test_an_abort_never_overtakes_the_round_it_stops(autojump_clock: trio.testing.MockClock) -> None:
+    counters = await _aborted()
     assert counters["aborted"] == 1
 
 
+@pytest.mark.trio
 @pytest.mark.requirement("U-08")
 @pytest.mark.parametrize(("after", "retries"), [(0.1, 0), (0.6, 1)])
-def test_a_retry_is_counted_when_it_is_sent(after: float, retries: int) -> None:
+async def test_a_retry_is_counted_when_it_is_sent(
+    autojump_clock: trio.testing.MockClock, after: float, retries: int
+) -> None:
     """The first waits half a second at most, and a quarter at least; the second twice as long."""
-    counters = trio.run(lambda: _aborted(after), clock=trio.testing.MockClock(autojump_threshold=0))
+    counters = await _aborted(after)
     assert (counters["requests"], counters["retries"]) == (1 + retries, retries)
 
 
@@ -263,9 +276,12 @@ class Tearing(Scripted):
             yield Torn(response.status, response.headers, b'{"error":{"mess')
 
 
+@pytest.mark.trio
 @pytest.mark.parametrize(("status", "tries"), [(401, 1), (400, 1), (429, 4), (500, 4)])
-def test_a_refusal_whose_words_break_off_is_what_its_status_says(status: int, tries: int) -> None:
-    _, waits = retried([failing(status)], transport=Tearing)
+async def test_a_refusal_whose_words_break_off_is_what_its_status_says(
+    autojump_clock: trio.testing.MockClock, status: int, tries: int
+) -> None:
+    _, waits = await retried([failing(status)], transport=Tearing)
     assert len(waits) + 1 == tries
 
 
@@ -296,8 +312,11 @@ class Lingering(Scripted):
             yield Open(response.status, response.headers, WHOLE)
 
 
-def test_an_answer_that_is_whole_stands_when_its_time_runs_out_behind_its_end_marker() -> None:
-    generated = trio.run(_lingering, clock=trio.testing.MockClock(autojump_threshold=0))
+@pytest.mark.trio
+async def test_an_answer_that_is_whole_stands_when_its_time_runs_out_behind_its_end_marker(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    generated = await _lingering()
     assert isinstance(generated, Answer)
     assert generated.message.text == "ok"
 
@@ -321,11 +340,14 @@ class Blank(Scripted):
             yield Waiting(response.status, response.headers, self.answers[0][2])
 
 
+@pytest.mark.trio
 @pytest.mark.parametrize(
     "body", [WHOLE, b'{"choices":[{"message":{"content":"ok"},"finish_reason":"stop"}]}']
 )
-def test_blank_lines_before_an_answer_say_nothing_of_its_form(body: bytes) -> None:
-    generated, _ = retried([(200, {}, body)], Retries(attempts=1), transport=Blank)
+async def test_blank_lines_before_an_answer_say_nothing_of_its_form(
+    autojump_clock: trio.testing.MockClock, body: bytes
+) -> None:
+    generated, _ = await retried([(200, {}, body)], Retries(attempts=1), transport=Blank)
     assert isinstance(generated, Answer)
     assert generated.message.text == "ok"
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import anyio
 import pytest
+from trio.testing import MockClock
 
 from actors.config import BackendLimits, PoolSettings
 from actors.core.data.segments import Segments
@@ -21,7 +22,6 @@ from actors.transport import HttpTransport, Response, Timeouts
 from benchmarks.storms import WHOLE, Backend, Plain, ask, provided
 from tests.hosting_cases import case
 from tests.runtime_support import anthropic, hosting, openai
-from tests.test_bursts import virtual
 
 MOMENTS: list[dict[str, str]] = case("reset-that-is-a-moment")["headers_of_a_200"]
 HOURS: list[dict[str, Any]] = case("reset-without-retry-after")["answers"]  # Any: a case's own form
@@ -48,28 +48,26 @@ def filled(value: Any) -> Any:  # Any: JSON
     return moment(value) if isinstance(value, str) else value
 
 
+@pytest.mark.trio
 @pytest.mark.parametrize("headers", MOMENTS)
-def test_a_reset_that_is_a_moment_stops_nobody_for_long(headers: Mapping[str, str]) -> None:
-    async def main() -> float:
-        backend = Backend(latency=0, headers=filled(headers))
-        async with provided(backend, Pace()) as provider:
-            await ask(provider, "s")
-            assert isinstance(await ask(provider, "t"), Answer)
-        return backend.asked[1] - backend.asked[0]
+async def test_a_reset_that_is_a_moment_stops_nobody_for_long(
+    autojump_clock: MockClock, headers: Mapping[str, str]
+) -> None:
+    backend = Backend(latency=0, headers=filled(headers))
+    async with provided(backend, Pace()) as provider:
+        await ask(provider, "s")
+        assert isinstance(await ask(provider, "t"), Answer)
+    assert backend.asked[1] - backend.asked[0] <= 2
 
-    assert virtual(main) <= 2
 
-
-def test_a_quota_that_is_used_up_for_hours_keeps_nobody_waiting() -> None:
-    async def main() -> float:
-        headers = {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "5h"}
-        backend = Backend(latency=0, headers=headers)
-        async with provided(backend, Pace()) as provider:
-            await ask(provider, "s")
-            assert isinstance(await ask(provider, "t"), Answer)
-        return backend.asked[1] - backend.asked[0]
-
-    assert virtual(main) < 0.01
+@pytest.mark.trio
+async def test_a_quota_that_is_used_up_for_hours_keeps_nobody_waiting(autojump_clock: MockClock) -> None:
+    headers = {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "5h"}
+    backend = Backend(latency=0, headers=headers)
+    async with provided(backend, Pace()) as provider:
+        await ask(provider, "s")
+        assert isinstance(await ask(provider, "t"), Answer)
+    assert backend.asked[1] - backend.asked[0] < 0.01
 
 
 @dataclass
@@ -133,13 +131,11 @@ class Soon(Backend):
             yield Plain(200, {}, WHOLE)
 
 
-def test_a_limit_that_resets_soon_is_waited_for() -> None:
-    async def main() -> list[float]:
-        told = {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "2s"}
-        backend = Soon(headers=told)
-        async with provided(backend, Pace(), Retries(attempts=4)) as provider:
-            assert isinstance(await ask(provider, "s"), Answer)
-        return backend.asked
-
-    first, second = virtual(main)
+@pytest.mark.trio
+async def test_a_limit_that_resets_soon_is_waited_for(autojump_clock: MockClock) -> None:
+    told = {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "2s"}
+    backend = Soon(headers=told)
+    async with provided(backend, Pace(), Retries(attempts=4)) as provider:
+        assert isinstance(await ask(provider, "s"), Answer)
+    first, second = backend.asked
     assert 2 <= second - first <= 2.5

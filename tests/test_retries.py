@@ -10,8 +10,7 @@ from random import Random
 
 import anyio
 import pytest
-import trio
-import trio.testing
+from trio.testing import MockClock
 
 from actors.adapters.adapter import adapter
 from actors.adapters.request import Request
@@ -105,18 +104,14 @@ class Heard:
         return "".join(event.text for event in self.events if isinstance(event, TextEvent))
 
 
-def generated(first: Told) -> tuple[Generated, str, list[float]]:
+async def generated(first: Told) -> tuple[Generated, str, list[float]]:
     """Ask once; return what came of it, what was shown, and when the backend was asked."""
     transport, heard = Once(first), Heard()
-
-    async def main() -> Generated:
-        async with System() as system:
-            codec, endpoint = adapter(dialect("openai_chat")), Endpoint(BINDING.endpoint, retries=Retries())
-            actor = system.spawn(lambda: ProviderActor(codec, endpoint, transport, Random(1)), "provider/a/1")
-            request = Request("/chat/completions", (), Segments.of(b"{}"))
-            return await actor.ask(Generate("k", request, BINDING, 1, 1, 1, heard))
-
-    ended = trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
+    async with System() as system:
+        codec, endpoint = adapter(dialect("openai_chat")), Endpoint(BINDING.endpoint, retries=Retries())
+        actor = system.spawn(lambda: ProviderActor(codec, endpoint, transport, Random(1)), "provider/a/1")
+        request = Request("/chat/completions", (), Segments.of(b"{}"))
+        ended = await actor.ask(Generate("k", request, BINDING, 1, 1, 1, heard))
     return ended, heard.text, transport.asked
 
 
@@ -131,12 +126,13 @@ def headers_of(asked: Mapping[str, str]) -> dict[str, str]:
 BODIES = (REFUSED, b"", b"<html>no</html>", b'{"error":')
 
 
+@pytest.mark.trio
 @pytest.mark.parametrize("body", BODIES)
-def test_a_refusal_before_any_output_is_tried_again_when_it_was_asked_for_and_never_shown(
-    body: bytes,
+async def test_a_refusal_before_any_output_is_tried_again_when_it_was_asked_for_and_never_shown(
+    autojump_clock: MockClock, body: bytes
 ) -> None:
     for status, (asked, seconds) in spread(list(product(STATUSES, ASKED)), BODIES.index(body)):
-        ended, text, times = generated(Told(status, headers_of(asked), body))
+        ended, text, times = await generated(Told(status, headers_of(asked), body))
         if seconds is not None and seconds > Retries().budget:
             assert isinstance(ended, Broken), (status, asked)
             assert (len(times), text) == (1, ""), (status, asked)
@@ -149,30 +145,37 @@ def test_a_refusal_before_any_output_is_tried_again_when_it_was_asked_for_and_ne
         assert least <= waited <= most, (status, asked, waited)
 
 
-def test_a_connection_that_cannot_be_made_is_tried_again() -> None:
-    ended, text, times = generated(Told(0, {}, b""))
+@pytest.mark.trio
+async def test_a_connection_that_cannot_be_made_is_tried_again(autojump_clock: MockClock) -> None:
+    ended, text, times = await generated(Told(0, {}, b""))
     assert isinstance(ended, Answer)
     assert (len(times), text) == (2, "Here it is.")
 
 
+@pytest.mark.trio
 @pytest.mark.parametrize(
     "more",
     [b"", REST[:20], b'data: {"error":{"message":"overloaded","type":"server_error"}}\n\n'],
 )
 @pytest.mark.parametrize("breaks", [False, True])
-def test_once_anything_was_shown_nothing_is_tried_again(more: bytes, breaks: bool) -> None:
-    ended, text, times = generated(Told(200, {"retry-after": "1"}, PIECE, breaks, more))
+async def test_once_anything_was_shown_nothing_is_tried_again(
+    autojump_clock: MockClock, more: bytes, breaks: bool
+) -> None:
+    ended, text, times = await generated(Told(200, {"retry-after": "1"}, PIECE, breaks, more))
     assert isinstance(ended, Broken)
     assert ended.visible
     assert (len(times), text) == (1, "Here ")
 
 
+@pytest.mark.trio
 @pytest.mark.parametrize("years", [-10, 10])
-def test_a_clock_on_the_wall_that_jumps_changes_nothing(years: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = [generated(Told(status, {"retry-after": "3"}, REFUSED)) for status in STATUSES]
+async def test_a_clock_on_the_wall_that_jumps_changes_nothing(
+    autojump_clock: MockClock, years: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = [await generated(Told(status, {"retry-after": "3"}, REFUSED)) for status in STATUSES]
     begun, steps = time.time(), count()
     monkeypatch.setattr(time, "time", lambda: begun + next(steps) * years * 365 * 86_400)
-    after = [generated(Told(status, {"retry-after": "3"}, REFUSED)) for status in STATUSES]
+    after = [await generated(Told(status, {"retry-after": "3"}, REFUSED)) for status in STATUSES]
     for (_, text, times), (_, later_text, later_times) in zip(before, after, strict=True):
         assert text == later_text
         assert abs((times[1] - times[0]) - (later_times[1] - later_times[0])) < 0.5

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import anyio
 import pytest
+from trio.testing import MockClock
 
 from actors.adapters.adapter import adapter
 from actors.adapters.request import Request
@@ -22,7 +23,6 @@ from actors.testing import Flood, OpenAIServer, Say, Turn
 from actors.transport import Response, Timeouts
 from benchmarks.storms import BINDING
 from tests.runtime_support import NO_RETRIES, hosting, openai
-from tests.test_bursts import virtual
 
 ERROR = b'{"error":{"message":"down for repair","type":"server_error"}}'
 TEXT = b'data: {"choices":[{"index":0,"delta":{"content":"ok"},"finish_reason":null}]}\n\n'
@@ -67,65 +67,68 @@ class Dripping:
         """Nothing is open."""
 
 
-def generated(answer: Drip, silence: float | None = None) -> tuple[Generated, float]:
-    """Ask once in virtual time; return what came of it, and the seconds that it took."""
-
-    async def main() -> tuple[Generated, float]:
-        retries = Retries(attempts=1)
-        endpoint = Endpoint(BINDING.endpoint, retries=retries, silence_timeout=silence)
-        async with System() as system:
-            codec = adapter(dialect("openai_chat"))
-            actor = system.spawn(lambda: ProviderActor(codec, endpoint, Dripping(answer)), "provider/a/1")
-            request = Request("/chat/completions", (), Segments.of(b"{}"))
-            begun = anyio.current_time()
-            ended = await actor.ask(Generate("k", request, BINDING, 1, 1, 1))
-            return ended, anyio.current_time() - begun
-
-    return virtual(main)
+async def generated(answer: Drip, silence: float | None = None) -> tuple[Generated, float]:
+    """Ask once; return what came of it, and the seconds that it took."""
+    endpoint = Endpoint(BINDING.endpoint, retries=Retries(attempts=1), silence_timeout=silence)
+    async with System() as system:
+        codec = adapter(dialect("openai_chat"))
+        actor = system.spawn(lambda: ProviderActor(codec, endpoint, Dripping(answer)), "provider/a/1")
+        request = Request("/chat/completions", (), Segments.of(b"{}"))
+        begun = anyio.current_time()
+        ended = await actor.ask(Generate("k", request, BINDING, 1, 1, 1))
+        return ended, anyio.current_time() - begun
 
 
+@pytest.mark.trio
 @pytest.mark.parametrize("seconds", [0.1, 0.5, 60.0])
-def test_two_seconds_of_an_error_response_are_read(seconds: float) -> None:
-    ended, took = generated(Drip(503, [ERROR, b" "], seconds, ends=False))
+async def test_two_seconds_of_an_error_response_are_read(autojump_clock: MockClock, seconds: float) -> None:
+    ended, took = await generated(Drip(503, [ERROR, b" "], seconds, ends=False))
     assert isinstance(ended, Broken)
     assert (ended.failure.status, ended.failure.message) == (503, "down for repair")
     assert 1.9 <= took <= 2.1
 
 
-def test_an_error_response_that_ends_is_read_to_its_end() -> None:
-    ended, took = generated(Drip(400, [ERROR[:20], ERROR[20:]], 0.5))
+@pytest.mark.trio
+async def test_an_error_response_that_ends_is_read_to_its_end(autojump_clock: MockClock) -> None:
+    ended, took = await generated(Drip(400, [ERROR[:20], ERROR[20:]], 0.5))
     assert isinstance(ended, Broken)
     assert ended.failure.message == "down for repair"
     assert took <= 1.1
 
 
+@pytest.mark.trio
 @pytest.mark.parametrize("piece", [COMMENT, EMPTY], ids=["comments", "empty deltas"])
 @pytest.mark.parametrize("begins", [[], [TEXT]], ids=["from the beginning", "in the middle"])
-def test_a_stream_that_says_nothing_is_given_up_after_its_silence_timeout(
-    begins: list[bytes], piece: bytes
+async def test_a_stream_that_says_nothing_is_given_up_after_its_silence_timeout(
+    autojump_clock: MockClock, begins: list[bytes], piece: bytes
 ) -> None:
-    ended, took = generated(Drip(200, [*begins, piece], ends=False), silence=30.0)
+    ended, took = await generated(Drip(200, [*begins, piece], ends=False), silence=30.0)
     assert isinstance(ended, Broken)
     assert ended.failure.message == "The stream went on without saying anything for 30 s."
     assert (ended.failure.kind, ended.visible) == ("transient", bool(begins))
     assert 30 <= took <= 30.1
 
 
+@pytest.mark.trio
 @pytest.mark.parametrize("silence", [None, 8.0])
-def test_a_stream_that_says_something_now_and_then_is_read_to_its_end(silence: float | None) -> None:
-    ended, _ = generated(Drip(200, [TEXT, COMMENT, TEXT, EMPTY, TEXT, COMMENT, END]), 11.0)
+async def test_a_stream_that_says_something_now_and_then_is_read_to_its_end(
+    autojump_clock: MockClock, silence: float | None
+) -> None:
+    ended, _ = await generated(Drip(200, [TEXT, COMMENT, TEXT, EMPTY, TEXT, COMMENT, END]), 11.0)
     assert isinstance(ended, Answer)
     assert ended.message.text == "okokok"
 
 
-def test_without_a_silence_timeout_any_silence_is_allowed() -> None:
-    ended, took = generated(Drip(200, [*([COMMENT] * 100), TEXT, END]))
+@pytest.mark.trio
+async def test_without_a_silence_timeout_any_silence_is_allowed(autojump_clock: MockClock) -> None:
+    ended, took = await generated(Drip(200, [*([COMMENT] * 100), TEXT, END]))
     assert isinstance(ended, Answer)
     assert took >= 500
 
 
-def test_an_answer_that_is_no_stream_may_take_its_time() -> None:
-    ended, _ = generated(Drip(200, [WHOLE[:10], *([b" "] * 20), WHOLE[10:]]), silence=30.0)
+@pytest.mark.trio
+async def test_an_answer_that_is_no_stream_may_take_its_time(autojump_clock: MockClock) -> None:
+    ended, _ = await generated(Drip(200, [WHOLE[:10], *([b" "] * 20), WHOLE[10:]]), silence=30.0)
     assert isinstance(ended, Answer)
     assert ended.message.text == "ok"
 

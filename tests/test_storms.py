@@ -1,23 +1,22 @@
 """Many sessions and one backend: an outage is not multiplied, overload is refused at once, tenants share."""
 
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from random import Random
-from typing import TypeVar
 
 import anyio
 import pytest
 import trio
-import trio.testing
+from trio.testing import MockClock
 
 from actors.core.data.segments import Segments
 from actors.core.values.stream import Usage
 from actors.provider.admission import Admission, Pace, Ticket
 from actors.provider.attempts import Retries
 from actors.provider.provider_actor import Abort, Counters, Inspect
-from actors.provider.rounds import Answer, Broken, Generated
+from actors.provider.rounds import Answer, Broken
 from actors.transport import Response, Timeouts
 from benchmarks.storms import (
     UNGUARDED,
@@ -33,21 +32,17 @@ from benchmarks.storms import (
 )
 from tests.at_scale import extent
 
-T = TypeVar("T")
-
 FIRST = b'data: {"choices":[{"index":0,"delta":{"content":"o"},"finish_reason":null}]}\n\n'
 
 
-def virtual(function: Callable[[], Awaitable[T]]) -> T:
-    """Run on a clock that jumps over every wait."""
-    return trio.run(function, clock=trio.testing.MockClock(autojump_threshold=0))
-
-
+@pytest.mark.trio
 @pytest.mark.long
-def test_a_thousand_sessions_do_not_multiply_an_outage_and_come_back_one_after_the_other() -> None:
+async def test_a_thousand_sessions_do_not_multiply_an_outage_and_come_back_one_after_the_other(
+    autojump_clock: MockClock,
+) -> None:
     alone, sessions = 25, extent(250, 1000)
-    naive = virtual(lambda: storm(alone, pace=UNGUARDED))
-    kept = virtual(lambda: storm(sessions))
+    naive = await storm(alone, pace=UNGUARDED)
+    kept = await storm(sessions)
     assert kept.requests * 10 <= naive.requests * sessions / alone
     assert kept.requests <= 100  # one wave of places, and a probe for each cooldown
     assert len(kept.recovery) == sessions
@@ -56,38 +51,34 @@ def test_a_thousand_sessions_do_not_multiply_an_outage_and_come_back_one_after_t
     assert kept.recovery[-1] - begun >= 5
 
 
+@pytest.mark.trio
 @pytest.mark.long
-def test_retries_of_an_outage_are_a_share_of_its_requests() -> None:
+async def test_retries_of_an_outage_are_a_share_of_its_requests(autojump_clock: MockClock) -> None:
     never_open, sessions = Pace(concurrency=1000, failures=1_000_000), extent(500, 3000)
 
-    async def main() -> tuple[int, int]:
-        backend = Backend(down=1e9, latency=0.1)
-        async with provided(backend, never_open, Retries(attempts=10)) as provider:
-            async with anyio.create_task_group() as tasks:
-                for number in range(sessions):
-                    tasks.start_soon(ask, provider, f"s{number}")
-            counters = await provider.ask(Counters())
-        return counters["retries"], counters["requests"]
-
-    retries, requests = virtual(main)
-    assert requests == sessions + retries
+    backend = Backend(down=1e9, latency=0.1)
+    async with provided(backend, never_open, Retries(attempts=10)) as provider:
+        async with anyio.create_task_group() as tasks:
+            for number in range(sessions):
+                tasks.start_soon(ask, provider, f"s{number}")
+        counters = await provider.ask(Counters())
+    retries = counters["retries"]
+    assert counters["requests"] == sessions + retries
     assert 1000 <= retries <= 1000 + 0.1 * sessions + 60  # its burst, its share, and one a second
 
 
-def test_a_retry_that_waits_has_no_slot_of_the_queue() -> None:
-    async def main() -> Backend:
-        backend = Backend(down=0.6, latency=0.5)
-        pace = Pace(concurrency=1, waiting=1)
-        async with provided(backend, pace, Retries(base=60)) as provider, anyio.create_task_group() as tasks:
-            tasks.start_soon(ask, provider, "waits")
-            await anyio.sleep(1)
-            assert backend.here == 0
-            tasks.start_soon(ask, provider, "in its place")
-            await anyio.sleep(0.01)
-            tasks.start_soon(ask, provider, "in the queue")
-        return backend
-
-    assert len(virtual(main).answered) == 3
+@pytest.mark.trio
+async def test_a_retry_that_waits_has_no_slot_of_the_queue(autojump_clock: MockClock) -> None:
+    backend = Backend(down=0.6, latency=0.5)
+    pace = Pace(concurrency=1, waiting=1)
+    async with provided(backend, pace, Retries(base=60)) as provider, anyio.create_task_group() as tasks:
+        tasks.start_soon(ask, provider, "waits")
+        await anyio.sleep(1)
+        assert backend.here == 0
+        tasks.start_soon(ask, provider, "in its place")
+        await anyio.sleep(0.01)
+        tasks.start_soon(ask, provider, "in the queue")
+    assert len(backend.answered) == 3
 
 
 def test_sessions_that_fail_together_do_not_come_back_together() -> None:
@@ -99,31 +90,30 @@ def test_sessions_that_fail_together_do_not_come_back_together() -> None:
         assert max(some) - min(some) >= 0.2
 
 
-def test_a_breaker_that_is_half_open_lets_one_request_through_and_the_others_fail_at_once() -> None:
-    async def main() -> tuple[list[str], int]:
-        backend = Backend(down=25, latency=0.5)
-        async with provided(backend, Pace(8, failures=3, cooldown=10), Retries(attempts=1)) as provider:
-            for number in range(3):
-                await ask(provider, f"s{number}")
-            await anyio.sleep(10)
-            seen, kinds = len(backend.asked), list[str]()
+@pytest.mark.trio
+async def test_a_breaker_that_is_half_open_lets_one_request_through_and_the_others_fail_at_once(
+    autojump_clock: MockClock,
+) -> None:
+    backend = Backend(down=25, latency=0.5)
+    async with provided(backend, Pace(8, failures=3, cooldown=10), Retries(attempts=1)) as provider:
+        for number in range(3):
+            await ask(provider, f"s{number}")
+        await anyio.sleep(10)
+        seen, kinds = len(backend.asked), list[str]()
 
-            async def one(number: int) -> None:
-                generated = await ask(provider, f"t{number}", 1)
-                assert isinstance(generated, Broken)
-                kinds.append(generated.failure.kind)
+        async def one(number: int) -> None:
+            generated = await ask(provider, f"t{number}", 1)
+            assert isinstance(generated, Broken)
+            kinds.append(generated.failure.kind)
 
-            async with anyio.create_task_group() as tasks:
-                for number in range(20):
-                    tasks.start_soon(one, number)
-            assert isinstance(await ask(provider, "u"), Broken)
-            probes = len(backend.asked) - seen
-            await anyio.sleep(20)
-            assert isinstance(await ask(provider, "v"), Answer)
-            assert isinstance(await ask(provider, "w"), Answer)
-            return kinds, probes
-
-    kinds, probes = virtual(main)
+        async with anyio.create_task_group() as tasks:
+            for number in range(20):
+                tasks.start_soon(one, number)
+        assert isinstance(await ask(provider, "u"), Broken)
+        probes = len(backend.asked) - seen
+        await anyio.sleep(20)
+        assert isinstance(await ask(provider, "v"), Answer)
+        assert isinstance(await ask(provider, "w"), Answer)
     assert Counter(kinds) == {"circuit_open": 19, "transient": 1}
     assert kinds[-1] == "transient"  # the others did not wait for the probe
     assert probes == 1
@@ -156,53 +146,53 @@ class SlowProbe(Backend):
             yield Slow(200, {}, WHOLE, self.begins) if is_probe else response
 
 
+@pytest.mark.trio
 @pytest.mark.parametrize(
     ("begins", "kinds"), [(FIRST, {"Answer": 20}), (b": wait\n\n", {"circuit_open": 19, "Answer": 1})]
 )
-def test_a_probe_whose_answer_has_begun_holds_up_nobody(begins: bytes, kinds: dict[str, int]) -> None:
-    async def main() -> tuple[Counter[str], float]:
-        backend, came = SlowProbe(down=5, latency=0.1, begins=begins), Counter[str]()
-        async with provided(backend, Pace(8, failures=1, cooldown=10), Retries(attempts=1)) as provider:
-            await ask(provider, "s")
-            await anyio.sleep(10)
-            at = anyio.current_time()
+async def test_a_probe_whose_answer_has_begun_holds_up_nobody(
+    autojump_clock: MockClock, begins: bytes, kinds: dict[str, int]
+) -> None:
+    backend, came = SlowProbe(down=5, latency=0.1, begins=begins), Counter[str]()
+    async with provided(backend, Pace(8, failures=1, cooldown=10), Retries(attempts=1)) as provider:
+        await ask(provider, "s")
+        await anyio.sleep(10)
+        at = anyio.current_time()
 
-            async def one(name: str) -> None:
-                generated = await ask(provider, name)
-                came[generated.failure.kind if isinstance(generated, Broken) else "Answer"] += 1
+        async def one(name: str) -> None:
+            generated = await ask(provider, name)
+            came[generated.failure.kind if isinstance(generated, Broken) else "Answer"] += 1
 
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(one, "probe")
-                await anyio.sleep(1)
-                async with anyio.create_task_group() as others:
-                    for number in range(19):
-                        others.start_soon(one, f"t{number}")
-                took = anyio.current_time() - at
-        return came, took
-
-    came, took = virtual(main)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(one, "probe")
+            await anyio.sleep(1)
+            async with anyio.create_task_group() as others:
+                for number in range(19):
+                    others.start_soon(one, f"t{number}")
+            took = anyio.current_time() - at
     assert came == kinds
     assert took < 10
 
 
-def test_a_probe_that_is_aborted_leaves_the_next_one_its_place() -> None:
-    async def main() -> object:
-        backend = Backend(down=5, latency=1)
-        async with provided(backend, Pace(8, failures=1, cooldown=10), Retries(attempts=1)) as provider:
-            await ask(provider, "s")
-            await anyio.sleep(10)
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(ask, provider, "probe")
-                await anyio.sleep(0.01)
-                await provider.send(Abort("probe/0"))
-            return await ask(provider, "next")
-
-    assert isinstance(virtual(main), Answer)
+@pytest.mark.trio
+async def test_a_probe_that_is_aborted_leaves_the_next_one_its_place(autojump_clock: MockClock) -> None:
+    backend = Backend(down=5, latency=1)
+    async with provided(backend, Pace(8, failures=1, cooldown=10), Retries(attempts=1)) as provider:
+        await ask(provider, "s")
+        await anyio.sleep(10)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(ask, provider, "probe")
+            await anyio.sleep(0.01)
+            await provider.send(Abort("probe/0"))
+        assert isinstance(await ask(provider, "next"), Answer)
 
 
-def test_what_is_beyond_the_queue_is_refused_at_once_and_what_was_accepted_is_served() -> None:
+@pytest.mark.trio
+async def test_what_is_beyond_the_queue_is_refused_at_once_and_what_was_accepted_is_served(
+    autojump_clock: MockClock,
+) -> None:
     seconds = extent(15, 60)
-    offered = virtual(lambda: overload(80, seconds=seconds, pace=Pace(concurrency=8, waiting=40)))
+    offered = await overload(80, seconds=seconds, pace=Pace(concurrency=8, waiting=40))
     assert offered.came.total() == 80 * seconds
     assert set(offered.came) == {"answered", "overloaded"}
     assert offered.came["answered"] >= 8 * seconds
@@ -211,18 +201,16 @@ def test_what_is_beyond_the_queue_is_refused_at_once_and_what_was_accepted_is_se
     assert offered.most == 8
 
 
-def test_a_refusal_for_overload_says_what_waits_the_limit_and_the_way_out() -> None:
-    async def main() -> None:
-        pace = Pace(concurrency=1, waiting=1)
-        async with provided(Backend(), pace) as provider, anyio.create_task_group() as tasks:
-            for number in range(2):
-                tasks.start_soon(ask, provider, f"s{number}")
-            await anyio.sleep(0.01)
-            answers.append(await ask(provider, "s3"))
-
-    answers = list[Generated]()
-    virtual(main)
-    (refused,) = answers
+@pytest.mark.trio
+async def test_a_refusal_for_overload_says_what_waits_the_limit_and_the_way_out(
+    autojump_clock: MockClock,
+) -> None:
+    pace = Pace(concurrency=1, waiting=1)
+    async with provided(Backend(), pace) as provider, anyio.create_task_group() as tasks:
+        for number in range(2):
+            tasks.start_soon(ask, provider, f"s{number}")
+        await anyio.sleep(0.01)
+        refused = await ask(provider, "s3")
     assert isinstance(refused, Broken)
     assert (refused.failure.kind, refused.failure.action) == ("overloaded", "next_backend")
     assert refused.failure.message.endswith(
@@ -231,57 +219,61 @@ def test_a_refusal_for_overload_says_what_waits_the_limit_and_the_way_out() -> N
     )
 
 
-def test_tenants_share_by_weight_however_many_sessions_they_have() -> None:
+@pytest.mark.trio
+async def test_tenants_share_by_weight_however_many_sessions_they_have(autojump_clock: MockClock) -> None:
     pace = Pace(concurrency=4, weights={"gold": 3.0})
-    served = Counter(virtual(lambda: shared({"gold": 20, "plain": 200}, requests=400, pace=pace))[100:])
+    served = Counter((await shared({"gold": 20, "plain": 200}, requests=400, pace=pace))[100:])
     assert 0.7 <= served["gold"] / 300 <= 0.8
 
 
-def test_one_session_beside_a_tenant_of_hundreds_is_served_every_other_time() -> None:
-    served = virtual(lambda: shared({"many": 300, "one": 1}, requests=400, pace=Pace(concurrency=1)))
+@pytest.mark.trio
+async def test_one_session_beside_a_tenant_of_hundreds_is_served_every_other_time(
+    autojump_clock: MockClock,
+) -> None:
+    served = await shared({"many": 300, "one": 1}, requests=400, pace=Pace(concurrency=1))
     assert 150 <= Counter(served)["one"] <= 200
 
 
-def test_requests_at_once_settle_at_what_the_backend_takes() -> None:
-    backend = virtual(lambda: limited(8, sessions=40, asks=25, pace=Pace(concurrency=64)))
+@pytest.mark.trio
+async def test_requests_at_once_settle_at_what_the_backend_takes(autojump_clock: MockClock) -> None:
+    backend = await limited(8, sessions=40, asks=25, pace=Pace(concurrency=64))
     assert backend.most <= 64
     assert backend.refused <= len(backend.asked) * 0.15
     late = backend.asked[-200:]
     assert 200 / (late[-1] - late[0]) >= 0.6 * 8 / 0.5  # and most of what it could serve is served
 
 
+@pytest.mark.trio
 @pytest.mark.parametrize(("backend", "lowered"), [(Backend(down=1e9), False), (Backend(capacity=1), True)])
-def test_a_rate_limit_lowers_concurrency_and_an_outage_does_not(backend: Backend, lowered: bool) -> None:
-    async def main() -> int:
-        async with provided(backend, Pace(16, failures=1000), Retries(attempts=1)) as provider:
-            async with anyio.create_task_group() as tasks:
-                for number in range(16):
-                    tasks.start_soon(ask, provider, f"s{number}")
-                await anyio.sleep(0.1)
-            limits.append((await provider.ask(Inspect())).limit)
-        return limits[0]
-
-    limits = list[int]()
-    assert (virtual(main) < 16) is lowered
+async def test_a_rate_limit_lowers_concurrency_and_an_outage_does_not(
+    autojump_clock: MockClock, backend: Backend, lowered: bool
+) -> None:
+    async with provided(backend, Pace(16, failures=1000), Retries(attempts=1)) as provider:
+        async with anyio.create_task_group() as tasks:
+            for number in range(16):
+                tasks.start_soon(ask, provider, f"s{number}")
+            await anyio.sleep(0.1)
+        limit = (await provider.ask(Inspect())).limit
+    assert (limit < 16) is lowered
 
 
+@pytest.mark.trio
 @pytest.mark.parametrize(("requests", "tokens"), [(30, None), (None, 1000)])
-def test_no_minute_sends_more_than_its_budget(requests: int | None, tokens: int | None) -> None:
-    async def main() -> Backend:
-        backend = Backend(latency=0.1)
-        pace = Pace(requests=requests, tokens=tokens)
-        async with provided(backend, pace) as provider, anyio.create_task_group() as tasks:
-            for number in range(100):
-                tasks.start_soon(ask, provider, f"s{number}", 0, "x" * 133)
-        return backend
-
-    backend = virtual(main)
+async def test_no_minute_sends_more_than_its_budget(
+    autojump_clock: MockClock, requests: int | None, tokens: int | None
+) -> None:
+    backend = Backend(latency=0.1)
+    pace = Pace(requests=requests, tokens=tokens)
+    async with provided(backend, pace) as provider, anyio.create_task_group() as tasks:
+        for number in range(100):
+            tasks.start_soon(ask, provider, f"s{number}", 0, "x" * 133)
     assert len(backend.answered) == 100
     for start in backend.asked:
         assert sum(start <= at < start + 60 for at in backend.asked) <= 30
     assert backend.asked[-1] - backend.asked[0] <= 3 * 62
 
 
+@pytest.mark.trio
 @pytest.mark.parametrize(
     ("headers", "seconds"),
     [
@@ -304,55 +296,47 @@ def test_no_minute_sends_more_than_its_budget(requests: int | None, tokens: int 
         ({"x-ratelimit-remaining-requests": "5", "x-ratelimit-reset-requests": "1m0s"}, 0.0),
     ],
 )
-def test_who_is_told_that_nothing_is_left_waits_for_the_first_of_it(
-    headers: dict[str, str], seconds: float
+async def test_who_is_told_that_nothing_is_left_waits_for_the_first_of_it(
+    autojump_clock: MockClock, headers: dict[str, str], seconds: float
 ) -> None:
-    async def main() -> float:
-        backend = Backend(latency=0, headers=headers)
-        async with provided(backend, Pace()) as provider:
-            await ask(provider, "s")
-            await ask(provider, "t")
-        return backend.asked[1] - backend.asked[0]
-
-    assert abs(virtual(main) - seconds) < 0.01
+    backend = Backend(latency=0, headers=headers)
+    async with provided(backend, Pace()) as provider:
+        await ask(provider, "s")
+        await ask(provider, "t")
+    assert abs(backend.asked[1] - backend.asked[0] - seconds) < 0.01
 
 
-def test_a_request_that_is_stopped_while_it_waits_leaves_its_slot_and_no_place_is_lost() -> None:
-    async def main() -> tuple[int, object]:
-        backend = Backend(latency=1)
-        pace = Pace(concurrency=1, waiting=5)
-        async with provided(backend, pace) as provider, anyio.create_task_group() as tasks:
-            for number in range(6):
-                tasks.start_soon(ask, provider, f"s{number}")
-                await anyio.sleep(0.01)
-            for number in range(1, 6):
-                await provider.send(Abort(f"s{number}/0"))
+@pytest.mark.trio
+async def test_a_request_that_is_stopped_while_it_waits_leaves_its_slot_and_no_place_is_lost(
+    autojump_clock: MockClock,
+) -> None:
+    backend = Backend(latency=1)
+    pace = Pace(concurrency=1, waiting=5)
+    async with provided(backend, pace) as provider, anyio.create_task_group() as tasks:
+        for number in range(6):
+            tasks.start_soon(ask, provider, f"s{number}")
             await anyio.sleep(0.01)
-            after = [await ask(provider, f"t{number}") for number in range(3)]
-        return len(backend.asked), after
-
-    asked, after = virtual(main)
-    assert asked == 4
-    assert isinstance(after, list)
+        for number in range(1, 6):
+            await provider.send(Abort(f"s{number}/0"))
+        await anyio.sleep(0.01)
+        after = [await ask(provider, f"t{number}") for number in range(3)]
+    assert len(backend.asked) == 4
     assert all(isinstance(answer, Answer) for answer in after)
 
 
-def test_when_the_request_that_others_waited_behind_is_stopped_they_do_not_wait_for_it() -> None:
-    async def main() -> bool:
-        admission = Admission("a", Pace(tokens=1000), trio.current_time, lambda at, look: None)
-        first = Ticket("t", "first", 3600)
-        await admission.enter(first)
-        admission.leave(first, None, Usage(input_tokens=900))
-        async with trio.open_nursery() as nursery:
-            with trio.move_on_after(1):  # too large for what is left of the minute
-                nursery.start_soon(stopped_soon, admission)
-                await trio.sleep(0.1)
-                await admission.enter(Ticket("t", "small", 200))
-                return True
-        return False
-
-    async def stopped_soon(admission: Admission) -> None:
+@pytest.mark.trio
+async def test_when_the_request_that_others_waited_behind_is_stopped_they_do_not_wait_for_it(
+    autojump_clock: MockClock, nursery: trio.Nursery
+) -> None:
+    async def stopped_soon() -> None:
         with trio.move_on_after(0.5):
-            await admission.enter(Ticket("t", "large", 2000))
+            await admission.enter(Ticket("t", "large", 2000))  # too large for what is left of the minute
 
-    assert virtual(main)
+    admission = Admission("a", Pace(tokens=1000), trio.current_time, lambda at, look: None)
+    first = Ticket("t", "first", 3600)
+    await admission.enter(first)
+    admission.leave(first, None, Usage(input_tokens=900))
+    nursery.start_soon(stopped_soon)
+    await trio.sleep(0.1)
+    with trio.fail_after(1):
+        await admission.enter(Ticket("t", "small", 200))
