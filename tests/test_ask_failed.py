@@ -54,7 +54,7 @@ async def test_without_check_the_same_result_is_returned() -> None:
         with pytest.raises(AskFailed) as raised:
             await right.ask("Is it?")
         assert result.status == raised.value.result.status == "failed"
-        assert result.error == raised.value.result.why
+        assert result.error == raised.value.result.error
 
 
 async def test_a_failure_that_passes_can_be_tried_again() -> None:

@@ -53,7 +53,7 @@ async def test_a_tool_that_the_program_runs_is_recorded_as_any_call_and_every_pr
         assert result.content == "Oslo: 21 C"
         assert (await session.ask("And now?")).text == "Warm."
         assert [message.role for message in await session.history()][-5:] == [
-            *("user", "assistant", "tool", "user", "model")
+            *("user", "assistant", "tool", "user", "assistant")
         ]
         kinds = (TurnStarted, Scheduled, Started, Returned, TurnEnded)
         happened = [type(event) for event in log(runtime, session) if isinstance(event, kinds)]

@@ -273,7 +273,7 @@ async def test_a_refused_ask_is_an_event_and_so_is_one_that_a_closed_session_dro
             stats = runtime.stats()
     (refused,) = named(seen, "ask_refused")
     assert {"session": "mine", "level": "info"}.items() <= refused.items()
-    assert refused["error"].startswith("Busy: Session 'mine' has 8 asks waiting")
+    assert refused["error"].startswith("QueueFull: Session 'mine' has 8 asks waiting")
     assert stats.asks == {**AskCounts().outcomes, "cancelled": 1, "refused": 1, "dropped": 8}
     assert (stats.asks_waiting, stats.asking, stats.awaiting) == (0, 0, 0)
 

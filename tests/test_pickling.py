@@ -25,6 +25,7 @@ from actors import (
     ToolChoice,
     ToolFailure,
     ToolResult,
+    Usage,
     errors,
     tool,
 )
@@ -102,6 +103,7 @@ def constructed() -> list[Value]:
         Compaction(),
         CompactionResult(2, error="x"),
         Price(1.0, 2.0),
+        Usage(10, 5),
         SwitchOutcome("a", "applied"),
         SwitchOutcome("a", "queued", 2),
         RedactedRequest("s", "a", "anthropic", "judge", "ANT-1", "rendering", "x", b"{}", True),

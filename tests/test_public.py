@@ -11,11 +11,9 @@ from actors import errors, transcripts
 from actors.core.dialects.profiles import PROFILES
 
 PUBLIC = """
-    ActorsError Applied AskFailed AskSettings Binding Budget Choose Code Compaction CompactionResult Deferred
-    Dialect History Interaction Ledger LiveTools Media Message Native Preview Price Reproduction Runtime Seal Session
-    Text Thinking Tool ToolCall ToolContext ToolFailure ToolResult ToolSource AskResult check
-    decode dialect encode from_wire handoff render run subagent sync
-    tool
+    ActorsError AskFailed AskResult AskSettings Binding Budget Code Compaction CompactionResult LiveTools
+    Media Message Price Runtime Session SwitchOutcome Text Thinking Tool ToolCall ToolChoice ToolContext
+    ToolFailure ToolResult ToolSource Usage handoff run subagent tool
 """
 
 

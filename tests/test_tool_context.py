@@ -161,8 +161,8 @@ async def test_a_tool_sees_its_call_its_host_and_the_conversation_before_its_tur
     assert second.idempotency_key == f"{session.id}/{opened.key}/hist_tool_2"
     assert all(left is not None and 0 < left <= 30 for left in seen.remaining)
     assert [_words(history) for history in seen.histories] == [
-        ["human: First."],
-        ["human: First.", "model: ", "tool: ", "model: Done.", "human: Second."],
+        ["user: First."],
+        ["user: First.", "assistant: ", "tool: ", "assistant: Done.", "user: Second."],
     ]
     assert list(results(bodies(server)[-1]).values()) == ["a at Oslo", "b at Oslo"]
     assert first.history.system is None

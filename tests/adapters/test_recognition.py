@@ -277,7 +277,7 @@ def spoken(history: History) -> Iterator[tuple[str, str]]:
             yield from ((message.role, mark) for mark in (USER, MODEL, RESULT) if mark in words)
 
 
-SPEAKER = {USER: "user", MODEL: "model", RESULT: "tool"}
+SPEAKER = {USER: "user", MODEL: "assistant", RESULT: "tool"}
 
 
 @pytest.mark.parametrize("name", FAMILIES)

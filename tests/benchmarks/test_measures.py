@@ -120,7 +120,7 @@ def test_the_measured_request_is_the_one_that_a_cold_render_gives(target: str) -
 def test_a_block_has_the_messages_it_promises() -> None:
     steps = Author(binding("anthropic")).block()
     messages = told(steps)
-    assert [sum(m.role == who for m in messages) for who in ("user", "model")] == [5, 8]
+    assert [sum(m.role == who for m in messages) for who in ("user", "assistant")] == [5, 8]
     results = [result for message in messages for result in message.results]
     assert len(results) == 7
     assert all(1000 <= len(str(result.content)) <= 2000 for result in results)

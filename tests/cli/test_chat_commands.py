@@ -30,9 +30,9 @@ def test_an_empty_table_says_none_yet(line: str) -> None:
 
 def test_history_lists_messages_and_ledger_lists_calls() -> None:
     lines = said("please roll", "/history", "/ledger").out.splitlines()
-    at = lines.index("turn  role  content")
-    assert lines[at + 1 : at + 3] == ["      human    please roll", "1     model    (calls roll)"]
-    assert any(line.startswith("1     model    The result is: ") for line in lines)
+    at = lines.index("turn  role       content")
+    assert lines[at + 1 : at + 3] == ["      user       please roll", "1     assistant  (calls roll)"]
+    assert any(line.startswith("1     assistant  The result is: ") for line in lines)
     assert lines[-1].split() == ["hist_tool_1", "roll", "complete"]
 
 
@@ -51,16 +51,16 @@ def test_compact_reports_the_replaced_messages() -> None:
     assert nothing in said("/compact").out.splitlines()
     lines = said("one", "two", "three", "/compact", "/history").out.splitlines()
     assert "  2 messages replaced by a summary, 0 results trimmed" in lines
-    history = lines[lines.index("turn  role  content") + 1 :]
-    assert history[0].startswith("      human    [Summary of the conversation so far.]")
+    history = lines[lines.index("turn  role       content") + 1 :]
+    assert history[0].startswith("      user       [Summary of the conversation so far.]")
     assert len(history) == 5
 
 
 def test_rewind_takes_a_turn_of_the_history() -> None:
     lines = said("one", "two", "/rewind 1", "/history", "/rewind", "/rewind 2").out.splitlines()
     assert "  2 messages removed from the history; the ledger keeps their calls" in lines
-    at = lines.index("turn  role  content")
-    assert lines[at + 1 : at + 3] == ["      human    one", "1     model    You said: one"]
+    at = lines.index("turn  role       content")
+    assert lines[at + 1 : at + 3] == ["      user       one", "1     assistant  You said: one"]
     assert any(line.startswith("  /rewind takes the number of a turn") for line in lines)
     assert any("cannot be rewound to turn 2" in line for line in lines)
 

@@ -111,7 +111,7 @@ _SECONDS = positive("seconds above 0")
 _ALL: frozenset[Family] = frozenset(get_args(Family))
 _ASK: frozenset[Scope] = frozenset({"ask"})
 _EFFORT_WORDS = f"one of {', '.join(EFFORTS)}, or the provider's own word"
-_CHOICE_WORDS = f"one of {', '.join(get_args(ChoiceWord))}, Choose('NAME')"
+_CHOICE_WORDS = f"one of {', '.join(get_args(ChoiceWord))}, ToolChoice('NAME')"
 _PENALTY = number("a number from -2 to 2", -2, 2)
 
 SETTINGS: Final[Mapping[str, Setting]] = {

@@ -20,7 +20,6 @@ from tests.scenarios.script import (
 )
 
 _Object = dict[str, object]
-_ROLES = {"user": "user", "model": "assistant", "tool": "tool"}
 
 
 def request(said: Sequence[Said], asked: Asked) -> _Object:
@@ -37,7 +36,7 @@ def _messages(said: Said, asked: Asked) -> Iterator[_Object]:
     if said.role == "tool" and not any(isinstance(part, Call) for part in said.parts):
         yield from _results(said.parts, asked)
         return
-    message: _Object = {"role": _ROLES[said.role]}
+    message: _Object = {"role": said.role}
     content = [_content(part, asked) for part in said.parts if not isinstance(part, Call | Thought)]
     if content:
         message["content"] = content
