@@ -25,14 +25,14 @@ from actors.core.values.content import Media
 from actors.errors import ToolsetDown
 from actors.kernel import System
 from actors.tools import ToolContext
-from actors.tools.context import NoDoor
-from actors.tools.toolsets import Offer, Toolsets
+from actors.tools.context import NoSession
+from actors.tools.toolsets import SessionTools, Toolsets
 
 PACKAGE = "@modelcontextprotocol/server-everything"
 LONG = "trigger-long-running-operation"
 
 
-class Door(NoDoor):
+class Door(NoSession):
     """Hears the progress of a call."""
 
     def __init__(self) -> None:
@@ -42,14 +42,14 @@ class Door(NoDoor):
         self.heard.set()
 
 
-async def call(offer: Offer, name: str, door: Door | None = None, /, **arguments: object) -> object:
+async def call(offer: SessionTools, name: str, door: Door | None = None, /, **arguments: object) -> object:
     context = ToolContext(None) if door is None else ToolContext(None, _door=door)
     result: object = await offer.tools[name].function(_tool_context=context, **arguments)
     return result
 
 
 @asynccontextmanager
-async def offered(source: ToolSource) -> AsyncIterator[Offer]:
+async def offered(source: ToolSource) -> AsyncIterator[SessionTools]:
     async with System() as system:
         sets = Toolsets(system, lambda name: source)
         yield await sets.open([source], lambda _: None)
@@ -67,7 +67,7 @@ def kill_child() -> None:
         os.kill(pid, signal.SIGKILL)
 
 
-async def results(offer: Offer) -> None:
+async def results(offer: SessionTools) -> None:
     say("tools", len(offer.tools), len(offer.tools) > 10)
     effects = {tool.name: (tool.effects, tool.approval) for tool in offer.tools}
     say("effects of echo", effects["echo"], effects["echo"] == ("pure", "allow"))
@@ -82,7 +82,7 @@ async def results(offer: Offer) -> None:
     say("embedded resource", type(resource).__name__, "[Resource " in str(resource))
 
 
-async def killed(offer: Offer) -> None:
+async def killed(offer: SessionTools) -> None:
     """Kill it in mid-call, twice: a call that only reads is made again once, and then its end is not known."""
     door, ends = Door(), list[object]()
 

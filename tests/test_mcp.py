@@ -32,11 +32,11 @@ from actors.errors import ConfigError, MissingKey, ToolDefinitionError, ToolsetF
 from actors.kernel import System
 from actors.testing import Call, Say, Turn
 from actors.tools import ToolContext
-from actors.tools.mcp.connection import ServerTools, connected, effects_of
+from actors.tools.mcp.connection import ServerTools, connect, effects_of
 from actors.tools.mcp.options import Answered, Elicitation, McpOptions, McpServer, Sampling, options_of
-from actors.tools.mcp.results import ServerToolError, returned
+from actors.tools.mcp.results import ServerToolError, tool_output
 from actors.tools.mcp.transports import Transport
-from actors.tools.toolsets import Offer, Toolsets
+from actors.tools.toolsets import SessionTools, Toolsets
 from tests.mcp_servers import reference
 from tests.mcp_servers.forking import command
 from tests.runtime_support import bodies, hosting, openai, results, toolsets_left
@@ -54,7 +54,7 @@ def here(name: str = "ref", **options: Any) -> ToolSource:  # Any: of a server
     """The reference server in this process."""
     made, server = options_of(name, cast("McpOptions", options))
     transport = cast("Transport", lambda _ended: reference.server)
-    return made(lambda: connected(transport, server))
+    return made(lambda: connect(transport, server))
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def spoken(monkeypatch: pytest.MonkeyPatch, mode: str) -> None:
 
 
 @asynccontextmanager
-async def offered(*sources: ToolSource) -> AsyncIterator[Offer]:
+async def offered(*sources: ToolSource) -> AsyncIterator[SessionTools]:
     with anyio.fail_after(60):
         async with System() as system:
             sets = Toolsets(system, NOBODY)
@@ -71,7 +71,7 @@ async def offered(*sources: ToolSource) -> AsyncIterator[Offer]:
             await sets.close()
 
 
-async def call(offer: Offer, name: str, /, **arguments: object) -> object:
+async def call(offer: SessionTools, name: str, /, **arguments: object) -> object:
     result: object = await offer.tools[name].function(_tool_context=ToolContext(None), **arguments)
     return result
 
@@ -130,16 +130,16 @@ async def test_results_are_texts_media_and_structure_once_and_an_error_is_an_err
 def test_structure_that_no_text_says_stands_behind_the_others() -> None:
     text = TextContent(type="text", text="Two.")
     made = partial(CallToolResult, content=[text])
-    assert returned(made(structured_content={"count": 2})) == ["Two.", '{"count":2}']
-    assert returned(made(structured_content={"result": "Two."})) == "Two."
+    assert tool_output(made(structured_content={"count": 2})) == ["Two.", '{"count":2}']
+    assert tool_output(made(structured_content={"result": "Two."})) == "Two."
     same = TextContent(type="text", text='{ "count": 2 }')
-    assert returned(CallToolResult(content=[same], structured_content={"count": 2})) == '{ "count": 2 }'
-    assert returned(CallToolResult(content=[], structured_content=[1])) == "[1]"
-    assert returned(CallToolResult(content=[])) == ""
+    assert tool_output(CallToolResult(content=[same], structured_content={"count": 2})) == '{ "count": 2 }'
+    assert tool_output(CallToolResult(content=[], structured_content=[1])) == "[1]"
+    assert tool_output(CallToolResult(content=[])) == ""
     link = ResourceLink(type="resource_link", uri="memo://two", name="Two")
-    assert returned(CallToolResult(content=[link])) == "[Resource Two: memo://two]"
+    assert tool_output(CallToolResult(content=[link])) == "[Resource Two: memo://two]"
     with pytest.raises(ServerToolError, match="it did not say why"):
-        returned(CallToolResult(content=[], is_error=True))
+        tool_output(CallToolResult(content=[], is_error=True))
 
 
 @ERAS

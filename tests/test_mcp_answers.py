@@ -12,7 +12,7 @@ from actors.core.values.content import Media
 from actors.tools.mcp.answers import LeaveOut, accept_result
 from actors.tools.mcp.child import Lines
 from actors.tools.mcp.limits import McpLimits
-from actors.tools.mcp.results import ServerToolError, returned
+from actors.tools.mcp.results import ServerToolError, tool_output
 from actors.tools.mcp.streams import OpenRequests
 from tests.at_scale import share
 
@@ -88,7 +88,7 @@ def test_a_distorted_result_is_accepted_and_its_texts_reach_the_model() -> None:
         for version in VERSIONS:
             methods.validate_server_result("tools/call", version, made)
         try:
-            said = returned(CallToolResult.model_validate(made, by_name=False))
+            said = tool_output(CallToolResult.model_validate(made, by_name=False))
         except ServerToolError as error:
             said = str(error)
         parts = said if isinstance(said, list) else [said]

@@ -15,9 +15,9 @@ from actors import ToolSource, mcp
 from actors.config import load
 from actors.errors import AnswerTooLarge, ToolDefinitionError, ToolsetFailed
 from actors.testing import Call, Say, Turn
-from actors.tools.mcp.configured import configured
+from actors.tools.mcp.configured import configured_toolset
 from actors.tools.mcp.results import ServerToolError
-from actors.tools.toolsets import Offer
+from actors.tools.toolsets import SessionTools
 from tests.mcp_servers import raw
 from tests.mcp_servers.raw_http import RawHttp
 from tests.runtime_support import bodies, hosting, openai, results
@@ -48,7 +48,7 @@ def child(answers: Json, *args: str, **options: Any) -> ToolSource:  # Any: of a
 
 
 @asynccontextmanager
-async def connect(answers: Json, way: str, **options: Any) -> AsyncIterator[Offer]:  # Any: of a server
+async def connect(answers: Json, way: str, **options: Any) -> AsyncIterator[SessionTools]:  # Any: of a server
     if way == "stdio":
         async with offered(child(answers, **options)) as offer:
             yield offer
@@ -298,7 +298,7 @@ async def test_limits_of_the_configuration_hold(tmp_path: Path) -> None:
     (tmp_path / "actors.toml").write_text(
         f"[mcp.raw]\ncommand = {json.dumps(sys.executable)}\nargs = {json.dumps(line)}\nmax_blocks = 5\n"
     )
-    async with offered(configured(load(tmp_path / "actors.toml", {}), "raw")) as offer:
+    async with offered(configured_toolset(load(tmp_path / "actors.toml", {}), "raw")) as offer:
         with pytest.raises(AnswerTooLarge, match="has 6 blocks, more than max_blocks=5 allows"):
             await call(offer, "t")
 
@@ -314,7 +314,7 @@ async def test_an_encoded_answer_is_refused_and_no_encoding_is_asked_for() -> No
     async with server.serve(), offered(mcp.http(server.url, name="raw")) as offer:
         server.form = "gzip"
         with pytest.raises(
-            ServerToolError, match="an answer with the encoding 'gzip', which was not asked for"
+            ServerToolError, match="an answer with the encoding 'gzip', which was not requested"
         ):
             await call(offer, "t")
         server.form = "json"

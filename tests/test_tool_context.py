@@ -23,7 +23,7 @@ from actors.scheduler.views import CallView, TurnView
 from actors.strict.server import LoopbackServer
 from actors.testing import Call, Say, Turn
 from actors.tools import Tool, tool
-from actors.tools.context import NoDoor
+from actors.tools.context import NoSession
 from tests.runtime_support import anthropic, bodies, hosting, log, openai, results
 
 Made = Callable[..., LoopbackServer]
@@ -93,7 +93,7 @@ def test_a_tool_takes_one_context() -> None:
 def test_a_schema_cannot_have_a_field_that_the_context_comes_by() -> None:
     schema: dict[str, JsonValue] = {"type": "object", "properties": {"context": {"type": "string"}}}
     with pytest.raises(
-        ToolDefinitionError, match="has a field 'context', which the function takes its context"
+        ToolDefinitionError, match="has a field 'context', which is also the function's parameter"
     ):
         Tool.from_schema("work", "Work.", schema, plain)
 
@@ -285,7 +285,7 @@ async def test_a_fraction_of_any_type_of_number_is_a_plain_one_in_the_event(
 async def test_of_what_a_thread_says_between_two_turns_of_the_loop_the_last_is_shown() -> None:
     seen: list[SessionEvent] = []
     view = TurnView(put=seen.append)
-    call = CallView(_Ongoing(), view, NoDoor().subagent)
+    call = CallView(_Ongoing(), view, NoSession().subagent)
     done = threading.Event()
 
     def work() -> None:
@@ -304,7 +304,7 @@ async def test_of_what_a_thread_says_between_two_turns_of_the_loop_the_last_is_s
 async def test_a_call_that_has_ended_says_nothing_any_more() -> None:
     seen: list[SessionEvent] = []
     ongoing = _Ongoing()
-    call = CallView(ongoing, TurnView(put=seen.append), NoDoor().subagent)
+    call = CallView(ongoing, TurnView(put=seen.append), NoSession().subagent)
     call.progress("on its way", None)
     thread = threading.Thread(target=partial(call.progress, "from a thread", None))
     thread.start()

@@ -31,7 +31,7 @@ from actors.testing import (
     serve,
 )
 from actors.tools import Tool
-from actors.tools.mcp.configured import configured
+from actors.tools.mcp.configured import configured_toolset
 from tests.mcp_servers.forking import command
 from tests.runtime_support import anthropic, backend_at, bodies, hosting, log, openai, results
 
@@ -356,7 +356,7 @@ async def test_a_tool_that_an_mcp_server_learns_in_a_call_is_declared_within_the
 def test_a_file_has_the_option_too(tmp_path: Path) -> None:
     for line, is_within in (("within_turn = true", True), ("", False)):
         (tmp_path / "actors.toml").write_text(f'[mcp.ref]\ncommand = "ref"\n{line}\n')
-        assert configured(load(tmp_path / "actors.toml", {}), "ref").within_turn is is_within
+        assert configured_toolset(load(tmp_path / "actors.toml", {}), "ref").within_turn is is_within
 
 
 def test_the_option_is_a_yes_or_a_no() -> None:

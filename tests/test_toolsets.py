@@ -13,7 +13,7 @@ from actors.errors import ToolDefinitionError, ToolsetFailed
 from actors.kernel.parking import parking
 from actors.testing import Call, Say, Turn
 from actors.tools import Tool, Toolset
-from actors.tools.toolsets.offer import Offer, fitting
+from actors.tools.toolsets.offer import SessionTools, valid_name
 from actors.tools.toolsets.owner import ToolsetOwner
 from tests.runtime_support import actors, bodies, hosting, openai, results, toolsets_left
 
@@ -227,7 +227,7 @@ async def test_a_context_manager_is_a_toolset_as_it_is_and_gives_plain_functions
     server = openai(WORK, Turn(Say("ok")))
     async with hosting(a=server) as runtime:
         with pytest.raises(
-            ToolDefinitionError, match=r"'plain' makes a toolset; give ToolSource\(plain, name\)"
+            ToolDefinitionError, match=r"'plain' creates a toolset; pass ToolSource\(plain, name\)"
         ):
             await runtime.open("a", tools=[plain])
         session = await runtime.open("a", tools=[plain()])
@@ -247,7 +247,7 @@ async def test_a_toolset_that_gives_no_list_of_tools_is_refused_by_what_it_gave(
     async with hosting(a=openai()) as runtime:
         with pytest.raises(ToolsetFailed) as raised:
             await runtime.open("a", tools=[ToolSource(bench, "bench")])
-    gave = f"it gave {type(given).__name__}; a toolset gives a list of tools"
+    gave = f"it yielded {type(given).__name__}; a toolset yields a list of tools"
     assert str(raised.value) == f"Toolset 'bench' cannot be opened: {gave}"
 
 
@@ -433,7 +433,7 @@ async def test_tries_to_open_again_grow_apart_and_a_call_hastens_the_next() -> N
         bench.refuses = OSError("gone")
         delays = []
         for _ in range(12):
-            owner._over(OSError("gone"))  # as if one more try had failed
+            owner._on_end(OSError("gone"))  # as if one more try had failed
             delays.append(owner._delay)
             owner._withdraw()
         assert delays[:4] == [0.4, 0.8, 1.6, 3.2]
@@ -457,7 +457,7 @@ def made(name: str) -> AnyTool:
 
 def test_names_keep_their_places_and_new_ones_stand_behind() -> None:
     one, two = offering("one", "b", "a"), offering("two", "c")
-    offer = Offer([made("host"), one, two])
+    offer = SessionTools([made("host"), one, two])
     assert [*offer.tools.names] == ["host", "b", "a", "c"]
     assert not offer.refresh()
     show(one, "z", "a", "b")
@@ -470,13 +470,13 @@ def test_names_keep_their_places_and_new_ones_stand_behind() -> None:
 
 def test_of_two_tools_of_one_name_the_later_has_its_toolsets_name_in_front() -> None:
     one, two, three = offering("one", "read"), offering("two", "read", "write"), offering("two", "read")
-    offer = Offer([one, two, three, made("write")])
+    offer = SessionTools([one, two, three, made("write")])
     assert [*offer.tools.names] == ["read", "two__read", "two__write", "two__read_2", "write"]
     show(one, "write")
     offer.refresh()
     assert [*offer.tools.names] == ["two__read", "two__write", "two__read_2", "write", "one__write"]
     with pytest.raises(ToolDefinitionError, match="Two tools are named 'write'"):
-        Offer([made("write"), made("write")])
+        SessionTools([made("write"), made("write")])
 
 
 @pytest.mark.parametrize(
@@ -484,19 +484,19 @@ def test_of_two_tools_of_one_name_the_later_has_its_toolsets_name_in_front() -> 
     [("read", "read"), ("a.b/c d", "a_b_c_d"), ("7up", "t_7up"), ("", "t_"), ("é", "t__")],
 )
 def test_a_name_is_made_one_that_every_provider_takes(name: str, usable: str) -> None:
-    assert fitting(name) == usable
+    assert valid_name(name) == usable
     assert Toolset([Tool.from_schema(usable, "", {"type": "object"}, len)]).names == (usable,)
 
 
 def test_long_names_are_cut_and_stay_apart() -> None:
-    cut = {fitting("x" * 70 + end) for end in ("a", "b")}
+    cut = {valid_name("x" * 70 + end) for end in ("a", "b")}
     assert [len(name) for name in cut] == [64, 64]
 
 
 def offering(name: str, *names: str) -> ToolsetOwner:
     owner = object.__new__(ToolsetOwner)
     owner.source = ToolSource(Bench(name).block, name)
-    owner.version, owner.bound = 0, {}
+    owner.version, owner.bound_tools = 0, {}
     show(owner, *names)
     return owner
 

@@ -67,6 +67,6 @@ def make_host(
 
 def _named_server(config: "Config", name: str) -> ToolSource:
     """Return the toolset of an MCP server that the configuration names."""
-    from actors.tools.mcp.configured import configured  # most programs name none
+    from actors.tools.mcp.configured import configured_toolset  # most programs name none
 
-    return configured(config, name)
+    return configured_toolset(config, name)

@@ -42,7 +42,7 @@ from actors.session.configuration import Configuration
 from actors.session.imported import opened_on
 from actors.session.pending import PendingAsks
 from actors.tools import Toolset
-from actors.tools.toolsets import Item, Offer
+from actors.tools.toolsets import Item, SessionTools
 
 
 class SessionConfig(Struct, frozen=True):
@@ -215,7 +215,7 @@ class SessionOpener:
     @asynccontextmanager
     async def _tools_opened(
         self, opened: Opened, config: SessionConfig, *, fits: bool = True
-    ) -> AsyncGenerator[tuple[Offer, Resolver]]:
+    ) -> AsyncGenerator[tuple[SessionTools, Resolver]]:
         """Open the toolsets of a session, and give its offer and its resolver. If the block fails, close them."""
         host, resolvers = self._host, list[Resolver]()
 
@@ -236,7 +236,7 @@ class SessionOpener:
         opened: Opened,
         replay: Replay,
         config: SessionConfig,
-        offer: Offer,
+        offer: SessionTools,
         resolver: Resolver,
         pending: PendingAsks | None = None,
     ) -> Session:

@@ -19,7 +19,7 @@ from actors.tools import Tool, ToolContext, tool
 from actors.tools.handover import Handover
 from actors.tools.options import ToolOptions
 from actors.tools.toolsets import Item
-from actors.tools.toolsets.source import listed, source_of
+from actors.tools.toolsets.source import check_list, source_of
 
 
 def subagent(
@@ -50,7 +50,7 @@ def subagent(
         ToolDefinitionError: A name no provider takes, an external tool, or something in `tools` that is none.
         ConfigError: `output` has no JSON Schema, or `target` or `system` is no text.
     """
-    offered = tuple(listed(tools))
+    offered = tuple(check_list(tools))
     for field, given in (("target", target), ("system", system)):
         value: object = given
         if not isinstance(value, str | None):

@@ -20,7 +20,7 @@ from actors.provider.budgets import SharedBudget
 from actors.provider.resolver import Resolver, over_budget
 from actors.tools import Tool, Toolset
 from actors.tools.handover import Handover
-from actors.tools.toolsets import Item, Offer, Toolsets
+from actors.tools.toolsets import Item, SessionTools, Toolsets
 from actors.tools.toolsets.owner import ToolsetOwner
 
 Resolve: TypeAlias = Callable[[Toolset, str | None], Resolver]
@@ -34,7 +34,7 @@ class Change(Struct):
     """
 
     system: str | EllipsisType | None
-    offer: Offer | EllipsisType
+    offer: SessionTools | EllipsisType
     fate: Literal["offered", "taken", "dropped"] = "offered"
 
 
@@ -48,7 +48,7 @@ class Unwritten(Struct):
     """
 
     system: str | None
-    offer: Offer
+    offer: SessionTools
     change: Change
     or_drop: bool
 
@@ -73,7 +73,7 @@ class Configuration(Struct):
 
     target: str
     system: str | None
-    offer: Offer
+    offer: SessionTools
     toolsets: Toolsets
     shared: SharedBudget | None = None
     lent: SharedBudget | None = None
@@ -212,7 +212,7 @@ class Equipment:
         return self._configuration.offer.may_change
 
     async def catch_up(self) -> bool:
-        """Say whether toolsets changed that are declared within turns; see `Offer.catch_up`."""
+        """Say whether toolsets changed that are declared within turns; see `SessionTools.catch_up`."""
         return await self._configuration.offer.catch_up()
 
     def refresh_if(self, why_not: Callable[["Equipment"], str]) -> str:

@@ -1,11 +1,11 @@
-"""Tools: functions a model may call, described once and frozen.
+"""Define tools: functions that a model may call, described once and frozen.
 
-`@tool` reads a function's signature and docstring and makes the JSON Schema the provider is shown; the same
-schema judges the model's arguments before the function runs, and pydantic then turns them into the types the
-function asks for. `Tool.from_schema` takes a schema as it is. A `Toolset` is what a session offers.
+Sessions use this package to declare and validate tools. `@tool` builds a JSON Schema from a function's signature and
+docstring. Providers receive that schema; the model's arguments are validated against it, and pydantic then converts
+them to the function's types. `Tool.from_schema` accepts a schema as it is. A `Toolset` is an ordered set of tools.
 
-Nothing is run here: the scheduler awaits async functions and gives the others a worker thread. pydantic and
-the validator are imported when the first tool is defined.
+The scheduler runs tools: it awaits async functions and runs the others in a worker thread. pydantic and the JSON
+Schema validator are imported when the first tool is defined.
 """
 
 from actors.core.log.events import Effects

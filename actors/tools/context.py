@@ -1,4 +1,7 @@
-"""What a tool sees of the call it works for, and its only door to the session that called it."""
+"""Give a running tool its call and a narrow interface to its session.
+
+Tools receive a `ToolContext`; the scheduler creates one for each call.
+"""
 
 from collections.abc import AsyncIterator, Awaitable, Generator, Iterable
 from contextlib import AbstractAsyncContextManager
@@ -18,21 +21,21 @@ Deps = TypeVar("Deps")
 
 
 class Subagent(Protocol):
-    """A session that a tool has opened below its own: a `Session`, as far as its tool needs it."""
+    """A child session that a tool has opened: the part of `Session` that tools need."""
 
     @property
     def id(self) -> str:
-        """Of the session, and of its log."""
+        """The id of the child session, and of its log."""
 
     async def ask(
         self, words: str | Message, *, output: Any = None, check: bool = True, **settings: Unpack[AskSettings]
     ) -> AskResult:
-        """Say something and return how it came out. Raises `AskFailed` as `Session.ask` does."""
+        """Send a message and return the result. Raises `AskFailed`, as `Session.ask` does."""
 
     def stream(
         self, words: str | Message, *, output: Any = None, **settings: Unpack[AskSettings]
     ) -> AbstractAsyncContextManager[AsyncIterator[SessionEvent]]:
-        """Say something and give its events."""
+        """Send a message and stream its events."""
 
     async def switch(self, target: str) -> SwitchOutcome:
         """Send the next ask to `target`."""
@@ -41,84 +44,85 @@ class Subagent(Protocol):
         """Cancel the ask in flight."""
 
     async def history(self) -> History:
-        """Return its conversation so far."""
+        """Return the conversation so far."""
 
 
 class SubagentOptions(Struct, frozen=True):
-    """What a tool says of a session that it opens. Fields as in `Runtime.open`; no target is that of the tool's own."""
+    """Options of a child session, as in `Runtime.open`. Without a target, the child uses the target of its parent."""
 
     target: str | None = None
-    tools: Iterable[Any] = ()  # Any: what `Runtime.open` takes
+    tools: Iterable[Any] = ()  # Any: as in `Runtime.open`
     system: str | None = None
 
 
-class CallDoor(Protocol):
-    """The session's side of a context. Any thread may use it."""
+class SessionLink(Protocol):
+    """The session's side of a `ToolContext`. Every member except `subagent` may be used in any thread."""
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether the call was told to end."""
+        """Return True if the call was cancelled or has passed its deadline."""
 
     @property
     def history(self) -> History:
-        """The conversation as it stood when the turn began."""
+        """The conversation at the start of the turn."""
 
     @property
     def now(self) -> float:
-        """The time on the clock that deadlines are told by."""
+        """The current time in seconds, on the clock of the deadlines."""
 
     def progress(self, message: str, fraction: float | None) -> None:
-        """Show how far the call has come."""
+        """Report the progress of the call."""
 
     def subagent(self, options: SubagentOptions) -> AbstractAsyncContextManager[Subagent]:
-        """Open a session below the call's. In the event loop only."""
+        """Open a child session. Call this in the event loop only."""
 
 
-class NoDoor:
-    """The door of a context that no session made."""
+class NoSession:
+    """The session's side of a context that was created without a session."""
 
     is_cancelled = False
     history = NO_MESSAGES
     now = 0.0
 
     def progress(self, message: str, fraction: float | None) -> None:
-        """Show it to nobody."""
+        """Ignore the report."""
 
     def subagent(self, options: SubagentOptions) -> AbstractAsyncContextManager[Subagent]:
-        """Refuse: there is no session to open it below."""
-        raise SessionError("A ToolContext made by hand opens no subagent; call the tool from a session")
+        """Raise `SessionError`, because there is no parent session."""
+        raise SessionError(
+            "A ToolContext without a session cannot open a subagent; call the tool from a session"
+        )
 
 
 class _Done:
-    """What is done already, for those who await it."""
+    """An awaitable that is already complete."""
 
     def __await__(self) -> Generator[None, None, None]:
         yield from ()
 
 
 _DONE = _Done()
-_NO_DOOR = NoDoor()
+_NO_SESSION = NoSession()
 
 
 @dataclass(frozen=True, eq=False)
 class ToolContext(Generic[Deps]):
-    """What a tool sees of the call it works for. A parameter annotated with it is given one, and no model sees that.
+    """The call that a tool runs for. A parameter annotated with this type receives it, and is not part of the schema.
 
         @tool
         async def search(query: str, context: ToolContext[Database]) -> list[str]:
             await context.progress("searching", 0.5)
             return await context.deps.find(query)
 
-    A test of a tool may make one by hand, `ToolContext(deps)`: it is never cancelled, and shows its progress to nobody.
+    Tests may create a context directly, `ToolContext(deps)`: it is never cancelled and ignores progress.
 
     Args:
-        deps: What the host gave to `Runtime.open(deps=...)`.
-        session_id: The session that called.
-        call_id: The call, by the session's own numbering.
-        idempotency_key: The same whenever this call is run, and no other call's: for services that do once what
-            they are asked twice.
-        deadline: When the call is ended, on the clock of `anyio.current_time()`; None if nothing but a cancellation
-            ends it.
+        deps: The value that the host passed to `Runtime.open(deps=...)`.
+        session_id: The session of the call.
+        call_id: The canonical id of the call.
+        idempotency_key: Unique to this call, and equal each time the call runs: for services that deduplicate requests.
+        deadline: Time at which the call is ended, on the clock of `anyio.current_time()`; None if only cancellation
+            ends the call.
     """
 
     deps: Deps = field(repr=False)
@@ -126,32 +130,33 @@ class ToolContext(Generic[Deps]):
     call_id: str = ""
     idempotency_key: str = ""
     deadline: float | None = None
-    _door: CallDoor = field(default=_NO_DOOR, repr=False)
+    _door: SessionLink = field(default=_NO_SESSION, repr=False)
 
     @property
     def cancelled(self) -> bool:
-        """Whether the call was told to end, or its time is over. A function in a thread hears of it only here."""
+        """True if the call was cancelled or has passed its deadline. A function in a thread learns of it only here."""
         return self._door.is_cancelled
 
     @property
     def remaining(self) -> float | None:
-        """Seconds until the deadline, at least 0; None without one. In any thread."""
+        """Seconds until the deadline, at least 0; None without a deadline. May be read in any thread."""
         return None if self.deadline is None else max(0.0, self.deadline - self._door.now)
 
     @property
     def history(self) -> History:
-        """The conversation as it stood when the turn began, its user message included."""
+        """The conversation at the start of the turn, including the user message."""
         return self._door.history
 
     def progress(self, message: str = "", fraction: float | None = None) -> Awaitable[None]:
-        """Show in the ask's stream how far the call has come, as a `status` event `progress`.
+        """Report the progress of the call in the ask's stream, as a `status` event `progress`.
 
-        Nothing waits for a reader, and of many only the last may be shown. It has happened when this returns, in any
-        thread, so a function that is not async just calls it; others may await it as they await all else.
+        The report is published before this method returns, in any thread. A function that is not async simply calls it;
+        an async one may await it. Reports never wait for a reader: of several pending reports, a reader may see only
+        the last.
 
         Args:
-            message: A few words; more than 500 characters are cut.
-            fraction: How much is done, from 0 to 1.
+            message: A short description; the text is cut to 500 characters.
+            fraction: The completed fraction, from 0 to 1.
         """
         self._door.progress(message, fraction)
         return _DONE
@@ -163,18 +168,18 @@ class ToolContext(Generic[Deps]):
         tools: Iterable[Any] = (),  # Any: as in `Runtime.open`
         system: str | None = None,
     ) -> AbstractAsyncContextManager[Subagent]:
-        """Open a session below this one: `async with context.subagent(system="...") as child`.
+        """Open a child session: `async with context.subagent(system="...") as child`.
 
-        It has its own log, ledger and lanes, and this session's `deps` and approvals; without `approve` there, calls
-        that want approval are denied. What its asks show is shown in this session's stream too. Leaving the block ends
-        it. So does the end of the call, for whatever reason, and the call does not end before it.
+        The child has its own log, ledger and lanes, and its parent's `deps` and approvals. Without an `approve`
+        callback in the parent, calls that need approval are denied. The parent's stream also shows the events of the
+        child's asks. The child is closed when its block or the call ends, and the call does not end before that.
 
         Args:
-            target: Whom it talks to; this session's own target if not given.
-            tools: What its model may call.
-            system: Its system prompt.
+            target: The child's target; the parent's target by default.
+            tools: The tools that the child's model may call.
+            system: The child's system prompt.
 
-        Entering the block raises what `Runtime.open` does, and `SubagentDepthExceeded` beyond
-        `limits.max_subagent_depth` levels of sessions. Only async tools can use it.
+        Entering the block raises the errors of `Runtime.open`, and `SubagentDepthExceeded` beyond
+        `limits.max_subagent_depth` levels of sessions. Only async tools can open a child session.
         """
         return self._door.subagent(SubagentOptions(target, tools, system))

@@ -1,4 +1,4 @@
-"""A function's docstring: what it does, and a note for each parameter. Google and reST style are read."""
+"""Read the description and the parameter notes from a docstring in Google or reST style. `tool` uses this module."""
 
 import inspect
 import re
@@ -13,8 +13,8 @@ _GOOGLE = re.compile(r"(\s+)\*{0,2}(\w+)\s*(?:\([^)]*\))?:\s*(.*)$")
 _REST = re.compile(r":param\s+(?:[^:]*\s)?(\w+):\s*(.*)$")
 
 
-def documented(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:  # Any: any function
-    """Return the description and the parameters' notes of a function's docstring."""
+def parse_docstring(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:  # Any: any function
+    """Return the description in a function's docstring, and the note of each parameter."""
     lines = (inspect.getdoc(function) or "").splitlines()
     start = next((number for number, line in enumerate(lines) if _SECTION.match(line)), len(lines))
     return "\n".join(lines[:start]).strip(), _notes(lines[start:])

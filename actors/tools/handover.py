@@ -1,4 +1,7 @@
-"""A handover: whom a conversation goes on with when the model hands it over, and with what."""
+"""Describe a handover: the target, system prompt and tools that a conversation continues with.
+
+The session applies a `Handover` after a call of a handoff tool has returned.
+"""
 
 from collections.abc import Sequence
 from types import EllipsisType
@@ -10,20 +13,22 @@ from actors.errors import ConfigError
 
 
 class Handover(Struct, frozen=True, eq=False, kw_only=True):
-    """What a call of a tool does to its session when it has returned: see `actors.handoff`.
+    """The changes that a tool call makes to its session after it has returned; see `actors.handoff`.
 
     Args:
         target: A backend or a pool.
-        system: The system prompt from then on, None for none; what is not given stays.
-        tools: Likewise all that the model may call, as for `Runtime.open`. Read at the hand-over.
+        system: The new system prompt, or None for no system prompt; unchanged by default.
+        tools: The new tools, as in `Runtime.open`; unchanged by default. The list is read at each handover.
 
     Raises:
-        ConfigError: `target` or `system` is no text, or `tools` can be read only once.
+        ConfigError: `target` or `system` is not a string, or `tools` is not a sequence.
     """
 
     target: str
     system: str | EllipsisType | None = ...
-    tools: Sequence[Any] | EllipsisType = ...  # Any: entries of `tools=`, which stand above this package
+    tools: (
+        Sequence[Any] | EllipsisType
+    ) = ...  # Any: entries of `tools=`; their types belong to a higher package
 
     def __post_init__(self) -> None:
         if not isinstance(self.target, str):
@@ -37,5 +42,5 @@ class Handover(Struct, frozen=True, eq=False, kw_only=True):
 
     @property
     def changes(self) -> bool:
-        """Whether more than the target changes."""
+        """True if the handover changes the system prompt or the tools."""
         return self.system is not ... or self.tools is not ...

@@ -1,4 +1,7 @@
-"""What may be said of a tool beside its schema: who must agree, how long it may take, what it does to the world."""
+"""Define the options of a tool besides its schema: approval, timeout, effects and resources.
+
+`Tool`, `@tool` and MCP servers accept these options.
+"""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Literal, TypeAlias, TypedDict, get_args
@@ -8,17 +11,17 @@ from actors.core.log.events import Effects
 from actors.tools.signature import is_async
 
 Approval: TypeAlias = Literal["allow", "ask", "deny"]
-"""What happens before a call runs: it just runs, somebody is asked, it never runs."""
+"""True if a call runs at once (`allow`), waits for a decision (`ask`) or never runs (`deny`)."""
 
 ApprovalRule: TypeAlias = Approval | Callable[[dict[str, JsonValue]], Approval]
-"""The same for every call, or decided from the arguments as the model gave them."""
+"""One approval for all calls, or a function of the model's arguments."""
 
 ResourceRule: TypeAlias = str | tuple[str, ...] | Callable[[dict[str, JsonValue]], str | Iterable[str]]
-"""Keys of what a call writes to: the same for every call, or named from the arguments as the model gave them."""
+"""Names of the resources that a call writes to: the same for all calls, or a function of the model's arguments."""
 
 
 class ToolOptions(TypedDict, total=False):
-    """What may be said of a tool beside its schema. The fields are those of `Tool`, with its defaults."""
+    """Options of a tool besides its schema. Names and defaults are the same as in `Tool`."""
 
     approval: ApprovalRule
     timeout: float | None
@@ -27,21 +30,21 @@ class ToolOptions(TypedDict, total=False):
 
 
 def default_approval(effects: Effects) -> Approval:
-    """Return what happens before a call of a tool that the host did not write, unless it says so itself."""
+    """Return the approval of a tool from outside the host's code that has no `approval` option."""
     return "allow" if effects == "pure" else "ask"
 
 
-def wrong_options(approval: object, effects: object, resources: object) -> Iterator[str]:
-    """Yield the errors in the options of a tool, each in one line without the tool's name."""
+def option_errors(approval: object, effects: object, resources: object) -> Iterator[str]:
+    """Yield the errors in a tool's options, each in one line without the tool's name."""
     for name, rule in (("approval", approval), ("resources", resources)):
         if is_async(rule):
-            yield f"an async function as {name}=; give a plain one, since nothing waits for it"
+            yield f"an async function as {name}=; use a function that is not async, because its result is not awaited"
     if not callable(approval) and approval not in get_args(Approval):
         yield f"approval={approval!r}; it is 'allow', 'ask', 'deny' or a function"
     if effects not in get_args(Effects):
         yield f"effects={effects!r}; they are 'pure', 'idempotent' or 'once'"
     names = resources if isinstance(resources, tuple) else (resources,)
     if not callable(resources) and not all(isinstance(name, str) for name in names):
-        yield f"resources={resources!r}; name one, or a tuple of them, or give a function"
+        yield f"resources={resources!r}; use a name, a tuple of names or a function"
     if effects == "pure" and resources:
-        yield "resources and is pure, so it writes to none of them; leave out one of the two"
+        yield "resources and effects='pure', but a pure tool writes to none; remove one of the two options"

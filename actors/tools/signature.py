@@ -1,6 +1,7 @@
-"""A function's signature as a JSON Schema, and arguments that fit it as the function's own types.
+"""Convert a function's signature to a JSON Schema, and validated arguments to the function's types.
 
-pydantic makes the schema and the values. It is imported when the first tool is defined.
+`tool` and structured outputs use this module. pydantic builds the schema and the values; it is imported when the first
+tool is defined.
 """
 
 import inspect
@@ -25,9 +26,9 @@ if TYPE_CHECKING:
 
 
 class Parameters(Struct, frozen=True):
-    """A function's parameters as a pydantic model. Fields are numbered, so any parameter name will do.
+    """A function's parameters as a pydantic model. Its fields are numbered, so that every parameter name is possible.
 
-    `fields`: each field and the parameter that it stands for.
+    `fields`: pairs of a field's name and its parameter's name.
     """
 
     model: type["BaseModel"]
@@ -50,60 +51,61 @@ class Parameters(Struct, frozen=True):
                 info["description"] = note
             fields[f"p{number}"] = (hints.get(key, Any), Field(**info, **_default(parameter)))
 
-        def made() -> "tuple[type[BaseModel], Json]":
+        def build() -> "tuple[type[BaseModel], Json]":
             config = ConfigDict(extra="forbid", protected_namespaces=())
             model: type[BaseModel] = create_model("Arguments", __config__=config, **fields)
-            return model, dump(_trimmed(model.model_json_schema()))
+            return model, dump(_strip_titles(model.model_json_schema()))
 
         def refuse(
             error: BaseException,
-        ) -> Never:  # pydantic raises many kinds, and so do the types' own hooks
-            raise ToolDefinitionError(_blamed(name, parameters, hints, error)) from None
+        ) -> Never:  # pydantic and hooks of the types raise many kinds
+            raise ToolDefinitionError(_schema_error(name, parameters, hints, error)) from None
 
-        model, schema = call_host(made, refuse)
+        model, schema = call_host(build, refuse)
         return cls(model, tuple(zip(fields, parameters, strict=True)), schema)
 
     def read(self, given: dict[str, JsonValue]) -> BoundArguments | tuple[ArgumentError, ...]:
-        """Make the function's types. Parameters that were not given are left to the function's defaults."""
+        """Convert JSON arguments to the function's types. Omitted parameters are left to the function's defaults."""
         try:
             value = self.model.model_validate(given)
         except ValueError as error:
-            from pydantic import ValidationError  # only now: an import in each call costs more than the check
+            from pydantic import ValidationError  # an import in each call would cost more than the check
 
             if not isinstance(error, ValidationError):
                 raise
             return _from_pydantic(error)
-        said = value.model_fields_set
-        return BoundArguments({name: getattr(value, key) for key, name in self.fields if key in said})
+        given_fields = value.model_fields_set
+        return BoundArguments({name: getattr(value, key) for key, name in self.fields if key in given_fields})
 
 
 def is_async(function: object) -> bool:
-    """Say whether a call of it gives something to await."""
+    """Return True if calling the object returns an awaitable."""
     call = getattr(function, "__call__", None)  # noqa: B004  # an object may have an async __call__
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
 
 
 def inner(function: Callable[..., Any]) -> Callable[..., Any]:  # Any: any function
-    """Return the function that `functools.partial` gave some of its arguments; any other one as it is."""
+    """Return the function inside a `functools.partial`; any other function is returned unchanged."""
     return inner(function.func) if isinstance(function, partial) else function
 
 
 def context_parameter(function: Callable[..., Any], name: str) -> str | None:  # Any: any function
-    """Return which parameter is given a `ToolContext`, by its annotation.
+    """Return the name of the parameter that receives the `ToolContext`, found by its annotation; None if there is none.
 
     Raises:
-        ToolDefinitionError: Two are, or one may be, whose annotation cannot be read.
+        ToolDefinitionError: Several parameters receive a context, or an annotation that mentions `ToolContext` cannot
+            be resolved.
     """
     try:
         parameters = inspect.signature(function).parameters
-    except (TypeError, ValueError):  # a built-in function has none to read
+    except (TypeError, ValueError):  # a built-in function without a signature
         return None
     written = {key: each.annotation for key, each in parameters.items() if each.annotation is not each.empty}
     try:
         hints = {**written, **_hints(function, name)}
     except ToolDefinitionError:
         if not any(isinstance(each, str) and "ToolContext" in each for each in written.values()):
-            return None  # whatever they mean, they are nothing that concerns the call
+            return None  # the unresolved annotations do not mention a context
         raise
     found = [key for key in written if _is_context(hints[key])]
     if len(found) > 1:
@@ -113,8 +115,7 @@ def context_parameter(function: Callable[..., Any], name: str) -> str | None:  #
     return found[0] if found else None
 
 
-def _is_context(hint: Any) -> bool:  # Any: a type as it is written
-    """Say whether a type is that of a context, `None` beside it or not."""
+def _is_context(hint: Any) -> bool:  # Any: an annotation
     if get_origin(hint) in (Union, UnionType):
         return any(map(_is_context, get_args(hint)))
     if get_origin(hint) is Annotated:
@@ -128,16 +129,16 @@ def reader_of(
 ) -> tuple[
     dict[str, Any], Callable[[JsonValue], tuple[Any] | list[ArgumentError]]
 ]:  # Any: a type; JSON; its values
-    """Return the JSON Schema of a type, and what makes its values of JSON.
+    """Return the JSON Schema of a type, and a function that converts JSON to its values.
 
     Raises:
-        ConfigError: It is no type, or has no JSON Schema.
+        ConfigError: The value is not a type, or the type has no JSON Schema.
     """
     from pydantic import TypeAdapter, ValidationError
 
-    def made() -> tuple[TypeAdapter[Any], dict[str, Any]]:
+    def build() -> tuple[TypeAdapter[Any], dict[str, Any]]:
         adapter: TypeAdapter[Any] = TypeAdapter(annotation)
-        return adapter, _trimmed(adapter.json_schema())
+        return adapter, _strip_titles(adapter.json_schema())
 
     def refuse(error: BaseException) -> Never:  # as in `Parameters.of`
         reason = " ".join(str(error).split())[:200] or type(error).__name__
@@ -145,7 +146,7 @@ def reader_of(
             f"output= of type {inspect.formatannotation(annotation)} has no JSON Schema: {reason}"
         ) from None
 
-    adapter, schema = call_host(made, refuse)
+    adapter, schema = call_host(build, refuse)
 
     def read(value: JsonValue) -> tuple[Any] | list[ArgumentError]:
         try:
@@ -164,7 +165,7 @@ def _parameters(
         parameters = inspect.signature(function).parameters
     except (TypeError, ValueError):
         raise ToolDefinitionError(f"Tool {name!r} has no signature to read; use Tool.from_schema") from None
-    if isinstance(function, partial):  # what is given already is no model's to give
+    if isinstance(function, partial):  # the model cannot set arguments that are already bound
         parameters = {key: each for key, each in parameters.items() if key not in function.keywords}
     for key, parameter in parameters.items():
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
@@ -197,7 +198,7 @@ def _hints(function: Callable[..., Any], name: str) -> dict[str, Any]:  # Any: t
 
 
 def _default(parameter: inspect.Parameter) -> dict[str, Any]:  # Any: arguments of Field
-    """Show a default in the schema if JSON can say it. The function's own default is used in any case."""
+    """Return a default for the schema if JSON can express it. Calls always use the function's own default."""
     value = parameter.default
     if value is parameter.empty:
         return {}
@@ -209,32 +210,32 @@ def _default(parameter: inspect.Parameter) -> dict[str, Any]:  # Any: arguments 
 _DATA = frozenset({"default", "const", "enum", "examples"})
 
 
-def _trimmed(schema: Any) -> Any:  # Any: JSON
-    """Return a generated schema without titles, and without patterns the linear engine cannot run.
+def _strip_titles(schema: Any) -> Any:  # Any: JSON
+    """Return a generated schema without titles, and without patterns that the linear regular-expression engine rejects.
 
-    pydantic checks what such a pattern says (it makes one for Decimal) when it reads the value.
+    pydantic itself enforces such patterns (it generates one for Decimal) when it converts the value.
     """
     if isinstance(schema, list):
-        return [_trimmed(item) for item in schema]
+        return [_strip_titles(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
     return {
-        key: value if key in _DATA else _trimmed(value)
+        key: value if key in _DATA else _strip_titles(value)
         for key, value in schema.items()
         if not (isinstance(value, str) and (key == "title" or (key == "pattern" and "(?!" in value)))
     }
 
 
-def _blamed(
+def _schema_error(
     name: str, parameters: Iterable[str], hints: Mapping[str, Any], error: BaseException
 ) -> str:  # Any: types
-    """Return the message for a schema that could not be made, with the parameter it failed on."""
+    """Return the message for a schema that cannot be generated, naming the parameter that caused the failure."""
     from pydantic import TypeAdapter
 
     for key in parameters:
         try:
             TypeAdapter(hints.get(key, Any)).json_schema()
-        except BaseException as failure:  # the one that failed before
+        except BaseException as failure:  # the same failure as before
             if is_delivered(failure):
                 raise
             hint = inspect.formatannotation(hints[key])

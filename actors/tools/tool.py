@@ -1,4 +1,7 @@
-"""One tool: a function, its name, the schema of its arguments, and what the runtime must know of it."""
+"""Define one tool: a function, its name, its argument schema and its options for the runtime.
+
+Sessions declare tools to the model; the scheduler runs their functions.
+"""
 
 import inspect
 import re
@@ -20,7 +23,7 @@ from actors.tools.options import (
     ResourceRule,
     ToolOptions,
     default_approval,
-    wrong_options,
+    option_errors,
 )
 from actors.tools.signature import Parameters, context_parameter, inner, is_async
 
@@ -28,10 +31,10 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 MAX_DESCRIPTION = 64 * 1024
-"""Characters of a tool's description: it may come from strangers, and each request carries it."""
+"""Maximum characters of a description: it may come from an untrusted server, and every request contains it."""
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
-"""The names every provider takes (docs/reference/rulebook.md, tool names)."""
+"""The names that every provider accepts (docs/reference/rulebook.md, tool names)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,22 +42,23 @@ class Tool(Generic[P, R]):
     """One tool. Calling it calls the function, so a decorated function stays usable.
 
     Args:
-        name: What the model calls it by: letters, digits, `_` and `-`, at most 64.
-        description: For the model.
+        name: The name for the model: letters, digits, `_` and `-`, at most 64 characters.
+        description: The description for the model.
         parameters: JSON Schema of the arguments, an object.
         function: Called with one keyword argument for each field of the arguments.
-        approval: What happens before a call runs: `allow` runs it, `ask` waits for someone's word, `deny` never
-            runs it. Or a function that says one of these words for the arguments of a call.
-        timeout: Seconds one call may take from its beginning; None sets no end but a cancellation.
-        effects: What a call does to the world. `pure`: nothing, so it may be run again, or answered with what the same
-            call gave before. `idempotent`: the same, however often it runs with one idempotency key. `once`: it is
-            never run again.
-        handover: Whom the conversation goes on with when a call has returned, and with what; see `actors.handoff`.
-        resources: Names of what a call writes to, or a function that names it for the arguments of a call. Calls of a
-            session that name the same thing run one after another, in call order.
+        approval: `allow` runs a call at once, `ask` waits for a decision, `deny` never runs it. Or a function that
+            returns one of these values for the arguments of a call.
+        timeout: Seconds that one call may take; None for no limit.
+        effects: Effects of a call on the outside world. `pure`: none, so a call may run again, or be answered with the
+            result of an equal call. `idempotent`: repeated runs with one idempotency key have the effect of one run.
+            `once`: a call never runs again.
+        handover: The target, system prompt and tools that the conversation continues with after a call; see
+            `actors.handoff`.
+        resources: Names of the resources that a call writes to, or a function that returns them for the arguments of a
+            call. Calls of a session with a common resource run one after another, in call order.
 
     Raises:
-        ToolDefinitionError: A name no provider takes, or a function that cannot be a tool.
+        ToolDefinitionError: The name, the function or an option is invalid.
     """
 
     name: str
@@ -85,28 +89,30 @@ class Tool(Generic[P, R]):
         function: Callable[P, R],
         **options: Unpack[ToolOptions],
     ) -> "Tool[P, R]":
-        """Return a tool with a schema written by hand or by someone else.
+        """Return a tool with an explicit JSON Schema.
 
-        The function gets the arguments as they are, one keyword argument for each field. They are validated against
-        the schema first, except for patterns with a lookaround or a backreference, which the function checks itself.
+        The function receives the arguments as parsed JSON, one keyword argument for each field. They are validated
+        against the schema first, except for patterns with a lookaround or a backreference, which the function must
+        check.
 
         Raises:
-            ToolDefinitionError: The schema is impossible, or refers to something outside itself.
+            ToolDefinitionError: The schema is invalid, or has a reference to another document.
         """
         check = compile_schema(schema, tool=name)
-        made = cls(
+        new = cls(
             name,
             description,
             dump(dict(schema)),
             function,
             **options,
         )
-        made.__dict__["check"] = check
-        if (taken := made.context_parameter) in _properties(made.schema):
+        new.__dict__["check"] = check
+        if (taken := new.context_parameter) in _properties(new.schema):
             raise ToolDefinitionError(
-                f"Tool {name!r}: its schema has a field {taken!r}, which the function takes its context by; rename one"
+                f"Tool {name!r}: its schema has a field {taken!r}, "
+                "which is also the function's parameter for the context; rename one"
             )
-        return made
+        return new
 
     @staticmethod
     def external(
@@ -116,75 +122,75 @@ class Tool(Generic[P, R]):
         *,
         read_only: bool = False,
         **options: Unpack[ToolOptions],
-    ) -> "Tool[..., Any]":  # Any: nobody calls it
-        """Return a tool without a body: its calls go out to whoever asked the session, who brings the results.
+    ) -> "Tool[..., Any]":  # Any: an external tool has no function
+        """Return a tool without a function: the caller of the ask provides the results of its calls.
 
         Args:
-            name: As of any tool.
-            description: For the model.
-            parameters: JSON Schema of the arguments. They are checked as those of any tool.
-            read_only: A call changes nothing. Its effects are `pure` then, and it needs no approval unless
-                `approval` says so; else it is asked about.
+            name: The name for the model, as in `Tool`.
+            description: The description for the model.
+            parameters: JSON Schema of the arguments. Arguments are validated as for every tool.
+            read_only: Whether a call changes nothing. If True, `effects` is `pure` and calls need no approval, unless
+                `approval` is set; otherwise calls need approval.
             options: Fields of `Tool`.
 
         Raises:
-            ToolDefinitionError: As of `from_schema`.
+            ToolDefinitionError: As in `from_schema`.
         """
         if read_only:
             options.setdefault("effects", "pure")
         options.setdefault("approval", default_approval(options.get("effects", "once")))
-        return Tool.from_schema(name, description, parameters, _bodiless, **options)
+        return Tool.from_schema(name, description, parameters, _no_function, **options)
 
     @property
     def is_external(self) -> bool:
-        """Whether it has no body: whoever asked the session brings the results of its calls."""
-        return self.function is _bodiless
+        """True if the tool has no function, so that the caller of the ask provides its results."""
+        return self.function is _no_function
 
     @property
     def is_read_only(self) -> bool:
-        """Whether a call changes nothing."""
+        """True if a call changes nothing."""
         return self.effects == "pure"
 
     def approval_of(self, arguments: dict[str, JsonValue]) -> Approval:
-        """Return what happens before a call with these arguments runs. A rule that says no such word denies it.
+        """Return the approval for a call with these arguments: `deny` if the rule returns an unknown value.
 
-        What a rule raises is let through.
+        Exceptions of the rule propagate.
         """
         said = self.approval if isinstance(self.approval, str) else self.approval(arguments)
         return said if said in ("allow", "ask", "deny") else "deny"
 
     def keys_of(self, arguments: dict[str, JsonValue]) -> tuple[str, ...]:
-        """Return the keys of what a call with these arguments writes to. What a rule raises is let through."""
+        """Return the resources that a call with these arguments writes to. Exceptions of the rule propagate."""
         named = self.resources(arguments) if callable(self.resources) else self.resources
         return (named,) if isinstance(named, str) else tuple(map(str, named))
 
     @cached_property
     def check(self) -> ArgumentCheck:
-        """The compiled schema, compiled at the first use."""
+        """The compiled schema, compiled on first use."""
         return compile_schema(self.schema, tool=self.name)
 
     @property
     def schema(self) -> dict[str, JsonValue]:
-        """The parameters as a value, a new one at each read."""
+        """The parameters as a parsed value, new at each read."""
         value = parse(self.parameters)
         assert isinstance(value, dict)
         return value
 
     @cached_property
     def context_parameter(self) -> str | None:
-        """Which parameter is given the call's `ToolContext`; None if the function wants none."""
+        """The parameter that receives the call's `ToolContext`; None if there is none."""
         return context_parameter(self.function, self.name)
 
     @cached_property
     def is_async(self) -> bool:
-        """Whether a call gives something to await. The others need a thread."""
+        """True if a call returns an awaitable. Other functions run in a thread."""
         return is_async(self.function)
 
     def bind(self, arguments: Mapping[str, JsonValue]) -> BoundArguments | tuple[ArgumentError, ...]:
-        """Return the function's arguments, or what is missing and wrong in those given.
+        """Return the function's arguments, or the errors in the given ones.
 
-        The schema judges first, so a text is not taken for a number; then the function's own types are made. What is
-        done about arguments with a slip, such as a text for a number, is the batch's (`actors.core.turn.batch`).
+        Arguments are validated against the schema first, so a string is not accepted as a number, and then converted to
+        the function's types. `actors.core.turn.batch` decides whether to correct small mistakes.
         """
         given = dict(arguments)
         if errors := self.check.errors(given):
@@ -192,7 +198,7 @@ class Tool(Generic[P, R]):
         return BoundArguments(given) if self._model is None else self._model.read(given)
 
     def only_reading(self, arguments: Mapping[str, JsonValue]) -> FittingValue | None:
-        """Return wrong arguments as they fit the schema, if exactly one reading of them does; else None."""
+        """Return the arguments corrected to fit the schema if exactly one correction is possible; otherwise None."""
         return only_reading(dict(arguments), self.check)
 
 
@@ -201,13 +207,13 @@ def _properties(schema: Mapping[str, JsonValue]) -> Collection[object]:
     return named if isinstance(named, dict) else ()
 
 
-def _bodiless(**arguments: object) -> Never:
-    raise KernelError("An external tool has no body; whoever asked the session brings its result")
+def _no_function(**arguments: object) -> Never:
+    raise KernelError("An external tool has no function; the caller of the ask provides its result")
 
 
 def _problems(tool: Tool[..., Any]) -> Iterator[str]:  # Any: any function
-    """Yield what keeps a tool from being one, each in one line."""
-    name: object = tool.name  # what is written here may be anything: definitions come from strangers too
+    """Yield the errors in a tool's definition, each in one line."""
+    name: object = tool.name  # object: definitions may come from untrusted servers
     about: object = tool.description
     if not (isinstance(name, str) and NAME.fullmatch(name)):
         yield (
@@ -215,14 +221,14 @@ def _problems(tool: Tool[..., Any]) -> Iterator[str]:  # Any: any function
             "and starts with a letter; give another with name="
         )
     if not isinstance(about, str) or len(about) > MAX_DESCRIPTION:
-        yield f"Tool {name!r} needs a text of at most {MAX_DESCRIPTION} characters as its description"
+        yield f"Tool {name!r} needs a description of at most {MAX_DESCRIPTION} characters"
     if inspect.isgeneratorfunction(tool.function) or inspect.isasyncgenfunction(tool.function):
         yield f"Tool {name!r} is a generator; return one value instead of yielding"
     if tool.timeout is not None and not 0 < tool.timeout < float("inf"):
         yield f"Tool {name!r} has timeout={tool.timeout!r}; it takes seconds above 0"
     yield from (
         f"Tool {name!r} has {problem}"
-        for problem in wrong_options(tool.approval, tool.effects, tool.resources)
+        for problem in option_errors(tool.approval, tool.effects, tool.resources)
     )
 
 
@@ -247,27 +253,27 @@ def tool(
     description: str | None = None,
     **options: Unpack[ToolOptions],
 ) -> Tool[P, R] | Callable[[Callable[P, R]], Tool[P, R]]:
-    """Make a tool of a function. Use it bare or with arguments.
+    """Make a tool of a function, as a decorator with or without arguments.
 
     Args:
-        function: Sync or async, with named parameters. Types become the schema; without one, anything goes. What
-            `functools.partial` gave it by name is no parameter any more.
+        function: A sync or async function with named parameters. Their types become the schema; a parameter without a
+            type accepts any JSON. Arguments that `functools.partial` bound by name are not parameters.
         name: Defaults to the function's name.
         description: Defaults to the docstring up to its sections; `Args:` describes the parameters.
         options: Fields of `Tool`: `approval`, `timeout`, `effects`, `resources`.
 
     Raises:
-        ToolDefinitionError: The signature or a type cannot be put in a JSON Schema.
+        ToolDefinitionError: The signature or a type has no JSON Schema.
     """
 
-    def made(function: Callable[P, R]) -> Tool[P, R]:
-        from actors.tools.docstring import documented  # only where a function is made a tool
+    def build(function: Callable[P, R]) -> Tool[P, R]:
+        from actors.tools.docstring import parse_docstring  # only needed for functions
 
-        called = name or str(getattr(inner(function), "__name__", ""))
-        about, notes = documented(inner(function))
-        model = Parameters.of(function, called, notes)
+        tool_name = name or str(getattr(inner(function), "__name__", ""))
+        about, notes = parse_docstring(inner(function))
+        model = Parameters.of(function, tool_name, notes)
         return Tool(
-            called,
+            tool_name,
             about if description is None else description,
             model.schema,
             function,
@@ -275,13 +281,13 @@ def tool(
             _model=model,
         )
 
-    return made if function is None else made(function)
+    return build if function is None else build(function)
 
 
-def replaced(
+def with_function(
     tool: Tool[..., Any], *, name: str, function: Callable[..., Any]
 ) -> Tool[..., Any]:  # Any: any function
-    """Return a tool that is called otherwise and does something else, and is described as this one is."""
-    made = replace(tool, name=name, function=function)
-    made.__dict__["check"] = tool.check
-    return made
+    """Return a copy of a tool with another name and function, and the same description and schema."""
+    new = replace(tool, name=name, function=function)
+    new.__dict__["check"] = tool.check
+    return new

@@ -1,4 +1,4 @@
-"""What a session offers: tools in order, by name."""
+"""Hold the tools of a session in order, by name. Sessions and the scheduler look tools up here."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -16,7 +16,7 @@ class Toolset:
         tools: Tools, or functions to make tools of.
 
     Raises:
-        ToolDefinitionError: Two tools of one name, or an impossible schema.
+        ToolDefinitionError: Two tools have one name, or a schema is invalid.
     """
 
     def __init__(
@@ -26,10 +26,8 @@ class Toolset:
         for item in tools:
             added = item if isinstance(item, Tool) else tool(item)
             if added.name in self._tools:
-                raise ToolDefinitionError(
-                    f"Two tools are named {added.name!r}; give one another name with name="
-                )
-            _ = added.check  # an impossible schema is found now, not in the middle of a turn
+                raise ToolDefinitionError(f"Two tools are named {added.name!r}; rename one with name=")
+            _ = added.check  # compile now: an invalid schema must not fail in a turn
             self._tools[added.name] = added
 
     def __iter__(self) -> Iterator[Tool[..., Any]]:  # Any: any function
@@ -53,13 +51,13 @@ class Toolset:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names in order."""
+        """The names of the tools, in order."""
         return tuple(self._tools)
 
     def find(self, name: str) -> Tool[..., Any] | None:  # Any: any function
-        """Return the tool of that name, if there is one."""
+        """Return the tool with this name, or None."""
         return self._tools.get(name)
 
     def unknown(self, name: str) -> dict[str, JsonValue]:
-        """Return the `tool_error` that answers a model's call of a tool that is not here."""
+        """Return the `tool_error` result for a call of a tool that the set does not have."""
         return unknown_tool_error(name, self._tools)

@@ -182,7 +182,7 @@ def test_what_a_subagent_cannot_have_is_refused_where_it_is_defined(
 
 
 async def test_a_context_made_by_hand_opens_no_subagent() -> None:
-    with pytest.raises(SessionError, match="made by hand opens no subagent"):
+    with pytest.raises(SessionError, match="without a session cannot open a subagent"):
         ToolContext(None).subagent()
 
 

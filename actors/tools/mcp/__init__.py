@@ -1,4 +1,4 @@
-"""MCP servers as toolsets, through the `mcp` SDK (the extra `mcp`).
+"""Use MCP servers as toolsets, through the `mcp` SDK (the extra `mcp`).
 
     from actors import mcp
 
@@ -6,8 +6,8 @@
     issues = mcp.http("https://example.com/mcp", headers={"Authorization": f"Bearer {token}"}, name="issues")
     session = await runtime.open("openai:gpt-5.2", tools=[files, issues], approve=ask_the_user)
 
-Both give a `ToolSource`: when it is opened, kept, opened again and closed is as of any toolset. What a server says of
-itself is a stranger's word: its tools are asked about before they run, unless it says that they only read.
+Both functions return a `ToolSource`, so a server is opened, kept and closed like every toolset. Servers are untrusted:
+their tools need approval, except those that the server declares as read-only.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ from typing import Unpack
 from actors.tools.mcp.options import Elicit, Elicitation, McpOptions, Sample, Sampling, options_of
 from actors.tools.mcp.sdk import with_sdk
 from actors.tools.toolsets import ToolSource
-from actors.tools.toolsets.source import Given
+from actors.tools.toolsets.source import OpenedTools
 
 __all__ = ["Elicit", "Elicitation", "McpOptions", "Sample", "Sampling", "http", "stdio"]
 
@@ -34,31 +34,32 @@ def stdio(
     name: str | None = None,
     **options: Unpack[McpOptions],
 ) -> ToolSource:
-    """Return the tools of a server that runs as a child process and is spoken to over its standard streams.
+    """Return the tools of a server that runs as a child process and communicates over its standard streams.
 
     Args:
-        command: The program, looked for in `PATH`.
-        args: Its arguments.
-        env: Variables it gets beside `PATH`, `HOME` and a few more; nothing else of this process's.
-        cwd: Where it runs.
-        log: A file that its standard error is appended to. The last lines are in the error if it cannot be opened.
-        name: Names the server in errors, and sets its tools apart; the program's name by default.
-        options: As of `McpOptions`.
+        command: The program, searched in `PATH`.
+        args: Arguments of the program.
+        env: Environment variables in addition to `PATH`, `HOME` and a few more; no other variable is inherited.
+        cwd: Working directory of the program.
+        log: A file to which the program's standard error is appended. If the server cannot be opened, the error
+            contains the last lines.
+        name: The name in errors, and the prefix of a tool whose name is already in use; the program's name by default.
+        options: Fields of `McpOptions`.
 
     Raises:
         ConfigError: The SDK is not installed.
-        ToolDefinitionError: An option cannot be used.
+        ToolDefinitionError: An option is invalid.
     """
-    named, how = options_of(name or Path(command).name, options)
+    build_source, server = options_of(name or Path(command).name, options)
 
-    def open_() -> AbstractAsyncContextManager[Given]:
-        from actors.tools.mcp.connection import connected
+    def open_() -> AbstractAsyncContextManager[OpenedTools]:
+        from actors.tools.mcp.connection import connect
         from actors.tools.mcp.transports import ChildServer
 
-        child = ChildServer(command, tuple(args), dict(env or {}), cwd, log, how.limits, how.name)
-        return connected(child.open, how)
+        child = ChildServer(command, tuple(args), dict(env or {}), cwd, log, server.limits, server.name)
+        return connect(child.open, server)
 
-    return named(partial(with_sdk, open_))
+    return build_source(partial(with_sdk, open_))
 
 
 def http(
@@ -68,27 +69,27 @@ def http(
     name: str | None = None,
     **options: Unpack[McpOptions],
 ) -> ToolSource:
-    """Return the tools of a server at an address (streamable HTTP).
+    """Return the tools of a server at a URL (streamable HTTP).
 
     Args:
         url: The server's endpoint, often `.../mcp`.
-        headers: Sent with each request: credentials, for instance. They are shown nowhere.
-        name: Names the server in errors, and sets its tools apart; the address's host by default.
-        options: As of `McpOptions`.
+        headers: Headers of each request, such as credentials. Errors and logs never contain them.
+        name: The name in errors, and the prefix of a tool whose name is already in use; the URL's host by default.
+        options: Fields of `McpOptions`.
 
     Raises:
         ConfigError: The SDK is not installed.
-        ToolDefinitionError: An option cannot be used.
+        ToolDefinitionError: An option is invalid.
     """
-    named, how = options_of(name or _host(url), options)
+    build_source, server = options_of(name or _host(url), options)
 
-    def open_() -> AbstractAsyncContextManager[Given]:
-        from actors.tools.mcp.connection import connected
+    def open_() -> AbstractAsyncContextManager[OpenedTools]:
+        from actors.tools.mcp.connection import connect
         from actors.tools.mcp.transports import RemoteServer
 
-        return connected(RemoteServer(url, dict(headers or {}), how.limits, how.name).open, how)
+        return connect(RemoteServer(url, dict(headers or {}), server.limits, server.name).open, server)
 
-    return named(partial(with_sdk, open_))
+    return build_source(partial(with_sdk, open_))
 
 
 def _host(url: str) -> str:

@@ -1,27 +1,27 @@
-"""Answers of an MCP server in the form that the SDK accepts, whatever the server sent.
+"""Clean the answers of an MCP server so that the SDK accepts them.
 
 In:  the result of a request, as parsed JSON.
-Out: a result that the SDK's models take. One bad tool, block or field does not spoil the others.
+Out: a result that the SDK's models accept. An invalid tool, block or field does not invalidate the others.
 
-The SDK refuses a complete list for one bad tool, and a result that does not fit the tool's output schema, although the
-tool has run. So output schemas are left out here, and results are rebuilt from the parts that are read (`results`).
+The SDK rejects a complete list because of one invalid tool, and a result that does not fit the tool's output schema,
+although the tool has run. This module therefore drops output schemas and rebuilds results from their known fields.
 """
 
 import json
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-Fields: TypeAlias = dict[str, Any]  # Any: parsed JSON of a stranger
+Fields: TypeAlias = dict[str, Any]  # Any: parsed JSON from a server
 LeaveOut: TypeAlias = Callable[[str, str], None]
-"""Takes the name of a tool that is left out, and why."""
+"""Receives the name of a dropped tool and the reason."""
 
-TOOLS = 1000  # that one server may offer; no provider takes more
+TOOLS = 1000  # maximum tools of one server; no provider accepts more
 _HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
-_LATER = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}  # what the protocol of 2026 demands
+_LATER = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}  # required by the protocol of 2026
 
 
 def accept_result(method: str, result: Fields, leave_out: LeaveOut) -> Fields:
-    """Return the result of a request as the SDK accepts it."""
+    """Return the result of a request in the form that the SDK accepts."""
     match method:
         case "initialize":
             return {"capabilities": {}, "serverInfo": {"name": "", "version": ""}, **result}
@@ -49,10 +49,10 @@ def _clean_listing(result: Fields, leave_out: LeaveOut) -> Fields:
 
 
 def _tool(entry: object) -> Fields:
-    """Return what is read of a tool.
+    """Return the known fields of a tool.
 
     Raises:
-        ValueError: It is no tool.
+        ValueError: The entry is not a valid tool.
     """
     if not isinstance(entry, dict):
         raise ValueError("it is not an object")
@@ -92,53 +92,53 @@ def _clean_call_result(result: Fields) -> Fields:
     content = result.get("content")
     if not isinstance(content, list):
         content = [] if content is None else [content]
-    made: Fields = {"resultType": "complete", "content": [_block(block) for block in content]}
+    cleaned: Fields = {"resultType": "complete", "content": [_block(block) for block in content]}
     if result.get("isError") is True:
-        made["isError"] = True
+        cleaned["isError"] = True
     structured = result.get("structuredContent")
     if isinstance(structured, dict):
-        made["structuredContent"] = structured
-    elif structured is not None:  # before 2026 only an object was one
-        made["content"].append(_text(structured))
-    return made
+        cleaned["structuredContent"] = structured
+    elif structured is not None:  # before 2026 structured content had to be an object
+        cleaned["content"].append(_text(structured))
+    return cleaned
 
 
-_TEXTS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+_FIELDS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "text": (("text",), ()),
     "image": (("data", "mimeType"), ()),
     "audio": (("data", "mimeType"), ()),
     "resource_link": (("uri",), ("name", "title", "description", "mimeType")),
 }
-"""By type of block: the texts that it must have, and those that it may have."""
+"""Required and optional string fields, by block type."""
 
 
 def _block(block: object) -> Fields:
-    """Return what is read of a block; one of another shape as text."""
+    """Return the known fields of a block; an invalid block becomes text."""
     if not isinstance(block, dict):
         return _text(block)
     kind = block.get("type")
     if kind == "resource":
         return _embedded_resource(block)
-    if not isinstance(kind, str) or kind not in _TEXTS:
+    if not isinstance(kind, str) or kind not in _FIELDS:
         return _text(block)
-    needed, other = _TEXTS[kind]
+    needed, other = _FIELDS[kind]
     if not all(isinstance(block.get(key), str) for key in needed):
         return _text(block)
-    made = {key: block[key] for key in ("type", *needed, *other) if isinstance(block.get(key), str)}
-    return {"name": block["uri"], **made} if kind == "resource_link" else made
+    cleaned = {key: block[key] for key in ("type", *needed, *other) if isinstance(block.get(key), str)}
+    return {"name": block["uri"], **cleaned} if kind == "resource_link" else cleaned
 
 
 def _embedded_resource(block: Fields) -> Fields:
     resource = block.get("resource")
     if not isinstance(resource, dict) or not isinstance(resource.get("uri"), str):
         return _text(block)
-    made = {key: resource[key] for key in ("uri", "mimeType") if isinstance(resource.get(key), str)}
+    cleaned = {key: resource[key] for key in ("uri", "mimeType") if isinstance(resource.get(key), str)}
     for key in ("text", "blob"):
         if isinstance(resource.get(key), str):
-            return {"type": "resource", "resource": {**made, key: resource[key]}}
+            return {"type": "resource", "resource": {**cleaned, key: resource[key]}}
     return _text(block)
 
 
 def _text(value: object) -> Fields:
-    words = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return {"type": "text", "text": words}
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return {"type": "text", "text": text}

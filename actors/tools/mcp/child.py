@@ -1,7 +1,7 @@
-"""The transport to a server that runs as a child process: JSON-RPC messages, a line each, over its standard streams.
+"""Connect to a server in a child process: JSON-RPC messages, one per line, over the standard streams.
 
-The SDK's own transport collects a line of any length and drops standard error. This one stops at the limit of a line,
-without keeping it, and keeps the last lines of standard error, for the error if the server dies.
+`actors.mcp.stdio` uses this transport. The SDK's own transport buffers lines of any length and drops standard error.
+This one rejects lines above the limit without buffering them, and keeps the last lines of standard error for errors.
 """
 
 import json
@@ -31,15 +31,15 @@ from actors.tools.mcp.refusals import error_data
 from actors.tools.mcp.streams import OpenRequests, watch
 from actors.tools.toolsets.owner import reason
 
-CHUNK = 64 * 1024  # bytes that are read at once
-TAIL = 4096  # bytes of standard error that are kept
-TAIL_LINES, TAIL_CHARS = 10, 800  # of them, in an error
+CHUNK = 64 * 1024  # bytes per read
+TAIL = 4096  # bytes of standard error to keep
+TAIL_LINES, TAIL_CHARS = 10, 800  # maximum lines and characters of standard error in an error
 FLUSH, GRACE, KILL = (
     0.5,
     2.0,
     2.0,
-)  # seconds for what was said to be sent, for the end of the server, for its death
-POLL = 0.01  # seconds between two looks at whether it has ended
+)  # seconds to flush the input, to wait for the exit, and to wait after each signal
+POLL = 0.01  # seconds between two checks for the exit
 _ID = re.compile(rb'"id"\s*:\s*(-?\d{1,18}|"[^"\\]{0,200}")')
 _LAST_ID = re.compile(rb'"id"\s*:\s*(-?\d{1,18}|"[^"\\]{0,200}")\s*(?:,\s*"jsonrpc"\s*:\s*"2.0"\s*)?\}\s*$')
 
@@ -47,13 +47,13 @@ Item = SessionMessage | Exception
 
 
 class ChildServer:
-    """A server as a child process. `open` starts it, and ends it when its block is left.
+    """A server in a child process. `open` starts the process, and stops it when its block is left.
 
     Args:
-        command, args, env, cwd: How it is started.
-        log: A file that its standard error is appended to.
-        limits: Of one line.
-        name: Names the server in the log.
+        command, args, env, cwd: As in `actors.mcp.stdio`.
+        log: A file to which standard error is appended.
+        limits: Limits of one line.
+        name: The server's name in the log.
     """
 
     def __init__(
@@ -70,20 +70,20 @@ class ChildServer:
         self._limits, self._name = limits, name
 
     @asynccontextmanager
-    async def open(self, ended: Callable[[], None]) -> AsyncIterator[TransportStreams]:
-        """Start the server, and give the streams to it.
+    async def open(self, on_end: Callable[[], None]) -> AsyncIterator[TransportStreams]:
+        """Start the server and yield its streams. `on_end` is called when the server ends the connection.
 
         Raises:
-            OSError: It cannot be started.
-            ToolsetDown: It ended by itself. The message has its exit code and the end of its standard error.
+            OSError: The process cannot be started.
+            ToolsetDown: The process exited. The message has the exit code and the end of standard error.
         """
         process = await self._start()
         tail, requests = Tail(), OpenRequests()
         code: int | None = None
         try:
-            async with _talking(process, self._limits, requests, tail, self._log, self._name) as streams:
+            async with _run_streams(process, self._limits, requests, tail, self._log, self._name) as streams:
                 try:
-                    yield watch(streams, requests, ended, self._name)
+                    yield watch(streams, requests, on_end, self._name)
                 except Exception:
                     code = await _exit_code(process, tail)
                     raise
@@ -107,13 +107,15 @@ class ChildServer:
         )
 
     def _end(self, code: int, tail: "Tail") -> str:
-        said = tail.lines(secrets_of(self._args, self._env))
-        last = f", and its standard error ends with: {said}" if said else ", and its standard error is empty"
-        return f"the program ended with exit code {code}{last}"
+        last = tail.lines(secrets_of(self._args, self._env))
+        suffix = (
+            f", and its standard error ends with: {last}" if last else ", and its standard error is empty"
+        )
+        return f"the program ended with exit code {code}{suffix}"
 
 
 @asynccontextmanager
-async def _talking(
+async def _run_streams(
     process: Process,
     limits: McpLimits,
     requests: OpenRequests,
@@ -121,55 +123,56 @@ async def _talking(
     log: str | Path | None,
     name: str,
 ) -> AsyncIterator[TransportStreams]:
-    """Give the streams to a process, and stop it in the end, also if the caller is cancelled."""
-    hear, heard = anyio.create_memory_object_stream[Item](0)
-    say, said = anyio.create_memory_object_stream[SessionMessage](0)
+    """Yield the streams of a process, and stop the process afterwards, also if the caller is cancelled."""
+    incoming_send, incoming = anyio.create_memory_object_stream[Item](0)
+    outgoing_send, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
     flushed = anyio.Event()
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_read, process, Lines(limits, requests, name), hear)
-        tasks.start_soon(_write, process, said, hear, flushed)
+        tasks.start_soon(_read, process, Lines(limits, requests, name), incoming_send)
+        tasks.start_soon(_write, process, outgoing, incoming_send, flushed)
         tasks.start_soon(_read_errors, process, tail, log)
         try:
-            yield heard, say
+            yield incoming, outgoing_send
         finally:
             with anyio.CancelScope(shield=True):
-                heard.close()
-                say.close()
+                incoming.close()
+                outgoing_send.close()
                 with anyio.move_on_after(FLUSH):
                     await flushed.wait()
                 await _stop(process)
-                for stream in (hear, said):
+                for stream in (incoming_send, outgoing):
                     stream.close()
             tasks.cancel_scope.cancel()
 
 
-async def _read(process: Process, lines: "Lines", hear: MemoryObjectSendStream[Item]) -> None:
-    """Pass on what the server says, line by line; after that, let it go on without anybody listening."""
+async def _read(process: Process, lines: "Lines", incoming_send: MemoryObjectSendStream[Item]) -> None:
+    """Forward the server's messages. When the session no longer listens, drain the output so that the server can
+    exit."""
     assert process.stdout is not None
     with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
-        async with hear:
+        async with incoming_send:
             with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream):
                 while True:
                     for item in lines.feed(await process.stdout.receive(CHUNK)):
-                        await hear.send(item)
+                        await incoming_send.send(item)
         await _drain(process.stdout)
 
 
 async def _write(
     process: Process,
-    said: MemoryObjectReceiveStream[SessionMessage],
-    hear: MemoryObjectSendStream[Item],
+    outgoing: MemoryObjectReceiveStream[SessionMessage],
+    incoming_send: MemoryObjectSendStream[Item],
     flushed: anyio.Event,
 ) -> None:
-    """Send what the session says; if that fails, end what it hears, so that no request waits for ever."""
+    """Send the session's messages. If that fails, close the incoming stream, so that pending requests fail."""
     assert process.stdin is not None
     try:
-        async with said:
-            async for item in said:
+        async with outgoing:
+            async for item in outgoing:
                 text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
                 await process.stdin.send(f"{text}\n".encode())
     except (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
-        hear.close()
+        incoming_send.close()
     finally:
         flushed.set()
 
@@ -181,10 +184,10 @@ async def _read_errors(process: Process, tail: "Tail", log: str | Path | None) -
     try:
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream, OSError):
             while True:
-                said = await process.stderr.receive(CHUNK)
-                tail.add(said)
+                data = await process.stderr.receive(CHUNK)
+                tail.add(data)
                 if file is not None:
-                    file.write(said)
+                    file.write(data)
     finally:
         tail.ended.set()
         if file is not None:
@@ -195,38 +198,38 @@ class Tail:
     """The last bytes of a stream of any length."""
 
     def __init__(self) -> None:
-        self._said = b""
+        self._data = b""
         self.ended = anyio.Event()
 
-    def add(self, said: bytes) -> None:
-        self._said = (self._said + said)[-TAIL:]
+    def add(self, data: bytes) -> None:
+        self._data = (self._data + data)[-TAIL:]
 
     def lines(self, secrets: tuple[str, ...]) -> str:
-        """Return the last lines in one, without these values; "" if there are none."""
-        text = redact(self._said.decode("utf-8", "replace"), secrets)
+        """Return the last lines, joined and without the secrets; "" if there are none."""
+        text = redact(self._data.decode("utf-8", "replace"), secrets)
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         return " | ".join(lines[-TAIL_LINES:])[-TAIL_CHARS:]
 
 
 class Lines:
-    """Messages from the bytes that a server writes, cut anywhere. No more than one line of the limit is kept."""
+    """A parser of the messages that a server writes. It buffers at most one line of the maximum length."""
 
     def __init__(self, limits: McpLimits, requests: OpenRequests, name: str) -> None:
         self._limits, self._requests, self._name = limits, requests, name
         self._line = bytearray()
-        self._dropped = 0  # bytes of a line that is too long, of which only both ends are kept
+        self._dropped = 0  # bytes dropped from a line that is too long; only its start and end are kept
         self._start = b""
 
-    def feed(self, said: bytes) -> Iterator[Item]:
-        """Yield the messages that are complete now."""
-        *ends, rest = said.split(b"\n")
+    def feed(self, data: bytes) -> Iterator[Item]:
+        """Add received bytes and yield the complete messages."""
+        *ends, rest = data.split(b"\n")
         for end in ends:
             self._add(end)
             yield from self._message()
         self._add(rest)
 
-    def _add(self, said: bytes) -> None:
-        self._line += said
+    def _add(self, data: bytes) -> None:
+        self._line += data
         size = len(self._line)
         if size > self._limits.max_bytes or self._dropped:
             if not self._dropped:
@@ -251,13 +254,13 @@ class Lines:
             return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
         except ValueError as error:
             request = _request_id(line[:1024], line[-1024:]) if line.lstrip().startswith(b"{") else None
-            if request not in self._requests.ids:  # words, and no answer
+            if request not in self._requests.ids:  # other output, not an answer
                 return error
-            said = ErrorData(code=PARSE_ERROR, message="The server sent an answer that is not JSON-RPC")
-            return SessionMessage(JSONRPCError(jsonrpc="2.0", id=request, error=said))
+            error_ = ErrorData(code=PARSE_ERROR, message="The server sent an answer that is not JSON-RPC")
+            return SessionMessage(JSONRPCError(jsonrpc="2.0", id=request, error=error_))
 
     def _refusals(self, start: bytes, end: bytes, problem: AnswerTooLarge) -> Iterator[Item]:
-        """Yield the error that takes the place of an answer; of all that are awaited, if it is not certain which."""
+        """Yield the error that replaces an answer; if its request is not certain, one for each pending request."""
         request = _request_id(start, end)
         waiting: tuple[RequestId, ...] = self._requests.ids
         for each in (request,) if request in waiting else waiting:
@@ -265,23 +268,24 @@ class Lines:
 
 
 def _request_id(start: bytes, end: bytes) -> RequestId | None:
-    """Return the id of the request that an answer is for, as far as both ends of its line show it."""
+    """Return the id of the request that an answer is for, found in the start and the end of its line."""
     found = _ID.search(start.partition(b'"result"')[0]) or _LAST_ID.search(end)
     request: RequestId | None = None if found is None else json.loads(found[1])
     return request
 
 
 async def _exit_code(process: Process, tail: Tail) -> int | None:
-    """Return the exit code of a process that has ended by itself, with the end of its standard error read."""
+    """Return the exit code of a process that has exited, after its standard error has been read; None if it still
+    runs."""
     if not await _has_ended(process, FLUSH):
         return None
-    with anyio.move_on_after(FLUSH):  # a child of the process may hold the pipe
+    with anyio.move_on_after(FLUSH):  # a child of the process may keep the pipe open
         await tail.ended.wait()
     return process.returncode
 
 
 async def _stop(process: Process) -> None:
-    """Stop a process, and all that it started: first by the end of its input, then by signals."""
+    """Stop a process and its descendants: close its input, then send signals."""
     await _close(process.stdin)
     if not await _has_ended(process, GRACE):
         if sys.platform == "win32":
@@ -291,7 +295,7 @@ async def _stop(process: Process) -> None:
         await _has_ended(process, KILL)
     for stream in (process.stdout, process.stderr):
         await _close(stream)
-    # asyncio keeps its transport open while a descendant holds a pipe, and warns of it later
+    # asyncio keeps its transport open while a descendant holds a pipe, and warns about it later
     transport = getattr(getattr(process, "_process", None), "_transport", None)
     if transport is not None:
         with suppress(PermissionError):
@@ -299,9 +303,10 @@ async def _stop(process: Process) -> None:
 
 
 async def _has_ended(process: Process, seconds: float) -> bool:
-    """Return whether a process ends within so many seconds. `Process.wait` also waits for pipes that others hold."""
+    """Return True if a process exits within `seconds`. `Process.wait` would also wait for pipes that descendants
+    hold."""
     with anyio.move_on_after(seconds):
-        while process.returncode is None:  # noqa: ASYNC110  which of the backends sets without an event
+        while process.returncode is None:  # noqa: ASYNC110  the backends set it without an event
             await anyio.sleep(POLL)
     return process.returncode is not None
 
@@ -313,7 +318,7 @@ async def _close(stream: anyio.abc.AsyncResource | None) -> None:
 
 
 async def _drain(stream: ByteReceiveStream) -> None:
-    """Read and drop the rest, so that a server that writes can come to its end. It ends when the stream is closed."""
+    """Read and drop the rest of a stream, so that a writing server can exit. Returns when the stream is closed."""
     with suppress(anyio.EndOfStream):
         while True:
             await stream.receive(CHUNK)

@@ -1,4 +1,4 @@
-"""The MCP servers of an `actors.toml`, as toolsets. Secrets are looked up when one is first named."""
+"""Create the toolsets of the MCP servers in `actors.toml`. Secrets are read when a server is first used."""
 
 from typing import cast
 
@@ -10,21 +10,21 @@ from actors.tools.mcp import McpOptions, http, stdio
 from actors.tools.toolsets import ToolSource
 
 
-def configured(config: Config, name: str) -> ToolSource:
+def configured_toolset(config: Config, name: str) -> ToolSource:
     """Return the toolset of a `[mcp.NAME]` table.
 
     Raises:
-        UnknownTarget: There is no such table.
-        MissingKey: A variable that it names is not set.
+        UnknownTarget: There is no table with this name.
+        MissingKey: An environment variable that the table names is not set.
     """
     settings = config.settings.mcp.get(name)
     if settings is None:
-        there = ", ".join(config.settings.mcp) or "none"
-        raise UnknownTarget(f"No MCP server {name[:80]!r} in actors.toml; there are: {there}")
+        names = ", ".join(config.settings.mcp) or "none"
+        raise UnknownTarget(f"No MCP server {name[:80]!r} in actors.toml; there are: {names}")
     options = _options(settings)
     if settings.url is not None:
         return http(settings.url, _headers(config, name, settings), name=name, **options)
-    env = {variable: _held(config, name, variable) for variable in settings.env}
+    env = {variable: _variable_value(config, name, variable) for variable in settings.env}
     return stdio(settings.command or "", settings.args, env=env, cwd=settings.cwd, name=name, **options)
 
 
@@ -47,17 +47,17 @@ def _options(settings: McpSettings) -> McpOptions:
 
 def _headers(config: Config, name: str, settings: McpSettings) -> dict[str, str]:
     headers = {
-        header: _held(config, name, value.variable)
+        header: _variable_value(config, name, value.variable)
         if isinstance(value, HeaderVariable)
         else value.get_secret_value()
         for header, value in settings.headers.items()
     }
     if settings.bearer is not None:
-        headers["authorization"] = f"Bearer {_held(config, name, settings.bearer)}"
+        headers["authorization"] = f"Bearer {_variable_value(config, name, settings.bearer)}"
     return headers
 
 
-def _held(config: Config, name: str, variable: str) -> str:
+def _variable_value(config: Config, name: str, variable: str) -> str:
     if not (value := config.environ.get(variable, "").strip()):
         raise MissingKey(f"MCP server {name!r} needs the environment variable {variable}; it is not set")
     return value

@@ -1,7 +1,7 @@
-"""One connection to an MCP server: its tools as ours, its calls, and how it is known that it was lost.
+"""Manage one connection to an MCP server: convert its tools, run their calls, and detect the loss of the connection.
 
-It lives in the block of a toolset. Calls come from the tasks of tools; a call that is cancelled is told to the server
-by the SDK. A call whose connection ends has no known outcome, and says so.
+A toolset's block holds the connection; calls report from the tasks of tools. When a call is cancelled, the SDK notifies
+the server. If the connection is lost during a call, the call fails with an error that says whether it may have run.
 """
 
 from collections import Counter
@@ -27,25 +27,25 @@ from actors.tools.mcp.answers import TOOLS
 from actors.tools.mcp.options import REST, McpServer
 from actors.tools.mcp.questions import elicitation, sampling
 from actors.tools.mcp.refusals import too_large
-from actors.tools.mcp.results import failure, returned
+from actors.tools.mcp.results import failure, tool_output
 from actors.tools.mcp.transports import Transport
 from actors.tools.tool import MAX_DESCRIPTION
-from actors.tools.toolsets.offer import fitting
+from actors.tools.toolsets.offer import valid_name
 
-PAGES = 100  # of a list of tools that are read
+PAGES = 100  # maximum pages of a list of tools
 REFUSED = {"Session terminated": False, "Server returned an error response": True}
-"""What the SDK says of a request that an HTTP server refused, and whether it may have run: one that was restarted does
-not know the session any more, and answers 404, or 400 as others do for other reasons."""
+"""Messages of the SDK for requests that an HTTP server rejected, and whether the request may have run. A restarted
+server no longer knows the session and answers 404, or 400, which also has other causes."""
 
 
 @asynccontextmanager
-async def connected(transport: Transport, server: McpServer) -> AsyncIterator["ServerTools"]:
-    """Open a connection, and give it with its tools listed."""
+async def connect(transport: Transport, server: McpServer) -> AsyncIterator["ServerTools"]:
+    """Open a connection, list its tools and yield it."""
     connection = ServerTools(server)
     client = Client(
-        transport(connection.ended),
+        transport(connection.on_end),
         cache=None,
-        message_handler=connection.notified,
+        message_handler=connection.on_notification,
         elicitation_callback=elicitation(server),
         sampling_callback=sampling(server),
     )
@@ -61,7 +61,7 @@ async def connected(transport: Transport, server: McpServer) -> AsyncIterator["S
 
 
 def _may_listen(client: Client) -> bool:
-    """Say whether changes of the list have to be asked for. Servers of before 2026 tell them anyway, if they do."""
+    """Return True if changes of the list must be requested. Servers of before 2026 send them without a request."""
     tools = client.server_capabilities.tools
     return (
         client.protocol_version in MODERN_PROTOCOL_VERSIONS and tools is not None and bool(tools.list_changed)
@@ -69,29 +69,29 @@ def _may_listen(client: Client) -> bool:
 
 
 class ServerTools:
-    """A server's tools while one connection lasts; see `actors.tools.toolsets.source.LiveTools`."""
+    """The tools of a server during one connection; implements `actors.tools.toolsets.source.LiveTools`."""
 
     def __init__(self, server: McpServer) -> None:
         self._server = server
         self._client: Client | None = None
-        self._news = anyio.Event()
+        self._changed = anyio.Event()
         self._is_lost = self._is_listing = False
         self.tools: tuple[Tool[..., Any], ...] = ()  # Any: any function
 
     async def begin(self, client: Client) -> None:
-        """List the tools for the first time."""
+        """Read the list of tools for the first time."""
         self._client = client
         await self._list()
 
     @property
     def is_changing(self) -> bool:
-        """Whether the server said that its list has changed, and it was not read since."""
-        return self._is_listing or self._news.is_set()
+        """True if the server has announced a change of its list that was not read yet."""
+        return self._is_listing or self._changed.is_set()
 
     async def changed(self) -> None:
         """Return when the list has changed; raise when the connection is lost."""
-        await self._news.wait()
-        self._news = anyio.Event()
+        await self._changed.wait()
+        self._changed = anyio.Event()
         if self._is_lost:
             raise ToolsetDown(f"the connection to MCP server {self._server.name!r} was lost")
         self._is_listing = True
@@ -100,28 +100,28 @@ class ServerTools:
         finally:
             self._is_listing = False
 
-    async def notified(self, message: IncomingMessage) -> None:
-        """Hear what the server says of itself."""
+    async def on_notification(self, message: IncomingMessage) -> None:
+        """Handle a notification from the server."""
         if isinstance(message, ToolListChangedNotification):
-            self._news.set()
+            self._changed.set()
 
     async def listen(self, events: Subscription) -> None:
-        """Hear of changes of the list, from servers that have to be asked for them."""
+        """Wait for announced changes, for servers that send them only on request."""
         async for _ in events:
-            self._news.set()
+            self._changed.set()
 
-    def ended(self) -> None:
-        """Hear that the server has ended the connection."""
+    def on_end(self) -> None:
+        """Record that the server has ended the connection."""
         self._is_lost = True
-        self._news.set()
+        self._changed.set()
 
     async def _list(self) -> None:
         with anyio.fail_after(self._server.listing):
-            listed = await self._listed()
+            listed = await self._read_list()
         only = self._server.only
         self.tools = self._build_tools([each for each in listed if only is None or each.name in only])
 
-    async def _listed(self) -> list[Listed]:
+    async def _read_list(self) -> list[Listed]:
         assert self._client is not None
         listed: list[Listed] = []
         cursor: str | None = None
@@ -137,16 +137,16 @@ class ServerTools:
         return listed[:TOOLS]
 
     def _build_tools(self, listed: Sequence[Listed]) -> tuple[Tool[..., Any], ...]:  # Any: any function
-        """Return the tools of a list; leave out one that no model could be shown, and log that."""
+        """Return the tools of a list; drop and log a tool that cannot be declared to a model."""
         tools: list[Tool[..., Any]] = []  # Any: any function
         for name, each in assign_names(listed):
             try:
-                tools.append(self._made(name, each))
+                tools.append(self._build_tool(name, each))
             except ToolDefinitionError as error:
                 telemetry.tool_left_out(self._server.name, each.name, error)
         return tuple(tools)
 
-    def _made(self, name: str, listed: Listed) -> Tool[..., Any]:  # Any: any function
+    def _build_tool(self, name: str, listed: Listed) -> Tool[..., Any]:  # Any: any function
         effects = effects_of(listed)
         return Tool.from_schema(
             name,
@@ -159,49 +159,49 @@ class ServerTools:
         )
 
     def _approval(self, name: str, effects: Effects) -> Approval:
-        said = self._server.approval
-        if isinstance(said, Mapping):
-            said = said.get(name) or said.get(REST)
-        return said or ("allow" if effects == "pure" else "ask")
+        rule = self._server.approval
+        if isinstance(rule, Mapping):
+            rule = rule.get(name) or rule.get(REST)
+        return rule or ("allow" if effects == "pure" else "ask")
 
     def _caller(self, name: str) -> Callable[..., Any]:  # Any: any function
         async def call(
             _tool_context: ToolContext[object], **arguments: Any
-        ) -> object:  # Any: fits the schema
+        ) -> object:  # Any: validated arguments
             return await self._call(name, arguments, _tool_context)
 
         return call
 
     async def _call(self, name: str, arguments: dict[str, JsonValue], context: ToolContext[object]) -> object:
-        async def come(progress: float, total: float | None, message: str | None) -> None:
+        async def report(progress: float, total: float | None, message: str | None) -> None:
             await context.progress(message or "", min(progress / total, 1.0) if total else None)
 
         assert self._client is not None
         if self._is_lost:
             raise ToolsetDown(f"The connection to MCP server {self._server.name!r} was lost")
         try:
-            return returned(await self._client.call_tool(name, arguments, progress_callback=come))
+            return tool_output(await self._client.call_tool(name, arguments, progress_callback=report))
         except MCPError as error:
-            if not self._is_cut(error):
+            if not self._is_lost_call(error):
                 raise failure(error) from None
-            raise self._cut(may_have_run=REFUSED.get(error.message, True)) from None
+            raise self._lost_error(may_have_run=REFUSED.get(error.message, True)) from None
         except (anyio.ClosedResourceError, anyio.BrokenResourceError):
-            raise self._cut(may_have_run=True) from None
+            raise self._lost_error(may_have_run=True) from None
 
-    def _is_cut(self, error: MCPError) -> bool:
-        """Say whether a call failed because the connection, or what the server knew of it, is gone."""
+    def _is_lost_call(self, error: MCPError) -> bool:
+        """Return True if a call failed because the connection, or the server's session, is gone."""
         return self._is_lost or error.code == CONNECTION_CLOSED or error.message in REFUSED
 
-    def _cut(self, *, may_have_run: bool) -> ToolsetDown:
-        """Note that the connection is of no use any more, and return what that means for a call."""
-        self.ended()
+    def _lost_error(self, *, may_have_run: bool) -> ToolsetDown:
+        """Mark the connection as lost, and return the error for the call."""
+        self.on_end()
         lost = f"The connection to MCP server {self._server.name!r} was lost during the call."
         end = "Whether it took effect is not known" if may_have_run else "It did not run"
         return ToolsetDown(f"{lost} {end}", may_have_run=may_have_run)
 
 
 def effects_of(listed: Listed) -> Effects:
-    """Return what a call of a server's tool does to the world, as far as the server says."""
+    """Return the effects of a server's tool according to its annotations."""
     hints = listed.annotations
     if hints is None:
         return "once"
@@ -215,23 +215,23 @@ def _schema(listed: Listed) -> dict[str, JsonValue]:
 
 
 def assign_names(listed: Iterable[Listed]) -> Iterator[tuple[str, Listed]]:
-    """Yield tools with the names that a model is shown, whatever the order of the list.
+    """Yield tools with their names for the model, independent of the order of the list.
 
-    A name that every provider takes stays. Another one is changed; if two come to the same, a digest of the server's
-    name tells them apart. Of two tools with the same name the server knows only one, so one is offered.
+    A valid name is kept. An invalid name is changed; if two become equal, a digest of the server's name distinguishes
+    them. If two tools have the same name, the server can only call one, so one is dropped.
     """
     tools: dict[str, Listed] = {}
     for each in listed:
         known = tools.get(each.name)
         tools[each.name] = each if known is None else min(known, each, key=Listed.model_dump_json)
-    alike = Counter(map(fitting, tools))
+    alike = Counter(map(valid_name, tools))
     for name, each in tools.items():
-        usable = fitting(name)
-        yield usable if usable == name or alike[usable] == 1 else _apart(usable, name, tools), each
+        usable = valid_name(name)
+        yield usable if usable == name or alike[usable] == 1 else _unique_name(usable, name, tools), each
 
 
-def _apart(usable: str, name: str, taken: Collection[str]) -> str:
-    """Return a name with a digest of the server's name for a tool, which no other tool has."""
+def _unique_name(usable: str, name: str, taken: Collection[str]) -> str:
+    """Return a name with a digest of the server's name, which no other tool has."""
     digest = content_name(name)
-    tries = (fitting(f"{usable[:40]}_{digest[:size]}") for size in range(8, len(digest) + 1))
+    tries = (valid_name(f"{usable[:40]}_{digest[:size]}") for size in range(8, len(digest) + 1))
     return next(each for each in tries if each not in taken)

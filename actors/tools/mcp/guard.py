@@ -1,8 +1,8 @@
-"""The HTTP transport below the SDK's: no answer is read that is encoded, or above a limit.
+"""Limit the answers that the SDK's HTTP client reads: none that is compressed, none above a limit.
 
-292 KB of gzip became 1.5 GB in the SDK's client. So no encoding is asked for, and none is accepted. A body of JSON and
-an event of a stream are collected here, up to the limit, and judged before the SDK sees them. In place of one that is
-refused the SDK gets a JSON-RPC error for the request, so the connection stays usable.
+`RemoteServer` puts this transport below the SDK: in its client, 292 KB of gzip became 1.5 GB. No encoding is requested,
+and none is accepted. A JSON body or an event of a stream is buffered up to the limit and checked before the SDK reads
+it. The SDK receives a JSON-RPC error in place of a rejected answer, so the connection stays usable.
 """
 
 import json
@@ -25,12 +25,12 @@ _FRAMING = ("content-length", "transfer-encoding", "content-encoding")
 
 
 class GuardedTransport(AsyncBaseTransport):
-    """Sends requests without encodings, and answers within the limits.
+    """A transport that requests no encoding and returns only answers within the limits.
 
     Args:
-        below: What sends them.
-        limits: Of a body or an event.
-        name: Names the server in the log.
+        below: The transport that sends the requests.
+        limits: Limits of a body or an event.
+        name: The server's name in the log.
         query: Added to the address of each request; the SDK logs the address without it.
     """
 
@@ -38,33 +38,35 @@ class GuardedTransport(AsyncBaseTransport):
         self._below, self._limits, self._name = below, limits, name
         self._query = query.encode()
         self.status: int | None = None
-        """The status of the last answer, if it was an error."""
+        """The status of the last answer if it was an error, else None."""
 
     async def handle_async_request(self, request: Request) -> Response:
         headers = request.headers.copy()
         headers["accept-encoding"] = "identity"
         url = request.url.copy_with(query=self._query) if self._query else request.url
-        sent = Request(
+        forwarded = Request(
             request.method, url, headers=headers, stream=request.stream, extensions=request.extensions
         )
-        response = await self._below.handle_async_request(sent)
+        response = await self._below.handle_async_request(forwarded)
         self.status = response.status_code if response.status_code >= 400 else None
-        asked = _request_id(request)
+        request_id = _request_id(request)
         encoding = response.headers.get("content-encoding", "").strip().lower()
         if encoding not in ("", "identity"):
             await response.aclose()
-            said = f"The server sent an answer with the encoding {encoding[:40]!r}, which was not asked for"
-            return _error(asked, ErrorData(code=INVALID_REQUEST, message=said))
+            message = (
+                f"The server sent an answer with the encoding {encoding[:40]!r}, which was not requested"
+            )
+            return _error(request_id, ErrorData(code=INVALID_REQUEST, message=message))
         kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind == "text/event-stream" and response.status_code < 300:
-            events = BoundedEvents(response, self._limits, self._name, asked)
+            events = BoundedEvents(response, self._limits, self._name, request_id)
             return Response(
                 response.status_code, headers=_plain(response), stream=events, extensions=response.extensions
             )
-        return await self._judge(response, asked)
+        return await self._judge(response, request_id)
 
-    async def _judge(self, response: Response, asked: RequestId | None) -> Response:
-        """Return an answer with all of its body, or the error that takes its place."""
+    async def _judge(self, response: Response, request_id: RequestId | None) -> Response:
+        """Return an answer with its complete body, or the error that replaces it."""
         body, parts = bytearray(), _parts(response)
         try:
             async for part in parts:
@@ -81,26 +83,28 @@ class GuardedTransport(AsyncBaseTransport):
                 extensions=response.extensions,
             )
         telemetry.answer_refused(self._name, problem)
-        return _error(asked, error_data(problem))
+        return _error(request_id, error_data(problem))
 
     async def aclose(self) -> None:
         await self._below.aclose()
 
 
 class BoundedEvents(AsyncByteStream):
-    """A stream of server-sent events, passed on event by event.
+    """A stream of server-sent events, forwarded one by one.
 
-    An event above a limit is the last one if it would have answered a request: the error takes its place. Of a stream
-    that answers nothing, it is left out.
+    An event above a limit ends the stream with an error if the stream answers a request. Otherwise the event is
+    dropped.
     """
 
-    def __init__(self, response: Response, limits: McpLimits, name: str, asked: RequestId | None) -> None:
-        self._response, self._limits, self._name, self._asked = response, limits, name, asked
+    def __init__(
+        self, response: Response, limits: McpLimits, name: str, request_id: RequestId | None
+    ) -> None:
+        self._response, self._limits, self._name, self._asked = response, limits, name, request_id
         self._parts = _parts(response)
         self._buffer, self._searched = (
             bytearray(),
             0,
-        )  # what came of the next event, and how much of it was searched
+        )  # bytes of the next event, and the number of bytes already searched for its end
         self._ready: deque[bytes] = deque()
         self._is_dropping = self._is_over = False
 
@@ -118,7 +122,7 @@ class BoundedEvents(AsyncByteStream):
         return self._ready.popleft()
 
     def _take(self, part: bytes) -> None:
-        """Take more of the stream, and make the events ready that are complete with it."""
+        """Add received bytes, and queue the complete events."""
         self._buffer += part
         while not self._is_over and (found := _BLANK.search(self._buffer, max(self._searched - 3, 0))):
             event, self._searched = bytes(self._buffer[: found.end()]), 0
@@ -154,13 +158,13 @@ class BoundedEvents(AsyncByteStream):
 
 
 def _parts(response: Response) -> AsyncIterator[bytes]:
-    """Return the body of an answer as it comes."""
-    assert isinstance(response.stream, AsyncByteStream)  # as of any async transport
+    """Return the body of an answer as an iterator of parts."""
+    assert isinstance(response.stream, AsyncByteStream)  # true of every async transport
     return aiter(response.stream)
 
 
 async def _end(response: Response, parts: AsyncIterator[bytes]) -> None:
-    """Close an answer, and have the iterator of its body end: a generator that is only dropped is a warning on trio."""
+    """Close an answer and finish the iterator of its body: trio warns about generators that are dropped."""
     await response.aclose()
     with suppress(Exception):
         while True:
@@ -168,22 +172,24 @@ async def _end(response: Response, parts: AsyncIterator[bytes]) -> None:
 
 
 def _request_id(request: Request) -> RequestId | None:
-    """Return the id of the JSON-RPC request in a request, if there is one."""
+    """Return the JSON-RPC id of a request, if there is one."""
     try:
-        said: Any = json.loads(request.content)  # Any: a message of the SDK
-    except (RuntimeError, ValueError):  # a body that is not there, or none
+        message: Any = json.loads(request.content)  # Any: a message of the SDK
+    except (RuntimeError, ValueError):  # a streamed body, or not JSON
         return None
-    found = said.get("id") if isinstance(said, dict) and "method" in said else None
+    found = message.get("id") if isinstance(message, dict) and "method" in message else None
     return found if isinstance(found, int | str) else None
 
 
 def _plain(response: Response) -> Headers:
-    """Return the headers of an answer without those that say how its body was sent."""
+    """Return the headers of an answer without those that describe the encoding of its body."""
     return Headers([(key, value) for key, value in response.headers.multi_items() if key not in _FRAMING])
 
 
-def _error(asked: RequestId | None, error: ErrorData) -> Response:
-    """Return the answer that takes the place of one that is refused."""
-    if asked is None:
+def _error(request_id: RequestId | None, error: ErrorData) -> Response:
+    """Return the answer that replaces a rejected one."""
+    if request_id is None:
         return Response(202)
-    return Response(200, headers={"content-type": "application/json"}, content=error_answer(asked, error))
+    return Response(
+        200, headers={"content-type": "application/json"}, content=error_answer(request_id, error)
+    )

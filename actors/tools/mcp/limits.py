@@ -1,7 +1,7 @@
-"""Bounds of one message of an MCP server, judged on its bytes before anything parses it into objects.
+"""Limit one message of an MCP server by its bytes, before it is parsed into objects.
 
-Pydantic, which the SDK parses with, took 28 s for 300,000 blocks, and no other session ran meanwhile. To count them in
-the bytes takes milliseconds. `child` and `guard` call this module for both transports.
+`child` and `guard` use this module. The SDK parses with pydantic, which took 28 s for 300,000 blocks and blocked all
+other sessions; counting blocks in the bytes takes milliseconds.
 """
 
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ from actors.errors import AnswerTooLarge
 
 @dataclass(frozen=True)
 class McpLimits:
-    """What one message of a server may hold.
+    """Limits of one message of a server.
 
     Args:
-        max_bytes: Bytes: a line on standard output, the body of an answer, an event of a stream.
-        max_blocks: Blocks of the content of a result.
-        max_values: JSON values, about.
+        max_bytes: Bytes of a line on standard output, the body of an answer, or an event of a stream.
+        max_blocks: Content blocks of a result.
+        max_values: JSON values, approximately.
     """
 
     max_bytes: int = 8 * 1024 * 1024
@@ -27,7 +27,7 @@ class McpLimits:
     max_values: int = 100_000
 
     def excess(self, data: bytes) -> AnswerTooLarge | None:
-        """Return why a message is not read; None if it is within the limits."""
+        """Return the error for a message above the limits; None for a message within them."""
         if len(data) > self.max_bytes:
             return self.too_long(len(data))
         if data.count(b"{") > self.max_blocks and (blocks := _blocks(data)) > self.max_blocks:
@@ -37,33 +37,35 @@ class McpLimits:
         return None
 
     def too_long(self, size: int) -> AnswerTooLarge:
-        """Return the error of a message of so many bytes, or more."""
+        """Return the error for a message of at least `size` bytes."""
         return answer_too_large("max_bytes", size, self.max_bytes)
 
     def _values(self, data: bytes) -> int:
-        """Return how many JSON values a message has, about: the commas outside of its texts.
+        """Return the approximate number of JSON values: the commas outside of strings.
 
-        Every step is one pass in C, and texts are only told apart while there are few enough: a regular expression took
-        3 s for 700,000 short texts.
+        Each step is one pass in C, and strings are only separated if they are few: a regular expression took 3 s for
+        700,000 short strings.
         """
         plain = data.replace(b"\\\\", b"").replace(b'\\"', b"")
-        if (quotes := plain.count(b'"')) > 4 * self.max_values:  # a member has two texts, and so four quotes
+        if (
+            quotes := plain.count(b'"')
+        ) > 4 * self.max_values:  # a member with a string value has four quotes
             return quotes // 4
         return b"".join(plain.split(b'"')[::2]).count(b",") + 1
 
 
 def answer_too_large(setting: str, value: int, limit: int) -> AnswerTooLarge:
-    """Return the error of an answer whose `value` is above the limit that an option sets."""
-    what = setting.removeprefix("max_")
+    """Return the error for an answer whose `value` is above the limit `setting`."""
+    unit = setting.removeprefix("max_")
     message = (
-        f"The answer of the server has {value:,} {what}, more than {setting}={limit:,} allows; "
+        f"The answer of the server has {value:,} {unit}, more than {setting}={limit:,} allows; "
         f"ask for less, or raise {setting}"
     )
     return AnswerTooLarge(message, setting=setting, value=value, limit=limit)
 
 
 def _blocks(data: bytes) -> int:
-    """Return how many blocks the content of a result has. They are found and not parsed."""
+    """Return the number of content blocks of a result, without parsing them."""
     try:
         result = decode(decode(data, type=dict[str, Raw])["result"], type=dict[str, Raw])
         return len(decode(result["content"], type=list[Raw]))

@@ -1,4 +1,7 @@
-"""What may be said of an MCP server, and what it may ask its host."""
+"""Define the options of an MCP server, and the requests that a server may make to its host.
+
+`actors.mcp` accepts these options; the types `Elicitation` and `Sampling` are arguments of the host's functions.
+"""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
@@ -15,13 +18,13 @@ from actors.tools.toolsets.source import Opening, ToolSource
 
 @dataclass(frozen=True)
 class Elicitation:
-    """A server asks the user something, in the midst of a call.
+    """A server's request for input from the user during a call.
 
     Args:
-        server: Which.
-        message: What it wants to know, in its words.
-        schema: A JSON Schema of the answer, flat; empty if the user is sent to `url` instead.
-        url: Where the user is to go; empty if an answer is asked for here.
+        server: The server's name.
+        message: The server's message for the user.
+        schema: A flat JSON Schema of the answer; empty if the user should open `url` instead.
+        url: The address that the user should open; empty if the answer has a `schema`.
     """
 
     server: str
@@ -31,19 +34,19 @@ class Elicitation:
 
 
 Answered: TypeAlias = "Mapping[str, JsonValue] | bool | None"
-"""An answer that fits the schema; for a `url`, whether the user goes there. None or False declines."""
+"""An answer that fits the schema; for a `url`, True if the user opens it. None or False declines."""
 Elicit: TypeAlias = Callable[[Elicitation], "Awaitable[Answered] | Answered"]
 
 
 @dataclass(frozen=True)
 class Sampling:
-    """A server asks for an answer of the host's model.
+    """A server's request for an answer of the host's model.
 
     Args:
-        server: Which.
+        server: The server's name.
         messages: The conversation to answer.
-        system: The system prompt it would like; None for none.
-        max_tokens: How long the answer may be.
+        system: The requested system prompt, or None.
+        max_tokens: Maximum tokens of the answer.
     """
 
     server: str
@@ -53,24 +56,26 @@ class Sampling:
 
 
 Sample: TypeAlias = Callable[[Sampling], "Awaitable[str | None] | str | None"]
-"""Returns the answer's text; None declines."""
+"""Return the answer's text, or None to decline."""
 
 
 class McpOptions(TypedDict, total=False):
-    """What may be said of a server beside where it is.
+    """Options of a server in addition to its address or command.
 
     Args:
-        only: Tools to offer, by the server's names; all by default. One that the server does not have is no error.
-        approval: What happens before a call runs, for all of them, or by name, where `*` stands for the others. Without
-            it a tool that says it only reads runs, and the others are asked about.
-        timeout: Seconds one call may take.
-        elicit: Answers what the server asks the user. Without it the server is told that nobody can be asked.
-        sample: Answers what the server asks a model. Without it the server is told that there is none.
-        max_bytes: Bytes that one message of the server may have: a line, a body, an event. 8 MiB by default.
-        max_blocks: Blocks that the content of one result may have; 1,000 by default.
-        max_values: JSON values that one message may have, about; 100,000 by default. A message above a limit is not
-            read, and its call fails with `AnswerTooLarge`.
-        shared, opening, waiting, closing, within_turn: As of `ToolSource`.
+        only: The tools to use, by the server's names; all by default. Names that the server does not have are ignored.
+        approval: The approval for all tools, or by tool name, where `*` stands for the other tools. By default, tools
+            that the server declares as read-only run at once and the others need approval.
+        timeout: Seconds that one call may take.
+        elicit: Answers the server's requests for user input. Without it, the server is informed that they are not
+            supported.
+        sample: Answers the server's requests for a model's answer. Without it, the server is informed that they are not
+            supported.
+        max_bytes: Maximum bytes of one message: a line, a body, an event. 8 MiB by default.
+        max_blocks: Maximum content blocks of one result; 1,000 by default.
+        max_values: Maximum JSON values of one message, approximately; 100,000 by default. A message above a limit is
+            not read, and its call fails with `AnswerTooLarge`.
+        shared, opening, waiting, closing, within_turn: As in `ToolSource`.
     """
 
     only: Collection[str]
@@ -90,9 +95,9 @@ class McpOptions(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class McpServer:
-    """How one server's tools are offered. Fields as of `McpOptions`; `listing` is the seconds a list may take.
+    """The validated options of one server. Fields as in `McpOptions`.
 
-    `limits` are those of its messages.
+    `listing` is the maximum seconds for reading the list of tools; `limits` applies to each message.
     """
 
     name: str
@@ -106,25 +111,25 @@ class McpServer:
 
 
 REST = "*"
-"""Stands for all tools that are not named."""
+"""Stands for all tools without an entry of their own."""
 _OF_SOURCE = ("shared", "opening", "waiting", "closing", "within_turn")
 _OF_LIMITS = ("max_bytes", "max_blocks", "max_values")
 _WORDS = ("allow", "ask", "deny")
 
 
 def options_of(name: str, options: McpOptions) -> tuple[Callable[[Opening], ToolSource], McpServer]:
-    """Return what makes the server's toolset of how it is opened, and how its tools are offered.
+    """Validate the options of a server. Return a function that creates its toolset, and the server's description.
 
     Raises:
         ConfigError: The SDK is not installed.
-        ToolDefinitionError: An option cannot be used.
+        ToolDefinitionError: An option is invalid.
     """
     if find_spec("mcp") is None:
         raise ConfigError('MCP servers need the extra mcp; install it: pip install "llm-actors[mcp]"')
     given = dict(options)
     lifetime: dict[str, Any] = {
         key: given.pop(key) for key in _OF_SOURCE if key in given
-    }  # Any: fields of it
+    }  # Any: fields of ToolSource
     limits = {key: given.pop(key) for key in _OF_LIMITS if key in given}
     unknown = given.keys() - {"only", "approval", "timeout", "elicit", "sample"}
     if unknown:

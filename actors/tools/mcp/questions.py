@@ -1,7 +1,7 @@
-"""What a server asks its host in the midst of a call: something of the user (elicitation), or of a model (sampling).
+"""Answer a server's requests during a call: for user input (elicitation), or for a model's answer (sampling).
 
-The host's functions answer, in its own types. Without one the SDK does not say that it can be asked, and refuses in
-words. A function that raises is a refusal too; the server is told no more than that.
+The host's functions answer, with this package's types. Without them, the SDK does not declare the capability and
+rejects requests. If a function raises, the server only learns that the host could not answer.
 """
 
 import inspect
@@ -37,50 +37,50 @@ DECLINED = ErrorData(code=INVALID_REQUEST, message="The host declined to answer 
 
 
 def elicitation(server: McpServer) -> ElicitationFnT | None:
-    """Return who answers what the server asks the user."""
+    """Return the SDK callback for requests for user input; None if the host does not answer them."""
     if (elicit := server.elicit) is None:
         return None
 
-    async def said(params: ElicitRequestParams) -> ElicitResult:
-        answered = await _awaited(elicit(_asked(server.name, params)))
-        if answered is None or answered is False:
+    async def respond(params: ElicitRequestParams) -> ElicitResult:
+        reply = await _resolve(elicit(_elicitation(server.name, params)))
+        if reply is None or reply is False:
             return ElicitResult(action="decline")
-        return ElicitResult(action="accept", content=None if answered is True else dict(answered))  # type: ignore[arg-type]  # flat, or refused by the SDK
+        return ElicitResult(action="accept", content=None if reply is True else dict(reply))  # type: ignore[arg-type]  # flat, or refused by the SDK
 
     async def answer(context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult | ErrorData:
-        return await await_host(partial(said, params), partial(_failed, server.name, "elicit"))
+        return await await_host(partial(respond, params), partial(_log_failure, server.name, "elicit"))
 
     return answer
 
 
-def _failed(server: str, option: str, error: BaseException) -> ErrorData:
-    """Tell the server that there is no answer: the host's function raised."""
+def _log_failure(server: str, option: str, error: BaseException) -> ErrorData:
+    """Log an exception of the host's function, and return the error for the server."""
     telemetry.host_code_failed(f"{option}= of MCP server {server!r}", error, "answered with an error")
     return FAILED
 
 
-def _asked(server: str, params: ElicitRequestParams) -> Elicitation:
+def _elicitation(server: str, params: ElicitRequestParams) -> Elicitation:
     if isinstance(params, ElicitRequestFormParams):
         return Elicitation(server, params.message, params.requested_schema)
     return Elicitation(server, params.message, {}, params.url)
 
 
 def sampling(server: McpServer) -> SamplingFnT | None:
-    """Return who answers what the server asks a model."""
+    """Return the SDK callback for requests for a model's answer; None if the host does not answer them."""
     if (sample := server.sample) is None:
         return None
 
-    async def said(params: CreateMessageRequestParams) -> CreateMessageResult | ErrorData:
+    async def respond(params: CreateMessageRequestParams) -> CreateMessageResult | ErrorData:
         messages = tuple(_message(message) for message in params.messages)
-        asked = Sampling(server.name, messages, params.system_prompt, params.max_tokens)
-        if (text := await _awaited(sample(asked))) is None:
+        request = Sampling(server.name, messages, params.system_prompt, params.max_tokens)
+        if (text := await _resolve(sample(request))) is None:
             return DECLINED
         return CreateMessageResult(role="assistant", content=TextContent(text=text), model="host")
 
     async def answer(
         context: ClientRequestContext, params: CreateMessageRequestParams
     ) -> CreateMessageResult | ErrorData:
-        return await await_host(partial(said, params), partial(_failed, server.name, "sample"))
+        return await await_host(partial(respond, params), partial(_log_failure, server.name, "sample"))
 
     return answer
 
@@ -95,10 +95,10 @@ def _message(message: SamplingMessage) -> Message:
                 ImageContent(data=data, mime_type=media_type) | AudioContent(data=data, mime_type=media_type)
             ):
                 blocks.append(Media(media_type, data))
-            case _:  # calls of tools that this host did not say it has
+            case _:  # calls of tools, which this host does not offer to servers
                 blocks.append(Text("[A tool call stood here.]"))
     return Message("user" if message.role == "user" else "assistant", tuple(blocks))
 
 
-async def _awaited(value: "Awaitable[T] | T") -> T:
+async def _resolve(value: "Awaitable[T] | T") -> T:
     return await value if inspect.isawaitable(value) else value

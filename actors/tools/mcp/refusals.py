@@ -1,7 +1,6 @@
-"""The JSON-RPC error that takes the place of an answer that was not read.
+"""Encode the JSON-RPC error that replaces an answer above a limit, and decode it again.
 
-The transports make it, so that the SDK ends the request as any other; `results` turns it back into the error of the
-call.
+The transports create the error, so that the SDK ends the request normally; `results` converts it to the call's error.
 """
 
 import json
@@ -13,18 +12,18 @@ from actors.errors import AnswerTooLarge
 from actors.tools.mcp.limits import answer_too_large
 
 CODE = -32_089
-"""The code of the error, which no server should use."""
+"""The error code, outside of the range that servers use."""
 
 
 def error_data(error: AnswerTooLarge) -> ErrorData:
-    """Return the error that the SDK hands to the caller in place of an answer."""
+    """Return the JSON-RPC error for the caller of the SDK."""
     found = {"setting": error.setting, "value": error.value, "limit": error.limit}
     return ErrorData(code=CODE, message=str(error), data=found)
 
 
 def too_large(error: ErrorData) -> AnswerTooLarge | None:
-    """Return the error that `error_data` was made of, if it was."""
-    found: Any = error.data  # Any: of any server
+    """Return the error that `error_data` encoded; None for every other error."""
+    found: Any = error.data  # Any: from a server
     if error.code != CODE or not isinstance(found, dict):
         return None
     setting, value, limit = (found.get(key) for key in ("setting", "value", "limit"))
@@ -34,6 +33,6 @@ def too_large(error: ErrorData) -> AnswerTooLarge | None:
 
 
 def error_answer(request: RequestId, error: ErrorData) -> bytes:
-    """Return the JSON of an answer that is an error."""
-    said = {"jsonrpc": "2.0", "id": request, "error": error.model_dump(exclude_none=True)}
-    return json.dumps(said).encode()
+    """Return the JSON of an error answer."""
+    answer = {"jsonrpc": "2.0", "id": request, "error": error.model_dump(exclude_none=True)}
+    return json.dumps(answer).encode()

@@ -1,9 +1,10 @@
-"""Turn the result of a call of a server's tool into the result of a tool of this package.
+"""Convert the result of a server's tool to a result of this package.
 
 In:  the SDK's `CallToolResult`, or its error.
-Out: texts and media in the server's order; an error if the tool says that it failed.
+Out: texts and media in the server's order; an error if the tool reports a failure.
 
-Structured content is given once: most servers repeat it as text. If no text repeats it, it follows the other parts.
+Most servers repeat structured content as text. It is returned once,
+after the other parts if no text repeats it.
 """
 
 import json
@@ -27,30 +28,30 @@ from actors.tools.mcp.refusals import too_large
 
 
 class ServerToolError(Exception):
-    """A tool of a server failed, in its own words."""
+    """A server's tool failed. The message is the server's."""
 
 
-def returned(result: CallToolResult) -> object:
-    """Return what a tool gave.
+def tool_output(result: CallToolResult) -> object:
+    """Return the output of a tool.
 
     Raises:
-        ServerToolError: It says that it failed.
+        ServerToolError: The tool reports a failure.
     """
     parts = [part for block in result.content for part in _parts(block)]
     texts = [part for part in parts if isinstance(part, str)]
     if (structured := result.structured_content) is not None:
-        if _is_said(structured, texts):
-            parts = _once(parts, structured)
+        if _is_repeated(structured, texts):
+            parts = _without_repeats(parts, structured)
         else:
             parts.append(_compact(structured))
     if result.is_error:
-        words = [part if isinstance(part, str) else f"[{part.media_type}]" for part in parts]
-        raise ServerToolError("\n".join(filter(None, words)) or "it did not say why")
+        texts = [part if isinstance(part, str) else f"[{part.media_type}]" for part in parts]
+        raise ServerToolError("\n".join(filter(None, texts)) or "the tool gave no reason")
     return parts[0] if len(parts) == 1 else parts or ""
 
 
 def failure(error: MCPError) -> Exception:
-    """Return the error of a call that a server refused, with all that the server says of it."""
+    """Return the error for a call that a server rejected, with the server's details."""
     if (problem := too_large(error.error)) is not None:
         return problem
     details = _compact(error.error.data)
@@ -66,17 +67,17 @@ def _parts(block: ContentBlock) -> Iterable[str | Media]:
         case ResourceLink():
             yield _link(block)
         case EmbeddedResource(resource=resource):
-            yield from _embedded(resource)
+            yield from _embedded_parts(resource)
 
 
 def _link(link: ResourceLink) -> str:
-    """Return a link with all that the model can choose by: address, name, title, type and description."""
+    """Return the text for a link: name, address, title, type and description, for the model to choose by."""
     about = {"title": link.title, "type": link.mime_type, "description": link.description}
     more = "".join(f"; {key}: {' '.join(text.split())}" for key, text in about.items() if text)
     return f"[Resource {link.name}: {link.uri}{more}]"
 
 
-def _embedded(resource: TextResourceContents | BlobResourceContents) -> Iterable[str | Media]:
+def _embedded_parts(resource: TextResourceContents | BlobResourceContents) -> Iterable[str | Media]:
     if isinstance(resource, TextResourceContents):
         yield f"[Resource {resource.uri}]\n{resource.text}"
     else:
@@ -84,35 +85,37 @@ def _embedded(resource: TextResourceContents | BlobResourceContents) -> Iterable
         yield Media(resource.mime_type or "application/octet-stream", resource.blob)
 
 
-def _is_said(structured: object, texts: list[str]) -> bool:
-    """Return True if the texts say the structured content, or the plain value or list that it wraps."""
+def _is_repeated(structured: object, texts: list[str]) -> bool:
+    """Return True if the texts contain the structured content, or the value that it wraps."""
     wrapped = structured
     if isinstance(structured, dict) and structured.keys() == {"result"}:
         wrapped = structured["result"]
-    if any(_says(text, structured) or _says(text, wrapped) for text in texts):
+    if any(_is_text_of(text, structured) or _is_text_of(text, wrapped) for text in texts):
         return True
-    # The SDK's servers send each value of a list as a text of its own.
-    return isinstance(wrapped, list) and len(wrapped) == len(texts) > 0 and all(map(_says, texts, wrapped))
+    # The SDK's servers send each value of a list as a separate text.
+    return (
+        isinstance(wrapped, list) and len(wrapped) == len(texts) > 0 and all(map(_is_text_of, texts, wrapped))
+    )
 
 
-def _once(parts: list[str | Media], structured: object) -> list[str | Media]:
-    """Return the parts without the second and further texts that say all of the structured content."""
-    repeats = [at for at, part in enumerate(parts) if isinstance(part, str) and _says(part, structured)]
+def _without_repeats(parts: list[str | Media], structured: object) -> list[str | Media]:
+    """Return the parts without repeated texts of the structured content."""
+    repeats = [at for at, part in enumerate(parts) if isinstance(part, str) and _is_text_of(part, structured)]
     return [part for at, part in enumerate(parts) if at not in repeats[1:]]
 
 
-def _says(text: str, value: object) -> bool:
-    """Return True if a text is a value, or its JSON."""
+def _is_text_of(text: str, value: object) -> bool:
+    """Return True if a text is the value, or its JSON."""
     if isinstance(value, str) and text == value:
         return True
     try:
-        return bool(_sorted(json.loads(text)) == _sorted(value))
+        return bool(_canonical(json.loads(text)) == _canonical(value))
     except (ValueError, RecursionError):
         return False
 
 
-def _sorted(value: object) -> str:
-    """Return JSON by which values are compared: `1` is not `true`, and the order of keys means nothing."""
+def _canonical(value: object) -> str:
+    """Return JSON for comparing values: `1` differs from `true`, and the order of keys is ignored."""
     return json.dumps(value, sort_keys=True)
 
 

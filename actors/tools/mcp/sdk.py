@@ -1,8 +1,8 @@
-"""The MCP SDK, imported in a thread when the first toolset is opened, so that the event loop goes on meanwhile.
+"""Import the MCP SDK in a thread when the first toolset is opened, so that the event loop keeps running.
 
-The import takes about a second. All who need it while it goes on share it, whatever their event loops. A task that is
-cancelled stops to wait, and the import goes on: the next toolset finds it done. An import that fails is tried again by
-the next toolset. A toolset waits for it no longer than for its server (`opening`).
+The import takes about a second. All tasks that need it share it, in every event loop. Cancelling a waiting task does
+not stop the import: the next toolset uses its result. After a failed import, the next toolset tries again. The wait
+counts towards the toolset's `opening` timeout.
 """
 
 import threading
@@ -13,19 +13,19 @@ from functools import partial
 
 from actors.kernel.forking import reset_after_fork
 from actors.kernel.parking import Waiter, parking, wake
-from actors.tools.toolsets.source import Given
+from actors.tools.toolsets.source import OpenedTools
 
 
 def _import_sdk() -> None:
     import actors.tools.mcp.connection
-    import actors.tools.mcp.transports  # noqa: F401  # for what they import
+    import actors.tools.mcp.transports  # noqa: F401  # imports the SDK
 
 
 class SdkImport:
-    """The import of the SDK by this process. `SDK` is the process's own; others are for tests.
+    """The import of the SDK in this process. `SDK` is the process's instance; tests create others.
 
     Args:
-        load: Imports it. Called in a thread of its own, again if it has raised.
+        load: Imports the SDK. Called in a separate thread, and again after it has raised.
     """
 
     def __init__(self, load: Callable[[], None]) -> None:
@@ -33,13 +33,13 @@ class SdkImport:
         self.reset()
 
     def reset(self) -> None:
-        """Forget the thread, as a forked child must, which has none."""
+        """Forget the thread, as a forked child must, because threads do not survive a fork."""
         self._lock = threading.Lock()
         self._is_done = False
         self._waiting: list[Callable[[BaseException | None], None]] = []
 
     async def ready(self) -> None:
-        """Return when the SDK is imported. Raises what the import raised."""
+        """Return when the SDK is imported. Raises the exception of the import."""
         if self._is_done:
             return
         here = parking()
@@ -53,7 +53,7 @@ class SdkImport:
             raise error
 
     def _join(self, notify: Callable[[BaseException | None], None]) -> None:
-        """Have `notify` called when the import has ended, in its thread; begin the import if it does not go on."""
+        """Call `notify` in the import's thread when the import has ended; start the import unless it is running."""
         with self._lock:
             self._waiting.append(notify)
             is_first = len(self._waiting) == 1
@@ -64,7 +64,7 @@ class SdkImport:
         error: BaseException | None = None
         try:
             self._load()
-        except BaseException as raised:  # whoever waits raises it
+        except BaseException as raised:  # re-raised in the waiting tasks
             error = raised
         with self._lock:
             self._is_done = error is None
@@ -81,8 +81,10 @@ reset_after_fork(SDK.reset)
 
 
 @asynccontextmanager
-async def with_sdk(open_: Callable[[], AbstractAsyncContextManager[Given]]) -> AsyncIterator[Given]:
-    """Open a server's tools once the SDK is imported."""
+async def with_sdk(
+    open_: Callable[[], AbstractAsyncContextManager[OpenedTools]],
+) -> AsyncIterator[OpenedTools]:
+    """Open a server's tools after the SDK is imported."""
     await SDK.ready()
     async with open_() as given:
         yield given

@@ -1,8 +1,8 @@
-"""The two streams of a connection, between a transport and the SDK's session.
+"""Wrap the two streams between a transport and the SDK's session.
 
-The SDK closes the stream of what a server says when the connection ends, and reports it only to pending requests. A
-toolset has to know it before the next call, so `IncomingStream` watches the stream. It also brings each answer into the
-form that the SDK accepts (`answers`), for which `OutgoingStream` notes the method of each request.
+The SDK reports the end of a connection only to pending requests, but a toolset must know it before the next call, so
+`IncomingStream` watches for the end. It also cleans each answer (see `answers`), for which `OutgoingStream` records the
+method of each request.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ from actors.tools.mcp.answers import accept_result
 
 
 class OpenRequests:
-    """The methods of the requests that have no answer yet, by id."""
+    """The methods of the unanswered requests, by request id."""
 
     def __init__(self) -> None:
         self._methods: dict[RequestId, str] = {}
@@ -29,24 +29,24 @@ class OpenRequests:
     def ids(self) -> tuple[RequestId, ...]:
         return tuple(self._methods)
 
-    def note(self, message: object) -> None:
-        """Take note of a message that is sent."""
+    def record(self, message: object) -> None:
+        """Record a message that is being sent."""
         if isinstance(message, JSONRPCRequest):
             self._methods[message.id] = message.method
         elif isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
             self.take((message.params or {}).get("requestId"))
 
-    def take(self, request: Any) -> str:  # Any: an id, or what a server gave as one
-        """Forget a request, and return its method, "" if it is not known."""
+    def take(self, request: Any) -> str:  # Any: an id from a server, unchecked
+        """Remove a request and return its method; "" if the id is unknown."""
         return self._methods.pop(request, "") if isinstance(request, int | str) else ""
 
 
 def watch(
-    streams: TransportStreams, requests: OpenRequests, ended: Callable[[], None], server: str
+    streams: TransportStreams, requests: OpenRequests, on_end: Callable[[], None], server: str
 ) -> TransportStreams:
-    """Return the streams of a transport as the session of the SDK gets them."""
-    heard, said = streams
-    return IncomingStream(heard, requests, ended, server), OutgoingStream(said, requests)
+    """Return a transport's streams, wrapped for the SDK's session."""
+    incoming, outgoing = streams
+    return IncomingStream(incoming, requests, on_end, server), OutgoingStream(outgoing, requests)
 
 
 class OutgoingStream(WriteStream[SessionMessage]):
@@ -56,7 +56,7 @@ class OutgoingStream(WriteStream[SessionMessage]):
         self._stream, self._requests = stream, requests
 
     async def send(self, item: SessionMessage, /) -> None:
-        self._requests.note(item.message)
+        self._requests.record(item.message)
         await self._stream.send(item)
 
     async def aclose(self) -> None:
@@ -73,17 +73,17 @@ class OutgoingStream(WriteStream[SessionMessage]):
 
 
 class IncomingStream(ReadStream[SessionMessage | Exception]):
-    """The stream of messages from a server. It calls `ended` when the stream has ended."""
+    """The stream of messages from a server. It calls `on_end` when the stream has ended."""
 
     def __init__(
         self,
         stream: ReadStream[SessionMessage | Exception],
         requests: OpenRequests,
-        ended: Callable[[], None],
+        on_end: Callable[[], None],
         server: str,
     ) -> None:
         self._stream, self._requests = stream, requests
-        self._ended, self._server = ended, server
+        self._on_end, self._server = on_end, server
 
     @property
     def last_context(self) -> Any:  # Any: the SDK looks for it by name
@@ -93,7 +93,7 @@ class IncomingStream(ReadStream[SessionMessage | Exception]):
         try:
             item = await self._stream.receive()
         except (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError):
-            self._ended()
+            self._on_end()
             raise
         return item if isinstance(item, Exception) else self._accept(item)
 

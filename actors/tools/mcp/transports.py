@@ -1,4 +1,4 @@
-"""The ways to reach a server: `ChildServer` for a program, `RemoteServer` for an address (streamable HTTP)."""
+"""Connect to a server: `ChildServer` for a program, `RemoteServer` for an address (streamable HTTP)."""
 
 import os
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -23,29 +23,28 @@ from actors.transport.proxy import proxy_for
 __all__ = ["ChildServer", "RemoteServer", "Transport"]
 
 Transport: TypeAlias = Callable[[Callable[[], None]], AbstractAsyncContextManager[TransportStreams]]
-"""Opens a connection. It is given what to call when the server has ended it."""
+"""Opens a connection. Its argument is called when the server ends the connection."""
 
 CONNECT = 30.0  # seconds that a request may take to be sent
-SILENCE = 300.0  # seconds without a word from a server that has to answer
+SILENCE = 300.0  # seconds without data from a server that has a pending request
 
 
 class RemoteServer:
     """A server at an address.
 
-    The SDK and its client log addresses, and their errors quote them. So user, password and query are not in the one
-    that they are given: the transport below adds them to what it sends.
+    The SDK and its client log addresses, and their errors quote them. They therefore receive the address without user,
+    password and query, which the underlying transport adds to each request.
     """
 
     def __init__(self, url: str, headers: Mapping[str, str], limits: McpLimits, name: str) -> None:
         self._url, self._headers, self._limits, self._name = url, headers, limits, name
 
     @asynccontextmanager
-    async def open(self, ended: Callable[[], None]) -> AsyncIterator[TransportStreams]:
-        """Give the streams to the server.
+    async def open(self, on_end: Callable[[], None]) -> AsyncIterator[TransportStreams]:
+        """Yield the streams to the server. `on_end` is called when the server ends the connection.
 
         Raises:
-            ToolsetDown: It does not answer as it should. The message has its address, and its status if that is an
-                error.
+            ToolsetDown: The connection failed. The message has the address, and the status if it is an error.
         """
         parts, requests = urlsplit(self._url), OpenRequests()
         plain = parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
@@ -60,14 +59,14 @@ class RemoteServer:
                 # the guard bounds events
                 streamable_http_client(plain, http_client=client, max_sse_event_size=None) as streams,
             ):
-                yield watch(streams, requests, ended, self._name)
+                yield watch(streams, requests, on_end, self._name)
         except Exception as error:
             status = f"HTTP {below.status} from " if below.status is not None else ""
             raise ToolsetDown(f"{reason(error)} ({status}{public_url(self._url)})") from error
 
 
 def _sender(url: str) -> AsyncHTTPTransport:
-    """Return what sends requests to an address: through the proxy of the environment, if that names one."""
+    """Return a transport to an address, through the environment's proxy if there is one."""
     found = proxy_for(target(url).origin, os.environ)
     if found is None:
         return AsyncHTTPTransport()

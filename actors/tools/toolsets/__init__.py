@@ -1,7 +1,7 @@
-"""Toolsets: tools that have to be opened, and live longer than a call.
+"""Manage toolsets: tools that must be opened before use, and that live longer than a call.
 
-A session names them in its `tools=`. The runtime's `Toolsets` has each opened once for all sessions that use it, and
-closed after the last, the later ones first.
+A session lists toolsets in its `tools=`. The runtime's `Toolsets` opens each toolset once for all sessions that use it,
+and closes it after the last one. Toolsets are closed in reverse order of opening.
 """
 
 from collections.abc import Callable, Iterable
@@ -16,72 +16,71 @@ from actors.errors import ShuttingDown
 from actors.kernel import System
 from actors.kernel.parking import Changes
 from actors.tools import Tool, Toolset, tool
-from actors.tools.toolsets.offer import AnyTool, Offer
+from actors.tools.toolsets.offer import AnyTool, SessionTools
 from actors.tools.toolsets.owner import ToolsetOwner
-from actors.tools.toolsets.source import Item, LiveTools, ToolSource, listed, source_of
+from actors.tools.toolsets.source import Item, LiveTools, ToolSource, check_list, source_of
 
-__all__ = ["Item", "LiveTools", "Offer", "ToolSource", "Toolsets"]
+__all__ = ["Item", "LiveTools", "SessionTools", "ToolSource", "Toolsets"]
 
 HOLD = 1.0
-"""Seconds that a toolset which does not close holds up the next one, and those who wait for it to be closed more."""
+"""Seconds that closing waits for one toolset before it starts the next, and after `closing` for one that hangs."""
 
 
 class Toolsets:
-    """The toolsets that the sessions of a runtime have open.
+    """The open toolsets of a runtime's sessions.
 
     Args:
-        system: Whose tasks and deadlines they use.
-        named: Returns the one that a configuration has under a name, always the same.
+        system: Owns the tasks and deadlines of the toolsets.
+        named: Returns the configured toolset with a name; always the same object for one name.
     """
 
     def __init__(self, system: System, named: Callable[[str], ToolSource]) -> None:
         self._system, self._named = system, named
-        self._owners: list[ToolsetOwner] = []  # in the order in which they were opened
+        self._owners: list[ToolsetOwner] = []  # in order of opening
         self._shared: dict[
             int, tuple[object, ToolsetOwner]
-        ] = {}  # by what the host gave, which is kept alive
+        ] = {}  # by the id of the host's object, which the entry keeps alive
         self._changes = Changes(system.parking)
         self._is_over = False
         # by the identities of their tools: a tool may refer to the session that has it
-        self._offers: WeakValueDictionary[tuple[int, ...], Offer] = WeakValueDictionary()
+        self._known_tools: WeakValueDictionary[tuple[int, ...], SessionTools] = WeakValueDictionary()
         self._toolsets: WeakValueDictionary[tuple[int, ...], Toolset] = WeakValueDictionary()
 
-    async def open(self, items: Iterable[Item], check: Callable[[Toolset], object]) -> Offer:
-        """Return what a session with these tools and toolsets offers, with all of them open.
+    async def open(self, items: Iterable[Item], check: Callable[[Toolset], object]) -> SessionTools:
+        """Open the toolsets among `items`, and return the tools of a session with them.
 
-        `check` raises if a session cannot have these tools. Sessions that have the same share what is made of them.
-
-        A caller that is cancelled leaves nothing open that only this session would have used.
+        `check` raises if a session cannot have these tools. Sessions with the same tools share the result. If the
+        caller is cancelled, toolsets that only this session would have used are closed.
 
         Raises:
-            ToolDefinitionError: One of them cannot be used, or two tools of the host's have one name.
-            ToolsetFailed: One cannot be opened. What was opened for this session is closed.
+            ToolDefinitionError: An item is invalid, or two of the host's own tools have one name.
+            ToolsetFailed: A toolset cannot be opened. The toolsets opened for this session are closed.
         """
         parts: list[AnyTool | ToolsetOwner] = []
         try:
-            for item in listed(items):
+            for item in check_list(items):
                 parts.append(await self._part(item))
             for part in parts:
                 if isinstance(part, ToolsetOwner):
-                    await part.opened()
-            offer = self._offer(parts)
-            check(offer.tools)
-            return offer
+                    await part.wait_open()
+            session_tools = self._session_tools(parts)
+            check(session_tools.tools)
+            return session_tools
         except BaseException:
             with anyio.CancelScope(shield=True):
                 await self.release([part for part in parts if isinstance(part, ToolsetOwner)]).wait()
             raise
 
-    def _offer(self, parts: list[AnyTool | ToolsetOwner]) -> Offer:
+    def _session_tools(self, parts: list[AnyTool | ToolsetOwner]) -> SessionTools:
         tools = tuple([id(part) for part in parts if isinstance(part, Tool)])
         if len(tools) < len(parts):
-            return Offer(parts, self._same)
-        if (known := self._offers.get(tools)) is None:
-            known = self._offers[tools] = Offer(parts, self._same)
+            return SessionTools(parts, self._same)
+        if (known := self._known_tools.get(tools)) is None:
+            known = self._known_tools[tools] = SessionTools(parts, self._same)
         return known
 
     def _same(self, tools: Toolset) -> Toolset:
-        """Return the set of these tools that another session has already, or this one."""
+        """Return the set of the same tools that another session already uses, or else this set."""
         return self._toolsets.setdefault(tuple(map(id, tools)), tools)
 
     async def _part(self, item: Item) -> AnyTool | ToolsetOwner:
@@ -89,10 +88,10 @@ class Toolsets:
             item = self._named(item)
         if (source := source_of(item)) is None:
             return item if isinstance(item, Tool) else tool(cast("Callable[..., object]", item))
-        # the same thing is not opened while it is being closed
+        # a toolset that is closing must be closed before it opens again
         await self._changes.until(lambda: (known := self._shared.get(id(item))) is None or known[1].users)
         if self._is_over:
-            raise ShuttingDown(f"Toolset {source.name!r} is not opened: the runtime is being left")
+            raise ShuttingDown(f"Toolset {source.name!r} is not opened: the runtime is shutting down")
         known = self._shared.get(id(item))
         owner = ToolsetOwner(source, self._system) if known is None else known[1]
         if known is None:
@@ -103,28 +102,28 @@ class Toolsets:
         return owner
 
     def release(self, owners: Iterable[ToolsetOwner]) -> "anyio.Event":
-        """Note that a session no longer uses these toolsets, and have those closed that none uses.
+        """Drop a session's use of these toolsets, and start to close the unused ones.
 
         Returns:
-            The event of their being closed, or of the time for that being over. Nobody need wait for it.
+            An event that is set when they are closed, or when the time for closing is over. Waiting is optional.
         """
         unused: list[ToolsetOwner] = []
         for owner in owners:
             owner.users -= 1
             if not owner.users:
                 unused.append(owner)
-        return self._closed(unused)
+        return self._start_closing(unused)
 
     async def close(self) -> None:
-        """Have all of them closed, the last opened first, and wait for that. None is opened any more."""
+        """Close all toolsets, the last opened first, and wait for that. No toolset can be opened afterwards."""
         self._is_over = True
-        await self._closed(self._owners).wait()
+        await self._start_closing(self._owners).wait()
 
-    def _closed(self, owners: Iterable[ToolsetOwner]) -> "anyio.Event":
+    def _start_closing(self, owners: Iterable[ToolsetOwner]) -> "anyio.Event":
         over = anyio.Event()
         unused = set(owners)
         if closing := [owner for owner in reversed(self._owners) if owner in unused]:
-            self._system.launch(partial(self._close, closing), partial(_told, over), "toolsets")
+            self._system.launch(partial(self._close, closing), partial(_finish, over), "toolsets")
         else:
             over.set()
         return over
@@ -133,10 +132,10 @@ class Toolsets:
         for owner in owners:
             owner.close()
             with anyio.move_on_after(HOLD):
-                await owner.closed()
+                await owner.wait_closed()
         for owner in owners:
             with anyio.move_on_after(owner.source.closing + HOLD) as scope:
-                await owner.closed()
+                await owner.wait_closed()
             if scope.cancelled_caught:
                 telemetry.toolset_stuck(owner.source.name)
         self._owners = [owner for owner in self._owners if owner not in owners]
@@ -144,7 +143,7 @@ class Toolsets:
         self._changes.tell()
 
 
-def _told(over: "anyio.Event", error: BaseException | None) -> None:
+def _finish(over: "anyio.Event", error: BaseException | None) -> None:
     over.set()
     if error is not None:
         telemetry.crashed("toolsets", error)

@@ -1,7 +1,7 @@
-"""A toolset: tools that have to be opened before they can be called, as those of a server or a browser.
+"""Describe a toolset: tools that must be opened before use, such as those of a server or a browser.
 
-A session takes one in its `tools=`: an async context manager whose block gives tools, or a `ToolSource` that says how
-such a one is made and how long to wait for it. What is opened, kept and closed is `actors.tools.toolsets.owner`'s.
+A session accepts a toolset in its `tools=`: an async context manager that yields tools, or a `ToolSource` that creates
+one and sets its timeouts. `actors.tools.toolsets.owner` opens, keeps and closes it.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -17,52 +17,53 @@ Offered: TypeAlias = Tool[..., Any] | Callable[..., Any]  # Any: any function
 
 @runtime_checkable
 class LiveTools(Protocol):
-    """What the block of a toolset gives if its tools may change, or its connection may be lost.
+    """The value that a toolset's context manager yields if its tools may change or its connection may be lost.
 
-    A block may give a plain iterable instead. Then the tools stay as they are, and the toolset is lost only when an
-    error ends its block.
+    A context manager may yield a plain iterable instead. Then the tools never change, and the toolset is lost only when
+    an error ends its block.
 
-    Where `tools` follows a change only after a while, as a list that has to be read from a server, the object may also
-    have an attribute `is_changing`, true meanwhile: a turn waits for it if the toolset is declared `within_turn`.
+    If `tools` is updated some time after a change, as when a list is read from a server, the object may also have an
+    attribute `is_changing`, true during that time: a turn waits for the update if the toolset is declared
+    `within_turn`.
     """
 
     @property
     def tools(self) -> Iterable[Offered]:
-        """The tools as they are now."""
+        """The current tools."""
         ...
 
     async def changed(self) -> None:
-        """Return when `tools` has changed. Raise when the connection is lost: the toolset is opened again then.
+        """Return when `tools` has changed. Raise when the connection is lost; the toolset is then opened again.
 
-        It is called again after each return, in the task that opened the toolset, and cancelled when that is closed.
+        Called again after each return, in the task that opened the toolset, and cancelled when the toolset is closed.
         """
         ...
 
 
-Given: TypeAlias = "Iterable[Offered] | LiveTools"
-Opening: TypeAlias = Callable[[], AbstractAsyncContextManager[Given]]
+OpenedTools: TypeAlias = "Iterable[Offered] | LiveTools"
+Opening: TypeAlias = Callable[[], AbstractAsyncContextManager[OpenedTools]]
 
 
 @dataclass(frozen=True, eq=False)
 class ToolSource:
-    """How a toolset is opened, and how long it may take.
+    """A description of a toolset: how to open it, and its timeouts.
 
-    The same object in several sessions of a runtime is one toolset: it is opened for the first and closed after the
-    last. It may be used in several runtimes, one after the other or at once; each opens its own.
+    The same object in several sessions of a runtime is one toolset: it is opened for the first session and closed after
+    the last. Several runtimes may use the same object; each opens its own toolset.
 
     Args:
-        open: Returns the async context manager that gives the tools. Called each time the toolset is opened, so after
-            a loss too: one that can be entered only once has to be made anew.
-        name: Names it in errors, and sets its tools apart where two have the same name.
-        shared: Whether the sessions that use it share one. Otherwise each session has its own.
+        open: Returns the async context manager that yields the tools. Called for each opening, including those after a
+            loss, so it must return a new context manager if one can be entered only once.
+        name: The name in errors, and the prefix of a tool whose name is already in use.
+        shared: Whether sessions share the toolset. Otherwise each session has its own.
         opening: Seconds that opening may take.
         waiting: Seconds that a call waits while the toolset is being opened again.
         closing: Seconds that closing may take before it is cancelled.
-        within_turn: Whether the next request of a turn declares the tools that a call changed. Otherwise the next ask
-            does, which keeps what providers have cached of the turn.
+        within_turn: Whether tools that a call changed are declared from the turn's next request on. Otherwise they are
+            declared from the next ask on, which keeps the turn's cached prefix valid.
 
     Raises:
-        ToolDefinitionError: A field cannot be used.
+        ToolDefinitionError: A field is invalid.
     """
 
     open: Opening
@@ -90,30 +91,30 @@ class ToolSource:
             )
 
 
-Item: TypeAlias = Offered | ToolSource | AbstractAsyncContextManager[Given] | str
-"""An entry of `tools=`. A text names an MCP server of the configuration."""
+Item: TypeAlias = Offered | ToolSource | AbstractAsyncContextManager[OpenedTools] | str
+"""An entry of `tools=`. A string names an MCP server of the configuration."""
 
 
-def is_list(items: object) -> TypeGuard[Iterable[Any]]:  # Any: as they are judged one by one
-    """Say whether something is several entries, and not one, or none."""
+def is_tool_list(items: object) -> TypeGuard[Iterable[Any]]:  # Any: checked one by one later
+    """Return True for an iterable of entries, False for a single entry."""
     return isinstance(items, Iterable) and not isinstance(items, str | bytes | Mapping | Tool | ToolSource)
 
 
-def listed(items: object) -> Iterable[Item]:
-    """Return the entries of a `tools=`.
+def check_list(items: object) -> Iterable[Item]:
+    """Return the entries of `tools=`.
 
     Raises:
-        ToolDefinitionError: It is one entry and no list of them.
+        ToolDefinitionError: `items` is a single entry, not a list.
     """
-    if not is_list(items):
+    if not is_tool_list(items):
         raise ToolDefinitionError(
-            f"tools= takes a list, as [{_named(items)}], not one {type(items).__name__}"
+            f"tools= takes a list, as [{_example_name(items)}], not one {type(items).__name__}"
         )
     return items
 
 
-def _named(item: object) -> str:
-    """Return what an entry may be called in an example."""
+def _example_name(item: object) -> str:
+    """Return a name for an entry in an example."""
     if isinstance(item, str):
         return repr(item[:80])
     name = getattr(item, "__name__", getattr(item, "name", ""))
@@ -121,10 +122,10 @@ def _named(item: object) -> str:
 
 
 def source_of(item: object) -> ToolSource | None:
-    """Return the toolset that an entry of `tools=` is; None if it is a tool or a plain function.
+    """Return the toolset of an entry of `tools=`; None for a tool or a plain function.
 
     Raises:
-        ToolDefinitionError: It would be one if it were called, or is nothing that can be called.
+        ToolDefinitionError: The entry is a function that returns a toolset, or is not callable.
     """
     if isinstance(item, ToolSource):
         return item
@@ -133,23 +134,23 @@ def source_of(item: object) -> ToolSource | None:
     if isinstance(item, AbstractAsyncContextManager):
         if isinstance(item, type):
             return None
-        made: AbstractAsyncContextManager[Given] = item
-        return ToolSource(lambda: made, type(item).__name__)
-    if _makes_toolsets(item):
+        manager: AbstractAsyncContextManager[OpenedTools] = item
+        return ToolSource(lambda: manager, type(item).__name__)
+    if _is_factory(item):
         name = getattr(item, "__name__", "it")
         raise ToolDefinitionError(
-            f"{name!r} makes a toolset; give ToolSource({name}, name), or {name}() to open it just once"
+            f"{name!r} creates a toolset; pass ToolSource({name}, name), or {name}() to open it only once"
         )
     if not callable(item):
         raise ToolDefinitionError(
             f"tools= has a value of type {type(item).__name__}; it takes functions, tools, toolsets, and names of MCP "
-            "servers. A tool that was described elsewhere is made by Tool.from_schema or Tool.external"
+            "servers. For a tool with an explicit schema, use Tool.from_schema or Tool.external"
         )
     return None
 
 
-def _makes_toolsets(item: object) -> bool:
-    """Say whether this is a class of async context managers, or a function made by `asynccontextmanager`."""
+def _is_factory(item: object) -> bool:
+    """Return True for a class of async context managers, or a function decorated with `asynccontextmanager`."""
     if isinstance(item, type):
         return issubclass(item, AbstractAsyncContextManager)
     import inspect

@@ -85,7 +85,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "interrupts: one that strikes while a tool is made is swallowed",
-        "actors/tools/signature.py:_blamed",
+        "actors/tools/signature.py:_schema_error",
         "is_delivered(failure)",
         "False",
         (f"{INTERRUPTS}::test_an_interrupt_that_a_signal_delivers_passes_where_a_tool_is_made",),

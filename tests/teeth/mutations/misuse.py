@@ -9,7 +9,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "misuse: what a toolset gives is not looked at",
         "actors/tools/toolsets/owner.py:ToolsetOwner._publish",
-        "not is_list(given)",
+        "not is_tool_list(opened)",
         "given is ...",
         ("tests/test_toolsets.py::test_a_toolset_that_gives_no_list_of_tools_is_refused_by_what_it_gave",),
     ),
@@ -168,7 +168,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "misuse: an async rule is taken, and denies every call",
-        "actors/tools/options.py:wrong_options",
+        "actors/tools/options.py:option_errors",
         "is_async(rule)",
         "False",
         ("tests/test_tool_options.py",),

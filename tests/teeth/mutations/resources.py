@@ -115,7 +115,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "mcp answers: the standard error of a program that died is not shown",
         "actors/tools/mcp/child.py:_read_errors",
-        "tail.add(said)",
+        "tail.add(data)",
         "pass",
         (RAW,),
     ),
@@ -163,7 +163,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "toolsets: closed in the order they were opened in",
-        f"{SETS}:Toolsets._closed",
+        f"{SETS}:Toolsets._start_closing",
         "reversed(self._owners)",
         "self._owners",
         (TOOLSETS,),
@@ -174,7 +174,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "unused: list[ToolsetOwner] = []",
         """
         unused: list[ToolsetOwner] = []
-        return self._closed(unused)
+        return self._start_closing(unused)
         """,
         (TOOLSETS,),
     ),
@@ -194,16 +194,16 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "toolsets: tries to open again come at one distance",
-        f"{OWNER}:ToolsetOwner._over",
+        f"{OWNER}:ToolsetOwner._on_end",
         "min(2 * self._delay, MOST)",
         "FIRST",
         (TOOLSETS,),
     ),
     Mutation(
         "toolsets: a changed list is taken as it comes",
-        f"{OFFER}:Offer.refresh",
-        "self._names if self._seen is not None else {key: self._names[key] for key in listed}",
-        "{key: self._names[key] for key in listed}",
+        f"{OFFER}:SessionTools.refresh",
+        "self._names if self._versions is not None else {key: self._names[key] for key in entries}",
+        "{key: self._names[key] for key in entries}",
         (TOOLSETS,),
     ),
     Mutation(
@@ -230,7 +230,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "mcp: a stranger's tools run unasked",
         f"{SERVER}:ServerTools._approval",
-        'said or ("allow" if effects == "pure" else "ask")',
+        'rule or ("allow" if effects == "pure" else "ask")',
         'said or "allow"',
         (MCP,),
     ),
@@ -243,7 +243,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "mcp: a lost connection is an error of the server's",
-        f"{SERVER}:ServerTools._is_cut",
+        f"{SERVER}:ServerTools._is_lost_call",
         "self._is_lost or error.code == CONNECTION_CLOSED or error.message in REFUSED",
         "False",
         (MCP,),
@@ -257,15 +257,15 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "mcp: an error of a tool is its result",
-        f"{RESULTS}:returned",
+        f"{RESULTS}:tool_output",
         "result.is_error",
         "result.is_error and (not parts)",
         (MCP,),
     ),
     Mutation(
         "mcp: structured content is given twice",
-        f"{RESULTS}:returned",
-        "_is_said(structured, texts)",
+        f"{RESULTS}:tool_output",
+        "_is_repeated(structured, texts)",
         "False",
         (MCP,),
     ),
@@ -279,8 +279,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "mcp: what the host's function gives is not looked at before it is sent",
         "actors/tools/mcp/questions.py:sampling",
-        "await await_host(partial(said, params), ...)",
-        "await said(params)",
+        "await await_host(partial(respond, params), ...)",
+        "await respond(params)",
         (MCP,),
     ),
 )

@@ -230,9 +230,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "simulated: a toolset's tools stay as they were",
-        "actors/tools/toolsets/owner.py:ToolsetOwner._followed",
+        "actors/tools/toolsets/owner.py:ToolsetOwner._follow",
         """
-        self._publish(given.tools)
+        self._publish(opened.tools)
         self._changes.tell()
         """,
         "pass",

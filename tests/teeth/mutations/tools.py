@@ -62,7 +62,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "options: a pure tool may write to what it likes",
-        "actors/tools/options.py:wrong_options",
+        "actors/tools/options.py:option_errors",
         'effects == "pure" and resources',
         'effects == "pure" and resources and False',
         (OPTIONS,),
@@ -91,7 +91,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "context: a schema may have a field of its name",
         "actors/tools/tool.py:Tool.from_schema",
-        "... in _properties(made.schema)",
+        "... in _properties(new.schema)",
         "... in ()",
         (CONTEXT,),
     ),

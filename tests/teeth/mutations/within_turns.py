@@ -7,14 +7,14 @@ WITHIN = ("tests/test_tools_within_turns.py",)
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "within turns: what changed waits for the next ask all the same",
-        "actors/tools/toolsets/offer.py:Offer.catch_up",
+        "actors/tools/toolsets/offer.py:SessionTools.catch_up",
         "any(...)",
         "False",
         WITHIN,
     ),
     Mutation(
         "within turns: every toolset's tools change in the midst of a turn",
-        "actors/tools/toolsets/offer.py:Offer.catch_up",
+        "actors/tools/toolsets/offer.py:SessionTools.catch_up",
         "each[0].source.within_turn",
         "True",
         WITHIN,
@@ -56,7 +56,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "within turns: a list that is being read is not waited for",
-        "actors/tools/toolsets/owner.py:ToolsetOwner.caught_up",
+        "actors/tools/toolsets/owner.py:ToolsetOwner.wait_current",
         "not self._is_reading",
         "True",
         WITHIN,
