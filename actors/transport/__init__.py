@@ -1,12 +1,12 @@
-"""The only place that opens connections to providers: HTTP/1.1 by h11 over anyio's streams.
+"""Send requests to providers: HTTP/1.1 by h11 over anyio streams. Only this package opens connections to providers.
 
-It takes a request of segments and gives status, headers and chunks. No type of h11 or of a stream leaves this
-package. Redirects are not followed: a credential goes to its own endpoint and nowhere else, through a proxy if the
-environment names one. Answers are asked for, and taken, as they are: a compressed one may be a
-thousand times as large as what came, and would be unpacked before anyone could count it.
+Provider actors use it. A request is a sequence of segments; a response is a status, headers and chunks. No type of h11
+or of a stream leaves this package. Redirects are not followed, so a credential goes only to its own endpoint, through a
+proxy if the environment names one. Responses must not be compressed, because a compressed response may expand
+a thousandfold before its size can be checked.
 
-An exchange takes a connection from the pool of its origin, or dials a new one, and returns it only after a whole
-request and a whole answer.
+An exchange takes a connection from the pool of its origin, or opens one, and returns it to the pool only after a
+complete request and a complete response.
 """
 
 from actors.transport.client import HttpTransport

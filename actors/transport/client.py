@@ -1,4 +1,4 @@
-"""The transport that is used: a pool for each origin, made at the first request that goes there."""
+"""Implement `Transport` with one connection pool per origin, created at the origin's first request."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -17,12 +17,13 @@ if TYPE_CHECKING:
 
 
 class HttpTransport:
-    """HTTP/1.1 on asyncio and on trio.
+    """An HTTP/1.1 transport for asyncio and trio.
 
     Args:
-        connections: To one origin; a request beyond them waits.
-        connecting: Connections to one origin that are being made at a time.
-        environ: Where proxies are looked up, when an origin is first used; the process's environment by default.
+        connections: Maximum connections to one origin; further requests wait.
+        connecting: Maximum connections to one origin that are being opened at a time.
+        environ: Environment that names proxies, read at an origin's first request; the process's environment by
+            default.
     """
 
     def __init__(
@@ -33,19 +34,19 @@ class HttpTransport:
         self._environ = os.environ if environ is None else environ
         self._pools: dict[Origin, ConnectionPool] = {}
         self._trust: Trust | None = None
-        self._sweep = Sweep(self._swept)
+        self._sweep = Sweep(self._sweep_pools)
 
     def send(
         self, url: str, headers: Sequence[tuple[str, str]], segments: Segments, timeouts: Timeouts
     ) -> AbstractAsyncContextManager[Response]:
         """POST the segments; see `Transport.send`."""
-        from actors.transport.exchange import ClientExchange  # h11 takes a while to import
+        from actors.transport.exchange import ClientExchange  # imported late, because importing h11 is slow
 
         where = target(url)
-        pool = self._pools.get(where.origin) or self._made(where.origin)
+        pool = self._pools.get(where.origin) or self._open_pool(where.origin)
         return ClientExchange(pool, where, headers, segments, timeouts)
 
-    def _made(self, origin: Origin) -> "ConnectionPool":
+    def _open_pool(self, origin: Origin) -> "ConnectionPool":
         from actors.transport.dial import dial, system_trust
         from actors.transport.pool import ConnectionPool
         from actors.transport.proxy import proxy_for
@@ -66,6 +67,6 @@ class HttpTransport:
         for pool in pools.values():
             await pool.close()
 
-    async def _swept(self) -> bool:
-        """Close what rests and cannot be used again. Say whether any connection still rests."""
+    async def _sweep_pools(self) -> bool:
+        """Close idle connections that are no longer usable. Return True if idle connections remain."""
         return any([await pool.sweep() for pool in tuple(self._pools.values())])

@@ -1,7 +1,7 @@
-"""One HTTP/1.1 connection: h11's rules over a byte stream.
+"""Run HTTP/1.1 exchanges over one connection, with h11 over a byte stream.
 
-It knows one exchange at a time, reads whatever is there before it hands anything on, and says at the end whether
-another exchange may follow. Waiting and places are the business of others.
+`ClientExchange` uses this class. A connection runs one exchange at a time and passes on all received data at once.
+ExchangeDeadlines and limits on the number of connections belong to `deadlines` and `pool`.
 """
 
 import select
@@ -22,39 +22,39 @@ from actors.core.data.segments import Segments
 from actors.kernel.turnstile import turnstile
 
 HEAD = 64 * 1024
-"""Bytes of an answer's head, of its trailers, or of a chunk's first line, beyond which they are refused."""
+"""Maximum bytes of a response's head, of its trailers, or of a chunk's first line."""
 SMALL = 64 * 1024
-"""Bytes of a body that go out with the head in one piece: less than the network takes without waiting."""
+"""Maximum bytes of a body that is sent with the head in one write: less than the socket's buffer."""
 SLICE = 1024 * 1024
-"""Bytes of a longer body that go out at a time. The event loop copies what the network does not take at once, and
-each write costs as much as 50 KB of it."""
-KEPT = 60.0
-"""Seconds for which an idle connection is used again. Gateways forget one without a word after some minutes."""
+"""Bytes per write of a longer body. The event loop copies the bytes that the socket does not accept at once, and a
+write costs as much as copying 50 KB."""
+MAX_IDLE = 60.0
+"""Seconds for which an idle connection may be reused. Gateways drop idle connections silently after some minutes."""
 
 
-class HangUp(Exception):
+class ConnectionLost(Exception):
     """The connection ended or broke."""
 
 
-class Nonsense(Exception):
-    """What came is not HTTP/1.1, or too long to be."""
+class ProtocolError(Exception):
+    """The received data is not valid HTTP/1.1, or exceeds a limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The head of an answer. Names are in lower case; a repeated header's values stand in one line."""
+    """The head of a response. Names are in lower case; values of a repeated header are joined with commas."""
 
     status: int
     headers: Mapping[str, str]
 
 
 class Connection:
-    """A connection that stands.
+    """An open connection.
 
     Attributes:
-        is_kept: Whether it has served an exchange before.
-        is_heard: Whether any byte of the present answer came.
-        is_over: Whether the present answer has come to its end.
+        is_kept: Whether the connection has completed an exchange before.
+        is_heard: Whether any byte of the current response has arrived.
+        is_over: Whether the current response is complete.
     """
 
     def __init__(self, stream: anyio.abc.ByteStream) -> None:
@@ -67,7 +67,7 @@ class Connection:
         self._idle_since = 0.0
 
     def pieces(self, head: h11.Request, segments: Segments) -> Iterator[bytes]:
-        """Give a request as it goes out: long pieces in slices, which are not copied, and short ones joined."""
+        """Yield a request in pieces to write: long segments in slices, which are not copied, and short ones joined."""
         begin = self._http.send(head)
         if segments.size <= SMALL:
             body = b"".join(segments)
@@ -76,10 +76,10 @@ class Connection:
             yield begin + body
             return
         yield begin
-        for joined in _joined(segments):
+        for joined in _join_segments(segments):
             view = memoryview(joined)
             for at in range(0, len(view), SLICE):
-                data = cast(bytes, view[at : at + SLICE])  # streams take any buffer, and say bytes
+                data = cast(bytes, view[at : at + SLICE])  # streams accept any buffer, but declare bytes
                 self._http.send_with_data_passthrough(h11.Data(data=data))
                 yield data
         self._http.send(h11.EndOfMessage())
@@ -88,20 +88,20 @@ class Connection:
         """Send a piece of a request.
 
         Raises:
-            HangUp: The connection broke. An answer may be there all the same.
+            ConnectionLost: The connection broke. A response may still be readable.
         """
         try:
             await self._stream.send(piece)
         except (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.BusyResourceError, OSError):
             self._is_broken = True
-            raise HangUp("the connection broke while the request was sent") from None
+            raise ConnectionLost("the connection broke while the request was sent") from None
 
     async def head(self) -> Head:
-        """Read the head of the answer; what is only said on the way to it (1xx) is passed over.
+        """Read the head of the response; interim responses (1xx) are skipped.
 
         Raises:
-            HangUp: The connection ended before its end.
-            Nonsense: It is not an answer.
+            ConnectionLost: The connection ended before the end of the head.
+            ProtocolError: The received data is not a response.
         """
         while type(event := self._event()) is not h11.Response:
             if event is h11.NEED_DATA:
@@ -109,11 +109,11 @@ class Connection:
         return Head(event.status_code, _headers(event.headers))
 
     def body(self) -> bytes:
-        """Return what is there of the answer's body, all of it; nothing if more must come first.
+        """Return the received part of the body; empty if more data is needed.
 
         Raises:
-            HangUp: The connection ended before its end.
-            Nonsense: It is not a body.
+            ConnectionLost: The connection ended before the end of the body.
+            ProtocolError: The received data is not a valid body.
         """
         parts: list[bytes] = []
         while type(event := self._event()) is h11.Data:
@@ -122,26 +122,26 @@ class Connection:
         return b"".join(parts)
 
     async def receive(self) -> None:
-        """Wait for more of the answer.
+        """Wait for more data of the response.
 
         Raises:
-            HangUp: The connection ended without any of it, or broke.
+            ConnectionLost: The connection broke, or ended before the response began.
         """
         try:
             data = await self._stream.receive()
         except anyio.EndOfStream:
             if not self.is_heard:
-                raise HangUp("the server closed the connection without an answer") from None
+                raise ConnectionLost("the server closed the connection without an answer") from None
             data, self._has_ended = b"", True
         except (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.BusyResourceError, OSError):
-            raise HangUp("the connection broke") from None
+            raise ConnectionLost("the connection broke") from None
         else:
             self.is_heard = True
         self._http.receive_data(data)
-        await turnstile().enter()  # many answers may arrive at once, and reading them takes time
+        await turnstile().enter()  # yield to other tasks: parsing many responses at once takes time
 
-    def rests(self) -> bool:
-        """Make ready for another exchange; say whether there can be one."""
+    def prepare_reuse(self) -> bool:
+        """Prepare for another exchange. Return False if the connection cannot be reused."""
         http = self._http
         if http.our_state is not h11.DONE or http.their_state is not h11.DONE:
             return False
@@ -152,15 +152,15 @@ class Connection:
         return True
 
     def has_expired(self) -> bool:
-        """Say whether it has rested for too long to be trusted."""
-        return monotonic() - self._idle_since > KEPT
+        """Return True if the connection has been idle for longer than `MAX_IDLE`."""
+        return monotonic() - self._idle_since > MAX_IDLE
 
     def is_alive(self) -> bool:
-        """Say whether it can be used again: nothing came while it rested, neither an end nor anything unasked."""
-        return not self.has_expired() and not _readable(self._socket)
+        """Return True if the connection can be reused: no data and no end of stream arrived while it was idle."""
+        return not self.has_expired() and not _is_readable(self._socket)
 
     async def close(self) -> None:
-        """Close it, even if the caller is cancelled meanwhile."""
+        """Close the connection, also if the caller is cancelled."""
         with anyio.CancelScope(shield=True):
             await self._stream.aclose()
 
@@ -169,8 +169,8 @@ class Connection:
             return self._http.next_event()
         except h11.RemoteProtocolError as error:
             if self._has_ended:
-                raise HangUp("the connection ended before the answer did") from None
-            raise Nonsense(_reason(error)) from None
+                raise ConnectionLost("the connection ended before the answer did") from None
+            raise ProtocolError(_reason(error)) from None
 
 
 def _headers(raw: Iterable[tuple[bytes, bytes]]) -> Mapping[str, str]:
@@ -181,21 +181,21 @@ def _headers(raw: Iterable[tuple[bytes, bytes]]) -> Mapping[str, str]:
     return headers
 
 
-def _joined(segments: Segments) -> Iterator[bytes]:
-    """Give segments in few pieces, of half a `SLICE` on average: summing each size costs as much as joining."""
-    many = max(1, SLICE // 2 * len(segments) // segments.size)
-    left = iter(segments)
-    for _ in range(0, len(segments), many):
-        yield b"".join(islice(left, many))  # one alone is not copied
+def _join_segments(segments: Segments) -> Iterator[bytes]:
+    """Join segments to pieces of half a `SLICE` on average: summing exact sizes would cost as much as joining."""
+    count = max(1, SLICE // 2 * len(segments) // segments.size)
+    rest = iter(segments)
+    for _ in range(0, len(segments), count):
+        yield b"".join(islice(rest, count))  # joining a single segment does not copy it
 
 
 def _reason(error: h11.RemoteProtocolError) -> str:
-    """Return what h11 says, without what it quotes: a server may repeat a credential."""
-    return f"what came is not HTTP: {str(error).partition(':')[0][:120]}"
+    """Return h11's message without its quotation of the data: a server may repeat a credential."""
+    return f"the received data is not HTTP: {str(error).partition(':')[0][:120]}"
 
 
 def _has_more(tls: ssl.SSLObject) -> bool:
-    """Say whether something follows the answer, which is not to be taken for the next one."""
+    """Return True if data follows the response, which must not be taken for the next response."""
     try:
         tls.read(1)
     except ssl.SSLWantReadError:
@@ -205,7 +205,7 @@ def _has_more(tls: ssl.SSLObject) -> bool:
     return True
 
 
-def _readable(raw: socket.socket) -> bool:
+def _is_readable(raw: socket.socket) -> bool:
     if raw.fileno() < 0:
         return True
     if not hasattr(select, "poll"):  # Windows, where a descriptor may have any number

@@ -1,4 +1,7 @@
-"""What a transport is to the rest: segments out, status, headers and chunks back. No library's type is in it."""
+"""Define the interface of a transport: segments in, status, headers and chunks out, without types of other libraries.
+
+Provider actors depend on this interface; `HttpTransport` and the tests' fakes implement it.
+"""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -10,15 +13,15 @@ from actors.core.data.segments import Segments
 
 
 class Timeouts(Struct, frozen=True):
-    """Bounds of one exchange, in seconds.
+    """Timeouts of one exchange, in seconds.
 
     Args:
-        connect: Until a connection stands: name, address, proxy and TLS.
+        connect: For opening a connection: name resolution, TCP, proxy and TLS.
         first_byte: From the request's last byte to the response's head.
-        idle: Between any two chunks.
-        total: For the whole exchange; None has no end of its own.
-        write: Between two pieces of the request taken by the network.
-        pool: Until a connection is free, or one may be made.
+        idle: Between two chunks.
+        total: For the complete exchange; None for no limit.
+        write: For the network to accept one piece of the request.
+        pool: For the wait for a free connection, or for permission to open one.
     """
 
     connect: float = 10.0
@@ -30,13 +33,13 @@ class Timeouts(Struct, frozen=True):
 
 
 class Response(Protocol):
-    """What a server answers: the head now, the body in chunks. Header names are in lower case."""
+    """A server's response: the head now, the body in chunks. Header names are in lower case."""
 
     status: int
     headers: Mapping[str, str]
 
     def chunks(self) -> AsyncGenerator[bytes, None]:
-        """Give the body as it arrives, cut anywhere.
+        """Yield the body as it arrives, split at arbitrary positions.
 
         Raises:
             ProviderFailed: The connection broke or stalled, or the body is compressed.
@@ -44,19 +47,19 @@ class Response(Protocol):
 
 
 class Transport(Protocol):
-    """How requests reach a provider."""
+    """Sends requests to providers."""
 
     def send(
         self, url: str, headers: Sequence[tuple[str, str]], segments: Segments, timeouts: Timeouts
     ) -> AbstractAsyncContextManager[Response]:
-        """POST the segments as one JSON body and give the response.
+        """POST the segments as one JSON body and yield the response.
 
-        Leaving the context before the body's end closes the connection.
+        Leaving the context before the end of the body closes the connection.
 
         Raises:
-            ProviderFailed: No connection, or it broke before the response's head.
-            ConfigError: The URL, a header or the environment's proxy cannot be used.
+            ProviderFailed: There was no connection, or it broke before the response's head.
+            ConfigError: The URL, a header or the environment's proxy is invalid.
         """
 
     async def close(self) -> None:
-        """Close every connection; those in use are closed once their exchange is over."""
+        """Close every idle connection now, and each connection in use when its exchange ends."""

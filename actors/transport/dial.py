@@ -1,7 +1,7 @@
-"""Dialling: a stream to an origin, by TCP, inside TLS for https; through a proxy's tunnel, or to the proxy for http.
+"""Open a stream to an origin: TCP, inside TLS for https, directly or through a proxy.
 
-TLS trusts whom the system trusts, or `SSL_CERT_FILE` and `SSL_CERT_DIR` name; the certificate must be for the host
-that was asked for. Addresses of both families are raced, as anyio does it.
+Connection pools use this module. TLS trusts the system's certificates, or those that `SSL_CERT_FILE` and `SSL_CERT_DIR`
+name; the certificate must match the requested host. anyio races IPv4 and IPv6 addresses.
 """
 
 import os
@@ -19,7 +19,8 @@ Trust = Callable[[], ssl.SSLContext]
 
 
 def system_trust() -> ssl.SSLContext:
-    """Return whom the system trusts. It reads a file of some hundred certificates, so it is asked for once."""
+    """Return a TLS context with the system's certificates. Loading them is slow, so the transport caches the
+    context."""
     context = ssl.create_default_context()
     context.set_alpn_protocols(["http/1.1"])
     return context
@@ -29,7 +30,7 @@ async def dial(origin: Origin, proxy: Proxy | None, trust: Trust) -> anyio.abc.B
     """Return a stream to an origin.
 
     Raises:
-        OSError: It cannot be reached (ssl.SSLError is one), or is not who it should be.
+        OSError: The origin is unreachable or fails its TLS verification (ssl.SSLError is an OSError).
         ProxyRefused: The proxy does not open a tunnel.
     """
     first = origin if proxy is None else proxy.origin
@@ -38,21 +39,23 @@ async def dial(origin: Origin, proxy: Proxy | None, trust: Trust) -> anyio.abc.B
     except OSError as error:
         if proxy is None:
             raise
-        raise ProxyRefused(f"the proxy {first.authority} cannot be reached: {why(error)}") from None
+        raise ProxyRefused(
+            f"the proxy {first.authority} cannot be reached: {failure_reason(error)}"
+        ) from None
     try:
         if proxy is not None:
-            stream = await _secured(stream, first, trust)
+            stream = await _wrap_tls(stream, first, trust)
             if origin.scheme == "http":
-                return stream  # the proxy forwards what is handed to it
+                return stream  # the proxy forwards plain http requests
             await tunnel(stream, proxy, origin)
-        return await _secured(stream, origin, trust)
+        return await _wrap_tls(stream, origin, trust)
     except BaseException:
         await anyio.aclose_forcefully(stream)
         raise
 
 
-async def _secured(stream: anyio.abc.ByteStream, origin: Origin, trust: Trust) -> anyio.abc.ByteStream:
-    """Return the stream inside TLS if the origin asks for it. HTTP has its own end, so TLS's is not waited for."""
+async def _wrap_tls(stream: anyio.abc.ByteStream, origin: Origin, trust: Trust) -> anyio.abc.ByteStream:
+    """Return the stream inside TLS for https. TLS's closing handshake is skipped, because HTTP marks its own end."""
     if origin.scheme == "http":
         return stream
     return await TLSStream.wrap(
@@ -60,8 +63,8 @@ async def _secured(stream: anyio.abc.ByteStream, origin: Origin, trust: Trust) -
     )
 
 
-def why(error: OSError) -> str:
-    """Return in a few words why an origin could not be reached."""
+def failure_reason(error: OSError) -> str:
+    """Return a short reason why an origin could not be reached."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is not trusted: {error.verify_message.strip()}"
     if isinstance(error, ssl.SSLError):
@@ -69,6 +72,6 @@ def why(error: OSError) -> str:
     cause = error.__cause__
     if isinstance(cause, BaseExceptionGroup):
         cause = next((one for one in cause.exceptions if isinstance(one, OSError)), None)
-    told = cause if isinstance(cause, OSError) else error
-    number = told.errno or 0  # below 0 for names that cannot be resolved
-    return (os.strerror(number) if number > 0 else told.strerror or str(told)).lower()
+    source = cause if isinstance(cause, OSError) else error
+    number = source.errno or 0  # below 0 for names that cannot be resolved
+    return (os.strerror(number) if number > 0 else source.strerror or str(source)).lower()

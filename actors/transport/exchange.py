@@ -1,9 +1,9 @@
-"""One request and its answer: the context that `Transport.send` gives, and the response in it.
+"""Run one exchange: send a request and read its response. `HttpTransport.send` returns a `ClientExchange`.
 
-A server may close a kept connection while a request is on its way: llama.cpp does so after every stream, although
-it promised to keep it. Such a request was most likely not read, so it goes out again, once, over a new connection;
-never after a byte of an answer. A server may also answer before it has the whole request, so a long one is sent
-by a task of its own while the answer is awaited and read.
+A server may close a kept connection while a request is on its way: llama.cpp does so after every stream, although it
+announced to keep the connection. That request was most likely not read, so it is sent once more over a new
+connection, but never after a byte of a response has arrived. A server may also respond before it has read the complete
+request, so a separate task sends a long request while the response is awaited and read.
 """
 
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
@@ -16,20 +16,20 @@ import h11
 
 from actors.core.data.segments import Segments
 from actors.errors import ConfigError, ProviderFailed
-from actors.transport.connection import SMALL, Connection, HangUp, Head, Nonsense
+from actors.transport.connection import SMALL, Connection, ConnectionLost, Head, ProtocolError
 from actors.transport.contract import Timeouts
-from actors.transport.dial import why
+from actors.transport.deadlines import DeadlineExceeded, ExchangeDeadlines
+from actors.transport.dial import failure_reason
 from actors.transport.origin import Target
-from actors.transport.patience import OutOfTime, Patience
 from actors.transport.pool import ConnectionPool
 from actors.transport.proxy import Proxy, ProxyRefused
 
 FIXED = (("content-type", "application/json"), ("accept-encoding", "identity"), ("user-agent", "actors"))
-"""What each request says unless the caller says it otherwise."""
+"""Default headers of each request; the caller's headers override them."""
 
 
 class ClientExchange:
-    """One request and its answer. Enter it once."""
+    """One request and its response, as a context manager that can be entered once."""
 
     status: int
     headers: Mapping[str, str]
@@ -52,18 +52,18 @@ class ClientExchange:
         self._is_answered = False
 
     async def __aenter__(self) -> "ClientExchange":
-        self._patience = Patience(self._timeouts.total)
+        self._deadlines = ExchangeDeadlines(self._timeouts.total)
         try:
             if self._segments.size > SMALL:
                 writing = anyio.create_task_group()
                 self._writing = await writing.__aenter__()
-            with self._patience:
-                head = await self._answered()
+            with self._deadlines:
+                head = await self._fetch_head()
         except BaseException as error:
             await self._leave()
-            if (text := _told(error)) is None:
+            if (text := _failure_message(error)) is None:
                 raise
-            failure = self._failed(text)
+            failure = self._failure(text)
         else:
             self.status, self.headers, self._is_answered = head.status, head.headers, True
             return self
@@ -75,36 +75,36 @@ class ClientExchange:
         await self._leave()
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
-        """Give the body; see `Response.chunks`."""
-        if (coding := self.headers.get("content-encoding", "identity").strip().lower()) != "identity":
-            raise self._failed(f"it is compressed ({coding[:40]!r}), unasked")
+        """Yield the body; see `Response.chunks`."""
+        if (encoding := self.headers.get("content-encoding", "identity").strip().lower()) != "identity":
+            raise self._failure(f"it is compressed ({encoding[:40]!r}), which was not requested")
         while True:
             if (connection := self._connection) is None:
-                raise self._failed("its context was left before its end")
+                raise self._failure("its context was left before its end")
             if connection.is_over:
                 return
             try:
                 chunk = connection.body()
                 if not chunk and not connection.is_over:
                     chunk = await self._next(connection)
-            except (HangUp, Nonsense, OutOfTime) as error:
-                raise self._failed(str(error)) from None
+            except (ConnectionLost, ProtocolError, DeadlineExceeded) as error:
+                raise self._failure(str(error)) from None
             if chunk:
                 yield chunk
 
-    async def _answered(self) -> Head:
-        self._connection = connection = await self._pool.take(self._patience, self._timeouts)
+    async def _fetch_head(self) -> Head:
+        self._connection = connection = await self._pool.take(self._deadlines, self._timeouts)
         try:
-            return await self._asked(connection)
-        except HangUp:
+            return await self._send_request(connection)
+        except ConnectionLost:
             if not connection.is_kept or connection.is_heard:
                 raise
         self._connection = None
-        self._connection = connection = await self._pool.renew(connection, self._patience, self._timeouts)
-        return await self._asked(connection)
+        self._connection = connection = await self._pool.renew(connection, self._deadlines, self._timeouts)
+        return await self._send_request(connection)
 
-    async def _asked(self, connection: Connection) -> Head:
-        """Send the request and read the head of its answer."""
+    async def _send_request(self, connection: Connection) -> Head:
+        """Send the request and read the head of its response."""
         if self._writing is None:
             await self._write(connection, connection.pieces(self._request, self._segments))
         else:
@@ -114,28 +114,28 @@ class ClientExchange:
         return await connection.head()
 
     async def _write(self, connection: Connection, pieces: Iterator[bytes]) -> None:
-        """Send a request. If that fails, the answer may still say why, so the error is left to the read."""
-        with suppress(HangUp):
+        """Send a request. Ignore a failure here: the response may explain it, so the reader raises the error."""
+        with suppress(ConnectionLost):
             for piece in pieces:
                 self._wait(connection, "sending the request", self._timeouts.write)
                 await connection.write(piece)
         self._wait(connection, "waiting for an answer", self._timeouts.first_byte)
 
     def _wait(self, connection: Connection, what: str, seconds: float) -> None:
-        """Bound a wait for the answer's head, unless that is there, or the request goes out again over another one."""
+        """Limit the wait for the head, unless it has arrived or the request is sent again over another connection."""
         if connection is self._connection and not self._is_answered:
-            self._patience.wait(what, seconds)
+            self._deadlines.wait(what, seconds)
 
     async def _next(self, connection: Connection) -> bytes:
-        """Return the next of the body, which is not here yet; nothing if this is its end."""
-        with self._patience.once_more("waiting for more of the answer", self._timeouts.idle):
+        """Wait for the next data of the body; return b"" at its end."""
+        with self._deadlines.again("waiting for more of the answer", self._timeouts.idle):
             while True:
                 await connection.receive()
                 if (chunk := connection.body()) or connection.is_over:
                     return chunk
 
     async def _leave(self) -> None:
-        """Give the connection back, or close it if anything of the exchange is not over."""
+        """Return the connection to the pool, which closes it if the exchange is not complete."""
         connection, self._connection = self._connection, None
         try:
             await self._stop_writing()
@@ -149,34 +149,34 @@ class ClientExchange:
             writing.cancel_scope.cancel()
             await writing.__aexit__(None, None, None)
 
-    def _failed(self, text: str) -> ProviderFailed:
+    def _failure(self, text: str) -> ProviderFailed:
         return ProviderFailed(f"No answer from {self._target.display_url}: {text}")
 
 
-def _told(error: BaseException) -> str | None:
-    """Return the text of a failure that is expected on a network; None for any other."""
-    if isinstance(error, HangUp | Nonsense | OutOfTime | ProxyRefused):
+def _failure_message(error: BaseException) -> str | None:
+    """Return the message for an expected network failure; None for every other error."""
+    if isinstance(error, ConnectionLost | ProtocolError | DeadlineExceeded | ProxyRefused):
         return str(error)
     if isinstance(error, anyio.BrokenResourceError | anyio.EndOfStream):
-        return "the connection broke before it stood"
-    return why(error) if isinstance(error, OSError) else None
+        return "the connection broke while it was being opened"
+    return failure_reason(error) if isinstance(error, OSError) else None
 
 
 def _request(
     target: Target, headers: Sequence[tuple[str, str]], length: int, forwarder: Proxy | None
 ) -> h11.Request:
-    """Return the head of a request; a proxy that forwards it is told the whole URL, and who asks."""
+    """Return the head of a request; a forwarding proxy receives the complete URL and its own auth headers."""
     path = target.path
     if forwarder is not None:
         path = f"{target.origin.scheme}://{target.origin.host_header}{path}"
         headers = (*headers, *forwarder.headers)
-    given = {name.lower() for name, _ in headers}
-    usual = [header for header in FIXED if header[0] not in given]
+    present = {name.lower() for name, _ in headers}
+    usual = [header for header in FIXED if header[0] not in present]
     lines = [("host", target.origin.host_header), *headers, *usual, ("content-length", str(length))]
     try:
         return h11.Request(method="POST", target=path, headers=lines)
     except (h11.LocalProtocolError, UnicodeEncodeError):
-        pass  # its text holds the header, which may be a key
+        pass  # not chained: the error's text contains the header, which may be a key
     raise ConfigError(
-        "A header or path holds a character that HTTP does not take; is there a line break in the key?"
+        "A header or path contains a character that HTTP does not allow; is there a line break in the key?"
     )

@@ -1,4 +1,4 @@
-"""Where a request goes: an origin, whose connections are shared, and the target at it."""
+"""Parse the URL of a request into an origin, whose connections are shared, and a target at that origin."""
 
 from functools import lru_cache
 
@@ -18,22 +18,22 @@ class Origin(Struct, frozen=True):
 
     @property
     def authority(self) -> str:
-        """Host and port, as CONNECT takes them."""
+        """Host and port, in the form for CONNECT."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     @property
     def host_header(self) -> str:
-        """The same without the scheme's own port, as the Host header is written and AWS signs it."""
+        """Host and port without the scheme's default port, in the form for the Host header and AWS signatures."""
         default = PORTS[self.scheme] == self.port
         return self.authority.removesuffix(f":{self.port}") if default else self.authority
 
 
 class Target(Struct, frozen=True):
-    """A URL taken apart.
+    """A parsed URL.
 
     Args:
-        path: Path and query, as they go into the request line.
-        display_url: The URL for errors: without its query, which may hold a key.
+        path: Path and query, for the request line.
+        display_url: The URL for errors: without its query, which may contain a key.
     """
 
     origin: Origin
@@ -43,28 +43,24 @@ class Target(Struct, frozen=True):
 
 @lru_cache(256)
 def target(url: str) -> Target:
-    """Take a URL apart.
+    """Parse a URL.
 
     Raises:
-        ConfigError: It is not an http or https URL, or it holds a user or a password.
+        ConfigError: The URL is not http or https, or contains a user or a password.
     """
-    from urllib.parse import urlsplit  # what it needs takes a while to import
+    from urllib.parse import urlsplit  # imported late, because the import is slow
 
     if not url.isascii() or not url.isprintable() or " " in url:
-        raise ConfigError("A URL that requests go to takes printable ASCII characters, without spaces")
+        raise ConfigError("A provider's URL takes printable ASCII characters, without spaces")
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError:  # a port out of range, an unclosed bracket
-        raise ConfigError(
-            "A URL that requests go to cannot be read; it is written https://host:port/path"
-        ) from None
+        raise ConfigError("A provider's URL is invalid; write it as https://host:port/path") from None
     if parts.scheme not in PORTS or not parts.hostname or port == 0 or "@" in parts.netloc:
-        raise ConfigError("A URL that requests go to is written https://host/path, without user and password")
+        raise ConfigError("A provider's URL is written https://host/path, without user and password")
     if any(len(label) > 63 for label in parts.hostname.split(".")):
-        raise ConfigError(
-            "A URL that requests go to names a host of which a part is longer than 63 characters"
-        )
+        raise ConfigError("A provider's URL has a host with a label longer than 63 characters")
     origin = Origin(parts.scheme, parts.hostname, port or PORTS[parts.scheme])
     path = parts.path or "/"
     display_url = f"{origin.scheme}://{origin.host_header}{path}"

@@ -1,7 +1,8 @@
-"""The connections to one origin: how many there are, who gets the next, and which rest.
+"""Manage the connections to one origin: their number, the queue of waiting requests, and the idle connections.
 
-A request takes the connection that rested last, or a place for a new one, or waits its turn. It looks at no other
-connection, so thousands cost each request what one does.
+Exchanges take connections from a pool and return them. A request takes the most recently used idle connection, or opens
+one if the limit allows it, or waits in a queue. It inspects no other connection, so its cost does not depend on the
+number of connections.
 """
 
 from collections import OrderedDict, deque
@@ -13,7 +14,7 @@ import anyio.abc
 
 from actors.transport.connection import Connection
 from actors.transport.contract import Timeouts
-from actors.transport.patience import Patience
+from actors.transport.deadlines import ExchangeDeadlines
 from actors.transport.proxy import Proxy
 
 Dial = Callable[[], Awaitable[anyio.abc.ByteStream]]
@@ -21,7 +22,7 @@ Dial = Callable[[], Awaitable[anyio.abc.ByteStream]]
 
 @dataclass(eq=False, slots=True)
 class _Waiter:
-    """Someone who waits for a connection, or for a place to make one (`connection` is None then)."""
+    """A request that waits for a connection, or for permission to open one (`connection` is None then)."""
 
     served: anyio.Event = field(default_factory=anyio.Event)
     connection: Connection | None = None
@@ -31,11 +32,12 @@ class ConnectionPool:
     """The connections to one origin.
 
     Args:
-        dial: Makes a stream to it.
-        connections: How many there may be.
-        connecting: How many may be made at a time: thousands at once overflow a server's queue and time out.
-        forwarder: The proxy that they lead to, if it is handed requests and opens no tunnel.
-        on_rest: Called when a connection begins to rest.
+        dial: Opens a stream to the origin.
+        connections: Maximum connections.
+        connecting: Maximum connections that are being opened at a time: thousands at once overflow a server's accept
+            queue and time out.
+        forwarder: The proxy at the other end of the connections, if it forwards requests instead of opening tunnels.
+        on_rest: Called when a connection becomes idle.
     """
 
     def __init__(
@@ -51,20 +53,20 @@ class ConnectionPool:
         self._dial = dial
         self._free = connections
         self._connects = anyio.Semaphore(connecting, fast_acquire=True)
-        self._idle: deque[Connection] = deque()  # the longest rested first
-        self._waiters: OrderedDict[_Waiter, None] = OrderedDict()  # the longest waiting first
+        self._idle: deque[Connection] = deque()  # least recently used first
+        self._waiters: OrderedDict[_Waiter, None] = OrderedDict()  # in order of arrival
         self._is_closed = False
 
     @property
     def free(self) -> int:
-        """Connections that could be made beyond those there are."""
+        """Connections that may be opened in addition to the existing ones."""
         return self._free
 
-    async def take(self, patience: Patience, timeouts: Timeouts) -> Connection:
-        """Return a connection for one exchange; it is given back to `give_back` or `drop`.
+    async def take(self, deadlines: ExchangeDeadlines, timeouts: Timeouts) -> Connection:
+        """Return a connection for one exchange. The caller returns it with `give_back` or `drop`.
 
         Raises:
-            OSError: None could be made.
+            OSError: A new connection could not be opened.
         """
         while self._idle:
             connection = self._idle.pop()
@@ -74,23 +76,25 @@ class ConnectionPool:
         if self._free:
             self._free -= 1
         else:
-            patience.wait("waiting for a free connection", timeouts.pool)
-            if (given := await self._turn()) is not None:
-                return given
-        return await self._made(patience, timeouts)
+            deadlines.wait("waiting for a free connection", timeouts.pool)
+            if (reused := await self._wait_turn()) is not None:
+                return reused
+        return await self._open(deadlines, timeouts)
 
-    async def renew(self, connection: Connection, patience: Patience, timeouts: Timeouts) -> Connection:
+    async def renew(
+        self, connection: Connection, deadlines: ExchangeDeadlines, timeouts: Timeouts
+    ) -> Connection:
         """Close a connection and return a new one in its place."""
         try:
             await connection.close()
         except BaseException:
-            self._freed()
+            self._release_slot()
             raise
-        return await self._made(patience, timeouts)
+        return await self._open(deadlines, timeouts)
 
     async def give_back(self, connection: Connection) -> None:
-        """Take a connection back: it rests if its exchange is over, and is closed otherwise."""
-        if self._is_closed or not connection.rests():
+        """Keep a connection as idle if its exchange is complete; otherwise close it."""
+        if self._is_closed or not connection.prepare_reuse():
             await self.drop(connection)
             return
         self._idle.append(connection)
@@ -99,39 +103,41 @@ class ConnectionPool:
             self._on_rest()
 
     async def sweep(self) -> bool:
-        """Close those that rest and cannot be used again. Say whether any still rests."""
+        """Close idle connections that are no longer usable. Return True if idle connections remain."""
         for connection in tuple(self._idle):
-            if connection in self._idle and not connection.is_alive():  # else it was taken meanwhile
+            if (
+                connection in self._idle and not connection.is_alive()
+            ):  # else a request took it during a close
                 self._idle.remove(connection)
                 await self.drop(connection)
         return bool(self._idle)
 
     async def drop(self, connection: Connection) -> None:
-        """Close a connection. Its place is free at once."""
-        self._freed()
+        """Close a connection. Another connection may be opened at once."""
+        self._release_slot()
         await connection.close()
 
     async def close(self) -> None:
-        """Close the connections that rest now, all at once, and the others when they are given back."""
+        """Close the idle connections concurrently now, and the others when they are returned."""
         self._is_closed = True
         with anyio.CancelScope(shield=True):
             async with anyio.create_task_group() as tasks:
                 while self._idle:
                     tasks.start_soon(self.drop, self._idle.pop())
 
-    async def _made(self, patience: Patience, timeouts: Timeouts) -> Connection:
-        """Make a connection in a place that is taken already."""
+    async def _open(self, deadlines: ExchangeDeadlines, timeouts: Timeouts) -> Connection:
+        """Open a connection whose slot is already counted."""
         try:
-            patience.wait("waiting to connect", timeouts.pool)
+            deadlines.wait("waiting to connect", timeouts.pool)
             async with self._connects:
-                patience.wait("connecting", timeouts.connect)
+                deadlines.wait("connecting", timeouts.connect)
                 return Connection(await self._dial())
         except BaseException:
-            self._freed()
+            self._release_slot()
             raise
 
-    async def _turn(self) -> Connection | None:
-        """Wait for a connection that is given back, or for a place."""
+    async def _wait_turn(self) -> Connection | None:
+        """Wait for a returned connection, or for permission to open one."""
         waiter = _Waiter()
         self._waiters[waiter] = None
         try:
@@ -139,19 +145,19 @@ class ConnectionPool:
         except BaseException:
             if not waiter.served.is_set():
                 del self._waiters[waiter]
-            elif waiter.connection is None:  # it was given what it no longer wants
-                self._freed()
+            elif waiter.connection is None:  # return the slot that was already assigned
+                self._release_slot()
             else:
                 await self.drop(waiter.connection)
             raise
         return waiter.connection
 
-    def _freed(self) -> None:
+    def _release_slot(self) -> None:
         self._free += 1
         self._serve()
 
     def _serve(self) -> None:
-        """Give what is free to those who have waited longest."""
+        """Assign free connections and slots to the waiters in order of arrival."""
         while self._waiters and (self._idle or self._free):
             waiter, _ = self._waiters.popitem(last=False)
             if self._idle:

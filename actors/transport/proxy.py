@@ -1,11 +1,12 @@
-"""Proxies of the environment: which one a request goes through, and the tunnel it opens.
+"""Choose the proxy of a request from the environment, and open tunnels through proxies. `client` and `dial` use this
+module.
 
-`HTTPS_PROXY` and `HTTP_PROXY` name a proxy for the URLs of their scheme, `ALL_PROXY` one for those that have none of
-their own, `NO_PROXY` the hosts that are reached without one. Lower case wins, and a variable that is set to nothing
-switches its other spelling off. This machine is always reached directly.
+`HTTPS_PROXY` and `HTTP_PROXY` name the proxy for URLs of their scheme, `ALL_PROXY` the one for schemes without their
+own, and `NO_PROXY` the hosts that are reached directly. Lower-case names take precedence, and an empty lower-case
+variable disables its upper-case form. Loopback addresses are always reached directly.
 
-A request by https goes through a tunnel (CONNECT), so the proxy sees where it goes and nothing else. One by http is
-handed to the proxy, which is told its whole URL: many proxies open tunnels to port 443 alone.
+An https request goes through a tunnel (CONNECT), so the proxy only learns its host. An http request is forwarded by the
+proxy, which receives its complete URL: many proxies open tunnels to port 443 only.
 """
 
 import base64
@@ -22,39 +23,39 @@ from actors.errors import ConfigError
 from actors.transport.origin import PORTS, Origin
 
 HEAD = 16 * 1024
-"""Bytes of a proxy's answer beyond which it is refused."""
+"""Maximum bytes of a proxy's response."""
 
 
 class ProxyRefused(Exception):
-    """The proxy did not open a tunnel. The text says how it answered."""
+    """The proxy did not open a tunnel. The message quotes the proxy's response."""
 
 
 @dataclass(frozen=True, slots=True)
 class Proxy:
-    """A proxy and its auth header. It opens tunnels, or forwards requests, as the origin's scheme says."""
+    """A proxy and its auth header. Depending on the origin's scheme, it opens tunnels or forwards requests."""
 
     origin: Origin
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
 
 def proxy_for(origin: Origin, environ: Mapping[str, str]) -> Proxy | None:
-    """Return the proxy for an origin, or None if it is reached directly.
+    """Return the proxy for an origin, or None if the origin is reached directly.
 
     Raises:
-        ConfigError: The variable names no proxy that can be used.
+        ConfigError: The variable's value is not a usable proxy.
     """
-    name, given = _named(f"{origin.scheme}_proxy", environ)
-    if not given or _is_direct(origin, _value("no_proxy", environ) or ""):
+    name, address_ = _proxy_variable(f"{origin.scheme}_proxy", environ)
+    if not address_ or _is_direct(origin, _value("no_proxy", environ) or ""):
         return None
     try:
-        parts = urlsplit(given if "://" in given else f"http://{given}")
+        parts = urlsplit(address_ if "://" in address_ else f"http://{address_}")
         port = parts.port
     except ValueError:
         parts, port = urlsplit(""), None
     if parts.scheme.startswith("socks"):
         raise ConfigError(f"{name} names a SOCKS proxy, which is not supported; it takes http://host:port")
     if parts.scheme not in PORTS or not parts.hostname:
-        raise ConfigError(f"{name} names no proxy that can be used; it takes http://host:port")
+        raise ConfigError(f"{name} is not a usable proxy; it takes http://host:port")
     headers: tuple[tuple[str, str], ...] = ()
     if parts.username is not None:
         user = f"{unquote(parts.username)}:{unquote(parts.password or '')}".encode()
@@ -62,8 +63,8 @@ def proxy_for(origin: Origin, environ: Mapping[str, str]) -> Proxy | None:
     return Proxy(Origin(parts.scheme, parts.hostname, port or PORTS[parts.scheme]), headers)
 
 
-def _named(name: str, environ: Mapping[str, str]) -> tuple[str, str]:
-    """Return the variable that names the proxy, and what it says; nothing if none does."""
+def _proxy_variable(name: str, environ: Mapping[str, str]) -> tuple[str, str]:
+    """Return the name and the value of the variable that names the proxy; the value is empty if there is none."""
     for each in (name, "all_proxy"):
         value = _value(each, environ)
         if value is not None:
@@ -72,7 +73,7 @@ def _named(name: str, environ: Mapping[str, str]) -> tuple[str, str]:
 
 
 def _value(name: str, environ: Mapping[str, str]) -> str | None:
-    """Return what a variable says, in lower case or else in upper case, None if it is not set."""
+    """Return a variable's value, lower case first and then upper case; None if neither is set."""
     if name in environ:
         return environ[name].strip()
     if name == "http_proxy" and "REQUEST_METHOD" in environ:
@@ -90,7 +91,8 @@ def _is_direct(origin: Origin, exceptions: str) -> bool:
 
 
 def _covers(entry: str, origin: Origin, address: IPv4Address | IPv6Address | None) -> bool:
-    """Say whether an entry of NO_PROXY covers a host: `*`, an address, a network, a domain; with a port or without."""
+    """Return True if an entry of NO_PROXY matches a host: `*`, an address, a network or a domain, with or without a
+    port."""
     if entry == "*":
         return True
     if address is not None and "/" in entry:
@@ -117,10 +119,10 @@ def _address(host: str) -> IPv4Address | IPv6Address | None:
 
 
 async def tunnel(stream: anyio.abc.ByteStream, proxy: Proxy, origin: Origin) -> None:
-    """Ask a proxy for a tunnel to an origin; the stream leads there afterwards.
+    """Request a tunnel to an origin; afterwards the stream leads to the origin.
 
     Raises:
-        ProxyRefused: There is none.
+        ProxyRefused: The proxy did not open the tunnel.
     """
     http = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEAD)
     headers = [("host", origin.authority), *proxy.headers]
@@ -133,8 +135,8 @@ async def tunnel(stream: anyio.abc.ByteStream, proxy: Proxy, origin: Origin) -> 
     except (anyio.EndOfStream, anyio.BrokenResourceError):
         raise ProxyRefused("the proxy closed the connection") from None
     except h11.RemoteProtocolError:
-        raise ProxyRefused("what the proxy answered is not HTTP") from None
+        raise ProxyRefused("the proxy's response is not HTTP") from None
     if not 200 <= event.status_code < 300:
         raise ProxyRefused(f"the proxy answered {event.status_code} to CONNECT {origin.authority}")
     if http.trailing_data[0]:
-        raise ProxyRefused("the proxy said more than that the tunnel is open")
+        raise ProxyRefused("the proxy sent data before the tunnel was used")

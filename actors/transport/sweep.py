@@ -1,7 +1,7 @@
-"""Resting connections that the other side has closed: a timer finds them, and closes them on this side too.
+"""Close idle connections that the server has closed, on a timer. `HttpTransport` uses this module.
 
-Until then each holds a descriptor, here and in the kernel (`CLOSE_WAIT`), and a program that asks nothing for hours
-would keep them all. The timer runs only while connections rest.
+Until then, each one holds a descriptor in the process and a socket in the kernel (`CLOSE_WAIT`), and a program without
+requests for hours would keep them all. The timer runs only while there are idle connections.
 """
 
 from collections.abc import Awaitable, Callable
@@ -12,14 +12,14 @@ from actors.kernel.parking import parking
 from actors.kernel.tasks import Tasks
 
 INTERVAL = 5.0
-"""Seconds between two looks at the connections that rest."""
+"""Seconds between two sweeps."""
 
 
 class Sweep:
-    """The timer.
+    """The timer that sweeps idle connections.
 
     Args:
-        sweep: Closes what cannot be used again, and says whether any connection still rests.
+        sweep: Closes unusable idle connections, and returns True if idle connections remain.
     """
 
     def __init__(self, sweep: Callable[[], Awaitable[bool]]) -> None:
@@ -27,22 +27,22 @@ class Sweep:
         self._tasks: Tasks | None = None
 
     def begin(self) -> None:
-        """Note that a connection rests."""
+        """Start the timer if it does not run, because a connection has become idle."""
         if self._tasks is None:
             self._tasks = Tasks(parking())
-            self._tasks.start(self._run, self._ended, "actors connections", shielded=False)
+            self._tasks.start(self._run, self._on_end, "actors connections", shielded=False)
 
     async def end(self) -> None:
-        """Stop, and wait for it."""
+        """Stop the timer, and wait until its task has ended."""
         if (tasks := self._tasks) is not None:
             tasks.cancel()
             await tasks.join()
 
     async def _run(self) -> None:
-        rests = True
-        while rests:
+        has_idle = True
+        while has_idle:
             await anyio.sleep(INTERVAL)
-            rests = await self._sweep()
+            has_idle = await self._sweep()
 
-    def _ended(self, _error: BaseException | None) -> None:
+    def _on_end(self, _error: BaseException | None) -> None:
         self._tasks = None

@@ -188,7 +188,7 @@ async def test_bytes_that_lead_to_nothing_do_not_prolong_a_wait(name: str) -> No
 async def test_an_answer_without_end_ends_with_its_time() -> None:
     transport = HttpTransport(connections=1)
     async with raw(dripping(CHUNKED, b"1\r\nx\r\n")) as server:
-        with pytest.raises(ProviderFailed, match=r"the whole took longer than 0.3 s"):
+        with pytest.raises(ProviderFailed, match=r"the exchange took longer than 0.3 s"):
             await asked(transport, server.url, Timeouts(total=0.3))
         assert (await asked(transport, server.url)).body == b"Yes."
         await transport.close()

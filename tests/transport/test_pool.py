@@ -11,7 +11,7 @@ from actors.core.data.segments import Segments
 from actors.errors import ConfigError, ProviderFailed
 from actors.runtime.runtime import Runtime
 from actors.transport import HttpTransport, Timeouts
-from actors.transport.patience import Patience
+from actors.transport.deadlines import ExchangeDeadlines
 from actors.transport.pool import ConnectionPool
 from tests.transport.support import GOOD, Peer, asked, descriptors, polite, raw, whole
 
@@ -96,8 +96,8 @@ async def test_no_more_connections_are_made_at_a_time_than_may_be() -> None:
 
     async def take() -> None:
         try:
-            with Patience(None) as patience:
-                await pool.take(patience, Timeouts())
+            with ExchangeDeadlines(None) as deadlines:
+                await pool.take(deadlines, Timeouts())
         except OSError as error:
             failed.append(str(error))
 
@@ -143,11 +143,11 @@ async def _cost(pool: ConnectionPool) -> int:
         nonlocal calls
         calls += event in ("call", "c_call") and "actors/transport" in frame.f_code.co_filename
 
-    with Patience(None) as patience:
+    with ExchangeDeadlines(None) as deadlines:
         sys.setprofile(count)
         try:
-            connection = await pool.take(patience, Timeouts())
-            connection.rests = lambda: True  # type: ignore[method-assign]  # as after an exchange
+            connection = await pool.take(deadlines, Timeouts())
+            connection.prepare_reuse = lambda: True  # type: ignore[method-assign]  # as after an exchange
             await pool.give_back(connection)
         finally:
             sys.setprofile(None)
@@ -160,7 +160,7 @@ async def test_a_connection_that_rested_for_too_long_is_closed_and_not_used(
     transport = HttpTransport()
     async with raw(polite) as server:
         await asked(transport, server.url)
-        monkeypatch.setattr("actors.transport.connection.KEPT", -1.0)
+        monkeypatch.setattr("actors.transport.connection.MAX_IDLE", -1.0)
         await asked(transport, server.url)
         assert len(server.peers) == 2
         await transport.close()

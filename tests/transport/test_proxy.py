@@ -185,9 +185,9 @@ async def test_who_asks_is_said_to_the_proxy_and_to_nobody_else() -> None:
             "the proxy answered 407",
         ),
         (b"HTTP/1.1 503 No\r\n\r\n", "the proxy answered 503"),
-        (b"SSH-2.0\r\n\r\n", "what the proxy answered is not HTTP"),
+        (b"SSH-2.0\r\n\r\n", "the proxy's response is not HTTP"),
         (b"HTTP/1.1 200 OK\r\n", "the proxy closed the connection"),
-        (b"HTTP/1.1 200 OK\r\n\r\n" + GOOD, "the proxy said more than that the tunnel is open"),
+        (b"HTTP/1.1 200 OK\r\n\r\n" + GOOD, "the proxy sent data before the tunnel was used"),
     ],
 )
 async def test_a_tunnel_that_is_refused_is_a_typed_failure_and_no_request_is_sent(

@@ -161,7 +161,9 @@ async def test_a_connection_that_ends_in_the_handshake_is_a_typed_failure(reset:
     transport = HttpTransport(connections=1)
     async with raw(answer) as server:
         for _ in range(2):
-            with pytest.raises(ProviderFailed, match=r"the connection broke before it stood|TLS failed"):
+            with pytest.raises(
+                ProviderFailed, match=r"the connection broke while it was being opened|TLS failed"
+            ):
                 await asked(transport, server.url.replace("http:", "https:"))
         await transport.close()
 

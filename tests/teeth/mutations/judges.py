@@ -130,14 +130,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "unreachable: TLS that fails is told as any other fault",
-        "actors/transport/dial.py:why",
+        "actors/transport/dial.py:failure_reason",
         "isinstance(error, ssl.SSLError)",
         "False",
         ("tests/test_unreachable.py",),
     ),
     Mutation(
         "unreachable: only what the system numbers is a failure to connect",
-        "actors/transport/exchange.py:_told",
+        "actors/transport/exchange.py:_failure_message",
         "isinstance(error, OSError)",
         "isinstance(error, ConnectionError)",
         ("tests/test_unreachable.py",),

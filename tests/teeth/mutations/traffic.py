@@ -158,7 +158,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "proxies: one for all is passed over",
-        "actors/transport/proxy.py:_named",
+        "actors/transport/proxy.py:_proxy_variable",
         '(name, "all_proxy")',
         "(name,)",
         (PROXY,),

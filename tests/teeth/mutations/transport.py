@@ -11,7 +11,7 @@ TLS = "tests/transport/test_tls.py"
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "transport: a request that no server read has failed",
-        "actors/transport/exchange.py:ClientExchange._answered",
+        "actors/transport/exchange.py:ClientExchange._fetch_head",
         """
         if not connection.is_kept or connection.is_heard:
             raise
@@ -21,29 +21,29 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "transport: a request goes out again after a byte of its answer came",
-        "actors/transport/exchange.py:ClientExchange._answered",
+        "actors/transport/exchange.py:ClientExchange._fetch_head",
         "not connection.is_kept or connection.is_heard",
         "not connection.is_kept",
         (FAULTS,),
     ),
     Mutation(
         "transport: a request that a server may have read goes out again",
-        "actors/transport/exchange.py:ClientExchange._answered",
+        "actors/transport/exchange.py:ClientExchange._fetch_head",
         "not connection.is_kept or connection.is_heard",
         "connection.is_heard",
         (RESENDING,),
     ),
     Mutation(
         "transport: a request goes out again over a connection that was kept as well",
-        "actors/transport/exchange.py:ClientExchange._answered",
+        "actors/transport/exchange.py:ClientExchange._fetch_head",
         """
         self._connection = connection = await self._pool.renew(
-            connection, self._patience, self._timeouts
+            connection, self._deadlines, self._timeouts
         )
         """,
         """
         await self._pool.drop(connection)
-        self._connection = connection = await self._pool.take(self._patience, self._timeouts)
+        self._connection = connection = await self._pool.take(self._deadlines, self._timeouts)
         """,
         (FAULTS,),
     ),
@@ -59,14 +59,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/transport/exchange.py:ClientExchange._next",
         "await connection.receive()",
         """
-        self._patience.wait("waiting for more of the answer", self._timeouts.idle)
+        self._deadlines.wait("waiting for more of the answer", self._timeouts.idle)
         await connection.receive()
         """,
         (FAULTS,),
     ),
     Mutation(
         "transport: an answer is not read until the request has been sent",
-        "actors/transport/exchange.py:ClientExchange._asked",
+        "actors/transport/exchange.py:ClientExchange._send_request",
         "self._writing is None",
         "True",
         (FAULTS,),
@@ -80,7 +80,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "transport: a connection is given back half-read",
-        "actors/transport/connection.py:Connection.rests",
+        "actors/transport/connection.py:Connection.prepare_reuse",
         """
         if http.our_state is not h11.DONE or http.their_state is not h11.DONE:
             return False
@@ -100,14 +100,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "transport: what follows an answer is the next one",
-        "actors/transport/connection.py:Connection.rests",
+        "actors/transport/connection.py:Connection.prepare_reuse",
         'http.trailing_data != (b"", False)',
         'http.trailing_data == (b"-", False)',
         (FAULTS,),
     ),
     Mutation(
         "transport: what follows an answer inside TLS is the next one",
-        "actors/transport/connection.py:Connection.rests",
+        "actors/transport/connection.py:Connection.prepare_reuse",
         "self._is_broken or ... or (self._tls and _has_more(self._tls))",
         "self._is_broken or ...",
         (TLS,),
@@ -115,15 +115,15 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "transport: a connection that ended while it rested is used",
         "actors/transport/connection.py:Connection.is_alive",
-        "not self.has_expired() and (not _readable(self._socket))",
+        "not self.has_expired() and (not _is_readable(self._socket))",
         "not self.has_expired()",
         (FAULTS,),
     ),
     Mutation(
         "transport: an error repeats what a server said",
         "actors/transport/connection.py:_reason",
-        "f\"what came is not HTTP: {str(error).partition(':')[0][:120]}\"",
-        'f"what came is not HTTP: {error}"',
+        "f\"the received data is not HTTP: {str(error).partition(':')[0][:120]}\"",
+        'f"the received data is not HTTP: {error}"',
         (FAULTS,),
     ),
     Mutation(
@@ -145,7 +145,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "transport: the cap on connects under way is ignored",
-        "actors/transport/pool.py:ConnectionPool._made",
+        "actors/transport/pool.py:ConnectionPool._open",
         """
         async with self._connects:
             ...
@@ -158,15 +158,15 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "transport: a connect that failed keeps its place",
-        "actors/transport/pool.py:ConnectionPool._made",
-        "self._freed()",
+        "actors/transport/pool.py:ConnectionPool._open",
+        "self._release_slot()",
         "",
         (POOL,),
     ),
     Mutation(
         "transport: who is cancelled while it waits keeps the place it was given",
-        "actors/transport/pool.py:ConnectionPool._turn",
-        "self._freed()",
+        "actors/transport/pool.py:ConnectionPool._wait_turn",
+        "self._release_slot()",
         "pass",
         ("tests/transport/test_cancelling.py",),
     ),
@@ -200,8 +200,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "transport: a proxy sees what is inside its tunnel",
         "actors/transport/dial.py:dial",
-        "await _secured(stream, origin, trust)",
-        "stream if proxy else await _secured(stream, origin, trust)",
+        "await _wrap_tls(stream, origin, trust)",
+        "stream if proxy else await _wrap_tls(stream, origin, trust)",
         (PROXY,),
     ),
     Mutation(

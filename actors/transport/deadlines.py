@@ -1,7 +1,8 @@
-"""What an exchange waits for, and until when.
+"""Limit the waits of one exchange. Exchanges and pools set the current wait's limit here.
 
-One cancel scope serves all steps from the pool to the answer's head: a scope for each would cost more than the step.
-Each wait for more of the body has one. They are the loop's own: to ask anyio which that is costs as much as the wait.
+One cancel scope covers all steps from the pool to the response's head: a scope per step would cost more than the step.
+Each wait for more of the body has its own scope. The scopes are the event loop's own, because detecting the loop
+through anyio costs as much as the wait.
 """
 
 import math
@@ -11,15 +12,15 @@ from typing import Self
 from actors.kernel.parking import parking
 
 
-class OutOfTime(Exception):
-    """A wait took too long. The text says what for."""
+class DeadlineExceeded(Exception):
+    """A wait took too long. The message names the wait."""
 
 
-class Patience:
-    """A context in which each wait has its own bound, and all of them one in common.
+class ExchangeDeadlines:
+    """A context manager with a limit for each wait and one limit for the complete exchange.
 
     Args:
-        total: Seconds for the exchange, reading the body included; None has no end.
+        total: Seconds for the exchange, including reading the body; None for no limit.
     """
 
     __slots__ = ("_end", "_here", "_scope", "_seconds", "_total", "_what")
@@ -32,12 +33,12 @@ class Patience:
         self._scope = self._here.scope()
 
     def wait(self, what: str, seconds: float) -> None:
-        """Begin to wait for something else."""
+        """Start the limit of the next wait; `what` names the wait in errors."""
         self._what, self._seconds = what, seconds
         self._scope.deadline = min(self._end, self._here.now() + seconds)
 
-    def once_more(self, what: str, seconds: float) -> Self:
-        """Return it as a context for one more wait, later in the same exchange."""
+    def again(self, what: str, seconds: float) -> Self:
+        """Return itself as a context manager for one more wait in the same exchange."""
         self._what, self._seconds = what, seconds
         self._scope = self._here.scope(deadline=min(self._end, self._here.now() + seconds))
         return self
@@ -49,16 +50,16 @@ class Patience:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Leave.
+        """Leave the scope.
 
         Raises:
-            OutOfTime: A wait in it took too long.
+            DeadlineExceeded: A wait took too long.
         """
         self._scope.__exit__(kind, error, trace)
         if self._scope.cancelled_caught:
-            raise self._out_of_time() from None
+            raise self._deadline_error() from None
 
-    def _out_of_time(self) -> OutOfTime:
+    def _deadline_error(self) -> DeadlineExceeded:
         if self._total is not None and self._scope.deadline == self._end:
-            return OutOfTime(f"the whole took longer than {self._total:g} s")
-        return OutOfTime(f"{self._what} took longer than {self._seconds:g} s")
+            return DeadlineExceeded(f"the exchange took longer than {self._total:g} s")
+        return DeadlineExceeded(f"{self._what} took longer than {self._seconds:g} s")
