@@ -292,7 +292,7 @@ class SessionLifecycle:
         """Return where the events of an ask go: to its caller, and to everyone who reads along."""
         sink = sink if self.above is None else self.above.joined(self.name, sink)
         shared, tracing = self.host.readers.joined(self.name, sink), self.host.tracing
-        return shared if tracing is None else tracing.joined(self.name, shared, variables)
+        return shared if tracing is None else tracing.attach(self.name, shared, variables)
 
     async def change(
         self,

@@ -1,14 +1,14 @@
-"""How a log event leaves: through structlog as the program has configured it, else as a record of `logging`.
+"""Emit log events through structlog if the program has configured it, otherwise as records of `logging`.
 
 In:  a level, the event's name, and its fields.
 Out: one event of the program's structlog; or one record whose message is the event and its fields on one line, and
-     which has each field as an attribute too, for formatters that write JSON.
+     which also has each field as an attribute, for formatters that write JSON.
 
-Texts may come from tools, MCP servers and providers. So each is cut, and whatever in it cannot be printed is written
-out (`\\x1b`, `\\n`): no renderer and no terminal is given a control character, and nobody can begin a line of the log
-but the log itself. The lines of a traceback follow its event, each behind `MARGIN`.
+Strings may come from tools, MCP servers and providers, so they are cut, and unprintable characters are escaped
+(`\\x1b`, `\\n`). Neither a renderer nor a terminal receives a control character, and no string can forge a line of the
+log. The lines of a traceback follow its event, each prefixed with `MARGIN`.
 
-Neither library is configured here: that is the program's business. Both are imported at the first event.
+This module configures neither library, and imports both at the first event.
 """
 
 from collections.abc import Mapping
@@ -22,29 +22,29 @@ if TYPE_CHECKING:
 Level: TypeAlias = Literal["debug", "info", "warning", "error"]
 Plain: TypeAlias = str | int | float | bool | None
 Value: TypeAlias = Plain | list[str] | dict[str, int]
-"""What a field of an event may be."""
+"""The possible values of an event's field."""
 
 RUNTIME, TOOLS = "actors", "actors.tools"
-"""The loggers: of the runtime, and of what the program's own tools do."""
+"""The names of the loggers of the runtime and of the program's tools."""
 NUMBERS: Mapping[Level, int] = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 """The levels of `logging`."""
 MOST_TEXT = 2_000
-"""Characters of a text in a field."""
+"""Maximum characters of a string in a field."""
 MOST_TRACE = 200
-"""Lines of a traceback: the first half of them and the last."""
+"""Maximum lines of a traceback: half from its start, half from its end."""
 MARGIN = "    | "
-"""Stands before each line of a traceback."""
+"""The prefix of each line of a traceback."""
 
 
 def emit(level: Level, event: str, *, logger: str = RUNTIME, trace: str = "", **fields: Value) -> None:
     """Log an event.
 
     Args:
-        level: How much it matters.
-        event: Its name, which is ours.
-        logger: Whose it is.
+        level: The severity.
+        event: The name of the event, a constant of this package.
+        logger: The name of the logger.
         trace: A traceback of `trace_of`.
-        fields: What there is to know of it. None bears the name of an attribute that records of `logging` have.
+        fields: The fields of the event. Their names must not be attributes of `logging` records.
     """
     import structlog
 
@@ -55,7 +55,7 @@ def emit(level: Level, event: str, *, logger: str = RUNTIME, trace: str = "", **
 
 
 def is_wanted(level: Level, logger: str) -> bool:
-    """Say whether anybody may want events of this level, as far as that can be told: what is dear is not made then."""
+    """Return False if no logger accepts events of this level, so that callers can skip expensive fields."""
     import structlog
 
     if not structlog.is_configured():
@@ -70,9 +70,10 @@ def _emit_to_structlog(level: Level, event: str, logger: str, trace: str, fields
     getattr(_bound(logger), level)(event, **escaped, **({"exception": trace} if trace else {}))
 
 
-def _bound(logger: str) -> Any:  # Any: of whatever class the program says
-    """Return a logger as the program has configured them; in place of an asynchronous one, which nobody would await,
-    that of `logging`."""
+def _bound(logger: str) -> Any:  # Any: of the class that the program configured
+    """Return a logger with the program's configuration. An asynchronous logger, which would have to be awaited, is
+    replaced with structlog's wrapper of `logging`.
+    """
     import structlog
 
     configured, waiting = structlog.get_config()["wrapper_class"], structlog.stdlib.AsyncBoundLogger
@@ -87,7 +88,7 @@ def _emit_to_logging(level: Level, event: str, logger: str, trace: str, fields: 
         return
     extra = {"event": event, **{name: escape(value) for name, value in fields.items()}}
     record = out.makeRecord(logger, number, __file__, 0, line_of(event, fields), (), None, extra=extra)
-    record.exc_text = trace or None  # and no `exc_info`: some handlers show local variables with it
+    record.exc_text = trace or None  # not `exc_info`: some handlers would log local variables
     out.handle(record)
 
 
@@ -98,7 +99,7 @@ def _logger(name: str) -> "logging.Logger":
 
 
 def line_of(event: str, fields: Mapping[str, Value]) -> str:
-    """Return an event as one line. Texts are Python literals, so no value can pass for another field."""
+    """Return an event as one line. Strings are Python literals, so a value cannot imitate another field."""
     pairs = chain([("event", event)], fields.items())
     return " ".join(f"{name}={_literal(value)}" for name, value in pairs)
 
@@ -114,7 +115,7 @@ def _literal(value: Value) -> str:
 
 
 def escape(value: Value) -> Value:
-    """Return a field's value with each text cut and printable."""
+    """Return a field's value with strings cut and escaped."""
     if isinstance(value, str):
         return printable(_cut(value))
     if isinstance(value, list):
@@ -125,9 +126,9 @@ def escape(value: Value) -> Value:
 
 
 def printable(text: str) -> str:
-    """Return a text with what cannot be printed written out, as Python writes it in a literal.
+    """Return a text with unprintable characters escaped as in a Python literal.
 
-    Control characters are that, line breaks of any kind, marks of writing direction, and lone surrogates.
+    Unprintable are control characters, all line breaks, marks of writing direction, and lone surrogates.
     """
     return text if text.isprintable() else "".join(map(_printable_character, text))
 
@@ -137,14 +138,14 @@ def _printable_character(character: str) -> str:
 
 
 def _cut(text: str) -> str:
-    text = str.__str__(text)  # a subclass of str has methods of its own
+    text = str.__str__(text)  # a subclass of str may override methods
     return text if len(text) <= MOST_TEXT else f"{text[: MOST_TEXT - 6]} [cut]"
 
 
 def trace_of(error: BaseException) -> str:
-    """Return an error's traceback, with no character in it but those of its lines, each behind `MARGIN`.
+    """Return an error's traceback, escaped, with each line prefixed with `MARGIN`.
 
-    What the error says of itself may have lines too, and so they are no lines of the log.
+    The error's message may contain line breaks, which must not start a line of the log.
     """
     import traceback
 

@@ -1,18 +1,17 @@
-"""OpenTelemetry: spans and metrics of asks with the GenAI names, by `opentelemetry-api` (extra `otel`).
+"""Trace asks with OpenTelemetry: spans and metrics with the GenAI names, by `opentelemetry-api` (extra `otel`).
 
     Runtime(tracing=Tracing())
 
-An ask is a span `invoke_agent` under the caller's own; in it each request is a `chat` and each tool call an
-`execute_tool`. What a tool traces itself stands under `invoke_agent` too. Spans carry names, ids and counts: tokens are
-those of each request, with the backend that served it. What was said and what tools were given is in them only with
-`content=True`.
+An ask is a span `invoke_agent`, a child of the caller's span. Each request is a `chat` span in it, each tool call an
+`execute_tool` span. Spans that a tool creates are children of `invoke_agent`. Spans contain names, ids and token counts
+of each request, with the backend that served it. They contain messages and tool arguments only with `content=True`.
 
 Names are those of github.com/open-telemetry/semantic-conventions-genai as of November 2026 (`cache_write`, one counter
-for each kind of token). A `chat` covers all tries of its request: each that failed and was sent again is an event
-`retry`, and `http.request.resend_count` is their number. `error.type` is the HTTP status, or else the class of the
-exception; a call or an ask that ended without an exception has the word of its end (`refused`, `cancelled`).
+for each kind of token). A `chat` span covers all attempts of its request: each failed attempt that is retried is an
+event `retry`, and `http.request.resend_count` is the number of retries. `error.type` is the HTTP status or the class of
+the exception; for a call or an ask that ended without an exception it is the status (`refused`, `cancelled`).
 
-The spans follow the events of the ask's stream, so they cost nothing where they are not switched on.
+The spans are derived from the events of the ask's stream, so tracing has no cost when it is switched off.
 """
 
 from collections.abc import Iterable
@@ -65,17 +64,17 @@ _PROVIDERS = {
     "kimi": "moonshot_ai",
     "xai": "x_ai",
 }
-"""What the conventions call the provider of a dialect; others have the dialect's own name."""
+"""The conventions' provider name for a dialect; other dialects keep their own name."""
 _FINISH = {"length": "length", "filter": "content_filter", "fault": "error"}
-"""The conventions' word for why an answer was cut."""
+"""The conventions' finish reason for an incomplete answer."""
 
 
 class Tracing:
     """Traces the asks of a runtime.
 
     Args:
-        tracer_provider, meter_provider: Where spans and metrics go; the program's global ones by default.
-        content: Whether spans carry messages, as the conventions' JSON, and the arguments of tool calls.
+        tracer_provider, meter_provider: Receive the spans and metrics; the program's global providers by default.
+        content: Whether spans contain messages, as the conventions' JSON, and the arguments of tool calls.
 
     Raises:
         ConfigError: `opentelemetry-api` is not installed.
@@ -107,7 +106,7 @@ class Tracing:
         }
 
     def traced(self, session: str, variables: Variables) -> "AskSpans":
-        """Return the spans of an ask that begins now. Its tools run in `variables`, within its own."""
+        """Start the spans of an ask. Its tools run in `variables`, so their spans become children of the ask's span."""
         from opentelemetry import context, trace
 
         span = self.tracer.start_span(
@@ -122,11 +121,11 @@ class _Request(Struct):
     """A request whose answer has not ended.
 
     Args:
-        began: When it was sent, in seconds of `perf_counter`.
+        began: Time of sending, in seconds of `perf_counter`.
         about: The attributes of its metrics.
-        is_answered: Whether a piece of an answer has come.
-        resends: How often it was sent again.
-        error: The `error.type` of the last try that failed.
+        is_answered: Whether a part of the answer has arrived.
+        resends: Number of retries.
+        error: The `error.type` of the last failed attempt.
     """
 
     span: "Span"
@@ -138,35 +137,35 @@ class _Request(Struct):
 
 
 class AskSpans:
-    """The spans of an ask, by the events that its reader is shown."""
+    """The spans of one ask, derived from the events of its stream."""
 
     def __init__(self, tracing: Tracing, ask: "Span", session: str) -> None:
         self._tracing, self._ask, self._session = tracing, ask, session
         self._chat: _Request | None = None
         self._calls: dict[str, Span] = {}
-        self._raised: dict[str, str] = {}  # by call, the class of the exception that ended it
+        self._raised: dict[str, str] = {}  # the exception class of failed calls, by call id
         self._cause = ""  # the error of the last turn
 
     def put(self, event: SessionEvent) -> None:
-        """Begin and end what an event says has begun and ended."""
+        """Start and end spans according to an event."""
         match event:
             case TextEvent() | ThinkingEvent():
-                self._begun()
+                self._record_first_token()
             case ToolCallEvent():
-                self._called(event)
+                self._start_call(event)
             case ToolFailedEvent():
                 self._raised[event.call_id] = event.error
             case ToolResultsEvent():
                 for end in event.results:
-                    self._returned(end.call_id, "" if end.outcome == "returned" else end.outcome)
+                    self._end_call(end.call_id, "" if end.outcome == "returned" else end.outcome)
             case CompleteEvent(result=result) | ErrorEvent(result=result):
-                self._ended(result)
+                self._end_ask(result)
             case _:  # a subagent has spans of its own
                 self._request_event(event)
 
     def close(self, error: Exception | None = None) -> None:
-        """End the spans: the ask was refused, or the session ended before it."""
-        if self._ask.is_recording():  # else they have ended: what refused the ask may be told of that twice
+        """End the spans: the ask was rejected, or the session ended first."""
+        if self._ask.is_recording():  # the sink of a rejected ask may be closed twice
             why = "session_closed" if error is None else type(error).__name__
             self._close(why)
             _fail(self._ask, why)
@@ -179,7 +178,7 @@ class AskSpans:
         above = trace.set_span_in_context(self._ask)
         return self._tracing.tracer.start_span(name, above, kind=kind, attributes=attributes)
 
-    def _called(self, event: ToolCallEvent) -> None:
+    def _start_call(self, event: ToolCallEvent) -> None:
         about = {
             "gen_ai.operation.name": "execute_tool",
             "gen_ai.tool.name": event.name,
@@ -192,18 +191,18 @@ class AskSpans:
         self._calls[event.call_id] = span
 
     def _request_event(self, event: SessionEvent) -> None:
-        """Begin and end the spans of the turn's requests."""
+        """Start and end the spans of the turn's requests."""
         match event:
             case AskStartedEvent(message=message) if self._tracing.content:
                 self._ask.set_attribute("gen_ai.input.messages", _messages("user", message.blocks))
             case RequestRenderedEvent(binding=binding):
-                self._asked(binding)
+                self._start_request(binding)
             case RequestFailedEvent(error=error, retry_after=seconds):
-                self._tried(error, seconds)
+                self._record_attempt(error, seconds)
             case MessageEvent():
-                self._said(event)
+                self._record_message(event)
             case LaneRewrittenEvent(reason=reason) if reason != "media":
-                self._answered("refused")
+                self._end_request("refused")
             case TurnEndedEvent(status=status, cause=cause):
                 self._note_cause(cause)
                 self._close(status)
@@ -211,15 +210,15 @@ class AskSpans:
                 pass
 
     def _note_cause(self, cause: Cause | None) -> None:
-        """Keep the error of a turn: that of its last request, or the bound that ended it."""
+        """Record the error of a turn: the error of its last request, or the limit that ended it."""
         last = "" if self._chat is None else self._chat.error
         if cause is None:
             self._cause = last
         else:
             self._cause = last or (cause.kind if cause.status is None else str(cause.status))
 
-    def _tried(self, error: str, wait: float | None) -> None:
-        """Note that a try of the request failed; `wait`: the seconds until the next, None if it was the last."""
+    def _record_attempt(self, error: str, wait: float | None) -> None:
+        """Record a failed attempt of the request; `wait` is the seconds until the retry, None without one."""
         if self._chat is None:
             return
         self._chat.error = error
@@ -227,9 +226,9 @@ class AskSpans:
             self._chat.resends += 1
             self._chat.span.add_event("retry", {"error.type": error, "actors.retry.wait": wait})
 
-    def _said(self, event: MessageEvent) -> None:
+    def _record_message(self, event: MessageEvent) -> None:
         message = event.message
-        if not event.round:  # a summary, asked for aside
+        if not event.round:  # a summary, which is requested outside of rounds
             if message.origin is not None:
                 self._count(_about(message.origin), event.usage)
             return
@@ -239,23 +238,23 @@ class AskSpans:
             if self._tracing.content:
                 said = _messages("assistant", message.blocks, reason)
                 self._chat.span.set_attribute("gen_ai.output.messages", said)
-        self._answered("interrupted" if event.error else "", event.usage)
+        self._end_request("interrupted" if event.error else "", event.usage)
 
-    def _asked(self, binding: Binding) -> None:
-        self._answered("refused")  # a request that is made again in another form
+    def _start_request(self, binding: Binding) -> None:
+        self._end_request("refused")  # the request is repeated in another form
         about = _about(binding)
         span = self._begin(f"chat {binding.model}", about, is_remote=True)
         span.set_attributes({"actors.backend": binding.backend, "gen_ai.conversation.id": self._session})
         self._chat = _Request(span, perf_counter(), about)
 
-    def _begun(self) -> None:
-        """Note that a piece of the answer has come."""
+    def _record_first_token(self) -> None:
+        """Record that a part of the answer has arrived."""
         if self._chat is not None and not self._chat.is_answered:
             self._chat.is_answered = True
             self._tracing.first.record(perf_counter() - self._chat.began, self._chat.about)
 
-    def _answered(self, error: str, usage: Usage | None = None) -> None:
-        """End the request's span, if one is open."""
+    def _end_request(self, error: str, usage: Usage | None = None) -> None:
+        """End the span of the request, if one is open."""
         if self._chat is None:
             return
         request, self._chat = self._chat, None
@@ -266,8 +265,8 @@ class AskSpans:
         error = error and (request.error or error)
         _fail(request.span, error)
         request.span.end()
-        told = {"error.type": error} if error else {}
-        self._tracing.duration.record(perf_counter() - request.began, request.about | told)
+        error_attributes = {"error.type": error} if error else {}
+        self._tracing.duration.record(perf_counter() - request.began, request.about | error_attributes)
 
     def _count(self, about: dict[str, str], usage: Usage | None) -> None:
         counts = _counts(usage or Usage())
@@ -277,19 +276,19 @@ class AskSpans:
         for kind, histogram in self._tracing.histograms.items():
             histogram.record(counts[kind], about)
 
-    def _returned(self, call_id: str, error: str) -> None:
+    def _end_call(self, call_id: str, error: str) -> None:
         raised = self._raised.pop(call_id, "")
         if (span := self._calls.pop(call_id, None)) is not None:
             _fail(span, raised if error == "failed" and raised else error)
             span.end()
 
     def _close(self, why: str) -> None:
-        """End what is open in the turn."""
-        self._answered(why)
+        """End the open spans of the turn."""
+        self._end_request(why)
         for call_id in tuple(self._calls):
-            self._returned(call_id, "never_started")
+            self._end_call(call_id, "never_started")
 
-    def _ended(self, result: AskResult) -> None:
+    def _end_ask(self, result: AskResult) -> None:
         self._close(result.status)
         span, binding = self._ask, result.binding
         span.set_attributes({**_whom(binding), "gen_ai.response.model": binding.model})
@@ -311,7 +310,7 @@ def _whom(binding: Binding) -> dict[str, str]:
 
 
 def _counts(usage: Usage) -> dict[str, int]:
-    """Return the tokens of a usage by what the conventions call them."""
+    """Return the token counts of a usage by the conventions' names."""
     return {
         "input_tokens": usage.input_tokens,
         "output_tokens": usage.output_tokens,
@@ -327,14 +326,14 @@ def _spend(span: "Span", usage: Usage) -> None:
 
 
 def _finish_reason(event: MessageEvent) -> str:
-    """Return the conventions' word for why an answer ended."""
+    """Return the conventions' finish reason of an answer."""
     if event.error:
         return "error"
     return "tool_call" if event.message.calls else _FINISH.get(event.incomplete or "", "stop")
 
 
 def _messages(role: str, blocks: Iterable[Block], reason: str = "") -> str:
-    """Return one message as the JSON of the conventions; an answer has a reason for its end."""
+    """Return one message as JSON of the conventions; `reason` is the finish reason of an answer."""
     message: dict[str, JsonValue] = {"role": role, "parts": [_part(block) for block in blocks]}
     return dump([message | ({"finish_reason": reason} if reason else {})]).decode()
 
@@ -348,7 +347,7 @@ def _part(block: Block) -> JsonValue:
         case ToolCall():
             call: dict[str, JsonValue] = {"type": "tool_call", "id": block.id, "name": block.name}
             return call | {"arguments": block.arguments}
-        case _:  # no bytes of attachments, and nothing that only its provider can read
+        case _:  # no bytes of attachments, and no opaque provider state
             return {"type": type(block).__name__.lower()}
 
 

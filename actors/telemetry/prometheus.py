@@ -1,4 +1,5 @@
-"""A runtime's stats as Prometheus metrics, by `prometheus-client` (extra `prometheus`). There is no global state.
+"""Export a runtime's stats as Prometheus metrics, by `prometheus-client` (extra `prometheus`). There is no global
+state.
 
 registry.register(PrometheusCollector(runtime.stats))
 generate_latest(registry)
@@ -62,7 +63,7 @@ _BUDGETS = {
 class PrometheusCollector:
     """Collects the stats of a runtime at each scrape: `PrometheusCollector(runtime.stats)`.
 
-    It stores nothing. In a thread other than the runtime's, the figures of one scrape may differ in time.
+    It stores no state. In a thread other than the runtime's, the figures of one scrape may come from different moments.
 
     Raises:
         ConfigError: `prometheus-client` is not installed.
@@ -70,7 +71,7 @@ class PrometheusCollector:
 
     def __init__(self, stats: Callable[[], RuntimeStats]) -> None:
         try:
-            import prometheus_client  # noqa: F401  said here and not at the first scrape
+            import prometheus_client  # noqa: F401  fail here and not at the first scrape
         except ImportError:
             raise ConfigError(
                 'Prometheus metrics need prometheus-client: pip install "llm-actors[prometheus]"'
@@ -78,7 +79,7 @@ class PrometheusCollector:
         self._stats = stats
 
     def collect(self) -> "Iterator[Metric]":
-        """Yield the metrics. Labels are names of the configuration, and words of a fixed list; no ids."""
+        """Yield the metrics. Labels are configured names and values of fixed lists, never ids."""
         stats = self._stats()
         yield from _of_asks(stats)
         yield from _of_backends(stats)
@@ -94,7 +95,7 @@ class PrometheusCollector:
 
 _LAG = "How long the event loop took to come round when turns computed."
 Labelled: TypeAlias = Iterable[tuple[tuple[str, ...], T]]
-"""Values, each with those of its labels."""
+"""Pairs of label values and a value."""
 
 
 def _counter(name: str, text: str, values: Labelled[float], *labels: str) -> "Metric":
@@ -213,7 +214,7 @@ def _of_the_journal(stats: RuntimeStats) -> "Iterator[Metric]":
         ("log_bytes", "Its write-ahead log.", journal.sizes.log_bytes),
         ("checkpoint_lag_bytes", "What of that is not in the file yet.", journal.sizes.checkpoint_lag_bytes),
     ):
-        if size is not None:  # a server has no such figures
+        if size is not None:  # a database server has no figures of this kind
             yield _gauge(f"journal_{name}", text, [((), size)])
 
 

@@ -1,7 +1,7 @@
-"""The tracing of a runtime, beside its asks: whatever it raises, their events go where they would without it.
+"""Forward the events of asks to a tracer without letting its failures reach the asks.
 
-A tracing is the program's own code, and so are the span processors and exporters behind it. The first time any of that
-raises, it is logged, and the runtime traces no more.
+The runtime uses this module. A tracer runs the program's own span processors and exporters. The first exception that
+they raise is logged, and tracing is switched off for the runtime.
 """
 
 from contextvars import Context as Variables
@@ -22,7 +22,7 @@ class RuntimeTracing:
     """Traces the asks of one runtime.
 
     Raises:
-        ConfigError: The tracer is none.
+        ConfigError: `tracer` is not a `Tracing`.
     """
 
     def __init__(self, tracer: "Tracing") -> None:
@@ -33,14 +33,14 @@ class RuntimeTracing:
         self._tracer = tracer
         self._listener = telemetry.listener("tracing")
 
-    def joined(self, session: str, sink: Sink, variables: Variables) -> Sink:
-        """Return where the events of an ask go, whose trace begins now."""
+    def attach(self, session: str, sink: Sink, variables: Variables) -> Sink:
+        """Start the trace of an ask, and return a sink that also forwards the ask's events to the trace."""
         trace = self._listener.call(partial(self._tracer.traced, session, variables))
         return sink if trace is None else _TracedSink(sink, trace, self._listener)
 
 
 class _TracedSink:
-    """An ask's sink, and its trace beside it."""
+    """The sink of an ask, which also forwards events to the ask's trace."""
 
     __slots__ = ("_listener", "_own", "_trace")
 

@@ -62,7 +62,7 @@ MUTATIONS = (
     Mutation(
         "host code: a log handler that raises ends what was logged about",
         "actors/telemetry/__init__.py:never_raising",
-        "call_host(partial(log, *args, **kwargs), _unlogged)",
+        "call_host(partial(log, *args, **kwargs), _on_log_failure)",
         "log(*args, **kwargs)",
         (PLAYS,),
     ),
@@ -83,7 +83,7 @@ MUTATIONS = (
     Mutation(
         "host code: a hook for failures crashes the session",
         "actors/telemetry/__init__.py:guard",
-        "guarded.call(lambda: callback(event))",
+        "safe.call(lambda: callback(event))",
         "callback(event)",
         (PLAYS,),
     ),

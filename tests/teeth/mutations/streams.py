@@ -118,7 +118,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "tracing: every piece of an answer is its first",
-        "actors/telemetry/otel.py:AskSpans._begun",
+        "actors/telemetry/otel.py:AskSpans._record_first_token",
         "self._chat.is_answered = True",
         "",
         (TOKENS,),
@@ -160,7 +160,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "tracing: the tokens of a summary are told of nobody",
-        "actors/telemetry/otel.py:AskSpans._said",
+        "actors/telemetry/otel.py:AskSpans._record_message",
         "message.origin is not None",
         "message.origin is None",
         ("tests/test_tracing.py::test_a_summary_ends_no_span_of_the_request_that_it_makes_room_for",),
@@ -168,8 +168,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "tracing: a request that was refused has no error",
         "actors/telemetry/otel.py:AskSpans._request_event",
-        'self._answered("refused")',
-        'self._answered("")',
+        'self._end_request("refused")',
+        'self._end_request("")',
         (
             "tests/test_tracing.py::test_a_request_that_was_too_long_is_a_span_that_says_so_and_the_next_is_one_of_its_own",
         ),
@@ -206,7 +206,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "tracing: a retry leaves no event",
-        "actors/telemetry/otel.py:AskSpans._tried",
+        "actors/telemetry/otel.py:AskSpans._record_attempt",
         "wait is not None",
         "False",
         (
@@ -215,7 +215,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "tracing: a request that is sent again and answered is an error",
-        "actors/telemetry/otel.py:AskSpans._answered",
+        "actors/telemetry/otel.py:AskSpans._end_request",
         "error and (request.error or error)",
         "request.error or error",
         (
@@ -249,8 +249,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "tracing: a request that is made again leaves the span of the first open",
-        "actors/telemetry/otel.py:AskSpans._asked",
-        "self._answered('refused')",
+        "actors/telemetry/otel.py:AskSpans._start_request",
+        "self._end_request('refused')",
         "pass",
         (
             "tests/test_tracing_conventions.py"
