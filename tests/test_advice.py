@@ -91,7 +91,7 @@ FILE = Config(
     [
         ("own", "the key in OUR_KEY"),
         ("open", "requests without a key (auth, or --auth, names the variable that holds one)"),
-        ("command", "what its token command prints"),
+        ("command", "the output of its token command"),
         ("aws", "the AWS keys"),
         ("usual", "the key in MISTRAL_API_KEY"),
         ("anthropic", "the key in ANTHROPIC_API_KEY"),

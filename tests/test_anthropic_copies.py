@@ -10,7 +10,7 @@ from actors import Runtime
 from actors.adapters.adapter import adapter
 from actors.adapters.codec import decode
 from actors.adapters.request import Settings
-from actors.config.dialects import derived
+from actors.config.dialects import custom_dialect
 from actors.core.check import check
 from actors.core.data.jsonio import dump
 from actors.core.data.record import replace
@@ -35,7 +35,7 @@ reasoning.binding = "model"
 reasoning.required = "with_calls"
 reasoning.placeholder = "(No reasoning recorded.)"
 """
-COPY = derived("copy", tomllib.loads(ACTORS_TOML)["dialects"]["copy"])
+COPY = custom_dialect("copy", tomllib.loads(ACTORS_TOML)["dialects"]["copy"])
 HOST = AnthropicSettings(AnthropicProfile(reasoning=True), signatures="trust")
 ME = replace(READERS["anthropic"], dialect="copy")
 ASKED = Message("user", (Text("Do it."),))

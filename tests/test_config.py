@@ -20,7 +20,7 @@ from actors.config import (
     load,
 )
 from actors.config.complaints import hint
-from actors.config.dialects import derived
+from actors.config.dialects import custom_dialect
 from actors.config.settings import FileSettings
 from actors.core.data.record import replace
 from actors.core.dialects.dialect import AnthropicCaching, ConverseCaching
@@ -181,7 +181,7 @@ def test_a_missing_key_names_the_variable(tmp_path: Path, value: str | None) -> 
 
 @pytest.mark.parametrize("key", [f"{CANARY}\r\nX-Evil: 1", f"{CANARY} x", f"{CANARY}é", f"{CANARY}\0"])
 def test_a_key_that_cannot_stand_in_a_header_is_refused_without_being_shown(key: str) -> None:
-    with pytest.raises(ConfigError, match="OPENAI_API_KEY holds characters") as refused:
+    with pytest.raises(ConfigError, match="OPENAI_API_KEY has characters") as refused:
         load(None, {"OPENAI_API_KEY": key}).resolve("openai:m")
     assert "CANARY" not in str(refused.value)
 
@@ -263,7 +263,7 @@ B = '[backends.b]\nkind = "openai"\nmodel = "m"\n'
         (B + 'base_url = "https://x:99999"\n', "base_url: takes an http or https URL"),
         (B + 'base_url = "https://x\\r\\ny"\n', "base_url: takes an http or https URL"),
         (B + 'account = "a\\nb"\n', "account: takes 1 to 200 printable characters"),
-        ('[backends."a:b"]\nkind = "openai"\nmodel = "m"\n', "line 1, column 1: 'a:b' is not a name"),
+        ('[backends."a:b"]\nkind = "openai"\nmodel = "m"\n', "line 1, column 1: 'a:b' is not a valid name"),
         (B + '[pools.p]\nmembers = ["c"]\n', "actors.toml, line 5, column 1: no backend 'c'; there are: b"),
         (B + "[pools.p]\nmembers = []\n", "[pools.p] members: Tuple should have at least 1 item"),
         (B + '[pools.p]\nmembers = ["b", "b"]\n', "line 5, column 1: a member is named twice"),
@@ -514,10 +514,10 @@ def test_a_dialect_of_ones_own_changes_any_field_of_a_known_one(tmp_path: Path) 
 
 
 def test_how_a_prompt_cache_is_asked_for_is_a_field_like_others() -> None:
-    made = derived("x", {"base": "bedrock", "caching": {"marks": "none", "long": "none"}})
+    made = custom_dialect("x", {"base": "bedrock", "caching": {"marks": "none", "long": "none"}})
     assert made.caching == ConverseCaching()
     assert (
-        derived(
+        custom_dialect(
             "y", {"base": "anthropic", "caching": {"marks": "none", "moving": False, "long": "none"}}
         ).caching
         == AnthropicCaching()
@@ -526,14 +526,14 @@ def test_how_a_prompt_cache_is_asked_for_is_a_field_like_others() -> None:
 
 @pytest.mark.parametrize("base", PROFILES)
 def test_every_profile_is_one_that_a_file_may_describe(base: str) -> None:
-    assert derived("x", {"base": base}) == replace(PROFILES[base], name="x")
+    assert custom_dialect("x", {"base": base}) == replace(PROFILES[base], name="x")
 
 
 @pytest.mark.parametrize("name", ["openai", "anthropic", "converse"])
 def test_a_dialect_of_ones_own_has_a_name_of_its_own(tmp_path: Path, name: str) -> None:
     path = tmp_path / "actors.toml"
     path.write_text(f'[dialects.{name}]\nbase = "openai"\n')
-    with pytest.raises(ConfigError, match="is the name of a profile that comes with the project"):
+    with pytest.raises(ConfigError, match="is the name of a built-in profile"):
         load(path, {})
 
 

@@ -11,7 +11,7 @@ import pytest
 from actors import Runtime
 from actors.adapters.adapter import adapter
 from actors.adapters.request import Settings
-from actors.config.dialects import derived
+from actors.config.dialects import custom_dialect
 from actors.core.check import check
 from actors.core.data.jsonio import quote
 from actors.core.data.record import replace
@@ -32,7 +32,7 @@ ACTORS_TOML = """
 base = "openai_responses"
 reasoning.replay_item_ids = "all"
 """
-NAMED = derived("named", tomllib.loads(ACTORS_TOML)["dialects"]["named"])
+NAMED = custom_dialect("named", tomllib.loads(ACTORS_TOML)["dialects"]["named"])
 ME = READERS["openai_responses"]
 HOST = ResponsesSettings(signatures="trust")
 LOOKS_UP = ResponsesSettings(ResponsesProfile(looks_up_items=True))

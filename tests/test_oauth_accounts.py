@@ -240,6 +240,8 @@ def test_a_header_whose_variable_is_not_set_is_named_and_one_that_no_header_can_
         MissingKey, match="needs the header 'x-team' in the environment variable TEAM; it is not set"
     ):
         load(file, {}).resolve("b")
-    with pytest.raises(ConfigError, match="variable TEAM holds what no header can; set it again") as refused:
+    with pytest.raises(
+        ConfigError, match="variable TEAM is not a valid header value; set it again"
+    ) as refused:
         load(file, {"TEAM": "opaque\r\nx: 1"}).resolve("b")
     assert "opaque" not in str(refused.value)

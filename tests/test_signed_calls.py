@@ -11,7 +11,7 @@ from actors import Runtime
 from actors.adapters.adapter import adapter
 from actors.adapters.codec import decode
 from actors.adapters.request import Settings
-from actors.config.dialects import derived
+from actors.config.dialects import custom_dialect
 from actors.core.check import check
 from actors.core.data.jsonio import quote
 from actors.core.data.record import replace
@@ -44,7 +44,7 @@ reasoning.first = false
 reasoning.required = "before_calls"
 reasoning.placeholder = "skip_thought_signature_validator"
 """
-COPY = derived("google_chat", tomllib.loads(ACTORS_TOML)["dialects"]["google_chat"])
+COPY = custom_dialect("google_chat", tomllib.loads(ACTORS_TOML)["dialects"]["google_chat"])
 MODEL = CompatibleProfile(signed_calls=True)
 ME = replace(READERS["openai_compatible"], dialect="google_chat")
 SIGNED = {"google": {"thought_signature": "c2ln"}}

@@ -44,11 +44,11 @@ from actors.config.backend import (
     Key,
     ResolvedPool,
     TokenCommand,
-    divided,
+    split_query,
 )
-from actors.config.complaints import at, clip, explained, hint, syntax
+from actors.config.complaints import at, clip, describe, hint, syntax
 from actors.config.contradictions import contradictions
-from actors.config.dialects import derived
+from actors.config.dialects import custom_dialect
 from actors.config.environment import Noting, guarded
 from actors.config.fields import HeaderVariable, base_url, header_value, label
 from actors.config.models import matching_overrides
@@ -94,18 +94,18 @@ __all__ = [
 MAX_FILE_BYTES = 1024 * 1024
 
 
-KEPT = 256
-"""Backends that are kept as they were resolved."""
+MAX_CACHED = 256
+"""Maximum resolved backends in the cache."""
 
 
 @dataclass(frozen=True)
 class Config:
-    """The settings of a runtime, and the environment its keys are in.
+    """The settings of a runtime, and the environment that contains its keys.
 
     Args:
-        settings: What the file says.
-        environ: Looked up at each `resolve`; never shown.
-        source: Name of the file, for messages; None if there is none.
+        settings: The contents of the file.
+        environ: Read at each `resolve`; never shown.
+        source: Name of the file for messages; None without a file.
     """
 
     settings: FileSettings
@@ -118,22 +118,22 @@ class Config:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "environ", guarded(self.environ))
-        own = {name: derived(name, table) for name, table in self.settings.dialects.items()}
+        own = {name: custom_dialect(name, table) for name, table in self.settings.dialects.items()}
         object.__setattr__(self, "_dialects", own)
 
     def dialect(self, name: str) -> Dialect:
-        """Return the profile of this name: one of the file's own, or one that comes with the project.
+        """Return the custom or built-in profile with this name.
 
         Raises:
-            UnknownTarget: There is no such profile.
+            UnknownTarget: There is no profile with this name.
         """
         return self._dialects.get(name) or dialect(name)
 
     def dialect_of(self, binding: Binding) -> Dialect:
-        """Return the profile of a binding's host, narrowed to the binding's model (`[models]` included).
+        """Return the profile of a binding, narrowed to the binding's model (`[models]` included).
 
         Raises:
-            UnknownTarget: There is no such profile.
+            UnknownTarget: There is no profile with the binding's dialect.
         """
         return for_model(self.dialect(binding.dialect), binding.model, self.model_overrides(binding))
 
@@ -144,14 +144,15 @@ class Config:
         return matching_overrides(self.settings.models, names, binding.model)
 
     def reader(self, binding: Binding) -> RenderTarget:
-        """Return whom a transcript for a binding is for: what it may see of reasoning, and how it is asked to think."""
+        """Return the render target of a binding: its treatment of reasoning, and whether thinking has a budget."""
         settings = self.settings.backends.get(binding.backend)
         if settings is None:
             return RenderTarget(binding)
         return RenderTarget(binding, settings.thinking, self._has_budget(binding, settings.reasoning.mode))
 
     def _has_budget(self, binding: Binding, mode: str) -> bool:
-        """Return True if requests limit thinking by a budget: as asked, or because the model has no other way."""
+        """Return True if requests limit thinking by a budget: by configuration, or because the model has no other
+        mode."""
         modes = self.dialect_of(binding).model.thinking
         return mode == "manual" or (mode == "adaptive" and "adaptive" not in modes and "enabled" in modes)
 
@@ -166,12 +167,12 @@ class Config:
         return (*self.settings.backends, *self.settings.pools)
 
     def resolve(self, target: str) -> Backend | ResolvedPool:
-        """Return the backend or pool a target names: a configured name, or `provider:model`.
+        """Return the backend or pool of a target: a configured name, or `provider:model`.
 
         Raises:
-            UnknownTarget: Nothing has that name.
-            MissingKey: The variable that should hold the key is not set.
-            ConfigError: A variable holds something that cannot be used.
+            UnknownTarget: The target does not exist.
+            MissingKey: The environment variable for the key is not set.
+            ConfigError: An environment variable has an invalid value.
         """
         if not isinstance(target, str):
             raise UnknownTarget(
@@ -190,13 +191,13 @@ class Config:
         return self.backend(target)
 
     def backend(self, target: str) -> Backend:
-        """Return the backend a target names. Raises as `resolve` does, and for a pool UnknownTarget.
+        """Return the backend of a target. Raises the errors of `resolve`, and UnknownTarget for a pool.
 
-        The same object as before, as long as every variable that was looked up for it is what it was.
+        The result is cached until an environment variable that it depends on changes.
         """
         backend, seen = self._resolved.get(target, (None, {}))
         if backend is None or [*map(self.environ.get, seen)] != [*seen.values()]:
-            if len(self._resolved) >= KEPT:
+            if len(self._resolved) >= MAX_CACHED:
                 self._resolved.clear()
             noting = Noting(self.environ)
             backend = replace(self, environ=noting)._named(target)
@@ -204,12 +205,12 @@ class Config:
         return backend
 
     def speaking(self, backend: Backend, name: str) -> Backend:
-        """Return a backend as it goes on with a turn that began in the dialect `name`.
+        """Return a backend that continues a turn which began in the dialect `name`.
 
-        Its kind may speak two: what `openai` speaks depends on the base URL, which may have changed since.
+        Some kinds have two dialects: that of `openai` depends on the base URL, which may have changed since.
 
         Raises:
-            ConfigError: Backends of its kind speak nothing like that dialect, or the dialect is gone.
+            ConfigError: No dialect of the backend's kind has the same wire family, or the dialect no longer exists.
         """
         if backend.dialect == name:
             return backend
@@ -223,15 +224,15 @@ class Config:
         return backend.model_copy(update={"dialect": name})
 
     def price_list(self, kind: str) -> str:
-        """Return the id in `genai-prices` of the provider whose prices a kind of backend has; empty without one."""
+        """Return the provider id in `genai-prices` for a kind of backend; empty if there is none."""
         return PROVIDERS[kind].price_list if kind in PROVIDERS else ""
 
     def credential_source(self, binding: Binding) -> str:
-        """Return where the credential of a binding's requests comes from, in words: the variable that holds a key."""
+        """Return a description of the source of a binding's credential, such as the variable that contains the key."""
         settings = self.settings.backends.get(binding.backend)
         auth = None if settings is None else settings.auth
         if auth is not None and auth.command is not None:
-            return "what its token command prints"
+            return "the output of its token command"
         if auth is not None and auth.aws is not None:
             return "the AWS keys"
         named = None if auth is None else auth.bearer or auth.key
@@ -263,7 +264,7 @@ class Config:
         provider = PROVIDERS[settings.kind]
         if not (settings.base_url or provider.endpoint):
             raise ConfigError(f"Backend {name!r} of kind {settings.kind!r} needs a base_url")
-        endpoint, query = divided(settings.base_url or provider.endpoint)
+        endpoint, query = split_query(settings.base_url or provider.endpoint)
         return Backend(
             name=name,
             kind=settings.kind,
@@ -304,7 +305,7 @@ class Config:
             yield name, value
 
     def _held(self, owner: str, header: str, variable: str) -> SecretStr:
-        """Return what a variable holds for a header."""
+        """Return the header value in an environment variable."""
         if not (value := self.environ.get(variable, "").strip()):
             raise MissingKey(
                 f"{owner} needs the header {header!r} in the environment variable {variable}; it is not set"
@@ -313,7 +314,7 @@ class Config:
             return SecretStr(header_value(value))
         except ValueError:
             raise ConfigError(
-                f"Environment variable {variable} holds what no header can; set it again"
+                f"Environment variable {variable} is not a valid header value; set it again"
             ) from None
 
     def _aws(self, owner: str, region: str) -> Aws:
@@ -325,7 +326,8 @@ class Config:
         return Aws(region, AwsKeys(access_key, secret_key, SecretStr(token) if token else None))
 
     def _default(self, owner: str, provider: Provider, endpoint: str) -> Credential | None:
-        """Return what is used at a provider's own endpoint when nothing is said: its key, or a signature."""
+        """Return the credential for a provider's own endpoint without an `auth` setting: its key, or an AWS
+        signature."""
         key_is_there = bool(self.environ.get(provider.key_variable, "").strip())
         if not key_is_there and (region := aws_region(endpoint)):
             return self._aws(owner, region)
@@ -339,7 +341,7 @@ class Config:
             raise UnknownTarget(
                 f"Target {clip(f'{kind}:{model}')} names no model; use {kind}:MODEL"
             ) from None
-        endpoint, query = divided(self._url(kind, provider))
+        endpoint, query = split_query(self._url(kind, provider))
         return Backend(
             name=kind,
             kind=kind,
@@ -351,7 +353,7 @@ class Config:
         )
 
     def _usual(self, kind: Kind, provider: Provider) -> Credential | None:
-        """Return the key in the provider's usual variable; a server of one's own may go without."""
+        """Return the key in the provider's usual variable; a local server needs none."""
         endpoint = self._url(kind, provider)
         is_local = endpoint != provider.endpoint and provider.endpoint != ""
         if not provider.key_variable or (is_local and not self.environ.get(provider.key_variable)):
@@ -376,7 +378,7 @@ class Config:
             raise MissingKey(f"{owner} needs a key in the environment variable {variable}; it is not set")
         if not key.isascii() or not key.isprintable() or " " in key:
             raise ConfigError(
-                f"Environment variable {variable} holds characters no key can have; set it again"
+                f"Environment variable {variable} has characters that no key can have; set it again"
             )
         return SecretStr(key)
 
@@ -389,14 +391,14 @@ class Config:
 
 
 def load(path: str | PathLike[str] | None, environ: Mapping[str, str]) -> Config:
-    """Read a configuration file; None is a configuration without one.
+    """Read a configuration file; with None, return a configuration without a file.
 
     Args:
         path: An `actors.toml`.
-        environ: Where keys and the usual variables are looked up, now or later.
+        environ: Source of keys and other variables, read now and later.
 
     Raises:
-        ConfigError: The file cannot be read, is not TOML, or has a setting it cannot have. One line, with the
+        ConfigError: The file cannot be read, is not TOML, or has an invalid setting. The message is one line with the
             place, without the value.
     """
     if path is None:
@@ -410,7 +412,7 @@ def load(path: str | PathLike[str] | None, environ: Mapping[str, str]) -> Config
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{source} is not valid TOML: {syntax(error)}") from None
     except ValidationError as error:
-        raise ConfigError(explained(error, source, text)) from None
+        raise ConfigError(describe(error, source, text)) from None
     for place, problem in contradictions(settings):
         raise ConfigError(f"{source}{at(text, place)}: {problem}")
     return Config(settings, environ, source)

@@ -1,4 +1,4 @@
-"""A backend as a target resolves to it: where it is, what it speaks, and the credential that goes with its requests."""
+"""Define a resolved backend: its address, dialect, settings and credential. Sessions and provider actors use it."""
 
 from dataclasses import dataclass
 from typing import Annotated, TypeAlias
@@ -17,7 +17,7 @@ from actors.core.values.identity import Binding
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key or a token, and the header that carries it; in `authorization` it is a bearer token."""
+    """A key or a token, and the header that carries it; in `authorization` it is sent as a bearer token."""
 
     header: str
     value: SecretStr
@@ -25,7 +25,7 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class TokenCommand:
-    """A program that prints a token, and the seconds it is used for where the program does not say."""
+    """A program that prints a token. `lifetime` is used, in seconds, if the output has no expiry."""
 
     command: tuple[str, ...]
     lifetime: float
@@ -33,7 +33,7 @@ class TokenCommand:
 
 @dataclass(frozen=True, slots=True)
 class AwsKeys:
-    """An AWS access key; the token is that of a session, if the key is of one."""
+    """An AWS access key, with a session token for temporary credentials."""
 
     access_key: str
     secret_key: SecretStr
@@ -42,7 +42,7 @@ class AwsKeys:
 
 @dataclass(frozen=True, slots=True)
 class Aws:
-    """Signing for a region: with these keys, or with what AWS's usual chain finds (shared files, roles)."""
+    """Request signing for a region, with these keys or, if None, with AWS's default chain (shared files, roles)."""
 
     region: str
     keys: AwsKeys | None
@@ -52,21 +52,21 @@ Credential: TypeAlias = Key | TokenCommand | Aws
 
 
 class Backend(Frozen):
-    """A backend that can be talked to.
+    """A backend that requests can be sent to.
 
     Args:
-        endpoint: Base URL without its query; the adapter's path is put behind it.
-        query: The query of the base URL, appended to the path of each request. It may hold a key, so it is no part of
-            the binding and is never shown.
-        account: Label of the account, part of the binding; empty if none was given.
-        upstream: The one upstream of a gateway that serves, part of the binding; empty leaves it to choose.
-        credential: For this endpoint and no other; None if it takes none.
+        endpoint: Base URL without its query; the adapter appends its path.
+        query: The query of the base URL, appended to the path of each request. It may contain a key, so it is not part
+            of the binding and is never shown.
+        account: Label of the account, part of the binding; may be empty.
+        upstream: The only upstream of a gateway to use, part of the binding; empty for the gateway's choice.
+        credential: Only for this endpoint; None if the endpoint needs none.
         headers: Sent with every request, names in lower case.
         reasoning: The thinking mode and its budget.
-        request: The settings that requests send unless an ask replaces them.
-        cache: What is asked of the host's prompt cache.
-        stream: Whether answers are asked for as streams.
-        thinking: How reasoning blocks are sent: kept where the dialect can, dropped, or turned into text.
+        request: Settings of requests, which an ask may override.
+        cache: The use of the provider's prompt cache.
+        stream: Whether answers are streamed.
+        thinking: Treatment of reasoning blocks: sent where the dialect can, dropped, or sent as text.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
@@ -90,17 +90,17 @@ class Backend(Frozen):
 
     @property
     def binding(self) -> Binding:
-        """What a switch to this backend binds a session to. No secret is in it."""
+        """The binding of sessions on this backend. It contains no secret."""
         return Binding(self.name, self.dialect, self.endpoint, self.account, self.model, self.upstream)
 
     @property
     def members(self) -> "tuple[Backend, ...]":
-        """Itself: a backend is a pool of one."""
+        """The backend itself: a backend is a pool with one member."""
         return (self,)
 
 
 class ResolvedPool(Frozen):
-    """Backends that stand in for each other, in order. `cooldown` is in seconds."""
+    """Backends that replace each other, in order. `cooldown` is in seconds."""
 
     name: str
     members: tuple[Backend, ...]
@@ -110,7 +110,7 @@ class ResolvedPool(Frozen):
     failover_on_refusal: bool = True
 
 
-def divided(url: str) -> tuple[str, SecretStr | None]:
+def split_query(url: str) -> tuple[str, SecretStr | None]:
     """Return a base URL without its query, and the query."""
     place, _, query = url.partition("?")
     return place, SecretStr(query) if query else None

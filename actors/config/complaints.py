@@ -1,7 +1,8 @@
-"""What is wrong with a configuration file, in one line: the place, without the value.
+"""Describe an error in a configuration file in one line: the place, without the value.
 
-A value may be a secret in the wrong line, and a key one on the wrong side of the `=`. So a key, or a value that should
-be a name, is repeated only if it is short or of plain words. What heads a table is a name, and shown.
+`actors.config.load` uses this module. A value may be a misplaced secret, and a key may be on the wrong side of the `=`.
+Keys and values that should be names are therefore only quoted if they are short or consist of plain words. Table
+headers are names, and quoted.
 """
 
 import re
@@ -28,23 +29,23 @@ def clip(name: str) -> str:
     return repr(name[:80])
 
 
-def named(key: str) -> str:
-    """Return a key, or a value that should be a name, as a message may show it."""
+def quote_key(key: str) -> str:
+    """Return a key, or a value that should be a name, in the form for messages."""
     return repr(key) if _HARMLESS.fullmatch(key) else "(not shown, it may be a secret)"
 
 
 def header(*place: str) -> str:
-    """Return the header of a table as a message may show it."""
+    """Return the header of a table in the form for messages."""
     return f"[{'.'.join(part if NAME.fullmatch(part) else '(not shown)' for part in place)}]"
 
 
 def syntax(error: tomllib.TOMLDecodeError) -> str:
-    """Return what is wrong with the text, without the keys that some of it quotes."""
+    """Return a TOML syntax error's message without the keys that it quotes."""
     return _QUOTING.sub(r"\1\2\3", str(error))
 
 
 _MOST_NAMES = 40
-"""Names that one message lists."""
+"""Maximum names in one message."""
 
 
 def hint(name: str, known: Iterable[str], label: str) -> str:
@@ -55,8 +56,8 @@ def hint(name: str, known: Iterable[str], label: str) -> str:
     return f"{label}: {', '.join(names[:_MOST_NAMES]) or 'none'}{more}"
 
 
-def explained(error: ValidationError, source: str, text: str) -> str:
-    """Return one line for the first fault. Inputs are left out: a missing key's error holds its siblings."""
+def describe(error: ValidationError, source: str, text: str) -> str:
+    """Return one line for the first error. Inputs are omitted: the input of a missing key contains its siblings."""
     faults = error.errors(include_url=False, include_input=False, include_context=False)
     fault = faults[0]
     place = tuple(str(part) for part in fault["loc"] if not isinstance(part, int))
@@ -64,26 +65,26 @@ def explained(error: ValidationError, source: str, text: str) -> str:
     where = f"{source}{at(text, place)}: "
     owner = header(*place[:-1]) if place[1:] else "the file"
     if fault["type"] == "extra_forbidden":
-        return f"{where}{owner} has no key {named(key)}; {hint(key, _known(place[:-1]), 'keys')}"
+        return f"{where}{owner} has no key {quote_key(key)}; {hint(key, _known(place[:-1]), 'keys')}"
     if fault["type"] == "missing":
-        return f"{where}{owner} lacks the key {key!r}{_misspelt(key, place[:-1], faults)}"
+        return f"{where}{owner} lacks the key {key!r}{_misspelling_hint(key, place[:-1], faults)}"
     reason = fault["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
     reason = reason.replace("a valid tuple", "a list")
     reason = reason.replace("a valid dictionary or instance of Auth", _AUTH)
-    return f"{where}{owner} {named(key).strip(_QUOTE)}: {' '.join(reason.split())[:300]}"
+    return f"{where}{owner} {quote_key(key).strip(_QUOTE)}: {' '.join(reason.split())[:300]}"
 
 
-def _misspelt(key: str, table: Sequence[str], faults: "Sequence[ErrorDetails]") -> str:
-    """Return a hint at the unknown key of a table that was probably meant to be a missing one, if there is one."""
+def _misspelling_hint(key: str, table: Sequence[str], faults: "Sequence[ErrorDetails]") -> str:
+    """Return a hint if an unknown key of the table was probably meant as a missing key, otherwise ""."""
     for fault in faults:
         *owner, name = (str(part) for part in fault["loc"] if not isinstance(part, int))
         if fault["type"] == "extra_forbidden" and owner == [*table] and nearest(name, [key]) is not None:
-            return f"; is it what {named(name)} was meant to be?"
+            return f"; is it what {quote_key(name)} was meant to be?"
     return ""
 
 
 def _known(table: Sequence[str]) -> Iterable[str]:
-    """Return the keys that the table of this header accepts, those of the table of settings last."""
+    """Return the keys that a table accepts; keys of the settings table are last."""
     model: type[Frozen] = FileSettings
     parts = iter(table)
     for part in parts:
@@ -98,7 +99,7 @@ def _known(table: Sequence[str]) -> Iterable[str]:
 
 
 def _table(annotation: Any) -> type[Frozen] | None:  # Any: a type, of any kind
-    """Return the table that a setting of this type is, or holds."""
+    """Return the model of the table that a field of this type is or contains."""
     if isinstance(annotation, type) and issubclass(annotation, Frozen):
         return annotation
     return next(filter(None, map(_table, get_args(annotation))), None)
@@ -110,7 +111,7 @@ _ENTRY = re.compile(r"(?P<indent>\s*)(?P<key>[^=#\[\]{}]+?)\s*=.*")
 
 
 def at(text: str, place: Sequence[str]) -> str:
-    """Return `, line 3, column 1` for the key or table at `place`, or as near as the text shows it."""
+    """Return `, line 3, column 1` for the key or table at `place`, or for its nearest enclosing table in the text."""
     table: tuple[str, ...] = ()
     best, found = 0, ""
     for number, line in enumerate(text.splitlines(), 1):
@@ -129,7 +130,7 @@ def at(text: str, place: Sequence[str]) -> str:
 
 
 def _dotted(key: str) -> tuple[str, ...]:
-    """Return the parts of a TOML key, as TOML reads them."""
+    """Return the parts of a TOML key."""
     try:
         value: Any = tomllib.loads(f"{key} = 0")  # Any: nested tables
     except tomllib.TOMLDecodeError:

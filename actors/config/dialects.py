@@ -1,4 +1,4 @@
-"""Profiles of one's own: `[dialects.NAME]` in `actors.toml`, fields of a dialect by concern on top of a known one.
+"""Build custom profiles: a `[dialects.NAME]` table in `actors.toml` changes fields of a built-in dialect.
 
     [dialects.house]
     base = "openai_compatible"
@@ -7,8 +7,8 @@
     ids.max_len = 9
     turns.user_after_tool = "filler"
 
-The fields and their values are in docs/reference/rulebook.md. The wire family is the base's, and its records say which
-fields there are and what they may hold.
+docs/reference/rulebook.md lists the fields and their values. The wire family is that of the base, and the types of its
+records define the valid fields and values.
 """
 
 import re
@@ -18,7 +18,7 @@ from typing import Any, TypeVar, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
-from actors.config.complaints import hint, named
+from actors.config.complaints import hint, quote_key
 from actors.core.data.record import replace
 from actors.core.dialects.dialect import AnthropicDialect, ChatDialect, Dialect, GeminiDialect
 from actors.core.dialects.profiles import ALIASES, PROFILES, dialect
@@ -41,44 +41,44 @@ _NEVER_BLANK = ("filler_first", "filler_last", "filler_between", "required_choic
 _BASE64 = re.compile(r"(?:[A-Za-z0-9+/_-]{4})*[A-Za-z0-9+/_-]{2,4}={0,2}")
 
 
-def derived(name: str, table: Mapping[str, Any]) -> Dialect:  # Any: each field has its own type
+def custom_dialect(name: str, table: Mapping[str, Any]) -> Dialect:  # Any: each field has its own type
     """Return the profile that a table describes.
 
     Raises:
-        ValueError: One line that says what is wrong with the table, without its values.
+        ValueError: The table is invalid. The message is one line, without the table's values.
     """
     if name in PROFILES or name in ALIASES:
-        raise ValueError("is the name of a profile that comes with the project; take another")
+        raise ValueError("is the name of a built-in profile; choose another name")
     changes = dict(table)
     base = _base(changes.pop("base", None))
-    made: Dialect = replace(_changed(base, changes, _names(base)), name=name)
-    for problem in _contradictions(made):
+    profile: Dialect = replace(_apply_changes(base, changes, _names(base)), name=name)
+    for problem in _contradictions(profile):
         raise ValueError(problem)
-    return made
+    return profile
 
 
-def _changed(
+def _apply_changes(
     record: R, table: Mapping[str, Any], known: Mapping[str, str], place: str = ""
 ) -> R:  # Any: as above
-    """Return a record of a profile, or the whole of it, with some fields changed."""
-    types, made = get_type_hints(type(record)), dict[str, Any]()  # Any: as above
+    """Return a profile, or a record of one, with some fields changed."""
+    types, profile = get_type_hints(type(record)), dict[str, Any]()  # Any: as above
     for key, value in table.items():
         own = getattr(record, key, None) if key in types and key != "model" else None
         if key == "name" or (f"{place}{key}" not in known.values() and not isinstance(own, Demands)):
             close = nearest(key, known)
             way = f"did you mean {known[close]!r}?" if close else "docs/reference/rulebook.md lists them"
-            raise ValueError(f"has no field {named(key)}{f' in {place[:-1]!r}' if place else ''}; {way}")
+            raise ValueError(f"has no field {quote_key(key)}{f' in {place[:-1]!r}' if place else ''}; {way}")
         if not isinstance(own, Demands):
-            made[key] = _checked(f"{place}{key}", key, types[key], value)
+            profile[key] = _validate(f"{place}{key}", key, types[key], value)
         elif isinstance(value, dict):
-            made[key] = _changed(own, value, known, f"{key}.")
+            profile[key] = _apply_changes(own, value, known, f"{key}.")
         else:
             raise ValueError(f"{key}: must be a table; its fields are written {key}.NAME")
-    return replace(record, **made)
+    return replace(record, **profile)
 
 
 def _names(base: Dialect) -> dict[str, str]:
-    """Return the fields that a table may change: where each stands, by its own name."""
+    """Return the fields that a table may change: the full name of each field, by its short name."""
     nested = {
         field: f"{name}.{field}"
         for name in base.__struct_fields__
@@ -89,8 +89,8 @@ def _names(base: Dialect) -> dict[str, str]:
     return {"rules": "rules"} | nested
 
 
-def _checked(place: str, key: str, declared: Any, value: object) -> object:  # Any: a type
-    """Return a value as its field holds it."""
+def _validate(place: str, key: str, declared: Any, value: object) -> object:  # Any: a type
+    """Return a validated value in its field's type."""
     try:
         held: Any = _adapter(declared).validate_python(value)
     except ValidationError as error:
@@ -115,32 +115,36 @@ def _adapter(declared: Any) -> TypeAdapter[Any]:  # Any: a type
     return TypeAdapter(declared)
 
 
-def _contradictions(made: Dialect) -> Iterator[str]:
-    """Yield what no request could obey: found here, it is a line of the file and not a conversation that fails."""
-    if isinstance(made, ChatDialect):
-        if not made.turns.drop_empty_text and not made.turns.empty_answers:
+def _contradictions(profile: Dialect) -> Iterator[str]:
+    """Yield combinations that no request can satisfy, so that they fail at load time instead of in a conversation."""
+    if isinstance(profile, ChatDialect):
+        if not profile.turns.drop_empty_text and not profile.turns.empty_answers:
             yield "turns.drop_empty_text: needs turns.empty_answers"
-        if made.request.stream_usage and made.request.keys and "stream_options" not in made.request.keys:
+        if (
+            profile.request.stream_usage
+            and profile.request.keys
+            and "stream_options" not in profile.request.keys
+        ):
             yield "request.stream_usage: request.keys do not have 'stream_options'"
-    if made.reasoning.binding == "prefix" and not made.turns.calls_together:
+    if profile.reasoning.binding == "prefix" and not profile.turns.calls_together:
         yield (
-            "reasoning.binding: 'prefix' needs turns.calls_together; who takes one call a message has no such prefix"
+            "reasoning.binding: 'prefix' needs turns.calls_together; with one call per message there is no such prefix"
         )
-    yield from _unasked(made)
-    if made.reasoning.required != "no":
-        yield from _misplaced_demand(made)
-    yield from _misfits(made)
+    yield from _caching_errors(profile)
+    if profile.reasoning.required != "no":
+        yield from _misplaced_demand(profile)
+    yield from _misfits(profile)
 
 
-def _unasked(made: Dialect) -> Iterator[str]:
-    """Yield what a prompt cache cannot be asked for."""
-    caching = made.caching
+def _caching_errors(profile: Dialect) -> Iterator[str]:
+    """Yield combinations of caching fields that cannot be requested."""
+    caching = profile.caching
     if caching.moving and caching.marks != "block":
         yield "caching.moving: needs caching.marks 'block'"
-    if isinstance(made, ChatDialect):
-        if caching.marks == "part" and made.turns.empty_result is None:
+    if isinstance(profile, ChatDialect):
+        if caching.marks == "part" and profile.turns.empty_result is None:
             yield "caching.marks: 'part' needs turns.empty_result; a blank text takes no mark (ANT-33)"
-        if caching.keyed and made.request.keys and "prompt_cache_key" not in made.request.keys:
+        if caching.keyed and profile.request.keys and "prompt_cache_key" not in profile.request.keys:
             yield "caching.keyed: request.keys do not have 'prompt_cache_key'"
     if caching.long == "ttl" and caching.marks == "none":
         yield "caching.long: 'ttl' needs caching.marks"
@@ -148,25 +152,25 @@ def _unasked(made: Dialect) -> Iterator[str]:
         yield "caching.long: 'retention' needs caching.keyed"
 
 
-def _misplaced_demand(made: Dialect) -> Iterator[str]:
-    demand = f"reasoning.required: {made.reasoning.required!r} needs"
-    if isinstance(made, ChatDialect):
-        carrier = "extra_content" if made.reasoning.required == "before_calls" else "reasoning_content"
-        if made.reasoning.carrier != carrier:
+def _misplaced_demand(profile: Dialect) -> Iterator[str]:
+    demand = f"reasoning.required: {profile.reasoning.required!r} needs"
+    if isinstance(profile, ChatDialect):
+        carrier = "extra_content" if profile.reasoning.required == "before_calls" else "reasoning_content"
+        if profile.reasoning.carrier != carrier:
             yield f"{demand} reasoning.carrier {carrier!r}"
-    if isinstance(made, AnthropicDialect) and made.reasoning.carrier == "none":
+    if isinstance(profile, AnthropicDialect) and profile.reasoning.carrier == "none":
         yield f"{demand} reasoning.carrier 'anthropic_blocks'"
-    if isinstance(made, AnthropicDialect) and not made.reasoning.first:
+    if isinstance(profile, AnthropicDialect) and not profile.reasoning.first:
         yield f"{demand} reasoning.first"
-    if not made.reasoning.placeholder.strip():
+    if not profile.reasoning.placeholder.strip():
         yield "reasoning.placeholder: needs words where reasoning.required is set"
-    if isinstance(made, GeminiDialect) and not _BASE64.fullmatch(made.reasoning.placeholder):
+    if isinstance(profile, GeminiDialect) and not _BASE64.fullmatch(profile.reasoning.placeholder):
         yield "reasoning.placeholder: must be base64 where it stands for a signature"
 
 
-def _misfits(made: Dialect) -> Iterator[str]:
-    """Yield why the ids and names we make would not be taken."""
-    ids = made.ids
+def _misfits(profile: Dialect) -> Iterator[str]:
+    """Yield the reasons why generated ids and tool names would be rejected."""
+    ids = profile.ids
     if ids.style != "none" and ids.style != "kimi":
         sample = mint(ids.style, CallId("hist_tool_1"))
         if len(sample) > ids.max_len or not re.fullmatch(ids.pattern, sample):
@@ -184,5 +188,5 @@ def _base(name: object) -> Dialect:
 
 
 def no_dialect(name: str) -> str:
-    """Return what to say of a profile's name in a file that is none."""
-    return f"No dialect {named(name)}; {hint(name, [*PROFILES, *ALIASES], 'known')}"
+    """Return the message for an unknown dialect in a file."""
+    return f"No dialect {quote_key(name)}; {hint(name, [*PROFILES, *ALIASES], 'known')}"

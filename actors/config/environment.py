@@ -30,7 +30,7 @@ class Noting(Mapping[str, str]):
 
 
 class Environment(Mapping[str, str]):
-    """Passes on what a mapping of the program's says. Whatever that raises is a `ConfigError`."""
+    """Forwards lookups to a mapping of the program. Its exceptions become `ConfigError`."""
 
     __slots__ = ("_environ",)
 
@@ -54,14 +54,14 @@ class Environment(Mapping[str, str]):
 
 
 def _refuse(what: str, error: BaseException) -> Never:
-    """Say what could not be looked up, without the error's text: it may hold a secret."""
+    """Raise `ConfigError` without the exception's message, which may contain a secret."""
     raise ConfigError(
-        f"environ= raised {type(error).__name__} when {what} was looked up; try again when that can be answered"
+        f"environ= raised {type(error).__name__} when {what} was looked up; try again when the lookup succeeds"
     ) from error
 
 
 def guarded(environ: Mapping[str, str]) -> Mapping[str, str]:
-    """Return an environment that raises nothing but `ConfigError`. A plain `dict` is one."""
+    """Return an environment that raises only `ConfigError`. A plain `dict` is returned unchanged."""
     return (
         environ
         if type(environ) is dict or isinstance(environ, Environment | Noting)

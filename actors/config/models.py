@@ -1,11 +1,11 @@
-"""Facts about models in `actors.toml`: `[models."PROVIDER:GLOB"]` tables, on top of the built-in table.
+"""Override facts about models by `[models."PROVIDER:GLOB"]` tables in `actors.toml`.
 
     [models."openai:gpt-6*"]
     chat_tools = "effort_none"
     efforts = ["none", "low", "high"]
 
-`PROVIDER` is the name of a backend, the kind of a backend, or `*`; `GLOB` is a model's name, or a pattern with `*`. Of
-the tables that match a model, the most specific one wins, field by field. The fields are those of `ModelFacts`; the
+`PROVIDER` is the name of a backend, the kind of a backend, or `*`; `GLOB` is a model's name, or a pattern with `*`. If
+several tables match a model, the most specific one wins for each field. The fields are those of `ModelFacts`; the
 reference page on models lists them with the built-in values.
 """
 
@@ -16,29 +16,29 @@ from typing import Any
 
 import msgspec
 
-from actors.config.complaints import hint, named
+from actors.config.complaints import hint, quote_key
 from actors.core.models.facts import EFFORTS, ModelFacts, Overrides, merge
 
 
 def check_models_table(name: str, table: Mapping[str, Any], providers: Collection[str]) -> None:
-    """Check one table.
+    """Validate one table.
 
     Args:
         name: The table's name, `PROVIDER:GLOB`.
-        table: Its fields.
-        providers: Names of the backends and the kinds of backends that there are.
+        table: The table's fields.
+        providers: Names of the configured backends, and all kinds of backends.
 
     Raises:
-        ValueError: The name or a field is wrong; one line, without the table's values.
+        ValueError: The name or a field is invalid. The message is one line, without the table's values.
     """
     provider, colon, glob = name.partition(":")
     if not (colon and provider.strip() and glob.strip()):
         raise ValueError('is not named PROVIDER:MODEL; write it as "openai:gpt-6*"')
     if provider != "*" and provider not in providers:
-        raise ValueError(f"has no backend {named(provider)}; {hint(provider, providers, 'there are')}")
+        raise ValueError(f"has no backend {quote_key(provider)}; {hint(provider, providers, 'there are')}")
     fields = ModelFacts.__struct_fields__
     if unknown := next((key for key in table if key not in fields), None):
-        raise ValueError(f"has no field {named(unknown)}; {hint(unknown, fields, 'there are')}")
+        raise ValueError(f"has no field {quote_key(unknown)}; {hint(unknown, fields, 'there are')}")
     try:
         facts = merge(ModelFacts(), table)
     except msgspec.ValidationError as error:
@@ -55,7 +55,7 @@ def _check_efforts(facts: ModelFacts) -> None:
     default = (facts.default_effort,) if facts.default_effort else ()
     for name, levels in (("efforts", efforts), ("default_effort", default)):
         if wrong := next((level for level in levels if level not in EFFORTS), None):
-            raise ValueError(f"{name}: no level {named(wrong)}; {hint(wrong, EFFORTS, 'there are')}")
+            raise ValueError(f"{name}: no level {quote_key(wrong)}; {hint(wrong, EFFORTS, 'there are')}")
     if sorted(efforts, key=EFFORTS.index) != list(efforts):
         raise ValueError(f"efforts: goes from the least to the most, in the order {', '.join(EFFORTS)}")
 
@@ -65,8 +65,8 @@ def matching_overrides(
 ) -> tuple[Overrides, ...]:
     """Return the tables that match a model of one of these providers, the least specific first.
 
-    A table is more specific than another if more characters of its name are no wildcards; a named provider counts more
-    than `*`.
+    A table is more specific than another if its pattern has more characters that are not wildcards; for equal patterns,
+    a named provider is more specific than `*`.
     """
     found = [name for name in tables if _matches(name, providers, model)]
     return tuple(tables[name] for name in sorted(found, key=_specificity))

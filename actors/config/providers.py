@@ -1,4 +1,4 @@
-"""Providers people name without a file: where they are, what they speak, and which variable holds their key."""
+"""Define the built-in providers: their addresses, dialects and environment variables, for targets without a file."""
 
 import re
 from collections.abc import Mapping
@@ -15,18 +15,18 @@ Kind: TypeAlias = str
 
 @dataclass(frozen=True, slots=True)
 class OwnHost:
-    """The hosts of a vendor itself, where they speak another dialect than the servers that copy the vendor.
+    """The hosts of a vendor that speak another dialect than the servers that imitate the vendor.
 
     Args:
-        domain: The host; hosts below the domain, such as those of a region, count too.
-        dialect: Name of the profile that is spoken there.
+        domain: The host; its subdomains, such as those of regions, are included.
+        dialect: Name of the hosts' profile.
     """
 
     domain: str
     dialect: str
 
     def serves(self, endpoint: str) -> bool:
-        """Return True if a base URL names one of the hosts; a text that is no URL names none."""
+        """Return True if a base URL's host is one of the hosts; False for an invalid URL."""
         try:
             host = (urlsplit(endpoint).hostname or "").rstrip(".")
         except ValueError:  # an unclosed bracket
@@ -36,16 +36,16 @@ class OwnHost:
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """Where a kind of backend is found when nothing else is said.
+    """The defaults of a kind of backend.
 
     Args:
         dialect: Name of the profile.
-        endpoint: Base URL; empty where each customer has another, which `base_url` or the variable must give.
-        key_variable: Holds the key; empty for a server of one's own, which asks for none.
-        url_variable: Holds another base URL.
-        header: The header that carries the key; `authorization` carries it as a bearer token.
+        endpoint: Base URL; empty if each customer has their own, which `base_url` or the variable must provide.
+        key_variable: Environment variable with the key; empty for local servers without a key.
+        url_variable: Environment variable with another base URL.
+        header: The header that carries the key; in `authorization` it is sent as a bearer token.
         price_list: The provider's id in the package `genai-prices`; empty if it lists no prices for this kind.
-        own_host: Hosts that speak another dialect than `dialect`; None if all speak that one.
+        own_host: Hosts that speak another dialect than `dialect`; None if there are none.
     """
 
     dialect: str
@@ -57,7 +57,7 @@ class Provider:
     own_host: OwnHost | None = None
 
     def dialect_at(self, endpoint: str) -> str:
-        """Return the name of the profile that is spoken at a base URL."""
+        """Return the name of the profile at a base URL."""
         own = self.own_host
         return own.dialect if own is not None and own.serves(endpoint) else self.dialect
 
@@ -187,6 +187,6 @@ _AWS_HOST = re.compile(
 
 
 def aws_region(endpoint: str) -> str | None:
-    """Return the region that an AWS endpoint's host name holds, None for another host."""
+    """Return the region in an AWS endpoint's host name; None for another host."""
     found = _AWS_HOST.match(endpoint)
     return found["region"] if found else None

@@ -1,6 +1,6 @@
-"""What an `actors.toml` may say: its tables as frozen models, and what their values must look like.
+"""Define the tables of an `actors.toml` as frozen pydantic models, and validate their values.
 
-No message repeats a value.
+`actors.config.load` uses these models. No error message repeats a value.
 """
 
 from collections.abc import Mapping
@@ -143,15 +143,16 @@ class RuntimeLimits(Frozen):
 
 
 class Auth(Frozen):
-    """How requests to a backend are authenticated: one of these. Only variables are named, never what they hold.
+    """The authentication of requests to a backend: exactly one method. Only names of environment variables are
+    configured.
 
     Args:
-        key: Variable with a key, sent in the provider's own header. `auth = "VARIABLE"` says the same.
+        key: Variable with a key, sent in the provider's own header. `auth = "VARIABLE"` is an abbreviation.
         bearer: Variable with a token, sent as `Authorization: Bearer`.
         command: A program and its arguments that prints a token: as plain text, or as JSON with `access_token`
             or `token`, and `expires_in` (seconds) or `expires_at` (Unix time, or a date of RFC 3339).
         aws: Region for which requests are signed with AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.
-        lifetime: Seconds for which a token is used whose command does not say when it expires.
+        lifetime: Seconds for which a token is used if its command prints no expiry.
     """
 
     key: Variable | None = None
@@ -179,13 +180,13 @@ def _effort(value: str) -> str:
 
 
 class ReasoningSettings(Frozen):
-    """How a backend is asked to think, where it has a switch for it.
+    """The thinking settings of a backend whose API supports them.
 
     Args:
-        mode: `adaptive` (newer models decide themselves), `manual` (older ones, with a budget), `off`, or
-            `default`, which says nothing.
+        mode: `adaptive` (newer models decide themselves), `manual` (older models, with a budget), `off`, or
+            `default` (no field is sent).
         tokens: The budget of `manual`.
-        effort: In the provider's word, as `low` or `high`.
+        effort: The provider's name of the level, such as `low` or `high`.
     """
 
     mode: Literal["default", "adaptive", "manual", "off"] = "default"
@@ -237,17 +238,19 @@ else:
 
 
 class BackendSettings(RequestTable):
-    """One `[backends.NAME]` table. `base_url` without `auth` means that no key is sent.
+    """One `[backends.NAME]` table. With `base_url` and without `auth`, no key is sent.
 
     A query of `base_url`, such as `?api-version=2024-10-21`, is appended to the path of each request and never shown.
 
-    `headers` go with every request, for what an account or a gateway asks beside its credential: each is a text, or
-    `{ variable = "NAME" }` for one that is a secret. They replace what is sent by default and are never shown.
-    `stream = false` is for a backend that cannot stream: its whole answers give the same events. `upstream` keeps a
-    gateway to one of its upstreams, named as the gateway wants it. `cache` is what is asked of the host's prompt cache:
-    `default`, `long` (the longest life it has) or `off`. `price` is what a pool of policy `cheapest` compares.
-    `context` is how many tokens a request and its answer may have together: see `[compaction]`. The other keys are
-    those settings of an ask that a backend may have too, such as `temperature` and `seed`: docs/reference/settings.md.
+    `headers` are sent with every request, for accounts and gateways that need more than a credential: each is a text,
+    or `{ variable = "NAME" }` for a secret. They override default headers and are never shown. `stream = false` is for
+    a backend that cannot stream: its complete answers produce the same events. `upstream` restricts a gateway to one of
+        its
+    upstreams, by the gateway's name for it. `cache` controls the provider's prompt cache: `default`, `long` (the
+    longest lifetime) or `off`. `price` is compared by pools of policy `cheapest`. `context` is the maximum number of
+    tokens of a request and its answer: see `[compaction]`. The other keys are settings of an ask that a backend may
+        have too, such as
+    `temperature` and `seed`: docs/reference/settings.md.
     """
 
     kind: Annotated[Kind, AfterValidator(kind_name)]
@@ -276,13 +279,12 @@ class BackendSettings(RequestTable):
 
 
 class PoolSettings(Frozen):
-    """One `[pools.NAME]` table. Members are backends or `provider:model`, in order; `weights` are theirs, by name.
+    """One `[pools.NAME]` table. Members are backends or `provider:model`, in order; `weights` are by member.
 
-    `budget` is what the sessions whose target it is may use together. A member that failed for good is passed over for
-    `cooldown` seconds, or until it answered somebody.
-    `failover_after_output` lets another member continue an answer of which some was shown already. With
-    `failover_on_refusal = false`, no other member is asked after one refused the structure of a transcript, which is a
-    bug of this library: the ask fails, so that a test notices.
+    `budget` is shared by the sessions with this target. A member whose turn failed is skipped for `cooldown` seconds,
+    or until it answers a request. `failover_after_output` lets another member continue after a part of the answer was
+    shown. With `failover_on_refusal = false`, no other member is used after one rejected the structure of a transcript,
+    which is a bug of this library: the ask fails, so that a test detects it.
     """
 
     members: Annotated[tuple[str, ...], Field(min_length=1, strict=False)]
@@ -297,8 +299,8 @@ class PoolSettings(Frozen):
 class TenantSettings(Frozen):
     """One `[tenants.NAME]` table.
 
-    `weight` is its share, beside others', of a backend for which requests wait; `budget` what its sessions may use
-    together.
+    `weight` is the tenant's share of a backend with queued requests, relative to other tenants; its sessions share
+    `budget`.
     """
 
     weight: Annotated[float, Field(gt=0, le=1000, allow_inf_nan=False)] = 1.0
@@ -306,12 +308,12 @@ class TenantSettings(Frozen):
 
 
 class McpSettings(Frozen):
-    """One `[mcp.NAME]` table: an MCP server, which is a program with its `args`, or a `url`.
+    """One `[mcp.NAME]` table: an MCP server, either a program with its `args`, or a `url`.
 
-    `env` names variables of this process that the program gets too. `bearer` names the one with the token that goes to
-    the `url`; `headers` are as a backend's. `tools` are those it offers, by its names, all by default. `approval` is
-    `allow`, `ask` or `deny`, for all of them or by name, `*` for the others. `timeout` (of a call), `opening` and
-    `waiting` are seconds. `within_turn`, `max_bytes`, `max_blocks` and `max_values` are as of
+    `env` lists variables of this process that the program inherits. `bearer` is the variable with the token for the
+    `url`; `headers` are as in a backend. `tools` lists the server's tools to use, all by default. `approval` is
+    `allow`, `ask` or `deny`, for all tools or by name, with `*` for the others. `timeout` (of a call), `opening` and
+    `waiting` are seconds. `within_turn`, `max_bytes`, `max_blocks` and `max_values` are as in
     `actors.tools.mcp.McpOptions`.
     """
 
@@ -346,15 +348,15 @@ class McpSettings(Frozen):
 
 
 class JournalSettings(Frozen):
-    """The `[journal]` table: where logs are kept. Without it they are in memory and end with the process.
+    """The `[journal]` table: the storage of logs. By default they are in memory and end with the process.
 
     Args:
-        path: A SQLite file, made if there is none. Several processes of one machine may share it.
-        url: A Postgres database, which several machines may share, instead of a file. The password is not in it.
-        level: `process` outlives `kill -9`, `power` (the default of a file, and all that Postgres has) also a loss of
-            power.
-        lease: Seconds after which a process that is not heard of has lost its sessions to who takes them over.
-        keep: How long a session is kept that nobody uses, as "90 days": then it is deleted. Without it, for ever.
+        path: A SQLite file, created if missing. Several processes of one machine may share it.
+        url: A Postgres database instead of a file, which several machines may share. It must not contain the password.
+        level: `process` survives `kill -9`; `power` (the default of a file, and the only level of Postgres) also
+            survives a power failure.
+        lease: Seconds without a sign of life after which other processes may take over a process's sessions.
+        keep: Time after which an unused session is deleted, such as "90 days". By default sessions are never deleted.
     """
 
     path: Label | None = None
@@ -373,7 +375,7 @@ class JournalSettings(Frozen):
 
 
 class FileSettings(Frozen):
-    """A whole `actors.toml`. A `[dialects.NAME]` table is a profile of one's own; see `actors.config.dialects`.
+    """A complete `actors.toml`. A `[dialects.NAME]` table is a custom profile; see `actors.config.dialects`.
 
     A `[models."PROVIDER:GLOB"]` table overrides facts about models; see `actors.config.models`.
     """
@@ -391,7 +393,7 @@ class FileSettings(Frozen):
 
     @property
     def budgets(self) -> dict[str, Budget]:
-        """The budgets that sessions share, by `tenants.NAME` and `pools.NAME`."""
+        """The shared budgets, by `tenants.NAME` and `pools.NAME`."""
         owners: tuple[tuple[str, Mapping[str, TenantSettings | PoolSettings]], ...] = (
             ("tenants", self.tenants),
             ("pools", self.pools),

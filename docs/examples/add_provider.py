@@ -5,7 +5,7 @@ from tempfile import TemporaryDirectory
 import anyio
 
 from actors import Runtime
-from actors.config.dialects import derived
+from actors.config.dialects import custom_dialect
 from actors.testing import CompatibleProfile, CompatibleServer, CompatibleSettings, Say, Turn, serve, validate
 from actors.transcripts import Dialect, dialect, encode, from_wire, render
 
@@ -22,7 +22,7 @@ dialect = "house"
 model = "ours"
 base_url = "URL"
 """
-HOUSE = derived("house", tomllib.loads(ACTORS_TOML)["dialects"]["house"])
+HOUSE = custom_dialect("house", tomllib.loads(ACTORS_TOML)["dialects"]["house"])
 TEMPLATED = CompatibleSettings(CompatibleProfile(template="alternate_around_tools"))
 LEFT_BEHIND = [
     {"role": "user", "content": "Weather in Oslo?"},

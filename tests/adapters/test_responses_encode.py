@@ -8,7 +8,7 @@ import pytest
 from actors import Message, Text, ToolCall, ToolResult
 from actors.adapters.adapter import adapter
 from actors.adapters.request import Settings, ToolSpec
-from actors.config.dialects import derived
+from actors.config.dialects import custom_dialect
 from actors.core.data.jsonio import Json, quote
 from actors.core.dialects.profiles import OPENAI_RESPONSES
 from actors.core.lanes.lane import Lane, Rendered
@@ -283,7 +283,7 @@ def test_settings_are_written_in_the_words_of_the_api() -> None:
 def test_what_a_profile_does_not_take_is_left_out_and_named(
     settings: Wire, changes: Wire, key: str, value: object, losses: tuple[str, ...]
 ) -> None:
-    body, lost = asked(**settings, profile=derived("house", {"base": "responses", **changes}))
+    body, lost = asked(**settings, profile=custom_dialect("house", {"base": "responses", **changes}))
     assert body.get(key) == value
     assert lost == losses
 

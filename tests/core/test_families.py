@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 
 from actors.adapters.adapter import adapter
 from actors.adapters.request import Settings
-from actors.config.dialects import derived
+from actors.config.dialects import custom_dialect
 from actors.core.check import check
 from actors.core.data.record import replace
 from actors.core.dialects.dialect import Dialect
@@ -84,7 +84,7 @@ def possible(base: str, *tables: Table) -> Dialect | None:
         for concern, fields_ in table.items():
             changed[concern] = changed.get(concern, {}) | fields_
     try:
-        return derived("house", {"base": base, **changed})
+        return custom_dialect("house", {"base": base, **changed})
     except ValueError:
         return None
 
@@ -104,7 +104,7 @@ def judged(
     ["openai_chat", "mistral", "kimi", "openrouter", "anthropic", "openai_responses", "gemini", "bedrock"],
 )
 def test_what_a_family_can_write_is_written_and_judged_sound(name: str) -> None:
-    tried, plain = 0, derived("house", {"base": name})
+    tried, plain = 0, custom_dialect("house", {"base": name})
     for table in VARIANTS:
         if (house := possible(name, table)) is not None and house != plain:
             tried += 1
@@ -167,4 +167,4 @@ def test_what_a_family_cannot_write_is_said_by_its_field(
     base: str, concern: str, changes: dict[str, object], why: str
 ) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(why)}"):
-        derived("house", {"base": base, concern: changes})
+        custom_dialect("house", {"base": base, concern: changes})

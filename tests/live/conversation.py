@@ -14,7 +14,7 @@ from typing import Any
 import anyio
 
 from actors.config import BackendLimits, BackendSettings, Config, FileSettings
-from actors.config.dialects import derived
+from actors.config.dialects import custom_dialect
 from actors.config.providers import PROVIDERS, Kind
 from actors.core.data.segments import Segments
 from actors.core.dialects.dialect import Dialect
@@ -68,7 +68,7 @@ class Live:
     @property
     def profile(self) -> Dialect:
         """What it demands."""
-        return derived("live", self.table)
+        return custom_dialect("live", self.table)
 
 
 @dataclass(frozen=True)

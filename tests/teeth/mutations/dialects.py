@@ -103,8 +103,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "config: a dialect may demand what its family cannot write",
-        "actors/config/dialects.py:derived",
-        "_contradictions(made)",
+        "actors/config/dialects.py:custom_dialect",
+        "_contradictions(profile)",
         "()",
         ("tests/test_config.py::test_a_dialect_that_cannot_be_is_refused_in_one_line",),
     ),

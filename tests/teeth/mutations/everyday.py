@@ -182,7 +182,7 @@ MUTATIONS = (
     ),
     Mutation(
         "everyday: a misspelt key of a file is not named where the right one is missing",
-        "actors/config/complaints.py:_misspelt",
+        "actors/config/complaints.py:_misspelling_hint",
         "owner == [*table]",
         "False",
         (f"{FIELDS}::test_a_misspelt_key_of_a_file_is_named_where_the_right_one_is_missing",),

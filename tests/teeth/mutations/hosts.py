@@ -75,7 +75,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "hosts: a query is part of the binding",
-        "actors/config/backend.py:divided",
+        "actors/config/backend.py:split_query",
         "return place, ...",
         "return url, ...",
         (f"{QUERIES}::test_a_query_is_no_part_of_the_binding_and_in_no_repr",),
