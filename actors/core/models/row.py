@@ -1,4 +1,4 @@
-"""A row of the table of models: a family of names, and the facts that hold for them."""
+"""Define a row of the table of models: a family of names, and the facts about its models."""
 
 from typing import Literal, TypeAlias
 

@@ -1,8 +1,8 @@
-"""What providers demand of a request, as data: one `Rule` for each demand that is known.
+"""List the known requirements of providers on a request: one `Rule` for each.
 
-Ids are stable and cited by code, tests, diagnostics and docs/reference/rulebook.md, which is generated from here.
-`ALL-*` is what every dialect demands. The judge (`actors.core.check`) enforces the rules marked as judged; the others
-depend on what no request body shows: a key, a model's limits, a header.
+Code, tests, diagnostics and docs/reference/rulebook.md, which is generated from this package, cite rules by their
+stable ids. `ALL-*` rules apply to every dialect. The judge (`actors.core.check`) enforces the rules that a request body
+can show; the others depend on a key, a model's limits or a header.
 """
 
 from actors.core.dialects.dialect import Dialect
@@ -32,7 +32,7 @@ PREFIXES: dict[str, tuple[str, ...]] = {
     "gemini": ("ALL-", "GEM-"),
     "converse": ("ALL-", "BED-"),
 }
-"""The rules of each wire family, by the beginning of their ids: those of every dialect, its own, its vendors'."""
+"""The prefixes of the rule ids of each wire family: for every dialect, for the family, for its vendors."""
 
 REASONING = frozenset(
     {
@@ -49,7 +49,7 @@ for _rule in RULES.values():
 
 
 def cited(dialect: Dialect, rule: str, case: str = "") -> str:
-    """Return the rule that a dialect is cited for `rule`: its vendor's, its family's, or `rule` itself."""
+    """Return the id of the dialect's version of `rule`: its vendor's, else its family's, else `rule` itself."""
     for prefix in (PREFIXES[dialect.family][1], f"{dialect.rules}-"):
         rules = _INSTEAD.get(prefix, {})
         rule = rules.get(f"{rule} {case}") or rules.get(rule, rule)

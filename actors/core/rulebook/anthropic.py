@@ -1,4 +1,4 @@
-"""What Anthropic Messages demands."""
+"""List the rules of Anthropic Messages."""
 
 from actors.core.rulebook.rule import MODEL, PROVIDER_MODELS, SECRET, TOKENS, Rule
 

@@ -1,4 +1,4 @@
-"""What AWS Bedrock Converse demands."""
+"""List the rules of AWS Bedrock Converse."""
 
 from actors.core.rulebook.rule import PROVIDER_MODELS, TOKENS, Rule
 

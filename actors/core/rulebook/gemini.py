@@ -1,4 +1,4 @@
-"""What Google's generateContent demands, by the Gemini API and by Vertex AI."""
+"""List the rules of Google's generateContent, in the Gemini API and in Vertex AI."""
 
 from actors.core.rulebook.rule import PROVIDER_MODELS, SECRET, TOKENS, Rule
 

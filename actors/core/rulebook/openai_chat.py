@@ -1,6 +1,6 @@
-"""What OpenAI Chat Completions demands, and the vendors and servers that speak it demand beside or in place of that.
+"""List the rules of OpenAI Chat Completions, and those of the vendors and servers that implement it.
 
-The texts of Mistral (`MIS`) are those of mistral-common, which its servers run, and of the hosted API.
+The messages of Mistral (`MIS`) are those of mistral-common, which its servers run, and of the hosted API.
 """
 
 from actors.core.rulebook.rule import MODEL, PROVIDER_MODELS, TOKENS, Rule

@@ -1,4 +1,4 @@
-"""What OpenAI Responses demands of a stateless request."""
+"""List the rules of OpenAI Responses for stateless requests."""
 
 from actors.core.rulebook.rule import PROVIDER_MODELS, SECRET, TOKENS, Rule
 

@@ -1,4 +1,4 @@
-"""One demand of a provider, and the reasons for which the judge cannot see some."""
+"""Define one requirement of a provider, and the reasons why the judge cannot enforce some requirements."""
 
 import re
 from typing import Literal, TypeAlias
@@ -17,19 +17,19 @@ _VARIABLE = re.compile("⟦.*?⟧")
 
 
 class Rule(Struct, frozen=True):
-    """One demand.
+    """One requirement.
 
     Args:
         id: Stable id, such as `ANT-07`.
-        fault_class: Where the cause lies when it is broken.
-        evidence: How it is known: `seen` in a real answer, `documented`, `second hand` from other software,
-            or `derived` from the other rules.
-        demand: What must hold, in one line.
-        told: The provider's answer in its own words, where they are known. The words in «» tell this refusal
-            from others; those in ⟦⟧ inside them vary with the request.
-        unseen: Why the judge cannot see it; empty for a rule that is judged.
-        instead_of: The rules in whose place it is cited, of every dialect or of its vendor's family, separated by
-            commas. A word behind a rule limits that to one case of it.
+        fault_class: The class of the fault that breaks the rule.
+        evidence: The source: `seen` in a real response, `documented`, `second hand` from other software, or `derived`
+            from other rules.
+        demand: The requirement, in one line.
+        told: The provider's error message, if it is known. The text in «» identifies this refusal; parts of it in ⟦⟧
+            vary with the request.
+        unseen: The reason why the judge cannot enforce the rule; empty for an enforced rule.
+        instead_of: Rules, separated by commas, that this rule replaces in citations of its dialects. A word after a
+            rule restricts the replacement to one case of that rule.
     """
 
     id: str
@@ -42,16 +42,16 @@ class Rule(Struct, frozen=True):
 
     @property
     def judged(self) -> bool:
-        """Whether a request body shows if the rule is kept."""
+        """True if a request body shows whether the rule is kept."""
         return not self.unseen
 
     @property
     def refusal(self) -> str:
-        """The provider's answer without the marks."""
+        """The provider's error message without the marks."""
         return _MARKS.sub("", self.told)
 
     @property
     def words(self) -> str:
-        """The pattern that finds this refusal among others; empty if no words of its own tell it apart."""
+        """A pattern that identifies this refusal; empty if no text is specific to it."""
         piece = self.told.partition("«")[2].partition("»")[0]
         return _VARIABLE.sub(".*?", re.escape(piece))

@@ -1,4 +1,4 @@
-"""What every dialect demands. A family that has a rule of its own for the same thing is cited by that."""
+"""List the rules of every dialect. A family may have a rule of its own that is cited in place of a shared one."""
 
 from actors.core.rulebook.rule import Rule
 
