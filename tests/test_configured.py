@@ -131,9 +131,9 @@ async def test_every_provider_gives_the_same_events_and_the_same_history_streame
     said = [(message.role, message.text) for message in history]
     assert said == [
         ("user", "Weather in Oslo?"),
-        ("model", "Let me see."),
+        ("assistant", "Let me see."),
         ("tool", ""),
-        ("model", "It is cold."),
+        ("assistant", "It is cold."),
     ]
     assert [result.content for message in history for result in message.results] == ["Oslo: 4 C"]
 

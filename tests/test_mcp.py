@@ -138,7 +138,7 @@ def test_structure_that_no_text_says_stands_behind_the_others() -> None:
     assert tool_output(CallToolResult(content=[])) == ""
     link = ResourceLink(type="resource_link", uri="memo://two", name="Two")
     assert tool_output(CallToolResult(content=[link])) == "[Resource Two: memo://two]"
-    with pytest.raises(ServerToolError, match="it did not say why"):
+    with pytest.raises(ServerToolError, match="the tool gave no reason"):
         tool_output(CallToolResult(content=[], is_error=True))
 
 

@@ -115,4 +115,4 @@ async def asked_once(environ: dict[str, str], journal: Path) -> list[str]:
             await session.ask("Is it?")
         result = raised.value.result
         preview = await session.preview("openai:m")
-        return [result.why, f"{raised.value!r} {result!r}", f"{preview!r}", f"{runtime.stats()!r}"]
+        return [result.error, f"{raised.value!r} {result!r}", f"{preview!r}", f"{runtime.stats()!r}"]

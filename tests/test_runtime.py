@@ -280,7 +280,7 @@ async def test_an_ask_takes_a_message_of_a_human_and_no_other() -> None:
     async with hosting(a=server) as runtime:
         session = await runtime.open("a")
         assert (await session.ask(Message("user", (Text("one"), Text("two"))))).status == "complete"
-        with pytest.raises(SessionError, match="model"):
+        with pytest.raises(SessionError, match="assistant"):
             await session.ask(Message("assistant", (Text("x"),)))
         with pytest.raises(SessionError, match="tool"):
             await session.ask(Message("tool", (Text("x"),)))

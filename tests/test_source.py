@@ -41,4 +41,4 @@ def test_a_name_of_its_own_is_no_reference(tmp_path: Path) -> None:
 
 
 def test_a_name_that_is_passed_on_is_found_where_it_is_defined() -> None:
-    assert definition("actors.Ledger") == "actors.core.ledger.Ledger"
+    assert definition("actors.transcripts.Ledger") == "actors.core.ledger.Ledger"

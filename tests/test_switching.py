@@ -189,8 +189,8 @@ async def test_a_switch_is_in_force_for_an_ask_that_was_already_waiting() -> Non
             await gate.started("a", "b")
             await session.switch("b")
             gate.open("a", "b")
-            assert [event async for event in first][-1].result.served_by.backend == "a"  # type: ignore[union-attr]  # terminal
-            assert [event async for event in second][-1].result.served_by.backend == "b"  # type: ignore[union-attr]  # terminal
+            assert [event async for event in first][-1].result.binding.backend == "a"  # type: ignore[union-attr]  # terminal
+            assert [event async for event in second][-1].result.binding.backend == "b"  # type: ignore[union-attr]  # terminal
 
 
 @pytest.mark.requirement("PROMISE-4")

@@ -69,11 +69,11 @@ def test_resources_are_named_or_found_in_the_arguments(
         ({"approval": "maybe"}, "approval='maybe'; it is 'allow', 'ask', 'deny' or a function"),
         ({"approval": ["ask"]}, "approval=['ask']; it is"),
         ({"effects": "none"}, "effects='none'; they are 'pure', 'idempotent' or 'once'"),
-        ({"resources": 5}, "resources=5; name one, or a tuple"),
-        ({"resources": ("disk", 5)}, "resources=('disk', 5); name one, or a tuple"),
-        ({"approval": later}, "an async function as approval=; give a plain one"),
-        ({"resources": later}, "an async function as resources=; give a plain one"),
-        ({"effects": "pure", "resources": "disk"}, "resources and is pure"),
+        ({"resources": 5}, "resources=5; use a name, a tuple of names or a function"),
+        ({"resources": ("disk", 5)}, "resources=('disk', 5); use a name, a tuple of names or a function"),
+        ({"approval": later}, "an async function as approval=; use a function that is not async"),
+        ({"resources": later}, "an async function as resources=; use a function that is not async"),
+        ({"effects": "pure", "resources": "disk"}, "resources and effects='pure'"),
     ],
 )
 def test_an_option_that_means_nothing_is_refused_where_the_tool_is_defined(
@@ -87,7 +87,7 @@ def test_an_option_that_means_nothing_is_refused_where_the_tool_is_defined(
 
 @pytest.mark.parametrize("about", ["x" * (64 * 1024 + 1), None, 5])
 def test_a_description_that_no_request_should_carry_is_refused(about: Any) -> None:  # Any: from strangers
-    with pytest.raises(ToolDefinitionError, match="a text of at most 65536 characters as its description"):
+    with pytest.raises(ToolDefinitionError, match="needs a description of at most 65536 characters"):
         Tool.from_schema("write", about, SCHEMA, write)
 
 
@@ -109,7 +109,7 @@ def test_a_tool_without_a_body_is_asked_about_unless_it_only_reads(
     assert (made.is_external, made.effects, made.approval) == (True, effects, approval)
     assert made.is_read_only is (effects == "pure")
     assert not isinstance(made.bind({"path": 5}), type(made.bind({"path": "/"})))
-    with pytest.raises(KernelError, match="no body"):
+    with pytest.raises(KernelError, match="has no function"):
         made(path="/")
 
 

@@ -16,6 +16,7 @@ from hypothesis.strategies import SearchStrategy
 
 import actors
 import actors.events
+from actors import transcripts
 from actors.adapters.failure import ACTIONS
 from actors.adapters.failure import Kind as FailureKind
 from actors.cli.demo.script import STOPS
@@ -106,7 +107,10 @@ TABLES: dict[str, tuple[Names, Callable[[], Names]]] = {
     "actors/core/normalize/attribute.py:SAID_BY": (named(Block), lambda: names(SAID_BY)),
     "tests/generated/strategies.py:blocks": (named(Block), lambda: drawn(strategies.blocks(), 100)),
     "tests/generated/histories.py:history": (named(Block), generated),
-    "actors/__init__.py:__all__": (named(Block), lambda: set(actors.__all__) & named(Block)),
+    "actors/__init__.py:__all__": (
+        named(Block),
+        lambda: {*actors.__all__, *transcripts.__all__} & named(Block),
+    ),
     "docs/reference/api.md:Block": (named(Block), lambda: headed("api.md", "###") & named(Block)),
     "tests/generated/strategies.py:events": (named(LogEvent), lambda: drawn(strategies.events(), 400)),
     "actors/core/log/events.py:__doc__": (

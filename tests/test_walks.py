@@ -52,7 +52,7 @@ def test_no_request_of_a_random_walk_is_refused_or_changes_what_was_sent(part: i
 
 HAPPENS = {
     "Compacted",
-    "Shortened",
+    "ResultsTrimmed",
     "Rewound",
     "Configured",
     "EpochBegan",

@@ -143,7 +143,7 @@ def test_a_number_no_provider_takes_is_refused_when_settings_are_made(field: str
     [
         (
             {"tool_choice": "any"},
-            "tool_choice is 'any'; it takes one of auto, none, required, Choose('NAME'), or None",
+            "tool_choice is 'any'; it takes one of auto, none, required, ToolChoice('NAME'), or None",
         ),
         ({"thinking": "on"}, "thinking is 'on'; it takes one of default, adaptive, manual, off"),
         (

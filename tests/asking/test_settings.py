@@ -111,7 +111,7 @@ EFFORT_LEVELS = "none, minimal, low, medium, high, xhigh, max"
         ({"stop": "a"}, "stop is 'a'; it takes at most 4 texts that are not blank, or None"),
         (
             {"tool_choice": "any"},
-            "tool_choice is 'any'; it takes one of auto, none, required, Choose('NAME'), or None",
+            "tool_choice is 'any'; it takes one of auto, none, required, ToolChoice('NAME'), or None",
         ),
         ({"thinking": "manual"}, "thinking is 'manual'; it takes one of adaptive, off, or None"),
         (

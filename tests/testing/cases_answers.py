@@ -374,7 +374,7 @@ def _gemini() -> Iterator[Case]:
     )
     yield Case("gemini", "GEM-S15", "allowed mimetypes are", gemini(responseMimeType="text/html"), sound)
     yield Case("gemini", "GEM-S16", "temperature value of 3", gemini(temperature=3), gemini(temperature=2))
-    yield Case("gemini", "GEM-S17", "needs a response media_type type", gemini(responseSchema=OBJECT), sound)
+    yield Case("gemini", "GEM-S17", "needs a response mime type", gemini(responseSchema=OBJECT), sound)
     yield Case(
         "gemini", "GEM-S17", "beside response_json_schema", shaped(OBJECT, responseJsonSchema=GOOD), sound
     )
