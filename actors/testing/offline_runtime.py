@@ -71,7 +71,8 @@ async def offline(script: Mapping[str, Sequence[ScriptPart]], **options: Any) ->
         options: Arguments of `Runtime`, apart from `config`, `environ` and `transport`.
 
     Raises:
-        ConfigError: The script names no target, or one whose provider has no address that all customers share.
+        ConfigError: The script names no target, or one whose provider has no address that all customers share; or a
+            part of it is not one.
         UnknownTarget: The script names an unknown provider.
     """
     config = load(None, _keys())
@@ -79,7 +80,8 @@ async def offline(script: Mapping[str, Sequence[ScriptPart]], **options: Any) ->
     if not backends:
         raise ConfigError("The script names no target; give answers of a 'provider:model'")
     servers = {
-        target: strict_server(each.dialect, answers(script[target])) for target, each in backends.items()
+        target: strict_server(each.dialect, answers(_parts(script[target])))
+        for target, each in backends.items()
     }
     routes = [(backend, servers[target]) for target, backend in backends.items()]
     async with (
@@ -90,22 +92,40 @@ async def offline(script: Mapping[str, Sequence[ScriptPart]], **options: Any) ->
 
 
 def answers(parts: Iterable[ScriptPart]) -> list[Turn]:
-    """Group the parts of a script into answers."""
+    """Group the parts of a script into answers.
+
+    Raises:
+        ConfigError: A part is none of `say`, `think`, `call` and `answer`.
+    """
     turns: list[Turn] = []
     pending: list[Say | Think | Call] = []
+
+    def end_answer() -> None:
+        if pending:
+            turns.append(Turn(*pending))
+            pending.clear()
+
     for part in parts:
-        ends_before = isinstance(part, Turn) or (pending and isinstance(pending[-1], Call))
-        if pending and ends_before and not isinstance(part, Call):
-            turns.append(Turn(*pending))
-            pending = []
+        if not isinstance(part, Say | Think | Call | Turn):
+            raise ConfigError(f"A script takes say(), think(), call() and answer(), not {part!r:.80}")
+        if pending and isinstance(pending[-1], Call) and not isinstance(part, Call):
+            end_answer()
         if isinstance(part, Turn):
+            end_answer()
             turns.append(part)
-            continue
-        pending.append(part)
+        else:
+            pending.append(part)
         if isinstance(part, Say):
-            turns.append(Turn(*pending))
-            pending = []
-    return [*turns, Turn(*pending)] if pending else turns
+            end_answer()
+    end_answer()
+    return turns
+
+
+def _parts(script: object) -> Sequence[ScriptPart]:
+    """Return the parts of one target's script, which is a list."""
+    if not isinstance(script, list | tuple):
+        raise ConfigError(f"The script of a target is a list of parts, not {script!r:.80}")
+    return script
 
 
 def _keys() -> dict[str, str]:

@@ -1,5 +1,7 @@
 """`offline` plays every target that a script names, in the dialect of the target's own provider."""
 
+from typing import Any
+
 import pytest
 
 from actors import AskFailed, tool
@@ -72,11 +74,19 @@ async def test_two_models_of_one_provider_and_another_provider_take_turns_with_a
     [
         ({}, ConfigError, "names no target"),
         ({"nowhere:m": [say("Hi.")]}, UnknownTarget, "nowhere"),
+        (
+            {"openai:gpt-5": ["Hi."]},
+            ConfigError,
+            "say\\(\\), think\\(\\), call\\(\\) and answer\\(\\), not 'Hi\\.'",
+        ),
+        ({"openai:gpt-5": say("Hi.")}, ConfigError, "a list of parts, not Say"),
         ({"vertex:gemini-3-pro": [say("Hi.")]}, ConfigError, "'vertex' has no address"),
     ],
 )
 async def test_a_script_that_cannot_be_played_is_a_typed_error(
-    script: dict[str, list[Say]], kind: type[ConfigError], words: str
+    script: Any,  # Any: an invalid script
+    kind: type[ConfigError],
+    words: str,
 ) -> None:
     with pytest.raises(kind, match=words):
         async with offline(script):

@@ -8,8 +8,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "offline: each of adjacent calls is an answer",
         "actors/testing/offline_runtime.py:answers",
-        "pending and ends_before and not isinstance(part, Call)",
-        "pending and ends_before",
+        "pending and isinstance(pending[-1], Call) and not isinstance(part, Call)",
+        "pending and isinstance(pending[-1], Call)",
         (f"{HERE}::test_an_answer_ends_with_a_say_or_with_the_last_of_adjacent_calls",),
     ),
     Mutation(
