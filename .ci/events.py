@@ -36,8 +36,8 @@ after an event where it is false or absent. `turn` and `round` count from 1.
 {kinds}
 The fields are described in the [Python API](api.md#actorsevents).
 
-An answer that the provider did not finish is `complete` all the same: `cut` in the result, and `incomplete` in the
-message, is `length`, `filter`, `paused` or `fault`, and `finish` the provider's word for it.
+An answer that the provider did not finish is `complete` all the same. Then `incomplete`, in the result and in the
+message, is `length`, `filter`, `paused` or `fault`, and `finish_reason` is the provider's word for it.
 
 ## Schema
 

@@ -1,7 +1,7 @@
 """Who runs handlers, and when: at once, on the stack of the sender, if nothing prevents it.
 
 A handler is a plain function, so running it takes nothing but a call. A message to an idle actor is handled before
-`tell` returns. What its handler sends on is queued, and handled in turn by the outermost call: no handler runs inside
+`send` returns. What its handler sends on is queued, and handled in turn by the outermost call: no handler runs inside
 another, so nothing recurses, and a sender's messages stay in order.
 
 After `STRETCH` messages handled like that, the rest is left to the event loop, which serves it at its next turn. So a

@@ -82,7 +82,7 @@ class Session(SessionCaller):
             output: The form of the answer, which is `AskResult.output` then: a type (a pydantic model, a dataclass, a
                 `TypedDict`, any annotation) or a JSON Schema. An answer without it is corrected a bounded number of
                 times; then the ask has failed.
-            check: Raise if the ask fails. Without it the result is returned then too, with its `status` and `why`.
+            check: Raise if the ask fails. Without it the result is returned then too, with its `status` and `error`.
             settings: What holds for this ask alone; see `AskSettings`.
 
         Raises:
