@@ -211,11 +211,11 @@ class OverBudget(SessionError):
 
 
 class NotAwaited(SessionError):
-    """Something was brought for a call that was never handed out, or that waits for something else."""
+    """A result or a decision is for a call that was never handed out, or that waits for something else."""
 
 
 class DecisionRefused(SessionError):
-    """A decision is about other arguments than its call has, or would run it with wrong ones."""
+    """A decision is about other arguments than its call has, would run it with wrong ones, or is of a wrong type."""
 
 
 class SessionClosed(SessionError):

@@ -58,12 +58,13 @@ from actors.core.stream_events.events import (
     TurnResumedEvent,
     TurnStartedEvent,
 )
-from actors.core.stream_events.results import PendingCall
+from actors.core.stream_events.results import ApprovalDecision, PendingCall
 from actors.core.values.progress import Attempt, Cause
 
 __all__ = [
     "SCHEMA",
     "ApprovalDecidedEvent",
+    "ApprovalDecision",
     "ApprovalRequestedEvent",
     "AskStartedEvent",
     "Attempt",

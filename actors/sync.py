@@ -15,18 +15,18 @@ wait for them.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, nullcontext, suppress
+from contextlib import nullcontext, suppress
 from functools import partial
 from inspect import signature
 from types import TracebackType
-from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, Unpack, overload
+from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeAlias, TypeVar, Unpack, overload
 from weakref import finalize
 
 from actors.core.settings.asking import AskSettings
 from actors.core.settings.labels import Scalar
 from actors.core.stats.stats import RuntimeStats
 from actors.core.stream_events.events import CompleteEvent, ErrorEvent, SessionEvent
-from actors.core.stream_events.results import AskResult, PendingCall
+from actors.core.stream_events.results import Approvals, AskResult, CallResults, PendingCall
 from actors.errors import ActorsError
 from actors.kernel.loop_thread import Backend, LoopThread
 from actors.runtime import once
@@ -46,6 +46,10 @@ INTERRUPTING = 5.0
 """Seconds that an interrupted caller waits for the calls of its ask to be closed."""
 
 
+Prepare: TypeAlias = Callable[[], tuple[AskStream, Callable[[], Awaitable[None]]]]
+"""Returns the stream of an ask, and what submits it."""
+
+
 class InterruptibleAsk:
     """One ask on the loop, and how it is cancelled if its caller is interrupted."""
 
@@ -63,10 +67,10 @@ class InterruptibleAsk:
         """Note its stream, by which it is seen to begin and to end."""
         self._stream = stream
 
-    async def begin(self, words: Words, output: object, settings: AskSettings) -> AskStream:
+    async def begin(self, prepare: Prepare) -> AskStream:
         """Submit it, and return its stream."""
         self._session._check()
-        stream, submit = self._session._prepare_ask(words, output, settings)
+        stream, submit = prepare()
         self.watch(stream)
         try:
             await submit()
@@ -85,16 +89,9 @@ class InterruptibleAsk:
                 with suppress(ActorsError):  # the session has ended
                     await self._session.cancel()
 
-    async def outcome(self, words: Words, output: object, settings: AskSettings) -> AskResult:
+    async def outcome(self, prepare: Prepare) -> AskResult:
         """Ask, and return how it came out."""
-        return await _last(await self.begin(words, output, settings))
-
-    async def go_on(self, asking: AbstractAsyncContextManager[AsyncIterator[SessionEvent]]) -> AskResult:
-        """Go on with an ask that waits, and return how it comes out."""
-        async with asking as events:
-            assert isinstance(events, AskStream)
-            self.watch(events)
-            return await _last(events)
+        return await _last(await self.begin(prepare))
 
 
 async def _last(events: AsyncIterator[SessionEvent]) -> AskResult:
@@ -156,17 +153,12 @@ async def _plain(function: Callable[[], R]) -> R:
     return function()
 
 
-def _document(
-    call: Callable[..., object],
-    method: Callable[..., object],
-    like: Callable[..., object],
-    result: str | None = None,
-) -> None:
-    """Give a call the parameters of the async method that it runs, and refer to the one that it is like."""
+def _document(call: Callable[..., object], method: Callable[..., object], result: str | None = None) -> None:
+    """Give a call the parameters of the async method that it runs, and refer to that."""
     about = signature(method)
     call.__dict__["__signature__"] = about if result is None else about.replace(return_annotation=result)
-    call.__name__, call.__qualname__ = like.__name__, like.__qualname__
-    call.__doc__ = f"Wait for `actors.{like.__qualname__}`, which documents it, and return its result."
+    call.__name__, call.__qualname__ = method.__name__, method.__qualname__
+    call.__doc__ = f"Wait for `actors.{method.__qualname__}`, which documents it, and return its result."
 
 
 def _blocking(
@@ -177,22 +169,7 @@ def _blocking(
     def call(self: "BlockingSession", /, *args: P.args, **kwargs: P.kwargs) -> R:
         return self._runtime._wait(partial(method, self._session, *args, **kwargs))
 
-    _document(call, method, method)
-    return call
-
-
-def _answering(
-    method: Callable[Concatenate[Session, P], AbstractAsyncContextManager[AsyncIterator[SessionEvent]]],
-    like: Callable[..., object],
-) -> Callable[Concatenate["BlockingSession", P], AskResult]:
-    """Return a method of `BlockingSession` that goes on with an ask, and returns how it comes out."""
-
-    def call(self: "BlockingSession", /, *args: P.args, **kwargs: P.kwargs) -> AskResult:
-        ask = InterruptibleAsk(self._session)
-        going_on = partial(method, self._session, *args, **kwargs)
-        return self._checked(self._runtime._wait(lambda: ask.go_on(going_on()), ask))
-
-    _document(call, method, like, "AskResult")
+    _document(call, method)
     return call
 
 
@@ -204,7 +181,7 @@ def _opening(
     def call(self: "BlockingRuntime", /, *args: P.args, **kwargs: P.kwargs) -> "BlockingSession":
         return BlockingSession(self, self._wait(partial(method, self._runtime, *args, **kwargs)))
 
-    _document(call, method, method, "BlockingSession")
+    _document(call, method, "BlockingSession")
     return call
 
 
@@ -214,8 +191,8 @@ class BlockingSession:
     `with` gives the session back on exit, as `async with runtime.open(...)` does.
 
     The methods are those of `actors.Session`, which document them, and wait for what those return. If the caller of
-    `ask`, `provide`, `decide`, `stream` or `stream_text` is interrupted while it waits, the ask is cancelled and its
-    calls are closed; a second interrupt does not wait for that. Leaving a stream early does not stop the turn.
+    `ask`, `stream` or `stream_text` is interrupted while it waits, the ask is cancelled and its calls are closed; a
+    second interrupt does not wait for that. Leaving a stream early does not stop the turn.
     """
 
     def __init__(self, runtime: "BlockingRuntime", session: Session) -> None:
@@ -265,26 +242,58 @@ class BlockingSession:
         self, message: Words, *, output: Any = None, check: bool = True, **settings: Unpack[AskSettings]
     ) -> AskResult: ...
 
+    @overload
     def ask(
-        self, message: Words, *, output: Any = None, check: bool = True, **settings: Unpack[AskSettings]
+        self,
+        message: None = None,
+        *,
+        results: CallResults | None = None,
+        approvals: Approvals | None = None,
+        check: bool = True,
+    ) -> AskResult: ...
+
+    def ask(
+        self,
+        message: Words | None = None,
+        *,
+        results: CallResults | None = None,
+        approvals: Approvals | None = None,
+        output: Any = None,
+        check: bool = True,
+        **settings: Unpack[AskSettings],
     ) -> AskResult:
         """Ask, and return how it came out, as `actors.Session.ask` does."""
         ask = InterruptibleAsk(self._session)
-        result = self._runtime._wait(partial(ask.outcome, message, output, settings), ask)
+        prepare = partial(self._session._prepare_stream, message, results, approvals, settings, output)
+        result = self._runtime._wait(partial(ask.outcome, prepare), ask)
         return self._checked(result) if check else result
 
     def stream(
-        self, message: Words, *, output: Any = None, **settings: Unpack[AskSettings]
+        self,
+        message: Words | None = None,
+        *,
+        results: CallResults | None = None,
+        approvals: Approvals | None = None,
+        output: Any = None,
+        **settings: Unpack[AskSettings],
     ) -> Steps[SessionEvent]:
         """Ask with the first step, and give the events, as `actors.Session.stream` does."""
         ask = InterruptibleAsk(self._session)
-        begin = partial(ask.begin, message, output, settings)
-        return Steps(self._runtime, _AskEvents(begin).next, ask)
+        prepare = partial(self._session._prepare_stream, message, results, approvals, settings, output)
+        return Steps(self._runtime, _AskEvents(partial(ask.begin, prepare)).next, ask)
 
-    def stream_text(self, message: Words, **settings: Unpack[AskSettings]) -> Steps[str]:
+    def stream_text(
+        self,
+        message: Words | None = None,
+        *,
+        results: CallResults | None = None,
+        approvals: Approvals | None = None,
+        **settings: Unpack[AskSettings],
+    ) -> Steps[str]:
         """Ask with the first step, and give the text as it arrives, as `actors.Session.stream_text` does."""
         ask = InterruptibleAsk(self._session)
-        text = self._on_loop(partial(self._session.stream_text, message, **settings))
+        given = partial(self._session.stream_text, message, results=results, approvals=approvals, **settings)
+        text = self._on_loop(given)
         ask.watch(text.events)
         return Steps(self._runtime, partial(anext, text, None), ask)
 
@@ -299,8 +308,6 @@ class BlockingSession:
     def _checked(self, result: AskResult) -> AskResult:
         return self._session._check_result(result, check=True)
 
-    provide = _answering(Session.stream_provided, Session.provide)
-    decide = _answering(Session.stream_decided, Session.decide)
     call_tool = _blocking(Session.call_tool)
     switch = _blocking(Session.switch)
     configure = _blocking(Session.configure)
@@ -389,7 +396,7 @@ def _once(method: Callable[P, Coroutine[Any, Any, R]]) -> Callable[P, R]:
         finally:
             loop.close()
 
-    _document(call, method, method)
+    _document(call, method)
     return call
 
 

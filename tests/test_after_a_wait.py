@@ -19,7 +19,7 @@ from actors.core.stream_events.events import (
     TurnEndedEvent,
 )
 from actors.errors import SessionClosed, SessionError
-from actors.events import event_json
+from actors.events import ApprovalDecision, event_json
 from actors.journal.storage.memory import MemoryStorage
 from actors.runtime.handle import Session
 from actors.testing import SERVER_ERROR, Call, Say, Turn, serve
@@ -49,7 +49,7 @@ async def test_the_answer_is_a_value_of_the_type_that_was_asked_for(put_away: st
         session = await runtime.open("a", tools=[LOOK])
         await session.ask("Where?", output=City)
         leave(session, put_away)
-        assert (await session.provide({ONE: 1})).output == City("Oslo")
+        assert (await session.ask(results={ONE: 1})).output == City("Oslo")
 
 
 @PUT_AWAY
@@ -60,7 +60,7 @@ async def test_the_corrections_of_an_answer_are_counted_on(put_away: str) -> Non
         session = await runtime.open("a", tools=[LOOK])
         assert (await session.ask("Where?", output=City, max_corrections=2)).status == "awaiting"
         leave(session, put_away)
-        answer = await session.provide({ONE: 1}, check=False)
+        answer = await session.ask(results={ONE: 1}, check=False)
     assert answer.status == "failed"
     assert answer.error.startswith("the answer does not have the form asked for: ")
     assert len(bodies(server)) == 4
@@ -72,8 +72,8 @@ async def test_the_tokens_of_an_ask_are_those_from_before_it_waited_too() -> Non
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[LOOK])
         await session.ask("Look twice.", token_limit=30)
-        assert (await session.provide({ONE: 1})).status == "awaiting"
-        answer = await session.provide({OTHER: 2}, check=False)
+        assert (await session.ask(results={ONE: 1})).status == "awaiting"
+        answer = await session.ask(results={OTHER: 2}, check=False)
         assert answer.error == "the ask used 36 tokens of the 30 that its token_limit allows"
     assert len(bodies(server)) == 2
 
@@ -95,7 +95,7 @@ async def test_the_cost_of_an_ask_is_that_of_turns_before_the_one_that_waited_to
         async with Runtime(config, prices=prices, seed=1) as runtime:
             session = await runtime.open("both", tools=[gate.tool, LOOK])
             asked = await session.ask("Work!")
-            answer = await session.provide({asked.pending_calls[0].id: 1})
+            answer = await session.ask(results={asked.pending_calls[0].id: 1})
             assert (answer.text, answer.cost) == ("two", None if cost is None else pytest.approx(cost))
 
 
@@ -105,7 +105,7 @@ async def test_a_budget_of_seconds_counts_what_was_driven_and_not_the_clock() ->
         began = anyio.current_time()
         session = await runtime.open("a", tools=[LOOK], budget=Budget(seconds=600.0))
         await session.ask("Look.")
-        await session.provide({ONE: 1})
+        await session.ask(results={ONE: 1})
         parts = [
             event.seconds for event in log(runtime, session) if isinstance(event, TurnPaused | TurnEnded)
         ]
@@ -131,7 +131,7 @@ async def test_who_reads_along_sees_the_words_that_come_after_a_wait() -> None:
             tasks.start_soon(read)
             await anyio.wait_all_tasks_blocked()
             await session.ask("Look.")
-            await session.provide({ONE: 1})
+            await session.ask(results={ONE: 1})
     assert "".join(event.text for event in seen if isinstance(event, TextEvent)) == "Before.After."
 
 
@@ -153,10 +153,10 @@ async def test_a_decision_is_in_its_own_stream_as_in_the_log(verdict: str, is_la
         session = await runtime.open("a", tools=[LOOK, delete])
         own = await durable(session.stream("Go."))
         if is_last:
-            own += await durable(session.stream_provided({ONE: 1}))
-        own += await durable(session.stream_decided(OTHER, verdict))  # type: ignore[arg-type]  # one of the two
+            own += await durable(session.stream(results={ONE: 1}))
+        own += await durable(session.stream(approvals={OTHER: ApprovalDecision(verdict)}))  # type: ignore[arg-type]  # one of the two
         if not is_last:
-            own += await durable(session.stream_provided({ONE: 1}))
+            own += await durable(session.stream(results={ONE: 1}))
         late = [
             event_json(event)
             async for event in session.events(after=1, follow=False)
@@ -172,15 +172,15 @@ async def test_a_turn_goes_on_whose_last_decision_was_recorded_when_its_actors_c
         session = await runtime.open("a", tools=[delete])
         await session.ask("Delete it.")
 
-        async def decide() -> None:
+        async def deny() -> None:
             try:
-                await session.decide(ONE, "deny")
+                await session.ask(approvals={ONE: ApprovalDecision("deny")})
             except SessionError:
                 told.append("restarted")
 
         told: list[str] = []
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(decide)
+            tasks.start_soon(deny)
             while not any(isinstance(event, ApprovalDecided) for event in log(runtime, session)):
                 await checkpoint()
             await crash(session, which)
@@ -221,6 +221,6 @@ async def test_what_is_asked_behind_a_turn_that_waits_is_dropped_with_the_runtim
             async with Runtime(config, seed=1, journal=storage) as runtime:
                 session = await runtime.resume("trip", tools=[LOOK])
                 assert [call.call.id for call in session.pending] == [ONE]
-                assert (await session.provide({ONE: "Oslo"})).text == "It is Oslo."
+                assert (await session.ask(results={ONE: "Oslo"})).text == "It is Oslo."
     assert len(dropped) == 1
     assert server.refusals == []

@@ -2,6 +2,9 @@
 
 import json
 import threading
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
 
 import anyio
 import anyio.lowlevel
@@ -15,6 +18,7 @@ from actors.core.log.events import (
     ApprovalDecided,
     Cancelled,
     Denied,
+    Returned,
     Started,
     TurnPaused,
     TurnResumed,
@@ -23,6 +27,9 @@ from actors.core.stream_events.events import ApprovalRequestedEvent, CompleteEve
 from actors.core.stream_events.results import AskResult
 from actors.core.values.identity import CallId
 from actors.errors import DecisionRefused, NotAwaited
+from actors.events import ApprovalDecision
+from actors.journal.storage import Appended, Entry
+from actors.journal.storage.memory import MemoryStorage
 from actors.scheduler.threads import THREADS
 from actors.testing import Call, Say, Turn
 from actors.tools import Tool, tool
@@ -33,7 +40,7 @@ from tests.test_rebuild import crash
 pytestmark = pytest.mark.anyio
 
 DONE = Turn(Say("Done."))
-ONE, OTHER = CallId("hist_tool_1"), CallId("hist_tool_2")
+ONE, OTHER, THIRD = CallId("hist_tool_1"), CallId("hist_tool_2"), CallId("hist_tool_3")
 
 
 WRONG: list[dict[str, JsonValue]] = [{}, {"path": 7}, {"path": "b", "force": True}]
@@ -71,7 +78,9 @@ async def test_a_call_that_asks_waits_and_runs_once_somebody_has_allowed_it(put_
         )
         leave(session, put_away)
         assert [(each.call.name, each.kind) for each in session.pending] == [("delete", "approval")]
-        answer = await session.decide(ONE, "allow", digest=session.pending[0].digest)
+        answer = await session.ask(
+            approvals={ONE: ApprovalDecision("allow", digest=session.pending[0].digest)}
+        )
         assert (answer.status, answer.text, files.deleted) == ("complete", "Done.", ["a"])
         events = log(runtime, session)
         kinds = (ApprovalAsked, TurnPaused, ApprovalDecided, TurnResumed, Started)
@@ -84,9 +93,9 @@ async def test_a_denial_is_a_real_completion_and_the_model_sees_its_reason() -> 
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[files.tool])
         await session.ask("Delete them.")
-        half = await session.decide(ONE, "deny", reason="it is the only copy")
+        half = await session.ask(approvals={ONE: ApprovalDecision("deny", reason="it is the only copy")})
         assert (half.status, [call.id for call in half.pending_calls]) == ("awaiting", [OTHER])
-        assert (await session.decide(OTHER, "allow")).status == "complete"
+        assert (await session.ask(approvals={OTHER: ApprovalDecision("allow")})).status == "complete"
         assert files.deleted == ["b"]
         assert [event.call_id for event in log(runtime, session) if isinstance(event, Denied)] == [ONE]
     denied, ran = results(bodies(server)[-1]).values()
@@ -101,9 +110,11 @@ async def test_edited_arguments_are_judged_again_and_the_call_runs_with_them() -
         await session.ask("Delete a.")
         for wrong in WRONG:
             with pytest.raises(DecisionRefused, match="wrong: "):
-                await session.decide(ONE, "allow", arguments=wrong)
+                await session.ask(approvals={ONE: ApprovalDecision("allow", arguments=wrong)})
         assert files.deleted == []
-        assert (await session.decide(ONE, "allow", arguments={"path": "b"})).status == "complete"
+        assert (
+            await session.ask(approvals={ONE: ApprovalDecision("allow", arguments={"path": "b"})})
+        ).status == "complete"
         assert files.deleted == ["b"]
 
 
@@ -113,17 +124,17 @@ async def test_a_decision_about_other_arguments_is_refused_and_so_is_one_nobody_
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[files.tool, look])
         with pytest.raises(NotAwaited, match="awaited are: none"):
-            await session.decide(ONE, "allow")
+            await session.ask(approvals={ONE: ApprovalDecision("allow")})
         await session.ask("Delete a.")
         with pytest.raises(DecisionRefused, match="0123456789abcdef"):
-            await session.decide(ONE, "allow", digest="0123456789abcdef")
-        with pytest.raises(NotAwaited, match="decision"):
-            await session.provide({ONE: "forged"})
+            await session.ask(approvals={ONE: ApprovalDecision("allow", digest="0123456789abcdef")})
+        with pytest.raises(NotAwaited, match="pass it in approvals="):
+            await session.ask(results={ONE: "forged"})
         with pytest.raises(DecisionRefused, match="'maybe'"):
-            await session.decide(ONE, "maybe")  # type: ignore[arg-type]
-        assert (await session.decide(ONE, "allow")).status == "complete"
+            await session.ask(approvals={ONE: ApprovalDecision("maybe")})  # type: ignore[arg-type]
+        assert (await session.ask(approvals={ONE: ApprovalDecision("allow")})).status == "complete"
         with pytest.raises(NotAwaited):
-            await session.decide(ONE, "deny")
+            await session.ask(approvals={ONE: ApprovalDecision("deny")})
         assert files.deleted == ["a"]
 
 
@@ -133,32 +144,113 @@ async def test_an_approval_is_asked_for_in_the_stream_and_given_from_another_tas
         session = await runtime.open("a", tools=[files.tool])
         answers: list[AskResult] = []
 
-        async def decide(call_id: CallId, digest: str) -> None:
-            answers.append(await session.decide(call_id, "allow", digest=digest))
+        async def allow(call_id: CallId, digest: str) -> None:
+            answers.append(await session.ask(approvals={call_id: ApprovalDecision("allow", digest=digest)}))
 
         async with anyio.create_task_group() as tasks, session.stream("Delete a.") as events:
             async for event in events:
                 if isinstance(event, ApprovalRequestedEvent):
                     assert event.pending.call.arguments == {"path": "a"}
-                    tasks.start_soon(decide, event.pending.call.id, event.pending.digest)
+                    tasks.start_soon(allow, event.pending.call.id, event.pending.digest)
                 if isinstance(event, CompleteEvent):
                     assert event.result.status == "awaiting"
         assert [answer.text for answer in answers] == ["Done."]
 
 
-async def test_an_external_call_that_wants_approval_is_approved_by_bringing_its_result() -> None:
+async def test_an_external_call_that_wants_approval_is_approved_by_passing_its_result() -> None:
     send = Tool.external("send", "Sends a letter.", {"type": "object"})
     server = openai(Turn(Call("send", {}), Call("send", {"to": "B"})), Turn(Say("Done.")))
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[send])
         assert len((await session.ask("Send them.")).pending_calls) == 2
-        with pytest.raises(NotAwaited, match=r"provide\(\)"):
-            await session.decide(ONE, "allow")
-        await session.decide(ONE, "deny", reason="no stamps")
-        assert (await session.provide({OTHER: "sent"})).status == "complete"
+        with pytest.raises(NotAwaited, match="pass it in results="):
+            await session.ask(approvals={ONE: ApprovalDecision("allow")})
+        await session.ask(approvals={ONE: ApprovalDecision("deny", reason="no stamps")})
+        assert (await session.ask(results={OTHER: "sent"})).status == "complete"
     denied, sent = results(bodies(server)[-1]).values()
     assert "no stamps" in denied
     assert sent == "sent"
+
+
+def waiting_for_all() -> tuple[Files, Tool[..., str], Turn]:
+    """Return tools of both kinds, and a turn that waits for two approvals and a result."""
+    send = Tool.external("send", "Sends a letter.", {"type": "object"})
+    calls = [Call("delete", {"path": "a"}), Call("delete", {"path": "b"}), Call("send", {})]
+    return Files(), send, Turn(*calls)
+
+
+async def test_results_and_decisions_that_are_passed_at_once_are_recorded_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    files, send, turn = waiting_for_all()
+    appends: list[tuple[type, ...]] = []
+    append = MemoryStorage.append
+
+    def noted(self: MemoryStorage, entries: Sequence[Entry]) -> Sequence[Appended]:
+        appends.extend(tuple([type(event) for event in entry.events]) for entry in entries)
+        return append(self, entries)
+
+    async with hosting(a=openai(turn, DONE)) as runtime:
+        session = await runtime.open("a", tools=[files.tool, send])
+        await session.ask("Do it.")
+        monkeypatch.setattr(MemoryStorage, "append", noted)
+        answer = await session.ask(
+            approvals={OTHER: ApprovalDecision("allow"), ONE: ApprovalDecision("deny", reason="no")},
+            results={THIRD: "sent"},
+        )
+        assert (answer.text, files.deleted) == ("Done.", ["b"])
+        assert appends[0] == (ApprovalDecided, ApprovalDecided, Denied, Returned)
+
+
+async def test_decisions_that_only_allow_are_recorded_at_once_and_a_stream_continues_with_them() -> None:
+    files, server = Files(), openai(deleting("a", "b"), DONE)
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[files.tool])
+        await session.ask("Delete them.")
+        allowed = {call.call.id: ApprovalDecision("allow", digest=call.digest) for call in session.pending}
+        async with session.stream(approvals=allowed) as events:
+            types = [event.type async for event in events]
+        assert types[:3] == ["approval_decided", "approval_decided", "turn_resumed"]
+        assert types[-1] == "complete"
+        assert sorted(files.deleted) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"approvals": {OTHER: ApprovalDecision("allow", digest="0123456789abcdef")}}, "look again"),
+        ({"approvals": {OTHER: ApprovalDecision("allow", arguments={"path": 7})}}, "are wrong: "),
+        ({"approvals": {OTHER: ApprovalDecision("maybe")}}, "'maybe'"),  # type: ignore[arg-type]
+        ({"approvals": {THIRD: ApprovalDecision("allow")}}, "pass it in results="),
+        ({"approvals": {CallId("hist_tool_9"): ApprovalDecision("deny")}}, "is not awaited"),
+        ({"results": {OTHER: "forged"}}, "pass it in approvals="),
+        ({"results": {CallId("hist_tool_9"): "forged"}}, "was handed out"),
+    ],
+    ids=["digest", "arguments", "verdict", "external", "unknown", "forged", "unheard-of"],
+)
+@pytest.mark.parametrize("verdict", ["allow", "deny"])
+async def test_if_one_of_several_is_refused_nothing_is_recorded(
+    wrong: dict[str, Any], says: str, verdict: Any
+) -> None:  # Any: what a caller may pass
+    files, send, turn = waiting_for_all()
+    async with hosting(a=openai(turn, DONE)) as runtime:
+        session = await runtime.open("a", tools=[files.tool, send])
+        await session.ask("Do it.")
+        before = log(runtime, session)
+        sound: dict[str, dict[CallId, Any]] = {
+            "approvals": {ONE: ApprovalDecision(verdict)},
+            "results": {THIRD: "sent"},
+        }
+        if THIRD in wrong.get("approvals", ()):
+            sound["results"] = {}
+        given: dict[str, Any] = {name: {**sound[name], **wrong.get(name, {})} for name in sound}
+        with pytest.raises((NotAwaited, DecisionRefused), match=says):
+            await session.ask(**given)
+        assert [each.call.id for each in session.pending] == [ONE, OTHER, THIRD]
+        assert log(runtime, session) == before
+        rest = {ONE: ApprovalDecision("allow"), OTHER: ApprovalDecision("allow")}
+        assert (await session.ask(approvals=rest, results={THIRD: "sent"})).text == "Done."
+        assert sorted(files.deleted) == ["a", "b"]
 
 
 async def test_a_cancel_closes_what_was_allowed_and_has_not_run() -> None:
@@ -166,7 +258,7 @@ async def test_a_cancel_closes_what_was_allowed_and_has_not_run() -> None:
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[files.tool])
         await session.ask("Delete them.")
-        await session.decide(ONE, "allow")
+        await session.ask(approvals={ONE: ApprovalDecision("allow")})
         assert await session.cancel()
         assert files.deleted == []
         assert [event.call_id for event in log(runtime, session) if isinstance(event, Cancelled)] == [
@@ -182,9 +274,9 @@ async def test_a_crash_keeps_what_was_decided(which: str) -> None:
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[files.tool])
         await session.ask("Delete them.")
-        await session.decide(ONE, "allow", arguments={"path": "c"})
+        await session.ask(approvals={ONE: ApprovalDecision("allow", arguments={"path": "c"})})
         await crash(session, which)
-        assert (await session.decide(OTHER, "deny")).text == "Done."
+        assert (await session.ask(approvals={OTHER: ApprovalDecision("deny")})).text == "Done."
         assert files.deleted == ["c"]
 
 
@@ -208,7 +300,7 @@ async def test_a_rule_over_the_arguments_says_who_is_asked() -> None:
         asked = await session.ask("Move them.")
         assert [json.loads(call.json)["path"] for call in asked.pending_calls] == ["home"]
         assert moved == ["tmp"]
-        await session.decide(asked.pending_calls[0].id, "allow")
+        await session.ask(approvals={asked.pending_calls[0].id: ApprovalDecision("allow")})
         assert moved == ["tmp", "home"]
 
 
@@ -235,7 +327,7 @@ async def test_an_approved_call_that_waits_for_a_thread_runs_when_one_is_free() 
         assert (await session.ask("Send it.")).status == "awaiting"
         tasks.start_soon((await runtime.open("a", tools=[block])).ask, "Block.")
         await anyio.to_thread.run_sync(entered.wait, 60)
-        tasks.start_soon(session.decide, ONE, "allow")
+        tasks.start_soon(partial(session.ask, approvals={ONE: ApprovalDecision("allow")}))
         while not any(isinstance(event, TurnResumed) for event in log(runtime, session)):
             await anyio.lowlevel.checkpoint()
         await anyio.lowlevel.checkpoint()

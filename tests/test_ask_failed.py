@@ -15,6 +15,7 @@ from actors.core.stream_events.events import ErrorEvent
 from actors.core.stream_events.results import AskResult
 from actors.core.values.identity import CallId
 from actors.errors import AskFailed, ConfigError, OverBudget
+from actors.events import ApprovalDecision
 from actors.runtime.handle import Session
 from actors.runtime.runtime import Runtime
 from actors.testing import Call, OpenAIServer, Say, Status, Turn, serve
@@ -76,15 +77,15 @@ async def test_a_bound_of_the_ask_is_a_failure_too() -> None:
         assert (raised.value.kind, raised.value.status) == ("time", None)
 
 
-async def _provided(session: Session, check: bool) -> AskResult:
-    return await session.provide({ONE: "found"}, check=check)
+async def _with_results(session: Session, check: bool) -> AskResult:
+    return await session.ask(results={ONE: "found"}, check=check)
 
 
-async def _decided(session: Session, check: bool) -> AskResult:
-    return await session.decide(ONE, "deny", check=check)
+async def _with_approvals(session: Session, check: bool) -> AskResult:
+    return await session.ask(approvals={ONE: ApprovalDecision("deny")}, check=check)
 
 
-@pytest.mark.parametrize("go_on", [_provided, _decided])
+@pytest.mark.parametrize("go_on", [_with_results, _with_approvals])
 async def test_what_goes_on_with_an_ask_raises_as_the_ask_would(go_on: object) -> None:
     assert callable(go_on)
     for check in (True, False):

@@ -49,7 +49,7 @@ async def test_no_timer_is_left_while_a_turn_waits(monkeypatch: pytest.MonkeyPat
         await wait_all_tasks_blocked()
         assert timers == []
         async with create_task_group() as tasks:
-            tasks.start_soon(partial(session.provide, {ONE: "found"}))
+            tasks.start_soon(partial(session.ask, results={ONE: "found"}))
             await gate.started("a")
             assert len(timers) == 1
             gate.open("a")
@@ -71,8 +71,8 @@ async def test_a_turn_that_goes_on_has_what_is_left_of_its_time_limit(
     async with hosting(a=openai(ASKING, ASKING, Turn(Say("Found.")))) as runtime:
         session = await runtime.open("a", tools=[LOOK])
         await session.ask("Look.", timeout=1000)
-        assert (await session.provide({ONE: "found"})).status == "awaiting"
-        answer = await session.provide({CallId("hist_tool_2"): "found"})
+        assert (await session.ask(results={ONE: "found"})).status == "awaiting"
+        answer = await session.ask(results={CallId("hist_tool_2"): "found"})
         assert answer.status == "complete"
         took = [event.ask_so_far.seconds for event in log(runtime, session) if isinstance(event, TurnPaused)]
     assert 0 < took[0] < took[1]
@@ -85,7 +85,7 @@ async def test_a_turn_that_goes_on_ends_when_its_time_is_up() -> None:
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[LOOK, gate.tool])
         await session.ask("Look.", timeout=0.5)
-        answer = await session.provide({ONE: "found"}, check=False)
+        answer = await session.ask(results={ONE: "found"}, check=False)
         assert (answer.status, answer.error) == (
             "failed",
             "the ask took longer than 0.5 s, as its timeout says",
@@ -142,10 +142,10 @@ async def test_a_crash_before_anything_of_the_rest_is_written_loses_nothing_and_
         await session.ask("Look.")
         storage.session, storage.which = session, which
         with pytest.raises(SessionError, match="was just restarted; ask again"):
-            await session.provide({ONE: "found"})
+            await session.ask(results={ONE: "found"})
         answer = await came_out(session)
         assert (answer.status, answer.text, len(answer.attempts)) == ("complete", "Found.", 1)
-        assert (await session.provide({ONE: "found"})).status == "late"
+        assert (await session.ask(results={ONE: "found"})).status == "late"
         events = log(runtime, session)
         kinds = (TurnStarted, TurnPaused, TurnResumed, TurnEnded)
         assert [type(event) for event in events if isinstance(event, kinds)] == list(kinds)
@@ -165,7 +165,7 @@ async def test_a_key_that_is_gone_when_a_turn_goes_on_fails_it_with_every_call_c
             assert session._lifecycle.passivate()
             session._lifecycle.evict()
         del environ["KEY"]
-        answer = await session.provide({ONE: "found"}, check=False)
+        answer = await session.ask(results={ONE: "found"}, check=False)
         assert answer.status == "failed"
         assert "KEY" in answer.error
         assert "secret" not in answer.error

@@ -120,11 +120,11 @@ async def test_a_fork_of_a_turn_that_waits_waits_too_and_one_that_was_closed_can
         session = await runtime.open("a", tools=[LOOK], id="trip")
         await session.ask("How warm?")
         name = await runtime.journal.fork("trip")
-        await session.provide({one: 21})
+        await session.ask(results={one: 21})
         await session.close()
         fork = await runtime.resume(name, tools=[LOOK])
         assert [each.call.id for each in fork.pending] == [one]
-        assert (await fork.provide({one: 22})).text == "22 C."
+        assert (await fork.ask(results={one: 22})).text == "22 C."
         again = await runtime.resume(await runtime.journal.fork("trip"), tools=[LOOK])
         assert not any(isinstance(event, Closed) for event in log(runtime, again))
         with pytest.raises(SessionUnknown):

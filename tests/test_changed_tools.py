@@ -8,6 +8,7 @@ import anyio
 import pytest
 
 from actors import LiveTools, ToolSource, tool
+from actors.events import ApprovalDecision
 from actors.testing import Call, Say, Turn
 from actors.tools import Tool
 from tests.runtime_support import bodies, hosting, openai, results
@@ -120,7 +121,9 @@ async def test_a_call_that_waits_for_approval_does_not_run_as_something_else() -
         assert (await session.ask("Find.")).status == "awaiting"
         (waiting,) = session.pending
         await bench.swap(bench.made(PATH))
-        answer = await session.decide(waiting.call.id, "allow", digest=waiting.digest)
+        answer = await session.ask(
+            approvals={waiting.call.id: ApprovalDecision("allow", digest=waiting.digest)}
+        )
         assert answer.status == "complete"
     assert bench.ran == []
     assert STALE in str(results(bodies(server)[1]))

@@ -190,7 +190,7 @@ async def test_a_compaction_waits_for_a_turn_that_awaits_its_caller() -> None:
         await anyio.wait_all_tasks_blocked()
         assert (done, len(server.requests)) == ([], 2)
         (waits,) = session.pending
-        assert (await session.provide({waits.call.id: "found"})).text == "Two."
+        assert (await session.ask(results={waits.call.id: "found"})).text == "Two."
         while not done:
             await anyio.lowlevel.checkpoint()
         assert done == [2]

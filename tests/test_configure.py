@@ -140,7 +140,7 @@ async def test_a_turn_that_waits_for_its_caller_ends_with_the_tools_it_began_wit
         (call,) = (await session.ask("Go.")).pending_calls
         assert await session.configure(tools=[look]) == SwitchOutcome("here", "queued", 1)
         assert session._lifecycle.passivate()
-        await session.provide({call.id: "done"})
+        await session.ask(results={call.id: "done"})
         await session.ask("And?")
     assert offered(server) == [["outside"], ["outside"], ["look"]]
 

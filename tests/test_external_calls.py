@@ -58,7 +58,7 @@ async def test_a_turn_waits_for_its_caller_and_goes_on_as_the_same_turn(made: Ma
         assert (session.busy, len(session.pending)) == (True, 1)
         leave(session, put_away)
         assert [(each.call.id, each.kind) for each in session.pending] == [(ONE, "external")]
-        answer = await session.provide({ONE: {"celsius": 21}})
+        answer = await session.ask(results={ONE: {"celsius": 21}})
         assert (answer.status, answer.text, answer.rounds) == ("complete", "21 C.", 2)
         assert [attempt.status for attempt in answer.attempts] == ["complete"]
         assert answer.usage.output_tokens > asked.usage.output_tokens > 0
@@ -80,11 +80,11 @@ async def test_half_of_the_results_are_taken_and_the_turn_waits_for_the_rest(put
         session = await runtime.open("a", tools=[LOOK])
         assert len((await session.ask("Look.")).pending_calls) == 2
         leave(session, put_away)
-        half = await session.provide({OTHER: "two"})
+        half = await session.ask(results={OTHER: "two"})
         assert (half.status, [call.id for call in half.pending_calls]) == ("awaiting", [ONE])
         leave(session, put_away)
         assert [each.call.id for each in session.pending] == [ONE]
-        assert (await session.provide({ONE: RuntimeError("nothing there")})).text == "Both."
+        assert (await session.ask(results={ONE: RuntimeError("nothing there")})).text == "Both."
     first, second = results(bodies(server)[-1]).values()
     assert "RuntimeError: nothing there" in first
     assert second == "two"
@@ -100,9 +100,9 @@ async def test_an_id_that_was_never_handed_out_is_refused_and_nothing_of_it_is_r
         await session.ask("Look.")
         before = len(log(runtime, session))
         with pytest.raises(NotAwaited, match=f"{ids[-1]}.*awaited are: {ONE}, {OTHER}"):
-            await session.provide(dict.fromkeys(ids, "x"))
+            await session.ask(results=dict.fromkeys(ids, "x"))
         assert len(log(runtime, session)) == before
-        assert (await session.provide({ONE: 1, OTHER: 2})).text == "Both."
+        assert (await session.ask(results={ONE: 1, OTHER: 2})).text == "Both."
 
 
 async def test_the_call_of_a_tool_with_a_body_takes_no_result_from_outside() -> None:
@@ -113,7 +113,7 @@ async def test_the_call_of_a_tool_with_a_body_takes_no_result_from_outside() -> 
         session = await runtime.open("a", tools=[gate.tool])
         await session.ask("Do it.")
         with pytest.raises(NotAwaited, match="awaited are: none"):
-            await session.provide({ONE: "forged"})
+            await session.ask(results={ONE: "forged"})
         known = (await session.ledger()).get(ONE)
         assert known is not None
         assert known.duplicates == ()
@@ -124,11 +124,11 @@ async def test_results_that_come_twice_change_nothing_and_different_ones_are_kep
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[LOOK])
         await session.ask("Look.")
-        assert (await session.provide({ONE: "first"})).status == "awaiting"
-        assert (await session.provide({ONE: "first"})).status == "awaiting"
-        assert (await session.provide({ONE: "second"})).status == "awaiting"
-        assert (await session.provide({OTHER: "x"})).status == "complete"
-        assert (await session.provide({OTHER: "x", ONE: "first"})).status == "late"
+        assert (await session.ask(results={ONE: "first"})).status == "awaiting"
+        assert (await session.ask(results={ONE: "first"})).status == "awaiting"
+        assert (await session.ask(results={ONE: "second"})).status == "awaiting"
+        assert (await session.ask(results={OTHER: "x"})).status == "complete"
+        assert (await session.ask(results={OTHER: "x", ONE: "first"})).status == "late"
         ledger = await session.ledger()
         first, other = ledger.get(ONE), ledger.get(OTHER)
         assert first is not None
@@ -148,12 +148,12 @@ async def test_of_two_results_that_race_one_goes_on_with_the_turn_and_the_other_
         session = await runtime.open("a", tools=[LOOK])
         await session.ask("Look.")
 
-        async def provide(value: str) -> None:
-            outcomes.append(await session.provide({ONE: value}))
+        async def pass_result(value: str) -> None:
+            outcomes.append(await session.ask(results={ONE: value}))
 
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(provide, "one")
-            tasks.start_soon(provide, "two")
+            tasks.start_soon(pass_result, "one")
+            tasks.start_soon(pass_result, "two")
         assert sorted(outcome.status for outcome in outcomes) == ["complete", "late"]
         assert [outcome.text for outcome in outcomes if outcome.status == "complete"] == ["Done."]
         known = (await session.ledger()).get(ONE)
@@ -174,7 +174,7 @@ async def test_cancel_closes_the_calls_and_a_result_that_comes_after_it_is_late_
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[LOOK])
         await session.ask("Look.")
-        await session.provide({ONE: "one"})
+        await session.ask(results={ONE: "one"})
         leave(session, put_away)
         assert await session.cancel()
         assert not await session.cancel()
@@ -183,7 +183,7 @@ async def test_cancel_closes_the_calls_and_a_result_that_comes_after_it_is_late_
         assert [event.call_id for event in events if isinstance(event, Cancelled)] == [OTHER]
         assert [event.status for event in events if isinstance(event, TurnEnded)] == ["cancelled"]
         assert (await session.ask("Go on.")).text == "Next."
-        late = await session.provide({OTHER: "two, at last"})
+        late = await session.ask(results={OTHER: "two, at last"})
         assert late.status == "late"
         assert (await session.ledger()).late == (OTHER,)
         assert (await session.ask("And?")).text == "Last."
@@ -201,7 +201,7 @@ async def test_a_late_result_is_taken_however_many_reads_wait_for_the_journal(
         await session.ask("Look.")
         await session.cancel()
         monkeypatch.setattr(ReadQueue, "is_full", True)
-        assert (await session.provide({ONE: "found"})).status == "late"
+        assert (await session.ask(results={ONE: "found"})).status == "late"
         assert (await session.ask("Go on.")).text == "Next."
 
 
@@ -213,7 +213,7 @@ async def test_a_result_for_a_tool_that_was_removed_meanwhile_is_late_and_not_un
         await session.cancel()
         actors = session._lifecycle.activate()
         actors.equipment.tools.clear()  # as if the host had removed it
-        assert (await session.provide({ONE: "found"})).status == "late"
+        assert (await session.ask(results={ONE: "found"})).status == "late"
         known = (await session.ledger()).get(ONE)
         assert known is not None
         assert known.completion is not None
@@ -235,7 +235,7 @@ async def test_meanwhile_asks_queue_and_a_switch_is_held_until_the_turn_has_ende
             tasks.start_soon(ask, "Next?")
             while session._lifecycle.passivate():  # until the ask has come in: then it keeps the actors
                 await anyio.lowlevel.checkpoint()
-            answer = await session.provide({ONE: 1, OTHER: 2})
+            answer = await session.ask(results={ONE: 1, OTHER: 2})
             assert (answer.text, answer.binding.backend) == ("Both.", "a")
         assert said == ["Here."]
         assert session.target == "b"
@@ -261,7 +261,7 @@ async def test_the_asks_that_wait_behind_a_turn_that_waits_are_bounded() -> None
                 tasks.start_soon(ask)
             while refused < 2:
                 await anyio.lowlevel.checkpoint()
-            assert (await session.provide({ONE: 1, OTHER: 2})).status == "complete"
+            assert (await session.ask(results={ONE: 1, OTHER: 2})).status == "complete"
     assert refused == 2
 
 
@@ -274,7 +274,7 @@ async def test_the_stream_of_the_ask_ends_awaiting_and_another_goes_on_with_its_
         assert [event.type for event in first][-1] == "complete"
         assert isinstance(first[-1], CompleteEvent)
         assert first[-1].result.status == "awaiting"
-        async with session.stream_provided({ONE: 1, OTHER: 2}) as events:
+        async with session.stream(results={ONE: 1, OTHER: 2}) as events:
             rest = [event async for event in events]
         kinds = [event.type for event in rest]
         assert kinds[:3] == ["tool_results", "turn_resumed", "request_sent"]
@@ -297,13 +297,13 @@ async def test_a_crash_of_the_actors_while_a_turn_waits_loses_nothing_of_it(when
         session = await runtime.open("a", tools=[LOOK])
         await session.ask("Look.")
         if when == "half":
-            await session.provide({ONE: 1})
+            await session.ask(results={ONE: 1})
         await crash(session, which)
         if when == "all":
-            await session.provide({ONE: 1})
+            await session.ask(results={ONE: 1})
             await crash(session, which)
         assert [each.call.id for each in session.pending] == ([ONE, OTHER] if when == "before" else [OTHER])
-        answer = await session.provide({ONE: 1, OTHER: 2})
+        answer = await session.ask(results={ONE: 1, OTHER: 2})
         assert (answer.status, answer.text, len(answer.attempts)) == ("complete", "Both.", 1)
         statuses = [event.status for event in log(runtime, session) if isinstance(event, TurnEnded)]
         assert statuses == ["complete"]
@@ -336,5 +336,5 @@ async def test_at_the_limit_of_rounds_a_turn_that_waited_is_bounded_as_any() -> 
         while answer.status == "awaiting":
             provided += 1
             assert answer.rounds == provided
-            answer = await session.provide({answer.pending_calls[0].id: "nothing"})
+            answer = await session.ask(results={answer.pending_calls[0].id: "nothing"})
         assert (answer.text, answer.rounds, provided) == ("Enough.", 25, 24)

@@ -185,7 +185,7 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
             "test_what_is_asked_of_an_idle_session_is_refused_and_it_is_as_it_was",
             "test_who_uses_a_session_that_is_being_put_away_is_told_and_its_tools_are_cancelled",
             "test_a_session_that_another_writer_has_ends_here_and_nothing_else_is_touched",
-            "test_a_turn_that_waits_loses_nothing_wherever_what_is_brought_for_it_cannot_be_written",
+            "test_a_turn_that_waits_loses_nothing_wherever_what_is_passed_for_it_cannot_be_written",
             "test_a_subagent_ends_with_its_call_wherever_it_cannot_be_written",
             "test_of_a_session_that_was_put_away_nothing_is_in_memory_that_its_log_holds",
         ),

@@ -165,7 +165,7 @@ async def test_giving_back_cancels_no_turn_that_waits(kept: str, tmp_path: Path)
         async with runtime.open("a", id="one", resume=True) as same:
             assert same is session
             (waits,) = same.pending
-            assert (await same.provide({waits.call.id: 1})).text == "Found."
+            assert (await same.ask(results={waits.call.id: 1})).text == "Found."
         await assert_put_away(runtime, kept)
 
 

@@ -51,12 +51,12 @@ async def test_the_model_is_told_the_text_of_each_error_of_a_group(made: Tool[[]
 
 
 @pytest.mark.anyio
-async def test_so_it_is_of_a_group_that_is_brought_from_outside() -> None:
+async def test_so_it_is_of_a_group_that_is_passed_from_outside() -> None:
     server = openai(Turn(Call("look", {})), Turn(Say("I see.")))
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[LOOK])
         await session.ask("Look.")
-        assert (await session.provide({CallId("hist_tool_1"): nested()})).text == "I see."
+        assert (await session.ask(results={CallId("hist_tool_1"): nested()})).text == "I see."
     (told,) = results(bodies(server)[-1]).values()
     assert "- KeyError: 'city'" in told
 

@@ -184,7 +184,7 @@ async def test_a_turn_that_waited_is_guarded_by_what_its_log_says(repeats: Repea
         for number in (2, 5, 8):
             assert answer.status == "awaiting"
             put_away(session)
-            answer = await session.provide({CallId(f"hist_tool_{number}"): number})
+            answer = await session.ask(results={CallId(f"hist_tool_{number}"): number})
         assert (answer.status, answer.rounds) == ("complete", 4)
     assert server.refusals == []
     assert desk.runs == ["Oslo", "Oslo"]
@@ -192,14 +192,14 @@ async def test_a_turn_that_waited_is_guarded_by_what_its_log_says(repeats: Repea
     assert_paired(bodies(server)[-1])
 
 
-async def test_results_that_the_caller_brings_count_as_repetitions() -> None:
+async def test_results_that_the_caller_passes_count_as_repetitions() -> None:
     server = openai(*again(Call("look", {"n": 1}), times=3), Turn(Say("That is all.")))
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[LOOK], on_repeat="stop")
         answer = await session.ask("Do it.")
         for number in (1, 2, 3):
             put_away(session)
-            answer = await session.provide({CallId(f"hist_tool_{number}"): "nothing"})
+            answer = await session.ask(results={CallId(f"hist_tool_{number}"): "nothing"})
         assert (answer.text, answer.rounds) == ("That is all.", 4)
     assert [body.get("tool_choice") for body in bodies(server)] == [None, None, None, "none"]
     assert said(server) == ["nothing"] * 3

@@ -14,6 +14,7 @@ from actors.core.settings.spending import Budget
 from actors.core.values.content import Message, Text
 from actors.core.values.packed import pack
 from actors.errors import JournalDamaged, JournalUnavailable, TooManySessions
+from actors.events import ApprovalDecision
 from actors.journal.storage import PAGE, Level, LogPage, Storage
 from actors.journal.storage.memory import MemoryStorage
 from actors.kernel.cell import Cell
@@ -110,9 +111,9 @@ async def test_reading_the_events_of_a_session_that_sleeps_does_not_wake_it(stor
 
 @pytest.mark.alternating
 @pytest.mark.requirement("PROMISE-6")
-@pytest.mark.parametrize("brought", ["results", "a decision", "a cancel", "an end"])
-async def test_a_turn_that_waits_sleeps_and_is_gone_on_with(storage: Storage, brought: str) -> None:
-    call = Call("remove", {"path": "/a"}) if brought == "a decision" else Call("look", {"n": 1})
+@pytest.mark.parametrize("given", ["results", "a decision", "a cancel", "an end"])
+async def test_a_turn_that_waits_sleeps_and_is_gone_on_with(storage: Storage, given: str) -> None:
+    call = Call("remove", {"path": "/a"}) if given == "a decision" else Call("look", {"n": 1})
     async with hosting(storage=storage, a=openai(Turn(call), Turn(Say("Done.")))) as runtime:
         session = await runtime.open("a", tools=[LOOK, remove])
         assert (await session.ask("Do it.")).status == "awaiting"
@@ -122,13 +123,13 @@ async def test_a_turn_that_waits_sleeps_and_is_gone_on_with(storage: Storage, br
         came_of: object = None
         seen = list[tuple[object, ...]]()
 
-        async def bring() -> None:
+        async def resolve() -> None:
             nonlocal came_of
-            match brought:
+            match given:
                 case "results":
-                    came_of = (await session.provide({waits.call.id: "21 C"})).text
+                    came_of = (await session.ask(results={waits.call.id: "21 C"})).text
                 case "a decision":
-                    came_of = (await session.decide(waits.call.id, "allow")).text
+                    came_of = (await session.ask(approvals={waits.call.id: ApprovalDecision("allow")})).text
                 case "a cancel":
                     came_of = await session.cancel()
                 case _:
@@ -136,11 +137,11 @@ async def test_a_turn_that_waits_sleeps_and_is_gone_on_with(storage: Storage, br
             seen.append(())
 
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(bring)
+            tasks.start_soon(resolve)
             while not seen and is_asleep(session):
                 await anyio.lowlevel.checkpoint()
             assert (session.busy, session.pending) == (True, (waits,))  # it is being read
-        assert came_of == {"a cancel": True, "an end": None}.get(brought, "Done.")
+        assert came_of == {"a cancel": True, "an end": None}.get(given, "Done.")
         assert session.pending == ()
 
 
@@ -167,7 +168,7 @@ async def test_where_caches_are_warm_and_what_form_an_answer_takes_outlive_its_s
         session._lifecycle.activate().affinity.sent["a"] = (1.0, 9)
         assert (await session.ask("How warm?", output=dict[str, int])).status == "awaiting"
         await fall_asleep(session)
-        answer = await session.provide({session.pending[0].call.id: 21})
+        answer = await session.ask(results={session.pending[0].call.id: 21})
         assert answer.output == {"celsius": 21}
         await fall_asleep(session)
         assert session._lifecycle.activate().affinity.sent["a"][1] == 9

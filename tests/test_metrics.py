@@ -245,7 +245,7 @@ async def test_a_session_is_counted_at_what_it_is_whatever_becomes_of_its_actors
         assert stages(runtime) == (0, 1, 0)
         assert session._lifecycle.passivate()
         assert stages(runtime) == (0, 1, 0)
-        await session.provide({CallId("hist_tool_1"): "found"})
+        await session.ask(results={CallId("hist_tool_1"): "found"})
         assert stages(runtime) == (0, 0, 1)
         await session.ask("And now?")
         assert runtime.stats().asks["complete"] == 2
@@ -261,7 +261,7 @@ async def test_a_session_that_another_host_has_taken_over_is_counted_no_more() -
         await session.ask("Look.")
         runtime.storage.claim(session.id)
         with pytest.raises(Fenced):
-            await session.provide({CallId("hist_tool_1"): "found"})
+            await session.ask(results={CallId("hist_tool_1"): "found"})
         while list(runtime.sessions):  # its actors end a moment later
             await anyio.lowlevel.checkpoint()
         assert stages(runtime) == (0, 0, 0)

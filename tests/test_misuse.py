@@ -7,6 +7,7 @@ from math import nan
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from actors import Budget, Message, Price, Runtime, Thinking, ToolResult
@@ -20,6 +21,7 @@ from actors.errors import (
     ToolDefinitionError,
     TranscriptError,
 )
+from actors.events import ApprovalDecision
 from actors.journal.storage import Storage
 from actors.journal.storage.memory import MemoryStorage
 from actors.journal.storage.sqlite import SqliteStorage
@@ -39,32 +41,77 @@ async def pay(euros: int) -> str:
     return f"{euros} paid"
 
 
+@pytest.mark.parametrize("argument", ["results", "approvals"])
 @pytest.mark.parametrize(
-    ("brought", "says"),
+    ("given", "says"),
     [
         ({}, "there are none"),
-        (None, "this is of type NoneType"),
         ([(ONE, 1)], "this is of type list"),
-        ({1: "x", "a": "y"}, "one of these is no text"),
+        ({1: "x", "a": "y"}, "one of these ids is no text"),
     ],
-    ids=["empty", "none", "list", "keys"],
+    ids=["empty", "list", "keys"],
 )
-async def test_what_is_no_result_by_its_calls_id_is_refused_and_the_session_goes_on(
-    brought: Any, says: str
+async def test_what_is_no_mapping_by_call_id_is_refused_and_the_session_goes_on(
+    argument: str, given: Any, says: str
 ) -> None:  # Any: what a caller may give
     server = openai(Turn(Call("look", {})), Turn(Say("Found.")))
+    wrong: dict[str, Any] = {argument: given}  # Any: as above
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[LOOK])
         for _ in range(5):  # a session that crashed at each of them would have ended by now
             with pytest.raises(NotAwaited, match=says):
-                await session.provide(brought)
+                await session.ask(**wrong)
         assert (await session.ask("Look.")).status == "awaiting"
         before = len(log(runtime, session))
         for _ in range(5):
             with pytest.raises(NotAwaited, match=says):
-                await session.provide(brought)
+                await session.ask(**wrong)
         assert len(log(runtime, session)) == before
-        assert (await session.provide({ONE: "it"})).text == "Found."
+        assert (await session.ask(results={ONE: "it"})).text == "Found."
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({}, "this has neither"),
+        ({"message": None}, "this has neither"),
+        ({"message": "And?", "results": {ONE: "it"}}, "this has both"),
+        ({"message": "And?", "approvals": {}}, "this has both"),
+        (
+            {"results": {ONE: "it"}, "temperature": 1.0, "output": str},
+            "allow no temperature=, output=$",
+        ),
+        ({"results": {ONE: "it"}, "approvals": {ONE: ApprovalDecision("deny")}}, "pass one of them"),
+    ],
+    ids=["nothing", "none", "both", "both-empty", "settings", "twice"],
+)
+async def test_an_ask_is_given_a_message_or_what_the_ask_that_waits_needs(given: Any, says: str) -> None:
+    server = openai(Turn(Call("look", {})), Turn(Say("Found.")))  # Any: what a caller may give
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[LOOK])
+        await session.ask("Look.")
+        before = len(log(runtime, session))
+        with anyio.fail_after(10), pytest.raises(ConfigError, match=says):  # it would wait for its turn
+            await session.ask(**given)
+        with pytest.raises(ConfigError, match=says):
+            async with session.stream(**given):
+                pass
+        if "output" not in given:
+            with pytest.raises(ConfigError, match=says):
+                session.stream_text(**given)
+        assert len(log(runtime, session)) == before
+        assert (await session.ask(results={ONE: "it"})).text == "Found."
+
+
+async def test_a_decision_of_another_type_is_refused_by_the_id_of_its_call() -> None:
+    server = openai(Turn(Call("pay", {"euros": 5})), Turn(Say("Done.")))
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[pay])
+        await session.ask("Pay.")
+        with pytest.raises(DecisionRefused) as refused:
+            await session.ask(approvals={ONE: "allow"})  # type: ignore[arg-type]
+        assert str(refused.value) == "approvals= takes an ApprovalDecision for call 'hist_tool_1', not str"
+        assert (await session.ask(approvals={ONE: ApprovalDecision("allow")})).status == "complete"
 
 
 @pytest.mark.parametrize("verdict", ["allow", "deny"])
@@ -85,10 +132,12 @@ async def test_a_decision_that_a_log_cannot_hold_is_refused_and_the_call_waits_s
         session = await runtime.open("a", tools=[pay])
         await session.ask("Pay.")
         with pytest.raises(DecisionRefused) as refused:
-            await session.decide(ONE, verdict, **wrong)
+            await session.ask(approvals={ONE: ApprovalDecision(verdict, **wrong)})
         assert str(refused.value) == says
         assert [each.call.id for each in session.pending] == [ONE]
-        assert (await session.decide(ONE, verdict, reason="so it is")).status == "complete"
+        assert (
+            await session.ask(approvals={ONE: ApprovalDecision(verdict, reason="so it is")})
+        ).status == "complete"
         assert log(runtime, session)  # every record of it is an event
 
 

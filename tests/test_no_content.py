@@ -331,7 +331,7 @@ async def test_a_turn_that_was_told_of_its_empty_answer_and_waits_knows_where_it
         session = await runtime.open("a", tools=[count, look])
         waits = await session.ask("Go.")
         assert [told(log(runtime, session)), waits.status] == [[NUDGE], "awaiting"]
-        result = await session.provide({waits.pending_calls[0].id: "found"})
+        result = await session.ask(results={waits.pending_calls[0].id: "found"})
     assert (result.status, result.text, lengths) == ("complete", "Done.", [1, 1])
 
 

@@ -17,6 +17,7 @@ from actors.core.stream_events.event_json import event_json
 from actors.core.stream_events.events import ApprovalRequestedEvent, CallRepairedEvent, CompleteEvent
 from actors.core.stream_events.results import AskResult
 from actors.errors import AskFailed, ConfigError
+from actors.events import ApprovalDecision
 from actors.runtime.handle import Session
 from actors.runtime.runtime import Runtime
 from actors.session.output import output_of
@@ -196,7 +197,9 @@ async def test_a_call_that_waits_is_looked_at_and_runs_with_its_repaired_argumen
         leave(session, put_away)
         for pending in (*session.pending, *pendings):
             assert (pending.call.arguments, pending.digest) == (RIGHT, asked.digest)
-        answer = await session.decide(waiting.pending_calls[0].id, "allow", digest=asked.digest)
+        answer = await session.ask(
+            approvals={waiting.pending_calls[0].id: ApprovalDecision("allow", digest=asked.digest)}
+        )
         assert (answer.text, orders.ran) == ("Done.", [RIGHT])
         assert agree(runtime, session) == (1, 0)
 
@@ -209,7 +212,7 @@ async def test_an_external_call_is_handed_out_with_its_repaired_arguments() -> N
         waiting = await session.ask("Draw three.")
         assert [call.arguments for call in waiting.pending_calls] == [{"n": 3}]
         assert [each.call.arguments for each in session.pending] == [{"n": 3}]
-        assert (await session.provide({waiting.pending_calls[0].id: "drawn"})).text == "Done."
+        assert (await session.ask(results={waiting.pending_calls[0].id: "drawn"})).text == "Done."
 
 
 async def test_a_call_that_the_program_makes_is_judged_as_a_models_is() -> None:

@@ -233,7 +233,7 @@ INTAKE: dict[str, Callable[[Session, str], Awaitable[object]]] = {
     "configure": lambda session, _: session.configure(system="Be brief.", tools=[]),
     "call_tool": lambda session, _: session.call_tool("work", {"name": "a"}),
     "compact": lambda session, _: session.compact(),
-    "provide": lambda session, call: session.provide({call: "late"}),
+    "results": lambda session, call: session.ask(results={call: "late"}),
     "close": lambda session, _: session.close(),
 }
 
@@ -254,7 +254,7 @@ async def test_what_is_asked_of_an_idle_session_is_refused_and_it_is_as_it_was(
         session = await runtime.open("a", id="one", tools=[gate.tool, look_up], system="Be kind.")
         await session.ask("Hello.")
         call = session.pending[0].call.id
-        assert (await session.provide({call: "found"})).status == "complete"
+        assert (await session.ask(results={call: "found"})).status == "complete"
         before, ledger = await session.history(), await session.ledger()
         storage.at = 0
         while storage.refused < 5:  # more often than an actor may crash
@@ -270,14 +270,14 @@ async def test_what_is_asked_of_an_idle_session_is_refused_and_it_is_as_it_was(
         assert (await session.history()).system == "Be kind."
         assert session.target == "a"
         assert restarted(runtime) == []
-        if intake != "provide":  # it comes too late, and is a duplicate
+        if intake != "results":  # it comes too late, and is a duplicate
             await INTAKE[intake](session, call)
         assert session.target == ("b" if intake == "switch" else "a")
 
 
 @pytest.mark.requirement("PROMISE-2")
 @pytest.mark.parametrize("at", range(6))
-async def test_a_turn_that_waits_loses_nothing_wherever_what_is_brought_for_it_cannot_be_written(
+async def test_a_turn_that_waits_loses_nothing_wherever_what_is_passed_for_it_cannot_be_written(
     at: int,
 ) -> None:
     storage, look_up = Outage(only="one"), Tool.external("look_up", "Look it up.", {"type": "object"})
@@ -289,11 +289,11 @@ async def test_a_turn_that_waits_loses_nothing_wherever_what_is_brought_for_it_c
         storage.at = at
         for call in (first, second):
             with suppress(JournalUnavailable):
-                await session.provide({call: "found"})
+                await session.ask(results={call: "found"})
         storage.works()
         while session.busy or session.pending:
             for each in session.pending:
-                await session.provide({each.call.id: "found"})
+                await session.ask(results={each.call.id: "found"})
         assert (await session.ask("And now?")).status == "complete"
         ledger = await session.ledger()
         assert [item.status for item in ledger.interactions()] == ["complete", "complete"]

@@ -12,6 +12,7 @@ from actors.config import BackendSettings, Config, FileSettings, load
 from actors.core.data.segments import Segments
 from actors.core.log.events import RequestSent, TurnStarted
 from actors.core.values.identity import CallId
+from actors.events import ApprovalDecision
 from actors.testing import Call, OpenAIServer, ResponsesServer, Say, Turn, serve
 from actors.tools import Tool
 from actors.transport import HttpTransport, Response, Timeouts
@@ -123,9 +124,9 @@ async def test_an_open_turn_is_resumed_in_its_dialect_after_the_base_url_has_cha
             ) as runtime:
                 session = await runtime.resume("trip", tools=tools)
                 if waits_for == "result":
-                    result = await session.provide({ONE: "found"})
+                    result = await session.ask(results={ONE: "found"})
                 else:
-                    result = await session.decide(ONE, "allow")
+                    result = await session.ask(approvals={ONE: ApprovalDecision("allow")})
                 assert (result.status, result.text) == ("complete", "It is done.")
                 assert (await session.ask("And now?")).text == "Good bye."
                 events = log(runtime, session)
@@ -148,7 +149,7 @@ async def failure(journal: Path, config: Config, transport: ByPath) -> str:
     """Return why the turn failed when its result was brought."""
     async with Runtime(config, journal=journal, transport=transport) as runtime:
         session = await runtime.resume("trip", tools=[LOOK])
-        result = await session.provide({ONE: "found"}, check=False)
+        result = await session.ask(results={ONE: "found"}, check=False)
         assert (result.status, session.pending) == ("failed", ())
         known = (await session.ledger()).get(ONE)
         assert known is not None
@@ -197,7 +198,7 @@ async def test_an_open_turn_goes_on_where_a_new_one_could_not_begin(tmp_path: Pa
             config = Config(FileSettings(backends={"a": moved}), KEY)
             async with Runtime(config, journal=journal, transport=way) as runtime:
                 session = await runtime.resume("trip", tools=[LOOK])
-                assert (await session.provide({ONE: "found"})).text == "It is done."
+                assert (await session.ask(results={ONE: "found"})).text == "It is done."
                 later = await session.ask("And now?", check=False)
     assert (later.status, responses.refusals) == ("failed", [])
     assert "use openai_responses:gpt-6-astra" in later.error

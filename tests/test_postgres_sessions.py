@@ -135,7 +135,7 @@ async def test_while_a_database_is_stopped_each_use_is_refused_and_sessions_go_o
                 for use in (
                     lambda: idle.ask("Again?"),
                     lambda: idle.switch("a"),
-                    lambda: waits.provide({call: 21}),
+                    lambda: waits.ask(results={call: 21}),
                     lambda: runtime.open("a", id="new"),
                     lambda: runtime.journal.delete("idle"),
                     lambda: runtime.resume("elsewhere"),
@@ -151,7 +151,7 @@ async def test_while_a_database_is_stopped_each_use_is_refused_and_sessions_go_o
             assert (await idle.ask("Again?")).status == "complete"
             assert (await idle.history()).since(0)[: before.length] == before.since(0)
             assert [each.call.id for each in waits.pending] == [call]
-            assert (await waits.provide({call: 21})).status == "complete"
+            assert (await waits.ask(results={call: 21})).status == "complete"
             assert runtime.stats().is_ready
             assert restarted(runtime) == []
             assert sorted(each.id for each in await runtime.journal.list()) == ["idle", "waits"]

@@ -203,7 +203,7 @@ async def test_an_ask_that_waits_is_told_alike(ends: str, retried: bool) -> None
         if ends == "cancelled":
             await session.cancel()
         else:
-            async with session.stream_provided({first: 1, second: 2}) as stream:
+            async with session.stream(results={first: 1, second: 2}) as stream:
                 told += durable([event async for event in stream])
             assert asked(retold(runtime, session)) == told
         last = retold(runtime, session)[-1]

@@ -8,6 +8,7 @@ import pytest
 
 from actors.core.stream_events.results import AskResult
 from actors.errors import QueueFull
+from actors.events import ApprovalDecision
 from actors.runtime.handle import Session
 from actors.session.queue_limits import QueueLimits
 from actors.testing import Call, Say, Turn
@@ -44,7 +45,9 @@ async def test_an_ask_behind_a_turn_that_waits_for_an_approval_is_bounded_by_its
                 pass
         assert (runtime.stats().asks_waiting, runtime.stats().asks["refused"]) == (0, 2)
         assert times_running(session) == 0
-        assert (await session.decide(waits.pending_calls[0].id, "allow")).text == "Paid."
+        assert (
+            await session.ask(approvals={waits.pending_calls[0].id: ApprovalDecision("allow")})
+        ).text == "Paid."
         assert (await session.ask("Hello.", timeout=60)).text == "Hi."
     assert "And now?" not in str(bodies(server))
 
@@ -95,7 +98,7 @@ async def test_time_in_the_queue_does_not_count_once_the_turn_goes_on() -> None:
             await anyio.wait_all_tasks_blocked()
             assert has_a_queue_limit()
             assert times_running(session) == 1
-            tasks.start_soon(partial(session.provide, {waits.pending_calls[0].id: "found"}))
+            tasks.start_soon(partial(session.ask, results={waits.pending_calls[0].id: "found"}))
             await gate.started("a")
             assert not has_a_queue_limit()
             gate.open("a")

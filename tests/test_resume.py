@@ -40,6 +40,7 @@ from actors.errors import (
     SessionLeased,
     SessionUnknown,
 )
+from actors.events import ApprovalDecision
 from actors.journal.storage import Entry, Storage
 from actors.journal.storage.memory import MemoryStorage
 from actors.journal.storage.sqlite import SqliteStorage
@@ -224,7 +225,7 @@ async def test_a_turn_that_waits_goes_on_in_the_same_turn_on_the_same_binding(
         async with hosted(storage) as runtime:
             session = await runtime.resume("trip", tools=[LOOK])
             assert (session.busy, [each.call.id for each in session.pending]) == (True, [ONE])
-            answer = await session.provide({ONE: {"celsius": 21}})
+            answer = await session.ask(results={ONE: {"celsius": 21}})
             assert (answer.status, answer.text, answer.rounds) == ("complete", "21 C.", 2)
             assert [attempt.binding for attempt in answer.attempts] == [asked.binding]
             events = log(runtime, session)
@@ -256,7 +257,7 @@ async def test_an_approval_is_given_in_another_runtime_and_the_call_runs_there(
             session = await runtime.resume("trip", tools=[pay])
             [waits] = session.pending
             assert (waits.kind, runs) == ("approval", [])
-            assert (await session.decide(waits.call.id, "allow")).text == "Done."
+            assert (await session.ask(approvals={waits.call.id: ApprovalDecision("allow")})).text == "Done."
     assert runs == ["3"]
 
 
@@ -313,7 +314,7 @@ async def test_other_tools_than_before_are_offered_from_the_next_request_on(made
             await session.ask("How warm is it?")
         async with hosted(storage) as runtime:
             session = await runtime.resume("trip", tools=[other], system="Be brief.")
-            answer = await (session.provide({ONE: 21}) if waits else session.ask("And now?"))
+            answer = await (session.ask(results={ONE: 21}) if waits else session.ask("And now?"))
             assert answer.text == "Well."
             [configured] = [event for event in log(runtime, session) if isinstance(event, Configured)]
             assert (configured.tools, configured.system) == (("other",), "Be brief.")
@@ -360,9 +361,9 @@ async def test_an_answer_that_was_waited_for_has_the_type_that_is_given_again() 
             with pytest.raises(ConfigError, match="not the form"):
                 await runtime.resume("one", tools=[LOOK], output=int)
             typed = await runtime.resume("one", tools=[LOOK], output=City)
-            assert (await typed.provide({ONE: 1})).output == City(name="Oslo")
+            assert (await typed.ask(results={ONE: 1})).output == City(name="Oslo")
             plain = await runtime.resume("two", tools=[LOOK])
-            assert (await plain.provide({ONE: 1})).output == {"name": "Oslo"}
+            assert (await plain.ask(results={ONE: 1})).output == {"name": "Oslo"}
 
 
 async def test_a_session_whose_target_is_gone_is_resumed_for_another() -> None:

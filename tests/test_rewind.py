@@ -213,7 +213,7 @@ async def test_a_turn_that_waits_for_its_caller_is_cancelled_first() -> None:
         assert runtime.stats().asks_waiting == 0
         assert await session.cancel()
         assert await session.rewind(0) == 2
-        late = await session.provide({ONE: "21 C."})  # kept, and shown to nobody
+        late = await session.ask(results={ONE: "21 C."})  # kept, and shown to nobody
         assert late.status == "late"
         await talk(session, "And now?")
         known = (await session.ledger()).get(ONE)
@@ -308,7 +308,7 @@ async def test_a_rewind_that_waits_is_refused_when_a_crash_comes_as_the_turn_beg
                 await anyio.lowlevel.checkpoint()
         assert "turn 1 waits for its caller; cancel() it first" in refused[0]
         assert runtime.stats().asks_waiting == 0
-        assert (await session.provide({ONE: "21 C."})).text == "Done."
+        assert (await session.ask(results={ONE: "21 C."})).text == "Done."
         assert await session.rewind(0) == 3
 
 

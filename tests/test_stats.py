@@ -16,6 +16,7 @@ from actors.core.stats.stats import COUNTERS, Stalls, ToolCounts, recount
 from actors.core.stream_events.event_json import Fields, event_json
 from actors.core.turn.guards import Repeats
 from actors.core.values.identity import Binding
+from actors.events import ApprovalDecision
 from actors.runtime.runtime import Runtime
 from actors.strict.server import LoopbackServer
 from actors.telemetry.prometheus import PrometheusCollector
@@ -130,7 +131,7 @@ async def test_a_call_that_was_noticed_to_repeat_is_counted_and_a_recount_finds_
         session = await runtime.open("a", tools=[look, waits], on_repeat=repeats)
         shown += map(event_json, await gathered(session, "Do it."))
         ((waiting, *_),) = [session.pending]
-        async with session.stream_decided(waiting.call.id, "allow") as events:
+        async with session.stream(approvals={waiting.call.id: ApprovalDecision("allow")}) as events:
             shown += [event_json(event) async for event in events]
         counts = runtime.stats().backends["a"].tools
         assert counts.tool_calls_repeated == noticed

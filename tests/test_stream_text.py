@@ -14,7 +14,7 @@ from actors.errors import AskFailed, ConfigError, QueueFull, SessionError, Wrong
 from actors.runtime.handle import Session
 from actors.session import streams
 from actors.testing import Call, Disconnect, OpenAIServer, Say, Stall, Status, Think, Turn
-from actors.tools import tool
+from actors.tools import Tool, tool
 from tests.runtime_support import Gate, anthropic, hosting, openai
 
 pytestmark = pytest.mark.anyio
@@ -44,6 +44,22 @@ async def test_the_text_of_all_rounds_arrives_in_pieces_and_thinking_does_not(ma
     assert len(pieces) > 4
     assert text.result is not None
     assert (text.result.status, text.result.text) == ("complete", "It is done. " * 4)
+
+
+async def test_the_text_of_an_ask_that_results_continue_is_what_comes_after_them() -> None:
+    look = Tool.external("look", "Looks something up, elsewhere.", {"type": "object"}, read_only=True)
+    turns = Turn(Say("One moment. " * 4), Call("look", {})), Turn(Say("It is there. " * 4))
+    async with hosting(a=openai(*turns)) as runtime:
+        session = await runtime.open("a", tools=[look])
+        asked = session.stream_text("Where is it?")
+        assert "".join(await gathered(asked)) == "One moment. " * 4
+        assert asked.result is not None
+        assert asked.result.status == "awaiting"
+        rest = session.stream_text(results={call.id: "there" for call in asked.result.pending_calls})
+        assert session.pending  # nothing is recorded before the first step
+        assert "".join(await gathered(rest)) == "It is there. " * 4
+        assert rest.result is not None
+        assert rest.result.status == "complete"
 
 
 async def test_a_reader_that_is_too_slow_misses_no_text(monkeypatch: pytest.MonkeyPatch) -> None:

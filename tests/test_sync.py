@@ -5,6 +5,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import nullcontext, suppress
 from contextvars import ContextVar
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -23,6 +24,7 @@ from actors.errors import (
     ReentrantCall,
     WrongEventLoop,
 )
+from actors.events import ApprovalDecision, CompleteEvent
 from actors.kernel import loop_thread
 from actors.kernel.loop_thread import RUNNING
 from actors.kernel.parking import parking
@@ -96,7 +98,7 @@ def results(session: sync.BlockingSession) -> list[str]:
     ]
 
 
-def test_what_an_ask_waits_for_is_provided_and_a_failure_raises(backend: Any) -> None:
+def test_results_that_an_ask_waits_for_continue_it_and_a_failure_raises(backend: Any) -> None:
     server = OpenAIServer(
         [Turn(Call("look", {})), Turn(Say("Found."))], faults=dict.fromkeys((2, 3), REFUSED)
     )
@@ -104,10 +106,39 @@ def test_what_an_ask_waits_for_is_provided_and_a_failure_raises(backend: Any) ->
         session = runtime.open(TARGET, tools=[LOOK])
         assert session.ask("Look.").status == "awaiting"
         (call,) = session.pending
-        assert session.provide({call.call.id: "there"}).text == "Found."
+        assert session.ask(results={call.call.id: "there"}).text == "Found."
         with pytest.raises(AskFailed, match="No such key"):
             session.ask("And now?")
         assert session.ask("And now?", check=False).status == "failed"
+
+
+@pytest.mark.parametrize("way", ["ask", "stream", "stream_text"])
+def test_results_and_decisions_continue_an_ask_from_any_thread(way: str, backend: Any) -> None:
+    paid = list[int]()
+
+    @tool(approval="ask")
+    def pay(euros: int) -> str:
+        """Pay somebody."""
+        paid.append(euros)
+        return "paid"
+
+    server = OpenAIServer([Turn(Call("look", {}), Call("pay", {"euros": 5})), Turn(Say("Done."))])
+    with serve_in_thread(server), runtime_for(server, backend) as runtime:
+        session = runtime.open(TARGET, tools=[LOOK, pay])
+        session.ask("Look, then pay.")
+        look, asked = session.pending
+        given, allowed = {look.call.id: "there"}, {asked.call.id: ApprovalDecision("allow")}
+        if way == "ask":
+            text = session.ask(results=given, approvals=allowed).text
+        elif way == "stream":
+            *_, last = session.stream(results=given, approvals=allowed)
+            assert isinstance(last, CompleteEvent)
+            text = last.result.text
+        else:
+            text = "".join(session.stream_text(results=given, approvals=allowed))
+        assert (text, paid) == ("Done.", [5])
+        with pytest.raises(ConfigError, match="this has neither"):
+            getattr(session, way)() if way != "stream" else next(session.stream())
 
 
 @pytest.mark.anyio
@@ -175,12 +206,14 @@ async def test_an_interrupted_ask_that_waits_is_cancelled_when_it_begins_and_no_
         results = dict[str, str]()
 
         async def outcome(name: str, ask: sync.InterruptibleAsk) -> None:
-            results[name] = (await ask.outcome("Do it.", None, {})).status
+            results[name] = (
+                await ask.outcome(partial(session._prepare_stream, "Do it.", None, None, {}))
+            ).status
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(outcome, "first", first)
             await gate.started("a")
-            stream = await second.begin("Me too.", None, {})
+            stream = await second.begin(partial(session._prepare_stream, "Me too.", None, None, {}))
             assert (first.has_begun, second.has_begun) == (True, False)
             tasks.start_soon(second.interrupt)
             await anyio.wait_all_tasks_blocked()

@@ -275,7 +275,7 @@ async def test_a_turn_that_waited_goes_on_in_another_runtime_with_what_its_log_s
                 (waits,) = session.pending
             async with Runtime(config, seed=1, journal=storage) as runtime:
                 session = await runtime.resume("one", tools=[LOOK, debugger.source()])
-                assert (await session.provide({waits.call.id: "found"})).status == "complete"
+                assert (await session.ask(results={waits.call.id: "found"})).status == "complete"
                 configured = [event for event in log(runtime, session) if isinstance(event, Configured)]
                 assert len(configured) == 1
     assert declared(server) == [["look", "debug"], *[["look", "step", "stop"]] * 2]

@@ -238,7 +238,7 @@ async def test_an_ask_that_is_refused_leaves_no_span_open_and_says_why(error: ty
 
 async def refused(session: Session, error: type[ActorsError]) -> None:
     with pytest.raises(error):
-        await (session.provide({"nothing": "of it"}) if error is NotAwaited else session.ask("And?"))
+        await (session.ask(results={"nothing": "of it"}) if error is NotAwaited else session.ask("And?"))
 
 
 async def test_without_the_library_switching_it_on_is_an_error_that_says_what_to_install(

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from actors.core.settings.asking import AskSettings, asked
-from actors.core.stream_events.results import AskResult
+from actors.core.stream_events.results import Approvals, AskResult, CallResults
 from actors.core.stream_events.sink import Sink
 from actors.core.values.content import Message, Text
 from actors.core.values.packed import pack
@@ -27,11 +27,11 @@ from actors.kernel import Query, Ref
 from actors.runtime.lifecycle import SessionLifecycle
 from actors.runtime.session_actors import SessionActors
 from actors.scheduler.executor import is_inside
-from actors.session.brought import Brought
 from actors.session.commands import Configure, SessionCommand, Switch
 from actors.session.inflight import SessionRefs
 from actors.session.output import output_of
-from actors.session.pending import Bring, HostCall, HostCompaction, HostRewind, Submit, again
+from actors.session.pending import HostCall, HostCompaction, HostRewind, Resolutions, Resolve, Submit, again
+from actors.session.resolutions import check_choice, resolutions
 from actors.session.streams import AnswerSink, AskStream
 from actors.session.words import Words, packed_words
 
@@ -92,15 +92,40 @@ class SessionCaller:
         await self._send(Submit(message, heard, copy_context(), act), lambda actors: actors.session)
         return await sink.outcome()
 
-    def _prepare_ask(
-        self, words: Words, output: Any, settings: AskSettings
+    def _prepare_stream(
+        self,
+        message: Words | None,
+        results: CallResults | None,
+        approvals: Approvals | None,
+        settings: AskSettings,
+        output: Any = None,  # Any: a type, or a JSON Schema
     ) -> tuple[AskStream, Callable[[], Awaitable[None]]]:
-        """Return the stream of an ask, and a function that submits the ask with the context variables of now."""
+        """Return the stream of an ask, and a function as `_prepare` does."""
         sink = AskStream(self._ended_error, self._lifecycle.host.check)
-        return sink, partial(self._submit, words, sink, output, settings, copy_context())
+        return sink, self._prepare(sink, message, results, approvals, settings, output)
+
+    def _prepare(
+        self,
+        sink: Sink,
+        message: Words | None,
+        results: CallResults | None,
+        approvals: Approvals | None,
+        settings: AskSettings,
+        output: Any = None,  # Any: as above
+    ) -> Callable[[], Awaitable[None]]:
+        """Return a function that submits an ask, or results and decisions, with the context variables of now.
+
+        Raises:
+            ConfigError, NotAwaited, DecisionRefused: As `check_choice` and `resolutions`.
+        """
+        check_choice(message, results, approvals, settings, output)
+        if message is not None:
+            return partial(self._submit, message, sink, output, settings, copy_context())
+        given = resolutions(results, approvals, self._lifecycle.host.limits.result)
+        return partial(self._resolve, given, sink, copy_context())
 
     async def _submit(
-        self, words: Words, sink: Sink, output: Any, settings: AskSettings, variables: Context | None = None
+        self, message: Words, sink: Sink, output: Any, settings: AskSettings, variables: Context
     ) -> None:
         """Submit an ask, and return when the session has accepted it."""
         with self._lifecycle.submitting():
@@ -109,16 +134,15 @@ class SessionCaller:
             self._lifecycle.configuration.check(
                 said := asked(settings, None if form is None else form.schema)
             )
-            packed, variables = packed_words(words), variables or copy_context()
+            packed = packed_words(message)
             sink = self._lifecycle.audience(sink, variables)
             await self._deliver(Submit(packed, sink, variables, asked=said, output=form))
 
-    async def _resolve(self, brought: Brought, sink: Sink) -> None:
-        """Deliver results or a decision for a turn that waits, and return when they are recorded."""
-        variables = copy_context()
-        await self._deliver(Bring(brought, self._lifecycle.audience(sink, variables), variables))
+    async def _resolve(self, given: Resolutions, sink: Sink, variables: Context) -> None:
+        """Deliver results and decisions for a turn that waits, and return when they are recorded."""
+        await self._deliver(Resolve(given, self._lifecycle.audience(sink, variables), variables))
 
-    async def _deliver(self, command: Submit | Bring) -> None:
+    async def _deliver(self, command: Submit | Resolve) -> None:
         """Deliver a command with a stream. If the command is rejected, close the stream."""
         try:
             await self._send(command, lambda actors: actors.session)
@@ -139,7 +163,7 @@ class SessionCaller:
 
     async def _send(self, query: Query[R], whom: Callable[[SessionActors], Ref[Any]]) -> R:  # Any: as above
         """Send a query to an actor, and return its answer. New work waits for actors that are ending."""
-        if isinstance(query, Submit | Bring | Switch | Configure):
+        if isinstance(query, Submit | Resolve | Switch | Configure):
             self._lifecycle.host.admit()
         if self._lifecycle.is_ending:
             await self._lifecycle.actors_ended()

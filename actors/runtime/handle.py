@@ -11,11 +11,10 @@ from actors.core.history.compaction import CompactionResult
 from actors.core.history.history import History
 from actors.core.lanes.preview import Preview
 from actors.core.ledger import Ledger
-from actors.core.log.events import Verdict
 from actors.core.session.state import SessionState
 from actors.core.settings.asking import AskSettings, asked
 from actors.core.stream_events.events import SessionEvent
-from actors.core.stream_events.results import AskResult, PendingCall, SwitchOutcome
+from actors.core.stream_events.results import Approvals, AskResult, CallResults, PendingCall, SwitchOutcome
 from actors.core.values.content import ToolResult
 from actors.errors import (
     ConfigError,
@@ -25,12 +24,11 @@ from actors.ledger.ledger_actor import DurableLedger
 from actors.renderer.renderer_actor import Render
 from actors.runtime.delivery import SessionCaller
 from actors.runtime.lifecycle import SessionLifecycle
-from actors.scheduler.calls import brought_ends
-from actors.session.brought import Brought, checked_results, decision, host_call
 from actors.session.commands import Cancel, Configure, GetState, Switch
 from actors.session.pending import HostCompaction, HostRewind
 from actors.session.preview import preview_of
-from actors.session.streams import AnswerSink, AskStream, TextStream
+from actors.session.resolutions import host_call
+from actors.session.streams import AnswerSink, TextStream
 from actors.session.words import Words
 from actors.tools.toolsets import Item
 
@@ -64,21 +62,47 @@ class Session(SessionCaller):
 
     @overload
     async def ask(
-        self, words: Words, *, output: type[T], check: bool = True, **settings: Unpack[AskSettings]
+        self, message: Words, *, output: type[T], check: bool = True, **settings: Unpack[AskSettings]
     ) -> AskResult[T]: ...
 
     @overload
     async def ask(
-        self, words: Words, *, output: Any = None, check: bool = True, **settings: Unpack[AskSettings]
+        self, message: Words, *, output: Any = None, check: bool = True, **settings: Unpack[AskSettings]
+    ) -> AskResult: ...
+
+    @overload
+    async def ask(
+        self,
+        message: None = None,
+        *,
+        results: CallResults | None = None,
+        approvals: Approvals | None = None,
+        check: bool = True,
     ) -> AskResult: ...
 
     async def ask(
-        self, words: Words, *, output: Any = None, check: bool = True, **settings: Unpack[AskSettings]
+        self,
+        message: Words | None = None,
+        *,
+        results: CallResults | None = None,
+        approvals: Approvals | None = None,
+        output: Any = None,
+        check: bool = True,
+        **settings: Unpack[AskSettings],
     ) -> AskResult:
-        """Say something and return how it came out: text, status, who served it, at what cost.
+        """Send a message to the model and return how the ask came out: text, status, who served it, at what cost.
+
+        With `results` or `approvals` in place of a message, continue the ask whose turn waits, ahead of those in the
+        queue: `pending` has the calls that it waits for. All that is passed at once is recorded together, or refused
+        together. The same turn continues, on the same binding and with its own settings, once nothing is awaited any
+        more; until then the status is `awaiting`. If no turn waits for any of the results, the status is `late`: what
+        is new in them is kept.
 
         Args:
-            words: A text, a list of texts and `Media`, or a user `Message`.
+            message: A text, a list of texts and `Media`, or a user `Message`.
+            results: What external calls returned, by call id, each as a tool would return it; or the exception with
+                which the call failed.
+            approvals: Decisions about calls that wait for approval, by call id.
             output: The form of the answer, which is `AskResult.output` then: a type (a pydantic model, a dataclass, a
                 `TypedDict`, any annotation) or a JSON Schema. An answer without it is corrected a bounded number of
                 times; then the ask has failed.
@@ -88,8 +112,13 @@ class Session(SessionCaller):
         Raises:
             AskFailed: There is no answer. The session can go on; `error.result` is the result.
             ConfigError: There is no such setting, it takes no such value, or it forces a tool that the session does not
-                have; or `output` has no JSON Schema.
-            QueueFull: Too many asks wait, or an earlier turn has waited for its caller for `timeout` seconds.
+                have; or `output` has no JSON Schema. Or there is a message beside `results` or `approvals`, or none of
+                the three; or the ask that waits is given settings.
+            NotAwaited: A call of `results` was never handed out, or waits for an approval; or one of `approvals` waits
+                for no decision. Nothing is recorded.
+            DecisionRefused: The digest is another, or the arguments are wrong. Nothing is recorded.
+            QueueFull: Too many asks wait, or too many results wait to be recorded; or an earlier turn has waited for
+                its caller for `timeout` seconds.
             ReentrantCall: A tool of this session asks.
             WrongEventLoop: The caller is not on the runtime's event loop.
             SessionClosed: The session has ended, or ends before the ask does.
@@ -98,39 +127,55 @@ class Session(SessionCaller):
         """
         self._check()
         sink = AnswerSink(self._ended_error)
-        await self._submit(words, sink, output, settings)
+        await self._prepare(sink, message, results, approvals, settings, output)()
         return self._check_result(await sink.outcome(), check)
 
     @asynccontextmanager
     async def stream(
-        self, words: Words, *, output: Any = None, **settings: Unpack[AskSettings]
+        self,
+        message: Words | None = None,
+        *,
+        results: CallResults | None = None,
+        approvals: Approvals | None = None,
+        output: Any = None,
+        **settings: Unpack[AskSettings],
     ) -> AsyncIterator[AsyncIterator[SessionEvent]]:
-        """Say something and give its events: `async with session.stream("...") as events`.
+        """Ask, or continue the ask that waits, and give its events: `async with session.stream("...") as events`.
 
         The events end after exactly one `complete` or `error`. A reader that is too slow misses deltas, and is told
         by a `status` event `resync` if it missed more. Raises as `ask` does, the events included; but if the ask fails,
         its last event says so, and nothing is raised.
         """
         self._check()
-        sink, submit = self._prepare_ask(words, output, settings)
+        sink, submit = self._prepare_stream(message, results, approvals, settings, output)
         await submit()
         try:
             yield sink
         finally:
             sink.leave()
 
-    def stream_text(self, words: Words, **settings: Unpack[AskSettings]) -> TextStream:
+    def stream_text(
+        self,
+        message: Words | None = None,
+        *,
+        results: CallResults | None = None,
+        approvals: Approvals | None = None,
+        **settings: Unpack[AskSettings],
+    ) -> TextStream:
         """Ask, and return the text of the answer as it arrives: `async for text in session.stream_text("...")`.
+
+        With `results` or `approvals`, continue the ask that waits, and return the rest of its text.
 
         The ask begins with the first step of the loop, with the context variables of this call. A blank line stands
         between the texts of two rounds. If the ask fails, the loop raises `AskFailed` after the text that came before;
         an ask that was cancelled, was interrupted or waits for its caller ends the loop, and `result` of what this
         returns has its status. Leaving the loop, `aclose` and cancelling the reader do not stop the turn: `cancel`
-        does. Raises as `ask` does: about the settings and the caller at once, else in the loop.
+        does. Raises as `ask` does: about the arguments and the caller at once, else in the loop.
         """
         self._check()
         self._lifecycle.configuration.check(asked(settings))
-        return TextStream(*self._prepare_ask(words, None, settings), partial(self._check_result, check=True))
+        prepared = self._prepare_stream(message, results, approvals, settings)
+        return TextStream(*prepared, partial(self._check_result, check=True))
 
     def events(self, after: int = 0, *, follow: bool = True) -> SessionEvents:
         """Return the session's events past number `after`, as they are in its log, and then as they come.
@@ -178,92 +223,6 @@ class Session(SessionCaller):
     def pending(self) -> tuple[PendingCall, ...]:
         """The calls that the turn in flight waits for: their results, or somebody's approval."""
         return self._lifecycle.waits
-
-    async def provide(self, results: Mapping[str, object], *, check: bool = True) -> AskResult:
-        """Bring results of external calls, by call id, and return how the ask comes out, or how it stands.
-
-        The same turn goes on, on the same binding, once nothing is awaited any more; until then the status is
-        `awaiting`. If no turn waits for any of it, it is `late`: what is new in the results is kept.
-
-        Args:
-            results: What each call returned, as a tool would; or the exception with which it failed.
-            check: Raise if the ask fails, as in `ask`.
-
-        Raises:
-            AskFailed: The turn went on, and the ask failed.
-            NotAwaited: A call of these was never handed out, or waits for an approval. Nothing is recorded.
-            QueueFull: Too many results wait to be recorded.
-        """
-        return await self._gone_on(self._brought(results), check)
-
-    async def decide(
-        self,
-        call_id: str,
-        verdict: Verdict,
-        *,
-        reason: str = "",
-        arguments: Mapping[str, JsonValue] | None = None,
-        digest: str | None = None,
-        check: bool = True,
-    ) -> AskResult:
-        """Say whether a call that asked may run; return how the ask comes out, or stands, as `provide` does.
-
-        Args:
-            call_id: The call, as in `pending` and in the event `approval_asked`. An external one can be denied too.
-            verdict: `allow` or `deny`.
-            reason: Why. The model is told why not.
-            arguments: To run it with in place of the model's.
-            digest: That of the call that was looked at: a decision about others is refused.
-            check: Raise if the ask fails, as in `ask`.
-
-        Raises:
-            AskFailed: The turn went on, and the ask failed.
-            NotAwaited: The call waits for no decision.
-            DecisionRefused: The digest is another, or the arguments are wrong. The call waits still.
-            QueueFull: As in `provide`.
-        """
-        return await self._gone_on(decision(call_id, verdict, reason, arguments, digest), check)
-
-    @asynccontextmanager
-    async def stream_provided(
-        self, results: Mapping[str, object]
-    ) -> AsyncIterator[AsyncIterator[SessionEvent]]:
-        """Bring results as `provide` does, and give the events of the rest of the turn, as `stream` does."""
-        async with self._streamed(self._brought(results)) as events:
-            yield events
-
-    @asynccontextmanager
-    async def stream_decided(
-        self,
-        call_id: str,
-        verdict: Verdict,
-        *,
-        reason: str = "",
-        arguments: Mapping[str, JsonValue] | None = None,
-        digest: str | None = None,
-    ) -> AsyncIterator[AsyncIterator[SessionEvent]]:
-        """Decide as `decide` does, and give the events of the rest of the turn, as `stream` does."""
-        async with self._streamed(decision(call_id, verdict, reason, arguments, digest)) as events:
-            yield events
-
-    def _brought(self, results: Mapping[str, object]) -> Brought:
-        return brought_ends(checked_results(results), self._lifecycle.host.limits.result)
-
-    async def _gone_on(self, brought: Brought, check: bool) -> AskResult:
-        self._check()
-        sink = AnswerSink(self._ended_error)
-        await self._resolve(brought, sink)
-        return self._check_result(await sink.outcome(), check)
-
-    @asynccontextmanager
-    async def _streamed(self, brought: Brought) -> AsyncIterator[AsyncIterator[SessionEvent]]:
-        self._check()
-        sink = AskStream(self._ended_error, self._lifecycle.host.check)
-        await self._resolve(brought, sink)
-        try:
-            yield sink
-        finally:
-            sink.leave()
 
     async def switch(self, target: str) -> SwitchOutcome:
         """Send the next ask to `target`, at once or, while a turn is in flight, when that turn has ended.

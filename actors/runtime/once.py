@@ -80,7 +80,7 @@ async def run(
         config: As for `Runtime`, and so is `environ`. Its `[journal]` does not count: the log is in memory.
 
     Raises what `Runtime`, `Runtime.open` and `Session.ask` raise. Cancelling the caller cancels the ask and closes its
-    calls. Nobody can decide or provide later: an ask that waits for that ends with the status `awaiting`.
+    calls. Nobody can pass results or decisions later: an ask that waits for them ends with the status `awaiting`.
     """
     async with Runtime(config, environ=environ, journal=MemoryStorage()) as runtime:
         session = await runtime.open(target, tools=tools, system=system, approve=approve, deps=deps)

@@ -162,7 +162,7 @@ class Retention(Struct):
     """Deletes sessions that nobody has used for `keep` seconds: when its runtime begins, and every hour.
 
     What is open is used, here or on another host that is alive. A session that awaits results or an approval is not:
-    nobody brought them for so long. What is below a session goes with it, whatever its age.
+    nobody passed them for so long. What is below a session goes with it, whatever its age.
 
     Args:
         journal: Whose sessions.

@@ -302,7 +302,7 @@ class Runtime:
             messages: A history to begin with, as `from_wire` gives it. Its report stays that of the session's history.
             approve: Asked before a call of a tool with `approval="ask"` runs, which it may only if the answer is True;
                 a text is the reason why not. It may be async; a plain one runs in a thread. Without it the turn waits
-                for somebody's decision (`Session.decide`).
+                for somebody's decision (`approvals` of `Session.ask`).
             deps: Anything its tools need, such as a database: what `ToolContext.deps` is.
             tenant: Whose it is, at most 64 characters. Where requests wait, tenants get their shares.
             budget: What it may use over its life. When that is used up a turn ends before its next request, with every
@@ -360,7 +360,7 @@ class Runtime:
 
         What was going on then is closed first: its turn ends `interrupted`, calls keep the ends they had, and one that
         had begun is `outcome_unknown`, or runs again if its tool says that it may. When this returns, nothing is open
-        but a turn that waits for results or decisions (`Session.pending`): that goes on when they are brought.
+        but a turn that waits for results or decisions (`Session.pending`): that goes on when they are passed.
 
         Args:
             id: Its id.

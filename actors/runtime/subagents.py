@@ -42,7 +42,7 @@ def subagent(
         description: For the model: what it may leave to it.
         target: Whom it talks to; the target of the session above if not given.
         system: Its system prompt.
-        tools: What its model may call. External tools are refused: nobody could bring their results.
+        tools: What its model may call. External tools are refused: nobody could pass their results.
         output: The form of its answer, as in `Session.ask`; the call returns that value then, not a text.
         options: Fields of `Tool`.
 
@@ -62,7 +62,7 @@ def subagent(
     for each in offered:
         if isinstance(each, Tool) and each.is_external:
             raise ToolDefinitionError(
-                f"Subagent {name!r} has the external tool {each.name!r}, whose results nobody could bring; "
+                f"Subagent {name!r} has the external tool {each.name!r}, whose results nobody could pass; "
                 "give that to the session above"
             )
 

@@ -445,7 +445,7 @@ def _barred(tool: str) -> Json:
     return ingest({"tool_error": {"kind": "tool_barred", "tool": tool, "message": message}}).json
 
 
-def brought_ends(results: Mapping[str, object], limits: SizeLimits) -> tuple[Returned | Failed, ...]:
+def external_ends(results: Mapping[str, object], limits: SizeLimits) -> tuple[Returned | Failed, ...]:
     """Return how calls ended that were run elsewhere: each returned a value, or failed with an exception."""
     return tuple(
         [

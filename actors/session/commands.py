@@ -11,7 +11,7 @@ from actors.core.values.content import ToolCall
 from actors.errors import SessionError
 from actors.kernel import Command, Query
 from actors.session.configuration import Change
-from actors.session.pending import Bring, Submit
+from actors.session.pending import Resolve, Submit
 
 
 class Switch(Query[SwitchOutcome], frozen=True):
@@ -52,7 +52,7 @@ class Finished(Command, frozen=True):
 
 
 class ResolutionRecorded(Command, frozen=True):
-    """The oldest queued results or decision are recorded, or refused. `generation` as in `Finished`.
+    """The oldest queued results and decisions are recorded, or refused. `generation` as in `Finished`.
 
     Args:
         waits: The calls that the turn waits for still.
@@ -84,7 +84,7 @@ class Close(Query[None], frozen=True):
 
 SessionCommand: TypeAlias = (
     Submit
-    | Bring
+    | Resolve
     | Switch
     | Configure
     | Cancel

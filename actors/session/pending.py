@@ -122,22 +122,34 @@ class Decision(Struct, frozen=True):
     digest: str | None = None
 
 
-class Bring(Query[None], frozen=True):
-    """Bring results, or a decision, for calls that a turn waits for. Answered when it is recorded, or refused.
+class Resolutions(Struct, frozen=True):
+    """Results and decisions for calls that a turn waits for: at least one, and at most one for each call.
 
     Args:
-        brought: How external calls ended; or what was decided.
-        sink, variables: As of a `Submit`, for the rest of the turn if it goes on with this.
+        ends: How external calls ended.
+        decisions: What was decided about calls.
     """
 
-    brought: tuple[Returned | Failed, ...] | Decision
+    ends: tuple[Returned | Failed, ...] = ()
+    decisions: tuple[Decision, ...] = ()
+
+
+class Resolve(Query[None], frozen=True):
+    """Record results and decisions for calls that a turn waits for. Answered when all are recorded, or refused.
+
+    Args:
+        resolutions: The results and decisions.
+        sink, variables: As of a `Submit`, for the rest of the turn if nothing is awaited any more.
+    """
+
+    resolutions: Resolutions
     sink: Sink
     variables: Variables
 
 
-def is_ask(command: Submit | Bring) -> bool:
+def is_ask(command: Submit | Resolve) -> bool:
     """Say whether a command is part of an ask, and not what a program does with a session beside its asks."""
-    return isinstance(command, Bring) or command.call is None
+    return isinstance(command, Resolve) or command.call is None
 
 
 def again(error: E | None) -> E | None:
@@ -149,9 +161,10 @@ class PendingAsks(Struct):
     """The accepted asks of a session, and the owner of the result of the ask in flight. It outlives crashes.
 
     Args:
-        most_waiting: How many may wait behind the one in flight; and how many that bring something for it.
-        current: The one in flight, or what it was last gone on with.
-        brought: What callers bring for a turn that waits, not yet recorded.
+        most_waiting: How many may wait behind the one in flight; and how many commands with results or decisions
+            for it.
+        current: The one in flight, or the resolutions that it last continued with.
+        resolutions: The commands with results and decisions that are not yet recorded.
         terminal: The event that ends the stream of the ask in flight, as soon as its last event is in the log.
         form: What the answer of the last ask was to be.
         rested: Called when an ask has ended, or its turn begins to wait.
@@ -160,8 +173,8 @@ class PendingAsks(Struct):
 
     most_waiting: int = 8
     waiting: list[Submit] = field(default_factory=list)
-    current: Submit | Bring | None = None
-    brought: list[Bring] = field(default_factory=list)
+    current: Submit | Resolve | None = None
+    resolutions: list[Resolve] = field(default_factory=list)
     terminal: TerminalEvent | None = None
     form: Output[Any] | None = None  # Any: its values
     rested: Callable[[], None] = lambda: None
@@ -181,7 +194,7 @@ class PendingAsks(Struct):
     @property
     def is_empty(self) -> bool:
         """Whether no command of a caller is queued."""
-        return not (self.waiting or self.brought)
+        return not (self.waiting or self.resolutions)
 
     def too_many(self, session: str) -> QueueFull:
         """Return the error for an ask that finds the queue full."""
@@ -190,8 +203,10 @@ class PendingAsks(Struct):
         )
 
     def too_much(self, session: str) -> QueueFull:
-        """Return the error for results that find the queue full."""
-        return QueueFull(f"Session {session!r} has {len(self.brought)} results waiting; bring this later.")
+        """Return the error for results or decisions that find their queue full."""
+        return QueueFull(
+            f"Session {session!r} has {len(self.resolutions)} results waiting; pass these later."
+        )
 
     def settle(self, result: AskResult, seq: int) -> None:
         """Keep the result of the ask in flight: its last event is in the log, with the number `seq`.
@@ -240,9 +255,9 @@ class PendingAsks(Struct):
     def clear(self, why: JournalError | None = None) -> None:
         """End every stream: the session has ended, or the error `why` has ended its actors."""
         self.drop_waiting(why)
-        brought, self.brought = self.brought, []
-        for bring in brought:
-            bring.sink.close(again(why))
+        resolutions, self.resolutions = self.resolutions, []
+        for resolve in resolutions:
+            resolve.sink.close(again(why))
         if self.current is not None:
             if self.terminal is None:
                 self.record.drop(is_ask(self.current))

@@ -47,5 +47,5 @@ class QueueLimits:
     def _too_long(self, seconds: float) -> QueueFull:
         return QueueFull(
             f"Session {self._session!r} has a turn that waits for its caller, and this ask waited {seconds:g} s behind "
-            "it; nothing was asked. Decide, provide or cancel first (session.pending has the calls)"
+            "it; nothing was asked. Pass results= or approvals=, or cancel first (session.pending has the calls)"
         )

@@ -26,7 +26,6 @@ from actors.journal.log import Generation, LogWriter, Replay
 from actors.kernel import Actor, Context, Reply
 from actors.ledger.ledger_actor import StopRecording
 from actors.provider.choosing import Affinity
-from actors.session.brought import record
 from actors.session.commands import (
     Cancel,
     Close,
@@ -43,9 +42,10 @@ from actors.session.deadline import Deadline
 from actors.session.driver import TurnDriver
 from actors.session.held_changes import HeldChanges
 from actors.session.inflight import AskInFlight, SessionRefs
-from actors.session.pending import Bring, HostCall, HostRewind, NoSink, PendingAsks, Submit
+from actors.session.pending import HostCall, HostRewind, NoSink, PendingAsks, Resolve, Submit
 from actors.session.queue_limits import QueueLimits
 from actors.session.recovery import Recovery
+from actors.session.resolutions import record
 from actors.session.rewinding import open_turn, rewind
 from actors.session.session_ledger import SessionLedger
 
@@ -78,7 +78,7 @@ class SessionActor(Actor[SessionCommand]):
         if state.session:  # else the log has yet to be read
             self.waits = awaiting.pending(state, state.ledger)
         self._runs = awaiting.approved(state, state.ledger)
-        self._is_taking = False
+        self._is_recording = False
         self._ask: AskInFlight | None = None
         self._recovery: Recovery | None = None
         self._deadline = Deadline()
@@ -136,14 +136,14 @@ class SessionActor(Actor[SessionCommand]):
             self._wait_on(replay)
         else:
             self._take_up()
-        self._take()
+        self._record_next()
 
     def _wait_on(self, replay: Replay) -> None:
         """Continue a turn that waits, if nothing is missing any more; otherwise let it wait on."""
         state, pending = replay.state, self._pending
         self._runs = awaiting.approved(state, state.ledger)
-        if not self.waits and pending.current is None and pending.brought:
-            pending.current = pending.brought.pop(0)  # it was recorded, and nobody was told
+        if not self.waits and pending.current is None and pending.resolutions:
+            pending.current = pending.resolutions.pop(0)  # it was recorded, and nobody was told
         current = pending.current
         if not self.waits:
             sink, variables = (current.sink, current.variables) if current else (NoSink(), copy_context())
@@ -171,8 +171,8 @@ class SessionActor(Actor[SessionCommand]):
                 self._cancelled(command.reply)
             case GetState():
                 command.reply.send(self._log.state)
-            case Bring():
-                self._brought(command)
+            case Resolve():
+                self._resolve(command)
             case (
                 Finished(generation=number)
                 | ResolutionRecorded(generation=number)
@@ -180,7 +180,7 @@ class SessionActor(Actor[SessionCommand]):
             ) if number != self._generation.number:
                 pass
             case ResolutionRecorded():
-                self._taken(command)
+                self._resolution_recorded(command)
             case Finished():
                 self._finished()
             case Close():
@@ -231,7 +231,7 @@ class SessionActor(Actor[SessionCommand]):
         elif self._phase == "awaiting":
             self._queue_limits.begin(self._mine, (command,))
 
-    def _refuse(self, command: Submit | Bring, error: ActorsError) -> None:
+    def _refuse(self, command: Submit | Resolve, error: ActorsError) -> None:
         command.reply.fail(error)
         command.sink.close(error)
 
@@ -278,49 +278,49 @@ class SessionActor(Actor[SessionCommand]):
         await self._held.settle(self._mine)
         await self._mine.ref.send(Finished(self._generation.number))
 
-    def _brought(self, command: Bring) -> None:
-        """Queue results or a decision for the turn that waits; they are recorded one after the other."""
-        brought = self._pending.brought
-        if len(brought) >= self._pending.most_waiting:
+    def _resolve(self, command: Resolve) -> None:
+        """Queue results and decisions for the turn that waits. One command after the other is recorded."""
+        resolutions = self._pending.resolutions
+        if len(resolutions) >= self._pending.most_waiting:
             self._refuse(command, self._pending.too_much(self._log.state.session))
-        elif self._step("bring") == "refuse":
+        elif self._step("resolve") == "refuse":
             self._refuse(command, self._ending())
         else:
-            brought.append(command)
-            self._take()
+            resolutions.append(command)
+            self._record_next()
 
-    def _take(self) -> None:
-        if self._pending.brought and not self._is_taking:
-            self._is_taking = True
-            self._mine.start(self._record, self._pending.brought[0], name="take")
+    def _record_next(self) -> None:
+        if self._pending.resolutions and not self._is_recording:
+            self._is_recording = True
+            self._mine.start(self._record, self._pending.resolutions[0], name="record")
 
-    async def _record(self, bring: Bring) -> None:
-        command = await record(self._log, self._refs, self._ledger, bring, self._generation)
+    async def _record(self, resolve: Resolve) -> None:
+        command = await record(self._log, self._refs, self._ledger, resolve, self._generation)
         await self._mine.ref.send(command)
 
-    def _taken(self, command: ResolutionRecorded) -> None:
+    def _resolution_recorded(self, command: ResolutionRecorded) -> None:
         """Answer the caller whose results are recorded; continue the turn if nothing is missing any more."""
-        bring = self._pending.brought.pop(0)
-        self._is_taking = False
+        resolve = self._pending.resolutions.pop(0)
+        self._is_recording = False
         if command.error is not None:
-            self._refuse(bring, command.error)
+            self._refuse(resolve, command.error)
         else:
-            bring.reply.send(None)
-            self._accepted(bring, command)
+            resolve.reply.send(None)
+            self._accepted(resolve, command)
         if self._phase == "awaiting":
             self._generation.live.end()
-        self._take()
+        self._record_next()
 
-    def _accepted(self, bring: Bring, command: ResolutionRecorded) -> None:
+    def _accepted(self, resolve: Resolve, command: ResolutionRecorded) -> None:
         if self._phase != "awaiting":
-            bring.sink.put(terminal(awaiting.late(self._log.state), command.seq))
+            resolve.sink.put(terminal(awaiting.late(self._log.state), command.seq))
             return
         self.waits, self._runs = command.waits, command.runs
         if self.waits:
-            bring.sink.put(terminal(awaiting.so_far(self._log.state, self.waits), command.seq))
+            resolve.sink.put(terminal(awaiting.so_far(self._log.state, self.waits), command.seq))
         else:
-            self._pending.current = bring
-            self._go_on_with("complete", bring.sink, bring.variables)
+            self._pending.current = resolve
+            self._go_on_with("complete", resolve.sink, resolve.variables)
 
     def _go_on_with(self, happening: PhaseEvent, sink: Sink, variables: Variables) -> None:
         """Start a child that continues or closes the turn that waits."""

@@ -3,6 +3,7 @@ from typing import Any, Literal
 import anyio
 
 from actors import Runtime, tool
+from actors.events import ApprovalDecision
 from actors.testing import AnthropicServer, Call, Say, Turn, serve
 
 
@@ -37,8 +38,12 @@ async def main() -> None:
             print("May it run?", waiting.call.arguments)
 
         large, middle = session.pending
-        answer = await session.decide(large.call.id, "deny", reason="older than a year")
-        answer = await session.decide(middle.call.id, "allow", arguments={"order": "C-1", "euros": 75})
+        answer = await session.ask(
+            approvals={
+                large.call.id: ApprovalDecision("deny", reason="older than a year"),
+                middle.call.id: ApprovalDecision("allow", arguments={"order": "C-1", "euros": 75}),
+            }
+        )
         print(answer.status, answer.text)
         for call in (await session.ledger()).interactions():
             assert call.completion is not None

@@ -23,10 +23,10 @@ async def main() -> None:
         print(answer.status, [call.arguments["order"] for call in answer.pending_calls])
 
         first, second = answer.pending_calls  # hours may pass here
-        answer = await session.provide({first.id: {"state": "on its way"}})
+        answer = await session.ask(results={first.id: {"state": "on its way"}})
         print(answer.status, [call.arguments["order"] for call in answer.pending_calls])
 
-        answer = await session.provide({second.id: {"state": "delivered"}})
+        answer = await session.ask(results={second.id: {"state": "delivered"}})
         print(answer.status, answer.text)
 
 

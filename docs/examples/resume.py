@@ -4,6 +4,7 @@ from tempfile import TemporaryDirectory
 import anyio
 
 from actors import Runtime, tool
+from actors.events import ApprovalDecision
 from actors.testing import Call, OpenAIServer, Say, Turn, serve
 
 
@@ -27,8 +28,8 @@ async def main(journal: Path) -> None:
         # Days later, in another process:
         async with Runtime(environ=environ, journal=journal) as runtime:
             session = await runtime.resume("trip", tools=[book])
-            for waits in session.pending:
-                print((await session.decide(waits.call.id, "allow")).text)
+            allowed = {waiting.call.id: ApprovalDecision("allow") for waiting in session.pending}
+            print((await session.ask(approvals=allowed)).text)
 
             copy = await runtime.journal.fork("trip")
             fork = await runtime.resume(copy, tools=[book])

@@ -12,7 +12,6 @@ from actors.core.turn.turn import (
     AwaitStep,
     BatchStep,
     Broke,
-    Brought,
     Checked,
     CloseStep,
     GenerateStep,
@@ -24,6 +23,7 @@ from actors.core.turn.turn import (
     Ran,
     Ready,
     RenderStep,
+    Resolved,
     RewriteStep,
     ShrinkStep,
     Shrunk,
@@ -72,7 +72,7 @@ POSSIBLE: dict[type[Step], tuple[Outcome, ...]] = {
         *(Ran(0), Ran(1), Ran(2), Stopped()),
         *(Ran(0, external=CALLS.calls), Ran(0, approvals=CALLS.calls), Stopped(awaited=CALLS.calls)),
     ),
-    AwaitStep: (Brought(), Brought(CALLS.calls), Stopped(awaited=CALLS.calls)),
+    AwaitStep: (Resolved(), Resolved(CALLS.calls), Stopped(awaited=CALLS.calls)),
 }
 FOLLOWS: dict[type[Step], tuple[type[Step], ...]] = {
     RenderStep: (GenerateStep, RewriteStep, CloseStep),
@@ -174,7 +174,7 @@ def assert_media_are_left_out_thrice_at_most(taken: tuple[Outcome, ...], steps: 
 def has_run(taken: tuple[Outcome, ...]) -> bool:
     """Say whether a batch was run to its end."""
     return any(
-        isinstance(outcome, Brought)
+        isinstance(outcome, Resolved)
         or (isinstance(outcome, Ran) and not (outcome.external or outcome.approvals))
         for outcome in taken
     )
@@ -309,7 +309,7 @@ def test_a_turn_that_waited_goes_on_from_its_step_as_if_it_had_not_been_put_down
     assert isinstance(waited, AwaitStep)
     assert waited.calls == CALLS.calls
     ran: list[Outcome] = [Ran()] if approved else []
-    after: list[Outcome] = [Brought(approved), *ran, *asked, Ran(2), Ready(), Answered(WORDS, ONE)]
+    after: list[Outcome] = [Resolved(approved), *ran, *asked, Ran(2), Ready(), Answered(WORDS, ONE)]
     whole, ended = played(turn(Bounds(25, 3)), iter([*before, *after]))
     assert played(turn(Bounds(25, 3), waited), iter(after)) == (whole[len(steps) - 1 :], ended)
     assert ended is not None
@@ -402,12 +402,12 @@ def test_an_empty_answer_behind_tool_results_is_told_and_the_second_is_complete(
 
 
 def test_a_turn_that_waited_knows_that_it_has_tool_results() -> None:
-    waited: list[Outcome] = [Ready(), Answered(CALLS, ONE), Ran(external=CALLS.calls), Brought()]
+    waited: list[Outcome] = [Ready(), Answered(CALLS, ONE), Ran(external=CALLS.calls), Resolved()]
     steps, _ = played(turn(Bounds()), iter([*waited, Ready(), EMPTY]))
     assert isinstance(steps[-1], InstructStep)
     step = steps[3]
     assert isinstance(step, AwaitStep)
-    assert played(turn(Bounds(), step), iter([Brought(), Ready(), EMPTY]))[0] == steps[3:]
+    assert played(turn(Bounds(), step), iter([Resolved(), Ready(), EMPTY]))[0] == steps[3:]
 
 
 def test_a_call_that_was_not_parsed_is_told_once_and_the_second_is_complete() -> None:

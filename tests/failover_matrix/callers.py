@@ -100,7 +100,7 @@ class Caller:
     async def bring(self) -> bool:
         """Bring the results that a turn waits for, if one does; return True if its ask was answered."""
         found: dict[str, object] = {waits.call.id: "found" for waits in self.session.pending}
-        return bool(found) and await self._tried(lambda: self.session.provide(found))
+        return bool(found) and await self._tried(lambda: self.session.ask(results=found))
 
     async def _tried(self, use: Callable[[], Awaitable[AskResult]]) -> bool:
         """Use the session; return True if its ask was answered. An ask that the journal cannot take is no loss."""

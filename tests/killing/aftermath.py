@@ -19,7 +19,7 @@ from actors.journal.storage.sqlite import SqliteStorage
 from actors.journal.storage.sqlite.check import JournalFile
 from actors.testing import OpenAIServer, serve
 from tests.killing.host import JOURNAL, line
-from tests.killing.scenarios import COMPACTION, brought, spoken, tools
+from tests.killing.scenarios import COMPACTION, resolve_waiting, spoken, tools
 from tests.runtime_support import assert_paired, assert_rebuilds, synthetic
 
 EMPTY = "nothing was there yet"
@@ -55,7 +55,7 @@ async def _went_on(
 ) -> Counter[str]:
     """Go on with one session."""
     session = await runtime.resume(name, tools=tools(folder))
-    await brought(session)
+    await resolve_waiting(session)
     assert (await session.ask("Where were we?")).status == "complete"
     assert {*seen} <= {line(event) async for event in session.events(follow=False)}
     ledger = await session.ledger()
@@ -75,7 +75,7 @@ def _assert_outcomes(log: Sequence[LogEvent], ledger: Ledger) -> None:
     for call_id, effects in _cut_off(log).items():
         known = ledger.get(call_id)
         assert known is not None
-        if known.tool == "look":  # is brought, if somebody had been told to
+        if known.tool == "look":  # its result is passed, if somebody had been told to
             continue
         assert known.reason == ("outcome_unknown" if effects == "once" else None), known
 

@@ -12,6 +12,7 @@ import anyio
 
 from actors import AskResult, Compaction, ToolContext, tool
 from actors.core.stream_events.events import SessionEvent
+from actors.events import ApprovalDecision
 from actors.runtime.handle import Session
 from actors.testing import Call, Say, Turn
 from actors.tools import Tool
@@ -51,21 +52,21 @@ async def acted(session: Session, scenario: str, see: Callable[[SessionEvent], N
         tasks.start_soon(ask, f"Do: {scenario}")
         if scenario == "switch":
             await session.switch(OTHER if session.target == TARGET else TARGET)
-    await brought(session)
+    await resolve_waiting(session)
     if scenario == "compaction":
         await ask("And now?")
         await session.compact()
     await ask("Thank you.")
 
 
-async def brought(session: Session) -> AskResult | None:
-    """Bring what the session's turn waits for; return how its ask stands then, None if it waits for nothing."""
+async def resolve_waiting(session: Session) -> AskResult | None:
+    """Pass what the session's turn waits for; return how its ask stands then, None if it waits for nothing."""
     result: AskResult | None = None
     for waits in session.pending:
         if waits.kind == "external":
-            result = await session.provide({waits.call.id: "found"})
+            result = await session.ask(results={waits.call.id: "found"})
         else:
-            result = await session.decide(waits.call.id, "allow")
+            result = await session.ask(approvals={waits.call.id: ApprovalDecision("allow")})
     return result
 
 

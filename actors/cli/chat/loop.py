@@ -26,7 +26,7 @@ from actors.cli.exits import OF_SIGNAL, Exit
 from actors.cli.screen import safe
 from actors.core.log.events import Verdict
 from actors.core.stream_events.events import CompleteEvent, ErrorEvent, SessionEvent
-from actors.core.stream_events.results import PendingCall
+from actors.core.stream_events.results import ApprovalDecision, PendingCall
 from actors.errors import ActorsError
 
 _Stream: TypeAlias = AbstractAsyncContextManager[AsyncIterator[SessionEvent]]
@@ -176,10 +176,11 @@ class Chat:
             if pending.kind == "external":
                 with self._view.waiting(pending.call.id):
                     result = await self._questions.result(call_text(pending.call))
-                rest = self._session.stream_provided({pending.call.id: result})
+                rest = self._session.stream(results={pending.call.id: result})
             else:
                 verdict: Verdict = "allow" if await self._approve(pending.call) else "deny"
-                rest = self._session.stream_decided(pending.call.id, verdict, digest=pending.digest)
+                decision = ApprovalDecision(verdict, digest=pending.digest)
+                rest = self._session.stream(approvals={pending.call.id: decision})
             either.cancel_scope.cancel()
         return rest
 

@@ -99,7 +99,7 @@ def publisher_at(state: SessionState, ledger: Ledger, number: int = 0) -> Publis
 
 
 def late(state: SessionState) -> AskResult:
-    """Return what is said to who brings something that no turn waits for."""
+    """Return the result for a caller whose results or decisions no turn waits for."""
     return AskResult("", "late", state.bound or Binding("none", ""), (), 0, Usage(), LATE, turn=state.turns)
 
 

@@ -11,7 +11,7 @@ is a programming error.
     nothing    answer that there is none               conclude   answer those who wait for the ask's end
     write_end  conclude, then write the log's end      answer     answer those who wait for the session's end
     close      close the turn that waits               go_on      go on with the turn that waits
-    take       record what was brought for it
+    record     record results and decisions for its calls
 """
 
 from collections.abc import Mapping
@@ -19,9 +19,9 @@ from typing import Literal, TypeAlias, get_args
 
 Phase: TypeAlias = Literal["idle", "asking", "awaiting", "recovering", "ending", "closing", "ended"]
 PhaseEvent: TypeAlias = Literal[
-    "submit", "switch", "cancel", "end", "finished", "written", "bring", "paused", "complete"
+    "submit", "switch", "cancel", "end", "finished", "written", "resolve", "paused", "complete"
 ]
-"""`bring`: results or a decision come for calls that are awaited; `complete`: none are awaited any more."""
+"""`resolve`: results or decisions come for calls that are awaited; `complete`: none are awaited any more."""
 Action: TypeAlias = Literal[
     "begin",
     "wait",
@@ -35,14 +35,14 @@ Action: TypeAlias = Literal[
     "answer",
     "close",
     "go_on",
-    "take",
+    "record",
 ]
 
 _ACTIONS: Mapping[Phase, tuple[Action | None, ...]] = {  # by happening, in the order above
-    "idle": ("begin", "apply", "nothing", "write_end", None, None, "take", None, None),
-    "asking": ("wait", "hold", "stop", "stop", "conclude", None, "take", "conclude", None),
-    "awaiting": ("wait", "hold", "close", "close", None, None, "take", None, "go_on"),
-    "recovering": ("wait", "apply", "stop", "stop", "conclude", None, "take", None, None),
+    "idle": ("begin", "apply", "nothing", "write_end", None, None, "record", None, None),
+    "asking": ("wait", "hold", "stop", "stop", "conclude", None, "record", "conclude", None),
+    "awaiting": ("wait", "hold", "close", "close", None, None, "record", None, "go_on"),
+    "recovering": ("wait", "apply", "stop", "stop", "conclude", None, "record", None, None),
     "ending": ("refuse", "refuse", "wait", "wait", "write_end", None, "refuse", "close", None),
     "closing": ("refuse", "refuse", "nothing", "wait", None, "answer", "refuse", None, None),
     "ended": ("refuse", "refuse", "nothing", "answer", None, None, "refuse", None, None),

@@ -1,14 +1,17 @@
-"""How an ask came out, and how a switch did."""
+"""How an ask came out and what its turn waits for; what a caller decides about a call; how a switch came out."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias
 
 from msgspec import Struct
 
+from actors.core.data.jsonio import JsonValue
+from actors.core.log.events import Verdict
 from actors.core.policy.routing import SkippedMember
 from actors.core.schemas.repair import Repair
 from actors.core.transcript.diagnostics import Report
 from actors.core.values.content import ToolCall
-from actors.core.values.identity import Binding
+from actors.core.values.identity import Binding, CallId
 from actors.core.values.progress import Attempt, RefusedRequest
 from actors.core.values.stream import Cut, LeftOut, Usage
 
@@ -24,7 +27,7 @@ else:
 AskStatus: TypeAlias = Literal["complete", "cancelled", "failed", "interrupted", "awaiting", "late"]
 """How an ask ended: `interrupted` is one that a restart of its session's actors ended.
 
-Or `awaiting`: its turn waits for its caller; `late`: no turn waited for what was brought.
+Or `awaiting`: its turn waits for its caller; `late`: no turn waited for the results.
 """
 
 
@@ -33,13 +36,36 @@ class PendingCall(Struct, frozen=True):
 
     Args:
         call: As the model made it; arguments with a slip are repaired.
-        kind: `external`: the caller brings its result. `approval`: it runs if somebody approves of it.
+        kind: `external`: the caller passes its result. `approval`: it runs if somebody approves of it.
         digest: Names its tool and arguments: that of a decision must be the same.
     """
 
     call: ToolCall
     kind: Literal["external", "approval"]
     digest: str
+
+
+class ApprovalDecision(Struct, frozen=True):
+    """What a caller decides about a call that waits for approval.
+
+    Args:
+        verdict: `allow` runs the call, `deny` answers it without running it. An external call can be denied too.
+        reason: Why. The model is told the reason of a denial.
+        arguments: Arguments to run the call with in place of the model's.
+        digest: `PendingCall.digest` of the call that was looked at. If the call has other arguments, the decision is
+            refused. None checks nothing.
+    """
+
+    verdict: Verdict
+    reason: str = ""
+    arguments: Mapping[str, JsonValue] | None = None
+    digest: str | None = None
+
+
+CallResults: TypeAlias = Mapping[str, object] | Mapping[CallId, object]
+"""What external calls returned, by call id; or the exceptions with which they failed."""
+Approvals: TypeAlias = Mapping[str, ApprovalDecision] | Mapping[CallId, ApprovalDecision]
+"""Decisions about calls, by call id."""
 
 
 class AskResult(Struct, Generic[Value], frozen=True):
@@ -56,8 +82,8 @@ class AskResult(Struct, Generic[Value], frozen=True):
             window), `filter` (a filter or a refusal), `paused` (it would go on if asked again), `fault`, `empty` (twice
             running neither text nor a call), `unparsed` (a tool call as text, which was not run); else None.
         dropped: What the answers held and the history does not, over all rounds.
-        pending_calls: The calls that the turn waits for, if its status is `awaiting`. `Session.provide` takes the
-            results of external calls, `Session.decide` takes approvals.
+        pending_calls: The calls that the turn waits for, if its status is `awaiting`. `Session.ask` takes the
+            results of external calls in `results`, and decisions about the others in `approvals`.
         output: The answer as a value of the type that was asked for with `output=`; None unless it is `complete`.
         cost: What `usage` costs by the prices that were given, summed over turns; None where one is not known.
         report: What the render of the last request did, and why; None if there was none.

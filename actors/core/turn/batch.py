@@ -40,7 +40,7 @@ class Runnable(Protocol):
 
     @property
     def is_external(self) -> bool:
-        """Whether it has no body: the caller brings the results of its calls."""
+        """Whether it has no body: the caller passes the results of its calls."""
 
     def bind(self, arguments: Mapping[str, JsonValue]) -> BoundArguments | tuple[ArgumentError, ...]:
         """Return the function's arguments, or what is missing and wrong in those given."""
@@ -162,7 +162,7 @@ def _sorted(
     approval = tool.approval_of(read.arguments)
     if approval == "deny":
         return denied(call)
-    if tool.is_external:  # who brings its result has approved of it
+    if tool.is_external:  # who passes its result has approved of it
         return Waits(call, is_external=True)
     asks = approval == "ask" and not approved
     return Waits(call, is_external=False) if asks and not can_ask else Planned(call, bound.kwargs, asks)

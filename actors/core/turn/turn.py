@@ -26,8 +26,8 @@ settings, tools), a test with a list. Its legal states are this table; anything 
     executing    BatchStep(calls)          Ran                      rendering
                                            Ran, some awaited        awaiting
                                            Stopped                  closing
-    awaiting     AwaitStep(calls)          Brought                  rendering
-                                           Brought, some approved   executing
+    awaiting     AwaitStep(calls)          Resolved                 rendering
+                                           Resolved, some approved  executing
                                            Stopped                  closing
     checking     CheckStep(message)        Checked, as asked for    closing
                                            Checked, otherwise       correcting; closing at a limit
@@ -263,7 +263,7 @@ class Ran(Struct, frozen=True):
     stuck: bool = False
 
 
-class Brought(Struct, frozen=True):
+class Resolved(Struct, frozen=True):
     """Nothing is awaited any more. The calls `approved` are still to be run. `stuck` is as in `Ran`."""
 
     approved: tuple[ToolCall, ...] = ()
@@ -295,7 +295,7 @@ class Stopped(Struct, frozen=True):
 
 Refused: TypeAlias = Unfit | ParameterRefused | MediaRefused
 Outcome: TypeAlias = (
-    Ready | HandedOver | Refused | Answered | Broke | Shrunk | Ran | Brought | Checked | Stopped
+    Ready | HandedOver | Refused | Answered | Broke | Shrunk | Ran | Resolved | Checked | Stopped
 )
 
 
@@ -374,7 +374,7 @@ class _TurnRules:
                 return self._following(stuck)
             case BatchStep(calls=calls), Ran():
                 return self._ran(len(calls), outcome)
-            case AwaitStep(), Brought(approved=calls, stuck=stuck):
+            case AwaitStep(), Resolved(approved=calls, stuck=stuck):
                 return BatchStep(calls, approved=True) if calls else self._following(stuck)
             case _:
                 raise AssertionError(f"{type(outcome).__name__} does not answer {type(step).__name__}")

@@ -1,7 +1,7 @@
-"""Who answers for a session from outside: brings the results of external calls, and approves of others, or not.
+"""Who answers for a session from outside: passes the results of external calls, and approves of others, or not.
 
 While a turn waits it looks now and then, so other things happen meanwhile: a switch, a cancel, a crash, an ask that
-waits. Some of what it brings is wrong: ids that nobody knows, results twice, results for calls that were cancelled
+waits. Some of what it passes is wrong: ids that nobody knows, results twice, results for calls that were cancelled
 since, arguments in place of the model's that do not fit the tool.
 """
 
@@ -13,7 +13,7 @@ import anyio
 
 from actors.core.data.jsonio import JsonValue
 from actors.core.log.events import Verdict
-from actors.core.stream_events.results import AskResult, PendingCall
+from actors.core.stream_events.results import ApprovalDecision, AskResult, PendingCall
 from actors.errors import ActorsError, DecisionRefused, NotAwaited
 from actors.runtime.handle import Session
 from actors.testing.simulation.observer import Problems
@@ -31,10 +31,10 @@ class Outsider:
 
     Args:
         session: Which.
-        random: Decides what is brought.
+        random: Decides what is passed.
         problems: Where broken invariants are told.
         came: Told how asks stand, or came out, by name.
-        looks: Called before something is brought, with what is awaited.
+        looks: Called before something is passed, with what is awaited.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Outsider:
         self._random = random
         self._problems = problems
         self._came, self._looks = came, looks
-        self._brought: list[PendingCall] = []
+        self._resolved_calls: list[PendingCall] = []
         self._asked = anyio.Event()
         self.scope = anyio.CancelScope()
 
@@ -68,7 +68,7 @@ class Outsider:
     async def _look(self) -> None:
         await self._passes()
         while pending := self._session.pending:
-            self._looks(f"{pending[0].call.id} of {len(self._brought)}")
+            self._looks(f"{pending[0].call.id} of {len(self._resolved_calls)}")
             with suppress(ActorsError):  # it was cancelled, crashed or closed since
                 await self._serve(pending)
             await self._passes()
@@ -80,25 +80,25 @@ class Outsider:
         chance = self._random.random()
         if chance < 0.1:
             await self._nonsense()
-        elif chance < 0.2 and self._brought:
-            await self._bring([self._random.choice(self._brought)])
+        elif chance < 0.2 and self._resolved_calls:
+            await self._pass_results([self._random.choice(self._resolved_calls)])
         else:
             some = [each for each in pending if self._random.random() < 0.7] or list(pending)
             await self._decide([each for each in some if each.kind == "approval"])
-            await self._bring([each for each in some if each.kind == "external"])
+            await self._pass_results([each for each in some if each.kind == "external"])
 
     async def _nonsense(self) -> None:
         try:
-            await self._session.provide({UNKNOWN: "nobody asked"})
+            await self._session.ask(results={UNKNOWN: "nobody asked"})
         except NotAwaited:
             return
         self._problems.add("only what is awaited is taken", self._session.id)
 
-    async def _bring(self, calls: Sequence[PendingCall]) -> None:
+    async def _pass_results(self, calls: Sequence[PendingCall]) -> None:
         if calls:
-            self._brought.extend(calls)
-            result = await self._session.provide(
-                {each.call.id: self._result(each) for each in calls}, check=False
+            self._resolved_calls.extend(calls)
+            result = await self._session.ask(
+                results={each.call.id: self._result(each) for each in calls}, check=False
             )
             self._came(_ask_of(calls[0]), result)
 
@@ -112,12 +112,12 @@ class Outsider:
             verdict: Verdict = "allow" if self._random.random() < 0.75 else "deny"
             edited = self._edited(each) if verdict == "allow" and self._random.random() < EDITS else None
             try:
-                decided = self._session.decide(
-                    each.call.id,
-                    verdict,
-                    reason="because",
-                    digest=each.digest,
-                    arguments=edited,
+                decided = self._session.ask(
+                    approvals={
+                        each.call.id: ApprovalDecision(
+                            verdict, reason="because", digest=each.digest, arguments=edited
+                        )
+                    },
                     check=False,
                 )
                 self._came(_ask_of(each), await decided)

@@ -35,9 +35,9 @@ MUTATIONS = (
     ),
     Mutation(
         "everyday: a text is asked for with the variables of its reader",
-        "actors/runtime/delivery.py:SessionCaller._prepare_ask",
-        "partial(self._submit, words, sink, output, settings, copy_context())",
-        "partial(self._submit, words, sink, output, settings)",
+        "actors/runtime/delivery.py:SessionCaller._submit",
+        "Submit(packed, sink, variables, asked=said, output=form)",
+        "Submit(packed, sink, copy_context(), asked=said, output=form)",
         (f"{TEXTS}::test_tools_see_the_context_variables_of_the_call",),
     ),
     Mutation(

@@ -22,9 +22,9 @@ MUTATIONS = (
     ),
     Mutation(
         "failed asks: what goes on with an ask returns its failure",
-        f"{HANDLE}._gone_on",
+        f"{HANDLE}.ask",
         "self._check_result(await sink.outcome(), check)",
-        "await sink.outcome()",
+        "self._check_result(await sink.outcome(), check and message is not None)",
         (f"{ASKS}::test_what_goes_on_with_an_ask_raises_as_the_ask_would",),
     ),
     Mutation(

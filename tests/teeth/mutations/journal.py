@@ -250,7 +250,7 @@ self._apply(event)
     Mutation(
         "only new work is refused while the journal is too slow",
         "actors/runtime/delivery.py:SessionCaller._send",
-        "isinstance(query, Submit | Bring | Switch | Configure)",
+        "isinstance(query, Submit | Resolve | Switch | Configure)",
         "query",
         (_TOO_SLOW,),
     ),

@@ -59,7 +59,7 @@ MUTATIONS = (
     ),
     Mutation(
         "late readers: a late result is looked up as a client reads",
-        "actors/session/brought.py:_check_handed_out",
+        "actors/session/resolutions.py:_check_handed_out",
         "LogPages(refs.journal, log.state.session, urgent=True)",
         "LogPages(refs.journal, log.state.session)",
         (

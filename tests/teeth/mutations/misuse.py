@@ -3,6 +3,7 @@
 from tests.teeth.mutations.mutation import Mutation
 
 MISUSE = "tests/test_misuse.py"
+_CHOICE = f"{MISUSE}::test_an_ask_is_given_a_message_or_what_the_ask_that_waits_needs"
 _ASKED = f"{MISUSE}::test_what_a_journal_is_asked_that_it_cannot_be_is_refused_in_one_line"
 
 MUTATIONS: tuple[Mutation, ...] = (
@@ -73,17 +74,59 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "misuse: no results at all are taken",
-        "actors/session/brought.py:checked_results",
-        "... and given and ...",
-        "... and ...",
+        "actors/session/resolutions.py:resolutions",
+        "not (ended or decided)",
+        "False",
         (MISUSE,),
     ),
     Mutation(
         "misuse: a decision has a reason that no log can hold",
-        "actors/session/brought.py:decision",
-        "not isinstance(said, str)",
+        "actors/session/resolutions.py:_decision",
+        "not isinstance(reason, str)",
         "False",
         (MISUSE,),
+    ),
+    Mutation(
+        "misuse: a decision may be of any type",
+        "actors/session/resolutions.py:_decision",
+        "not isinstance(decision, ApprovalDecision)",
+        "False",
+        (f"{MISUSE}::test_a_decision_of_another_type_is_refused_by_the_id_of_its_call",),
+    ),
+    Mutation(
+        "misuse: call ids may be of any type",
+        "actors/session/resolutions.py:_by_call_id",
+        "not all((isinstance(call_id, str) for call_id in given))",
+        "False",
+        (f"{MISUSE}::test_what_is_no_mapping_by_call_id_is_refused_and_the_session_goes_on",),
+    ),
+    Mutation(
+        "misuse: an ask that is given nothing continues the one that waits",
+        "actors/session/resolutions.py:check_choice",
+        "message is None and (not resolves)",
+        "False",
+        (_CHOICE,),
+    ),
+    Mutation(
+        "misuse: results beside a message are dropped",
+        "actors/session/resolutions.py:check_choice",
+        "message is not None and resolves",
+        "False",
+        (_CHOICE,),
+    ),
+    Mutation(
+        "misuse: settings beside results are dropped",
+        "actors/session/resolutions.py:check_choice",
+        "resolves and ...",
+        "... and False",
+        (_CHOICE,),
+    ),
+    Mutation(
+        "misuse: a call may have a result and a decision",
+        "actors/session/resolutions.py:resolutions",
+        "ended.keys() & decided.keys()",
+        "ended.keys() - ended.keys()",
+        (_CHOICE,),
     ),
     Mutation(
         "misuse: a human's message may hold anything",

@@ -110,8 +110,8 @@ MUTATIONS = (
     Mutation(
         "recovery: what is run again cannot be cancelled",
         "actors/core/session/phases.py:_ACTIONS",
-        '("wait", "apply", "stop", "stop", "conclude", None, "take", None, None)',
-        '("wait", "apply", "wait", "wait", "conclude", None, "take", None, None)',
+        '("wait", "apply", "stop", "stop", "conclude", None, "record", None, None)',
+        '("wait", "apply", "wait", "wait", "conclude", None, "record", None, None)',
         (f"{AGAIN}::test_what_is_run_again_is_stopped_by_a_cancel_and_by_the_session_s_end",),
     ),
     Mutation(

@@ -50,7 +50,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "simulated: edited arguments are not judged",
-        "actors/session/brought.py:_check_bound",
+        "actors/session/resolutions.py:_check_bound",
         "(errors := (await refs.scheduler.ask(CheckCall(edited, variables))))",
         "(errors := (await refs.scheduler.ask(CheckCall(edited, variables)))) and (not edited)",
         SEEDS,

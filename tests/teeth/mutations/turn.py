@@ -11,7 +11,7 @@ AFTER = "tests/test_after_a_wait.py"
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "awaiting: what comes for a call that was handed out once is refused when it comes late",
-        "actors/session/brought.py:_check_handed_out",
+        "actors/session/resolutions.py:_check_handed_out",
         "{each for event in page.events if isinstance(event, TurnPaused) for each in event.external}",
         "{each for event in page.events if isinstance(event, TurnPaused) for each in event.external[:0]}",
         (
@@ -21,13 +21,13 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "awaiting: an id is taken because the ledger knows it",
-        "actors/session/brought.py:_check_handed_out",
+        "actors/session/resolutions.py:_check_handed_out",
         "{each for event in page.events if isinstance(event, TurnPaused) for each in event.external}",
         "{each for each in ledger._known if page}",
         (f"{EXTERNAL}::test_the_call_of_a_tool_with_a_body_takes_no_result_from_outside",),
     ),
     Mutation(
-        "awaiting: who brings something for a turn that has gone on goes on with it once more",
+        "awaiting: results for a turn that has gone on continue it once more",
         "actors/session/session_actor.py:SessionActor._accepted",
         'self._phase != "awaiting"',
         "self._log.state.closed",
@@ -94,14 +94,38 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "approvals: a decision about other arguments holds",
-        "actors/session/brought.py:_check_bound",
+        "actors/session/resolutions.py:_check_bound",
         "(*...,)",
         "(*..., decision.digest)",
         (f"{APPROVALS}::test_a_decision_about_other_arguments_is_refused_and_so_is_one_nobody_waits_for",),
     ),
     Mutation(
+        "approvals: of several decisions those before the one that is refused are recorded",
+        "actors/session/resolutions.py:_record",
+        "await _check_bound(refs, decision, _awaited(decision, waits), resolve.variables)",
+        """
+        await _check_bound(refs, decision, _awaited(decision, waits), resolve.variables)
+        await log.write(_event(decision, waits[decision.call_id]))
+        """,
+        (f"{APPROVALS}::test_if_one_of_several_is_refused_nothing_is_recorded",),
+    ),
+    Mutation(
+        "approvals: decisions are recorded one by one",
+        "actors/session/resolutions.py:_write",
+        "log.hold(event)",
+        "await log.write(event)",
+        (f"{APPROVALS}::test_results_and_decisions_that_are_passed_at_once_are_recorded_at_once",),
+    ),
+    Mutation(
+        "approvals: an external call is allowed to run",
+        "actors/session/resolutions.py:_awaited",
+        'found.kind == "external" and decision.verdict == "allow"',
+        "False",
+        (f"{APPROVALS}::test_an_external_call_that_wants_approval_is_approved_by_passing_its_result",),
+    ),
+    Mutation(
         "approvals: edited arguments are not judged",
-        "actors/session/brought.py:_check_bound",
+        "actors/session/resolutions.py:_check_bound",
         "await refs.scheduler.ask(CheckCall(edited, variables))",
         "(await refs.scheduler.ask(CheckCall(edited, variables)))[:0]",
         (f"{APPROVALS}::test_edited_arguments_are_judged_again_and_the_call_runs_with_them",),
@@ -193,11 +217,11 @@ MUTATIONS: tuple[Mutation, ...] = (
         (f"{GUARDS}::test_a_turn_that_waited_is_guarded_by_what_its_log_says",),
     ),
     Mutation(
-        "guards: what the caller brings does not count",
+        "guards: results that the caller passes do not count",
         "actors/session/driver.py:TurnDriver._resumed",
         "not (stopped or waited.calls) and served.is_stuck()",
         "False",
-        (f"{GUARDS}::test_results_that_the_caller_brings_count_as_repetitions",),
+        (f"{GUARDS}::test_results_that_the_caller_passes_count_as_repetitions",),
     ),
     Mutation(
         "guards: repetitions do not end a turn",
@@ -272,8 +296,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "awaiting: who reads along is shown none of the words behind it",
         "actors/runtime/delivery.py:SessionCaller._resolve",
-        "Bring(brought, self._lifecycle.audience(sink, variables), variables)",
-        "Bring(brought, sink, variables)",
+        "Resolve(given, self._lifecycle.audience(sink, variables), variables)",
+        "Resolve(given, sink, variables)",
         (f"{AFTER}::test_who_reads_along_sees_the_words_that_come_after_a_wait",),
     ),
     Mutation(
@@ -295,7 +319,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "approvals: a decision is not shown to who made it",
-        "actors/session/brought.py:_record",
+        "actors/session/resolutions.py:_record",
         "log.state.pause is not None and live.is_idle",
         "False",
         (f"{AFTER}::test_a_decision_is_in_its_own_stream_as_in_the_log",),

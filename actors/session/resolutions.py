@@ -1,0 +1,245 @@
+"""Check and record the results and decisions that callers pass for a turn that waits.
+
+In:  the mappings of `Session.ask(results=, approvals=)`, by call id.
+Out: their events in the log, all in one append, or a refusal of them all.
+
+A record that holds values of other types than the log's could not be read again, so types are checked here.
+
+Results of external calls that no turn waits for any more are recorded all the same: the ledger says what they are, a
+late result, a duplicate, or nothing new. That a call was handed out once is in the log, whatever became of its tool.
+"""
+
+from collections.abc import Collection, Mapping
+from contextvars import Context as Variables
+from typing import Any, Final, TypeVar, get_args
+
+from actors.core.data.jsonio import JsonValue
+from actors.core.data.truncate import SizeLimits
+from actors.core.ledger import Ledger
+from actors.core.log.events import ApprovalDecided, Failed, Returned, TurnPaused, Verdict
+from actors.core.session.awaiting import approved, pending, publisher_at
+from actors.core.stream_events.results import ApprovalDecision, Approvals, CallResults, PendingCall
+from actors.core.turn.batch import denied
+from actors.core.values.content import ToolCall
+from actors.core.values.identity import CallId
+from actors.errors import ConfigError, DecisionRefused, NotAwaited, SessionError
+from actors.journal.live_events import LiveEvents
+from actors.journal.log import Generation, LogWriter
+from actors.journal.pages import LogPages
+from actors.scheduler.calls import external_ends
+from actors.scheduler.scheduler_actor import CheckCall, EndCalls
+from actors.session.commands import ResolutionRecorded
+from actors.session.inflight import SessionRefs
+from actors.session.pending import Decision, HostCall, Resolutions, Resolve
+from actors.session.session_ledger import SessionLedger
+from actors.tools import Tool
+
+V = TypeVar("V")
+
+_CHOICE: Final = "An ask takes a message, or results= and approvals= for the ask that waits"
+
+
+def check_choice(
+    message: object, results: object, approvals: object, settings: Collection[str] = (), output: object = None
+) -> None:
+    """Check that an ask is given either a message, or results and decisions and nothing else.
+
+    Raises:
+        ConfigError: It is given both or neither, or settings for an ask that waits.
+    """
+    resolves = results is not None or approvals is not None
+    if message is None and not resolves:
+        raise ConfigError(f"{_CHOICE}; this has neither")
+    if message is not None and resolves:
+        raise ConfigError(f"{_CHOICE}; this has both")
+    if resolves and (extra := [*settings, *(["output"] if output is not None else [])]):
+        named = ", ".join(f"{name}=" for name in extra)
+        raise ConfigError(
+            f"An ask that waits keeps its own settings, so results= and approvals= allow no {named}"
+        )
+
+
+def resolutions(results: CallResults | None, approvals: Approvals | None, limits: SizeLimits) -> Resolutions:
+    """Return the results and decisions that a caller passes, as they are recorded.
+
+    Raises:
+        NotAwaited: An argument is not a mapping by call id, or there is nothing in either.
+        DecisionRefused: A decision is of a wrong type.
+        ConfigError: A call is given a result and a decision.
+    """
+    ended = _by_call_id("results= takes what calls returned, by call id, as {call.id: 21}", results)
+    decided = _by_call_id(
+        'approvals= takes decisions, by call id, as {call.id: ApprovalDecision("allow")}', approvals
+    )
+    if not (ended or decided):
+        raise NotAwaited("results= and approvals= take results and decisions by call id; there are none")
+    if both := ended.keys() & decided.keys():
+        raise ConfigError(f"Call {min(both)!r} has a result and a decision; pass one of them")
+    decisions = [_decision(call_id, given) for call_id, given in decided.items()]
+    return Resolutions(external_ends(ended, limits), tuple(decisions))
+
+
+def _by_call_id(expected: str, mapping: Mapping[str, V] | Mapping[CallId, V] | None) -> dict[str, V]:
+    given: object = {} if mapping is None else mapping  # a caller may pass anything
+    if not isinstance(given, Mapping):
+        raise NotAwaited(f"{expected}; this is of type {type(given).__name__}")
+    if not all(isinstance(call_id, str) for call_id in given):
+        raise NotAwaited(f"{expected}; one of these ids is no text")
+    return dict(given)
+
+
+def _decision(call_id: str, given: ApprovalDecision) -> Decision:
+    decision: object = given  # a caller may pass anything
+    if not isinstance(decision, ApprovalDecision):
+        raise DecisionRefused(
+            f"approvals= takes an ApprovalDecision for call {call_id!r}, not {type(decision).__name__}"
+        )
+    reason: object = decision.reason
+    arguments: object = decision.arguments
+    if decision.verdict not in get_args(Verdict):
+        raise DecisionRefused(f"A decision is 'allow' or 'deny', not {decision.verdict!r}")
+    if not isinstance(reason, str):
+        raise DecisionRefused(f"reason= takes a text, not {type(reason).__name__}")
+    if not isinstance(arguments, Mapping | None):
+        raise DecisionRefused(f"arguments= takes a mapping, not {type(arguments).__name__}")
+    json = None if arguments is None else ToolCall("", "", dict(arguments)).json
+    return Decision(CallId(call_id), decision.verdict, reason, json, decision.digest)
+
+
+def host_call(
+    session: str,
+    tools: Mapping[str, Tool[..., Any]],  # Any: any function
+    name: str,
+    arguments: Mapping[str, JsonValue] | None,
+) -> HostCall:
+    """Return the call of a tool that the program makes itself.
+
+    Raises:
+        SessionError: The session has no such tool, or it has no body; or the arguments are not given by name.
+    """
+    given: object = arguments
+    if not isinstance(given, Mapping | None):
+        raise SessionError(f"call_tool() takes arguments by their names, not a {type(given).__name__}")
+    tool = tools.get(name)
+    if tool is None or tool.is_external:
+        what = "has no body" if tool else f"is not among {', '.join(tools) or 'none'}"
+        raise SessionError(f"Session {session!r} cannot run tool {str(name)[:80]!r}: it {what}")
+    return HostCall(name, ToolCall("", "", dict(arguments or {})).json)
+
+
+async def record(
+    log: LogWriter, refs: SessionRefs, ledger: SessionLedger, resolve: Resolve, generation: Generation
+) -> ResolutionRecorded:
+    """Record results and decisions, and return the state of the turn for its session, or the refusal."""
+    try:
+        seq = await _record(log, refs, ledger, resolve, generation.live)
+    except SessionError as error:
+        return ResolutionRecorded(generation.number, error=error)
+    known, state = await ledger.query(), log.state
+    return ResolutionRecorded(generation.number, pending(state, known), approved(state, known), seq)
+
+
+async def _record(
+    log: LogWriter, refs: SessionRefs, ledger: SessionLedger, resolve: Resolve, live: LiveEvents
+) -> int:
+    """Check all results and decisions, then record them; return the number of the last event.
+
+    Raises:
+        NotAwaited: A call of them was never handed out, or waits for something else. Nothing is recorded.
+        DecisionRefused: A decision is about other arguments than its call has, or with wrong ones. Nothing is recorded.
+    """
+    known = await ledger.query()
+    waits = {each.call.id: each for each in pending(log.state, known)}
+    if log.state.pause is not None and live.is_idle:
+        live.begin(resolve.sink, publisher_at(log.state, known))
+    given = resolve.resolutions
+    await _check_handed_out(log, refs, given.ends, waits, known)
+    for decision in given.decisions:
+        await _check_bound(refs, decision, _awaited(decision, waits), resolve.variables)
+    return await _write(log, refs, given, waits)
+
+
+async def _write(
+    log: LogWriter, refs: SessionRefs, given: Resolutions, waits: Mapping[CallId, PendingCall]
+) -> int:
+    """Write decisions, and how calls ended, in one append; return the number of its last event.
+
+    The ledger writes the ends, and what the session holds is written with them.
+    """
+    decided = [_event(decision, waits[decision.call_id]) for decision in given.decisions]
+    denials = [denied(waits[each.call_id].call, each.reason) for each in decided if each.verdict == "deny"]
+    ends = (*denials, *given.ends)
+    for event in decided if ends else decided[:-1]:
+        log.hold(event)
+    if ends:
+        return (await refs.scheduler.ask(EndCalls(ends))).seq
+    return await log.write(decided[-1])
+
+
+def _event(decision: Decision, found: PendingCall) -> ApprovalDecided:
+    return ApprovalDecided(
+        found.call.id,
+        found.call.name,
+        found.digest,
+        decision.verdict,
+        decision.reason,
+        decision.arguments,
+    )
+
+
+async def _check_handed_out(
+    log: LogWriter,
+    refs: SessionRefs,
+    ends: tuple[Returned | Failed, ...],
+    waits: Mapping[CallId, PendingCall],
+    ledger: Ledger,
+) -> None:
+    """Refuse results of calls that were never handed out; most are awaited, and for the others the log is read."""
+    for end in ends:
+        if end.call_id in waits and waits[end.call_id].kind == "approval":
+            raise NotAwaited(
+                f"Call {end.call_id!r} waits for a decision, not for a result; pass it in approvals="
+            )
+    late = {end.call_id for end in ends if end.call_id not in waits}
+    if not late:
+        return
+    if all(call_id in ledger for call_id in late):
+        async for page in LogPages(refs.journal, log.state.session, urgent=True):
+            late -= {
+                each for event in page.events if isinstance(event, TurnPaused) for each in event.external
+            }
+    if late:
+        raise NotAwaited(f"No external call {min(late)!r} was handed out; awaited are: {_named(waits)}")
+
+
+def _awaited(decision: Decision, waits: Mapping[CallId, PendingCall]) -> PendingCall:
+    """Return the call that a decision is about.
+
+    Raises:
+        NotAwaited: The call is not awaited, or waits for its result and cannot be allowed to run here.
+    """
+    found = waits.get(decision.call_id)
+    if found is None:
+        raise NotAwaited(f"Call {decision.call_id!r} is not awaited; awaited are: {_named(waits)}")
+    if found.kind == "external" and decision.verdict == "allow":
+        raise NotAwaited(f"Call {decision.call_id!r} waits for its result; pass it in results=")
+    return found
+
+
+async def _check_bound(
+    refs: SessionRefs, decision: Decision, found: PendingCall, variables: Variables
+) -> None:
+    """Refuse a decision about other arguments than the call has, and one that would run it with wrong ones."""
+    if decision.digest not in (None, found.digest):
+        raise DecisionRefused(
+            f"The decision is about arguments {decision.digest}, call {found.call.id!r} has {found.digest}; look again"
+        )
+    if decision.arguments is not None:
+        edited = found.call.with_arguments(decision.arguments)
+        if errors := await refs.scheduler.ask(CheckCall(edited, variables)):
+            wrong = ", ".join(error.path or "arguments" for error in errors)
+            raise DecisionRefused(f"The arguments given for call {found.call.id!r} are wrong: {wrong}")
+
+
+def _named(waits: Mapping[CallId, PendingCall]) -> str:
+    return ", ".join(waits) or "none"
