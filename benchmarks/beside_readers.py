@@ -1,7 +1,7 @@
-"""J2: what a durable event takes while another client reads or exports a long log of the same journal.
+"""Measure the latency of a durable event while another client reads or exports a long log of the same journal (J2).
 
-One session writes at level `power`, an event after the other; the wait for each is measured by the clock, alone and
-beside the client, in turn. The client is in the same process and reads without a pause.
+One session writes events one after another at level `power`. The wall-clock wait per event is measured alternately
+alone and with the client, which runs in the same process and reads without a pause.
 """
 
 import time
@@ -21,10 +21,10 @@ from actors.journal.session_events import SessionEvents
 from actors.journal.storage.named import storage_at
 from actors.kernel import Ref
 from actors.runtime.runtime import Runtime
-from benchmarks.durable import Writers, said
+from benchmarks.durable import Writers, user_event
 from benchmarks.figures import Extent, Figure, Loop, Measure
 from benchmarks.timing import Passes
-from benchmarks.turn import hosted
+from benchmarks.turn import open_runtime
 
 LIMIT = 2.0
 LOG, WRITER = "bench-long", "bench-writer"
@@ -39,12 +39,12 @@ async def _write_long(journal: Ref[JournalCommand], asks: int) -> None:
     for first in range(1, asks + 1, 100):
         events: list[LogEvent] = []
         for turn in range(first, min(first + 100, asks + 1)):
-            events += [said(), TurnStarted(turn, turn, NOBODY), TurnEnded(turn, "complete")]
+            events += [user_event(), TurnStarted(turn, turn, NOBODY), TurnEnded(turn, "complete")]
         await journal.ask(Append(LOG, fence, tuple(events)))
 
 
-async def _read(runtime: Runtime, journal: Ref[JournalCommand]) -> None:
-    def gone() -> SessionClosed:
+async def _read_log(runtime: Runtime, journal: Ref[JournalCommand]) -> None:
+    def session_closed() -> SessionClosed:
         return SessionClosed("the measurement has ended")
 
     events = SessionEvents(
@@ -55,7 +55,7 @@ async def _read(runtime: Runtime, journal: Ref[JournalCommand]) -> None:
         readers=runtime._hosting().readers,
         check=lambda: None,
         is_over=lambda: False,
-        gone=gone,
+        gone=session_closed,
     )
     async for _ in events:
         pass
@@ -65,11 +65,11 @@ async def _export(runtime: Runtime, journal: Ref[JournalCommand]) -> None:
     await runtime.journal.export(LOG)
 
 
-_CLIENTS: dict[str, Client] = {"reads": _read, "exports": _export}
+_CLIENTS: dict[str, Client] = {"reads": _read_log, "exports": _export}
 
 
 async def _waits(writers: Writers, count: int) -> list[float]:
-    """Return the milliseconds until each of some events was durable."""
+    """Write `count` events; return the milliseconds until each was durable."""
     waits = []
     for _ in range(count):
         began = time.perf_counter()
@@ -93,10 +93,10 @@ async def _beside(
     return waits
 
 
-async def _measured(file: Path, what: str, passes: int, asks: int, count: int) -> tuple[Passes, float]:
-    """Return the median waits beside the client and alone, and the 99th percentile beside it."""
+async def _measure(file: Path, what: str, passes: int, asks: int, count: int) -> tuple[Passes, float]:
+    """Return the median waits with the client and alone, and the 99th percentile with the client."""
     rows, beside = [], list[float]()
-    async with hosted(journal=storage_at(file)) as runtime:
+    async with open_runtime(journal=storage_at(file)) as runtime:
         journal = runtime._hosting().journal
         writers = Writers(journal)
         await writers.claim(WRITER)
@@ -114,10 +114,10 @@ def _rows(backend: Loop, *, quick: bool) -> Iterator[Figure]:
     for what in _CLIENTS:
         with TemporaryDirectory() as folder:
             file = Path(folder) / "journal.db"
-            taken, late = anyio.run(_measured, file, what, passes, asks, count, backend=backend)
+            passes_taken, late = anyio.run(_measure, file, what, passes, asks, count, backend=backend)
         note = f"the median wait, by the clock; a log of {3 * asks + 1:,} events; 99 % within {late:.1f} ms"
         row = Figure("J2", _QUESTION.format(what), f"{backend}, power", "ms", LIMIT, note=note)
-        yield taken.filled(row)
+        yield passes_taken.fill(row)
 
 
 def _j2(extent: Extent) -> list[Figure]:

@@ -1,7 +1,8 @@
-"""The baseline over HTTP: the loop by hand, with h11 over anyio's streams, on either event loop.
+"""Run turns over HTTP with a hand-written loop: h11 over anyio streams, on either event loop.
 
-One connection a conversation. It reads the same answers, runs the same tools at once and encodes the same requests;
-it checks nothing, keeps no log, and trusts the server with time and size.
+This is the baseline of the HTTP measurements. Each conversation has one connection. The loop reads the same answers,
+runs the same tools concurrently and encodes the same requests as a session. It validates nothing, keeps no log, and
+sets no timeouts or size limits.
 """
 
 import json
@@ -20,7 +21,7 @@ TOOLS = [{"type": "function", "function": _FUNCTION}]
 
 
 class Client:
-    """One connection to a provider, by hand."""
+    """A connection to a provider."""
 
     def __init__(self, url: str, *, stream: bool) -> None:
         self._parts, self._stream = urlsplit(url), stream
@@ -37,7 +38,7 @@ class Client:
         await self._socket.aclose()
 
     async def post(self, *pieces: bytes) -> bytes:
-        """Send a body and return the answer's."""
+        """Send a request body and return the response body."""
         http, size = self._http, sum(map(len, pieces))
         host = f"{self._parts.hostname}:{self._parts.port}"
         headers = [("host", host), ("content-type", "application/json"), ("content-length", str(size))]
@@ -56,16 +57,16 @@ class Client:
         return body
 
     async def turn(self) -> None:
-        """Ask once: model, five tools at once, model."""
+        """Run one turn: model, five concurrent tools, model."""
         await turn(self.post, stream=self._stream)
 
 
 async def turn(post: Callable[[bytes], Awaitable[bytes]], *, stream: bool) -> None:
-    """Ask once, each request through `post`, which returns the body of the answer."""
+    """Run one turn; `post` sends a request body and returns the response body."""
     messages: list[Any] = [{"role": "user", "content": QUESTION}]  # Any: JSON as any client would hold it
     while True:
-        asked = {"model": "model-1", "messages": messages, "tools": TOOLS, "stream": stream}
-        message = _message(await post(json.dumps(asked).encode()), stream)
+        request = {"model": "model-1", "messages": messages, "tools": TOOLS, "stream": stream}
+        message = _message(await post(json.dumps(request).encode()), stream)
         messages.append(message)
         if not (calls := message.get("tool_calls")):
             return
@@ -76,7 +77,7 @@ async def turn(post: Callable[[bytes], Awaitable[bytes]], *, stream: bool) -> No
 
 
 async def _run(calls: list[Any]) -> dict[str, str]:  # Any: as above
-    """Run all calls at once; return the results by their ids."""
+    """Run all calls concurrently; return the results by call id."""
     results = dict[str, str]()
 
     async def run(call: dict[str, Any]) -> None:

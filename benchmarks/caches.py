@@ -1,10 +1,9 @@
-"""M1: what prompt caches are worth to sessions that switch, cancel, fail over and are configured anew.
+"""Measure prompt cache misses of sessions that switch, cancel, fail over and change their configuration (M1).
 
-Of the tokens that an ideal cache had read, how many are not read, by the strict servers' own count. The sessions are
-those of a simulation, in virtual time, over hosts whose caches expire as their providers' do. Of what a simulation can
-do, that happens which a cache outlives. A request that forbids tools or asks for another form than the last is not
-among it (a turn at its limit of rounds, a tool called wrongly until it is taken away, settings of one ask): Anthropic
-reads no messages then, which nobody can help.
+The figure is the share of tokens that an ideal cache would have read but the real one did not, counted by the strict
+servers. The sessions run in a simulation with virtual time; the caches of the hosts expire as those of their providers.
+The simulation only takes actions that a cache survives. It excludes requests that forbid tools or change the output
+format (a turn at its round limit, a disabled tool, settings of one ask), because Anthropic then drops cached messages.
 """
 
 from collections import Counter
@@ -22,17 +21,17 @@ from actors.testing.simulation.report import played_in
 from actors.testing.simulation.world import TARGETS, World
 from benchmarks.figures import Extent, Figure, Measure
 
-_QUESTION = "tokens not read from the prompt cache, of those that an ideal one had read"
+_QUESTION = "tokens an ideal prompt cache would have read, but not read"
 _LIMIT = 1.0
 """Per cent."""
 _TURNS = 12
 _HAPPENS = frozenset({"fault", "switch", "cancel", "abandon", "crash", "busy", "compact", "configure"})
 ODDS = replace(Odds(), **{each.name: 0.0 for each in fields(Odds) if each.name not in _HAPPENS})
-"""As a simulation has them, but for what is not named above."""
+"""The default odds of a simulation; actions outside `_HAPPENS` never occur."""
 
 
 class CachedWorld(World):
-    """A world whose hosts have prompt caches."""
+    """A simulated world whose hosts have prompt caches."""
 
     limits = RuntimeLimits(max_rounds=25, max_queued_asks=2)
     models: ClassVar[Mapping[str, str]] = {
@@ -42,12 +41,12 @@ class CachedWorld(World):
     }
 
     def prompts(self, server: LoopbackServer) -> None:
-        """Give the host a cache on virtual time."""
+        """Give the host a prompt cache that uses virtual time."""
         server.cache = PromptCache(clock=anyio.current_time)
 
 
-def counted(seeds: int, sessions: int) -> tuple[Counter[str], Counter[str]]:
-    """Return by dialect the tokens that were read, and those that an ideal cache had read."""
+def count_tokens(seeds: int, sessions: int) -> tuple[Counter[str], Counter[str]]:
+    """Return the tokens read from the cache, and the tokens that an ideal cache would have read, by dialect."""
     read, ideal = Counter[str](), Counter[str]()
     for seed in range(seeds):
         world = CachedWorld(planned(seed, sessions, _TURNS, TARGETS, (), "safety", ODDS))
@@ -61,7 +60,7 @@ def counted(seeds: int, sessions: int) -> tuple[Counter[str], Counter[str]]:
 
 def _m1(extent: Extent) -> list[Figure]:
     seeds, sessions = (1, 10) if extent.quick else (6, 20)
-    read, ideal = counted(seeds, sessions)
+    read, ideal = count_tokens(seeds, sessions)
     rows = []
     for name in ideal:
         value = 100 * (1 - read[name] / ideal[name]) if ideal[name] else None

@@ -1,8 +1,8 @@
-"""X1: how long a cancel takes until every call is closed and that is in the log.
+"""Measure the time from a cancel until every call is closed in the log (X1).
 
-Five tools run when the cancel comes. Cooperative ones end when they are told to; deaf ones do not hear it, one in a
-task that swallows its cancellation and one in a thread, and are closed when the grace is over. What is measured is
-the time that a caller waits, by the clock: a goal for people, and not a ratio.
+Five tools run at the time of the cancel. Cooperative tools end at once. Tools that ignore the cancellation, in a task
+that swallows it or in a thread, are closed when the grace period is over. The figure is the wall-clock time that a
+caller waits. The goal is an absolute time, because people wait for it.
 """
 
 import time
@@ -19,54 +19,54 @@ from actors.runtime.handle import Session
 from actors.runtime.runtime import Runtime
 from actors.tools import Tool, tool
 from benchmarks.figures import Extent, Figure, Loop, Measure
-from benchmarks.turn import TARGET, hosted
+from benchmarks.turn import TARGET, open_runtime
 
 DEAF = 0.8
-"""Seconds for which a deaf tool hears nothing."""
+"""Seconds for which a deaf tool ignores cancellation."""
 AT_ONCE = 4
-"""Sessions of deaf tools that are cancelled at the same time: each waits for its grace."""
+"""Sessions with deaf tools that are cancelled concurrently, because each waits for the grace period."""
 
 
 class Stalling:
-    """Tools named `search` that say when all five calls of a message run."""
+    """Variants of the tool `search`; `all_run` is set when all five calls of a message run."""
 
     def __init__(self) -> None:
         self._running = 0
         self._loop = anyio.lowlevel.current_token()
         self.all_run = anyio.Event()
 
-    def _begun(self) -> None:
+    def _count_start(self) -> None:
         self._running += 1
         if self._running == 5:
             self.all_run.set()
 
     async def cooperative(self, query: str, limit: int = 10) -> str:
-        """Wait to be cancelled."""
-        self._begun()
+        """Wait until cancelled."""
+        self._count_start()
         await anyio.sleep_forever()
         return query
 
     async def deaf(self, query: str, limit: int = 10) -> str:
         """Swallow every cancellation for a while."""
-        self._begun()
+        self._count_start()
         with anyio.CancelScope(shield=True):
             await anyio.sleep(DEAF)
         return query
 
     def blocking(self, query: str, limit: int = 10) -> str:
         """Hold a thread for a while."""
-        anyio.from_thread.run_sync(self._begun, token=self._loop)
+        anyio.from_thread.run_sync(self._count_start, token=self._loop)
         time.sleep(DEAF)
         return query
 
 
 async def _waits(kind: str, count: int) -> list[float]:
-    """Return the milliseconds that each of `count` cancels took; those of deaf tools, which wait, are made at once."""
+    """Return the milliseconds of each of `count` cancels. Cancels of deaf tools run concurrently."""
     waits = list[float]()
 
     async def cancel() -> None:
-        async with hosted() as runtime:
-            waits.append(await _cancelled(runtime, kind))
+        async with open_runtime() as runtime:
+            waits.append(await _cancel_ms(runtime, kind))
 
     at_once = 1 if kind == "cooperative" else AT_ONCE
     while len(waits) < count:
@@ -76,10 +76,12 @@ async def _waits(kind: str, count: int) -> list[float]:
     return waits
 
 
-async def _cancelled(runtime: Runtime, kind: str) -> float:
+async def _cancel_ms(runtime: Runtime, kind: str) -> float:
     bench = Stalling()
-    made: Tool[..., Any] = tool(name="search")(getattr(bench, kind))  # Any: the function's own result
-    session = await runtime.open(TARGET, tools=[made])
+    stalling_tool: Tool[..., Any] = tool(name="search")(
+        getattr(bench, kind)
+    )  # Any: the function's own result
+    session = await runtime.open(TARGET, tools=[stalling_tool])
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_ask, session)
         await bench.all_run.wait()
@@ -114,5 +116,5 @@ def _row(backend: Loop, kind: str, count: int, limit: float) -> Figure:
     return Figure("X1", _QUESTION, f"{backend}, {kind}", "ms", limit, centiles[98], note=note)
 
 
-_QUESTION = "cancel to all five calls closed, in the log"
+_QUESTION = "from cancel to all five calls closed in the log"
 MEASURES = (Measure("X1", _QUESTION, _x1),)

@@ -1,6 +1,7 @@
-"""A model in this process: a transport that answers with bytes made beforehand.
+"""Answer requests in this process with prepared bytes instead of a provider.
 
-Rounds alternate: five parallel tool calls, then a text. So an ask is one turn of two requests.
+The transport alternates between five parallel tool calls and a text, so an ask is one turn of two requests. The
+measurements of turns without a network use it.
 """
 
 import json
@@ -15,8 +16,8 @@ ANSWER = "The five results agree, so the question is settled."
 
 
 def _chunk(**choice: object) -> bytes:
-    whole = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "model-1"}
-    return b"data: " + json.dumps(whole | choice).encode() + b"\n\n"
+    chunk = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "model-1"}
+    return b"data: " + json.dumps(chunk | choice).encode() + b"\n\n"
 
 
 def _delta(delta: Mapping[str, object], finish: str | None = None) -> bytes:
@@ -37,7 +38,7 @@ def _stream(deltas: list[bytes], finish: str) -> bytes:
 
 
 def calling(calls: int) -> bytes:
-    """Return the stream of an answer that calls so many tools at once."""
+    """Return the stream of an answer with `calls` parallel tool calls."""
     return _stream([_call(index) for index in range(calls)], "tool_calls")
 
 
@@ -45,13 +46,13 @@ CALLING = calling(CALLS)
 ANSWERING = _stream([_delta({"content": ANSWER[:20]}), _delta({"content": ANSWER[20:]})], "stop")
 
 
-def worded(words: int) -> bytes:
-    """Return the stream of a text of so many words, an event for each."""
+def text_stream(words: int) -> bytes:
+    """Return the stream of a text of `words` words, one event per word."""
     return _stream([_delta({"content": f"word {number} "}) for number in range(words)], "stop")
 
 
 class _Answer:
-    """A response, and the context it is given in."""
+    """A response and its own context manager."""
 
     status = 200
     headers: Mapping[str, str] = {"content-type": "text/event-stream"}
@@ -70,7 +71,7 @@ class _Answer:
 
 
 class Canned:
-    """Answers every other request with tool calls. For one session at a time."""
+    """A transport that answers every other request with tool calls. Use it with one session at a time."""
 
     def __init__(self) -> None:
         self._requests = 0
@@ -78,7 +79,7 @@ class Canned:
     def send(
         self, url: str, headers: Sequence[tuple[str, str]], segments: Segments, timeouts: Timeouts
     ) -> AbstractAsyncContextManager[Response]:
-        """Answer; see `Transport.send`."""
+        """Answer a request; see `Transport.send`."""
         self._requests += 1
         return _Answer(CALLING if self._requests % 2 else ANSWERING)
 

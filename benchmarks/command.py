@@ -1,4 +1,4 @@
-"""The command line of the benchmarks: print a report, draw it, or compare two.
+"""Run the command line of the benchmarks: print a report, draw it, or compare two.
 
 `python -m benchmarks` and `python -m benchmarks.peers` call `main`.
 """
@@ -12,40 +12,45 @@ from actors.cli.exits import Exit
 from actors.cli.screen import complain, safe
 from actors.errors import ConfigError
 from actors.journal.storage.named import storage_at
-from benchmarks.comparing import Incomparable, compared, lines
+from benchmarks.comparing import Incomparable, compare, lines
 from benchmarks.figures import Extent, Library, Loop, Measure
 from benchmarks.goals import MEASURES
-from benchmarks.plotting import plotted
-from benchmarks.report import BenchReport, UnreadableReport, measured, read
+from benchmarks.plotting import plot
+from benchmarks.report import BenchReport, UnreadableReport, measure, read_report
 
 
 def parser(program: str) -> argparse.ArgumentParser:
     """Return the parser of the options."""
     options = argparse.ArgumentParser(
-        program, description="Measure this machine: goals in figures, beside baselines."
+        program, description="Measure the performance goals on this machine against baselines."
     )
     options.add_argument(
         "--full", action="store_true", help="full sizes, some minutes; without it, one minute"
     )
     options.add_argument(
-        "--only", metavar="GOALS", help="comma-separated goals, as A1,B1; the table names the others"
+        "--only",
+        metavar="GOALS",
+        help="comma-separated goals, such as A1,B1; the table lists the others as skipped",
     )
     options.add_argument(
         "--postgres",
         default="",
         metavar="URL",
-        help="also write to this database, for J1; it is left as it was",
+        help="also measure J1 in this database; the sessions are deleted afterwards",
     )
     options.add_argument("--plot", metavar="FOLDER", help="also draw bench.svg in this folder")
     options.add_argument(
-        "--compare", nargs=2, metavar=("BEFORE", "AFTER"), help="compare two files of --json, of one machine"
+        "--compare",
+        nargs=2,
+        metavar=("BEFORE", "AFTER"),
+        help="compare two files that --json printed on the same machine",
     )
     options.add_argument("--json", action="store_true", help="print the report as one JSON object")
     options.add_argument(
         "--backend",
         choices=["asyncio", "trio", "both"],
         default="both",
-        help="the event loops; both by default",
+        help="event loops to measure (default: both)",
     )
     return options
 
@@ -66,7 +71,7 @@ def main(
 
 def _run(options: argparse.Namespace, measures: Sequence[Measure], libraries: Sequence[Library]) -> Exit:
     if options.compare is not None:
-        return _compared(*options.compare)
+        return _compare(*options.compare)
     known = [measure.goal for measure in measures]
     only = () if options.only is None else tuple(goal.strip().upper() for goal in options.only.split(","))
     if unknown := sorted(set(only) - set(known)):
@@ -75,14 +80,14 @@ def _run(options: argparse.Namespace, measures: Sequence[Measure], libraries: Se
     if options.postgres:
         _check_database(options.postgres)
     extent = Extent(not options.full, _loops(options.backend), options.postgres, tuple(libraries))
-    report = measured(measures, extent, only, _progress)
+    report = measure(measures, extent, only, _progress)
     print(report.json() if options.json else safe("\n".join(report.lines())))
-    drawn = options.plot is None or _drawn(report, options.plot)
+    drawn = options.plot is None or _draw(report, options.plot)
     return _code(report) if drawn else Exit.USAGE
 
 
 def _check_database(address: str) -> None:
-    """Refuse what no database can be reached by, before anything is measured."""
+    """Raise `ConfigError` for an invalid database address before the measurements start."""
     if "://" not in address:
         raise ConfigError("--postgres takes the address of a database, as postgresql://user@host/name")
     storage_at(address)
@@ -98,10 +103,10 @@ def _progress(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def _drawn(report: BenchReport, folder: str) -> bool:
-    """Draw the report; say whether the folder could be written to."""
+def _draw(report: BenchReport, folder: str) -> bool:
+    """Draw the report; return False if the folder cannot be written to."""
     try:
-        _progress(f"{plotted(report, folder)} is written")
+        _progress(f"{plot(report, folder)} written")
     except OSError as error:
         complain(f"Cannot write to {folder}: {(error.strerror or str(error)).lower()}")
         return False
@@ -114,9 +119,9 @@ def _code(report: BenchReport) -> Exit:
     return Exit.FAILED if report.failed else Exit.OK
 
 
-def _compared(before: str, after: str) -> Exit:
+def _compare(before: str, after: str) -> Exit:
     try:
-        changes = compared(read(before), read(after))
+        changes = compare(read_report(before), read_report(after))
     except (Incomparable, UnreadableReport) as error:
         complain(str(error))
         return Exit.USAGE

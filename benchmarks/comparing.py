@@ -1,43 +1,43 @@
-"""Two runs of one machine: what became of each row.
+"""Compare two runs on one machine, row by row.
 
-Runs of two machines are not compared: their ratios differ too, with caches, clock and kernel, and a difference would be
-taken for ours.
+Runs on different machines are rejected. Their ratios also depend on caches, clock and kernel, so a difference would say
+nothing about the code.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from benchmarks.figures import Figure, aligned, short
+from benchmarks.figures import Figure, align, short
 from benchmarks.report import BenchReport
 
 LEAST = 0.05
-"""A difference below this share of a figure is none, however alike the passes were."""
+"""Relative difference below which two figures count as equal, even if the passes vary less."""
 
 Verdict: TypeAlias = Literal["better", "worse", "same", "new", "gone"]
 
 
 class Incomparable(Exception):
-    """Two reports that must not be compared; the text says why."""
+    """The two reports cannot be compared; the message gives the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowChange:
-    """One row, before and after; None where a run has not measured it."""
+    """One row before and after; None if a run did not measure the row."""
 
     before: Figure | None
     after: Figure | None
 
     @property
     def factor(self) -> float | None:
-        """How many times as much what is judged is now."""
-        if self.before is None or self.after is None or not self.before.judged or self.after.judged is None:
+        """The new score divided by the old score; None if either is missing."""
+        if self.before is None or self.after is None or not self.before.score or self.after.score is None:
             return None
-        return self.after.judged / self.before.judged
+        return self.after.score / self.before.score
 
     @property
     def verdict(self) -> Verdict:
-        """What became of it. A difference within the spread of the passes is none."""
+        """The direction of the change; "same" if the difference is within twice the spread of the passes."""
         if self.before is None or self.after is None:
             return "new" if self.before is None else "gone"
         if self.factor is None:
@@ -48,44 +48,44 @@ class RowChange:
         return "worse" if self.factor > 1 else "better"
 
 
-def compared(before: BenchReport, after: BenchReport) -> list[RowChange]:
-    """Return each row of two runs, those of the later run first.
+def compare(before: BenchReport, after: BenchReport) -> list[RowChange]:
+    """Return the changes of all rows, in the order of the later run.
 
     Raises:
-        Incomparable: They are of two machines, or one is quick and the other is not.
+        Incomparable: The machines differ, or only one run is quick.
     """
     if not before.machine.is_same_as(after.machine):
         raise Incomparable(
-            f"The runs are of two machines: {before.machine} ({before.machine.name}), and {after.machine} "
-            f"({after.machine.name}); measure both on one"
+            f"The runs are from two machines: {before.machine} ({before.machine.name}), and {after.machine} "
+            f"({after.machine.name}); measure both on one machine"
         )
     if before.quick != after.quick:
         raise Incomparable(
-            "One run is quick and the other is full, so their sizes differ; measure both alike"
+            "One run is quick and the other is full, so their sizes differ; run both with or without --full"
         )
-    first, then = (_measured(report) for report in (before, after))
+    first, then = (_measured_rows(report) for report in (before, after))
     return [RowChange(first.get(key), then.get(key)) for key in dict.fromkeys((*then, *first))]
 
 
-def _measured(report: BenchReport) -> dict[tuple[str, ...], Figure]:
+def _measured_rows(report: BenchReport) -> dict[tuple[str, ...], Figure]:
     return {
         (row.goal, row.question, row.case, row.unit): row for row in report.figures if row.value is not None
     }
 
 
 def lines(changes: list[RowChange]) -> Iterator[str]:
-    """Give the changes as one table."""
+    """Yield the changes as one table."""
     rows = [("goal", "question", "case", "before", "after", "change", "")]
     for change in changes:
         row = change.after or change.before
-        assert row is not None  # one of the two has it
+        assert row is not None  # a change has at least one row
         factor = "" if change.factor is None else f"{change.factor - 1:+.0%}"
-        before, after = (_judged(each) for each in (change.before, change.after))
+        before, after = (_score_text(each) for each in (change.before, change.after))
         rows.append((row.goal, row.question, row.case, before, after, factor, change.verdict))
-    yield aligned(rows)
+    yield align(rows)
 
 
-def _judged(row: Figure | None) -> str:
-    if row is None or row.judged is None:
+def _score_text(row: Figure | None) -> str:
+    if row is None or row.score is None:
         return "-"
-    return f"{short(row.judged)} {'x' if row.baseline is not None else row.unit}"
+    return f"{short(row.score)} {'x' if row.baseline is not None else row.unit}"

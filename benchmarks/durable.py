@@ -1,11 +1,11 @@
-"""J1: what it takes until an event is durable, by level, through the journal's one writer.
+"""Measure the time until an event is durable, by durability level, through the single writer of the journal (J1).
 
-    many sessions   each writes an event, waits until it is durable, and writes the next; by the clock
-    one session     the same alone, so that no commit is shared: the median wait
+    many sessions   each writes an event, waits until it is durable, and writes the next; wall-clock time
+    one session     the same alone, so that no commit is shared; median wait
 
-Beside it: as many events of the same size in one table with `sqlite3` by hand, at the same level and with as many in a
-commit as the journal had, before and after it. It claims nothing, fences nothing and keeps no index. And how often a
-second the disk syncs a file that grows, and one that does not. A database is measured if one is named (`--postgres`).
+The notes give two references. One writes as many events of the same size into one table with `sqlite3`, at the same
+level and with as many events per commit, without claims, fences or an index. The other is the rate at which the disk
+syncs a growing file and a file of constant size. `--postgres` adds a database.
 """
 
 import os
@@ -39,7 +39,7 @@ from benchmarks.workload import Author
 
 SESSIONS = 500
 SYNCS = 50
-"""How often a disk is asked to sync."""
+"""Syncs per measurement of the disk."""
 POWER_US = 1e6 / 25_000
 POSTGRES_US = 1e6 / 13_000
 ALONE_MS = 1.0
@@ -49,44 +49,44 @@ _LIMITS = {"power": POWER_US}
 _SYNCHRONOUS: dict[Level, str] = {"process": "NORMAL", "power": "FULL"}
 
 
-def said() -> LogEvent:
-    """Return an event of a user message."""
+def user_event() -> LogEvent:
+    """Return the log event of a user message."""
     author = Author(Binding("a", "openai_chat", "http://127.0.0.1:9/v1", "", "model-1"))
     return AskStarted(1, pack(Message("user", (Text(author.text(200, 201)),), 1)))
 
 
 class Writers:
-    """Sessions of one journal that write at the same time."""
+    """Sessions of one journal that write concurrently."""
 
     def __init__(self, journal: Ref[JournalCommand]) -> None:
         self._journal = journal
-        self._event = said()
+        self._event = user_event()
         self._fences: dict[str, int] = {}
 
     async def claim(self, name: str) -> None:
-        """Begin the log of a session."""
+        """Claim a session and begin its log."""
         fence = (await self._journal.ask(ClaimSession(name))).fence
         await self._journal.ask(Append(name, fence, (Opened(name, "a"),)))
         self._fences[name] = fence
 
     async def write(self, name: str, events: int) -> None:
-        """Write events, each when the one before is durable."""
+        """Write events one after another; each waits until it is durable."""
         for _ in range(events):
             await self._journal.ask(Append(name, self._fences[name], (self._event,)))
 
     async def each(self, work: Callable[[str], Coroutine[Any, Any, None]], names: Sequence[str]) -> None:
-        """Do something for all sessions at once."""
+        """Run `work` for all sessions concurrently."""
         async with anyio.create_task_group() as tasks:
             for name in names:
                 tasks.start_soon(work, name)
 
     async def delete(self, name: str) -> None:
-        """Leave nothing of a session."""
+        """Delete the log of a session."""
         await self._journal.ask(DeleteLog(name))
 
 
-class _Counting:
-    """A storage of which the commits of events are counted."""
+class CountingStorage:
+    """A storage that counts the commits of events."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
@@ -96,21 +96,26 @@ class _Counting:
         self.commits += 1
         return self._storage.append(entries)
 
-    def __getattr__(self, name: str) -> Any:  # Any: whatever else a storage has
+    def __getattr__(self, name: str) -> Any:  # Any: any other attribute of a storage
         return getattr(self._storage, name)
 
 
 @dataclass(frozen=True, slots=True)
-class _Taken:
-    """What was measured: microseconds of an event, milliseconds of one alone, CPU of an event, events of a commit."""
+class WriteCosts:
+    """Measured costs of writing events.
+
+    Args:
+        passes: Columns: microseconds per event, milliseconds per event of a lone session, CPU microseconds per event.
+        group: Events per commit.
+    """
 
     passes: Passes
     group: int
 
 
-async def _durable(storage: Storage, passes: int, events: int, *, delete: bool = False) -> _Taken:
-    """Measure events where all sessions write, and those of one alone."""
-    run, counting = uuid4().hex, _Counting(storage)
+async def _durable(storage: Storage, passes: int, events: int, *, delete: bool = False) -> WriteCosts:
+    """Measure events while all sessions write, and events of one session alone."""
+    run, counting = uuid4().hex, CountingStorage(storage)
     names = [f"bench-{run}-{number}" for number in range(SESSIONS)]
     samples, commits = [], 0
     async with System() as system:
@@ -125,7 +130,7 @@ async def _durable(storage: Storage, passes: int, events: int, *, delete: bool =
             samples.append((took * 1e6 / (SESSIONS * events), alone, busy * 1e6 / (SESSIONS * events)))
         if delete:
             await writers.each(writers.delete, names)
-    return _Taken(Passes.of(samples), round(passes * SESSIONS * events / commits))
+    return WriteCosts(Passes.of(samples), round(passes * SESSIONS * events / commits))
 
 
 async def _alone(writers: Writers, name: str, count: int) -> float:
@@ -138,8 +143,8 @@ async def _alone(writers: Writers, name: str, count: int) -> float:
 
 
 def by_hand(path: Path, level: Level, count: int, group: int) -> float:
-    """Return the microseconds of an event in one table, a commit for each group."""
-    record = encode_event(said())
+    """Return the microseconds per event written into one table, with one commit per `group` events."""
+    record = encode_event(user_event())
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[level]}")
@@ -154,7 +159,7 @@ def by_hand(path: Path, level: Level, count: int, group: int) -> float:
 
 
 def syncs(folder: Path, *, grows: bool) -> float:
-    """Return how often a second the disk of a folder syncs 4 KiB, at the end of a file or in its midst: the median."""
+    """Return the median rate per second of syncing 4 KiB, at the end of a growing file or inside a fixed one."""
     block, waits = os.urandom(4096), []
     with (folder / f"sync-{grows}").open("wb", buffering=0) as file:
         if not grows:
@@ -170,7 +175,7 @@ def syncs(folder: Path, *, grows: bool) -> float:
 
 
 @contextmanager
-def _opened(storage: Storage) -> Iterator[Storage]:
+def _open(storage: Storage) -> Iterator[Storage]:
     storage.open()
     try:
         yield storage
@@ -178,20 +183,22 @@ def _opened(storage: Storage) -> Iterator[Storage]:
         storage.close()
 
 
-def _run(backend: Loop, storage: Storage, passes: int, events: int, *, delete: bool = False) -> _Taken:
-    with _opened(storage):
+def _run(backend: Loop, storage: Storage, passes: int, events: int, *, delete: bool = False) -> WriteCosts:
+    with _open(storage):
         work = partial(_durable, storage, passes, events, delete=delete)
         return anyio.run(work, backend=backend)
 
 
-def _rows(case: str, taken: _Taken, limit: float | None, beside: tuple[str, str] = ("", "")) -> list[Figure]:
-    """Return the rows of one storage, with what was measured beside each; `power` alone has goals."""
+def _rows(
+    case: str, taken: WriteCosts, limit: float | None, beside: tuple[str, str] = ("", "")
+) -> list[Figure]:
+    """Return the rows of one storage; `beside` extends their notes. Only level `power` has goals."""
     many, _, cpu = taken.passes.medians
-    told = f"{SESSIONS} sessions, by the clock: {1e6 / many:,.0f} a second, {taken.group} in a commit, CPU {cpu:.0f} us"
-    row = Figure("J1", _QUESTION, case, "us", limit, note=told + beside[0])
+    note = f"{SESSIONS} sessions, by the clock: {1e6 / many:,.0f} a second, {taken.group} in a commit, CPU {cpu:.0f} us"
+    row = Figure("J1", _QUESTION, case, "us", limit, note=note + beside[0])
     goal = ALONE_MS if limit else None
     alone = Figure("J1", _ALONE, case, "ms", goal, note=f"the median wait, by the clock{beside[1]}")
-    return [taken.passes.filled(row, 0, None), taken.passes.filled(alone, 1, None)]
+    return [taken.passes.fill(row, 0, None), taken.passes.fill(alone, 1, None)]
 
 
 def _in_file(backend: Loop, level: Level, passes: int, events: int) -> list[Figure]:
@@ -202,8 +209,8 @@ def _in_file(backend: Loop, level: Level, passes: int, events: int) -> list[Figu
     return _rows(f"{backend}, {level}", taken, _LIMITS.get(level), beside)
 
 
-def _beside(folder: Path, level: Level, taken: _Taken, count: int) -> tuple[str, str]:
-    """Return what is said of the disk beside many sessions, and beside one alone."""
+def _beside(folder: Path, level: Level, taken: WriteCosts, count: int) -> tuple[str, str]:
+    """Return the note about the disk for many sessions, and the note for one session."""
     hand = median(by_hand(folder / f"hand-{n}.db", level, count, taken.group) for n in range(3))
     single = by_hand(folder / "single.db", level, SYNCS, 1) / 1e3
     many, alone, _ = taken.passes.medians

@@ -1,7 +1,8 @@
-"""B5: what one streamed event costs, from the socket to who reads the stream.
+"""Measure the cost of one streamed event from the socket to the reader of the stream (B5).
 
-The stub sends each event on its own, so each is a wake-up of the loop, a read, a chunk of HTTP, an event of SSE, a JSON
-document, a delta in a bounded buffer and a wake-up of its reader. Baseline: the same by hand, h11, a queue, asyncio.
+The stub writes each event separately. Each event therefore wakes the loop and is read, parsed as an HTTP chunk, an SSE
+event and a JSON document, buffered as a delta, and wakes the reader. The baseline does the same with h11, a queue and
+asyncio.
 """
 
 import asyncio
@@ -17,14 +18,14 @@ from actors.core.stream_events.events import TextEvent
 from actors.runtime.runtime import Runtime
 from benchmarks.by_hand import QUESTION, TOOLS, Client
 from benchmarks.figures import Extent, Figure, Loop, Measure
-from benchmarks.http import configured
+from benchmarks.http import stub_config
 from benchmarks.others import Others
 from benchmarks.stub import running
 from benchmarks.timing import Passes, async_calls, async_cpu_ms
 
 
-async def _read(runtime: Runtime, words: int) -> None:
-    """Ask, and read every delta of the answer."""
+async def _read_stream(runtime: Runtime, words: int) -> None:
+    """Ask and read every delta of the answer."""
     session = await runtime.open("stub")
     async with session.stream(QUESTION) as events:
         texts = sum([isinstance(event, TextEvent) async for event in events])
@@ -32,21 +33,21 @@ async def _read(runtime: Runtime, words: int) -> None:
 
 
 async def _ours(url: str, words: int) -> tuple[float, float]:
-    """Return the CPU microseconds of one event, and its Python calls."""
-    async with Runtime(configured(url, stream=True)) as runtime:
-        read = partial(_read, runtime, words)
+    """Return the CPU microseconds and the Python calls of one event."""
+    async with Runtime(stub_config(url, stream=True)) as runtime:
+        read = partial(_read_stream, runtime, words)
         await read()
         took = await async_cpu_ms(read)
         return took * 1e3 / words, await async_calls(read) / words
 
 
 class _Listener(Client):
-    """One connection, whose events are handed on one by one as they come."""
+    """A connection that forwards each event as it arrives."""
 
     async def listen(self, texts: "asyncio.Queue[str | None]") -> None:
-        """Ask once, and hand on every text."""
-        asked = {"model": "model-1", "messages": [{"role": "user", "content": QUESTION}], "tools": TOOLS}
-        body = json.dumps(asked | {"stream": True}).encode()
+        """Send one request and put each text into the queue, then None."""
+        request = {"model": "model-1", "messages": [{"role": "user", "content": QUESTION}], "tools": TOOLS}
+        body = json.dumps(request | {"stream": True}).encode()
         headers = [("host", "stub"), ("content-length", str(len(body)))]
         http = self._http
         opening = http.send(h11.Request(method="POST", target="/v1", headers=headers))
@@ -101,13 +102,13 @@ def _b5(options: Extent) -> list[Figure]:
             others.take(lambda library: library.event_us(url, words))
     taken = Passes.of([us for us, _ in costs] for costs in samples)
     calls = Passes.of([each for _, each in costs] for costs in samples).medians
-    note = f"{words} events, each sent on its own; goal 120 us where the baseline takes 60"
+    note = f"{words} events, each sent separately; goal 120 us where the baseline takes 60"
     row = Figure("B5", _QUESTION, "", "us", 2.0, note=note, baseline_calls=calls[0], peers=others.peers())
     return [
-        taken.filled(replace(row, case=backend, calls=calls[work]), work, 0)
+        taken.fill(replace(row, case=backend, calls=calls[work]), work, 0)
         for work, backend in enumerate(options.backends, 1)
     ]
 
 
-_QUESTION = "one streamed event, from the socket to who reads"
+_QUESTION = "one streamed event, from the socket to its reader"
 MEASURES = (Measure("B5", _QUESTION, _b5),)

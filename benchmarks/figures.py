@@ -1,7 +1,7 @@
-"""One row for each figure, and the table they make.
+"""Define the rows of a report and format them as a table.
 
-A figure is judged as a ratio within one run: our number over a baseline that was measured beside it, interleaved,
-in the same process. Where a goal is a plain number (bytes, objects, distributions), it is that.
+The score of a figure is its ratio to a baseline that was measured in the same run, interleaved with it. Without a
+baseline (bytes, objects, distributions), the score is the value itself. All measurements use this module.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,14 +14,14 @@ Loop: TypeAlias = Literal["asyncio", "trio"]
 
 
 class NotMeasured(Exception):
-    """What a measurement needs is not there; the text says what, and the way out."""
+    """A measurement lacks a requirement; the message names the requirement and the fix."""
 
 
-def needed(module: str) -> Any:  # Any: a module that is not there everywhere, so of no known type
-    """Return a module that `pip install 'llm-actors[bench]'` brings.
+def require(module: str) -> Any:  # Any: the type of an optional module is unknown
+    """Import a module of the extra `llm-actors[bench]`.
 
     Raises:
-        NotMeasured: It is not installed.
+        NotMeasured: The module is not installed.
     """
     try:
         return import_module(module)
@@ -32,12 +32,12 @@ def needed(module: str) -> Any:  # Any: a module that is not there everywhere, s
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """What another library takes for the same, in the same run.
+    """The figure of another library for the same work in the same run.
 
     Args:
-        name: Of the library, with its version.
-        value: The median, in the figure's unit; None if it could not be had.
-        note: Why not, or what a reader must know beside it.
+        name: Name and version of the library.
+        value: The median, in the figure's unit; None if it could not be measured.
+        note: The reason if there is no value, otherwise a remark for the reader.
     """
 
     name: str
@@ -46,61 +46,61 @@ class Peer:
 
 
 class Library(Protocol):
-    """Another library, at the same work. What cannot be had of it raises `NotMeasured`, which says why."""
+    """Another library that does the same work. A method raises `NotMeasured` if it cannot be measured."""
 
     name: str
-    """With its version."""
+    """Name and version."""
     note: str
-    """What a reader must know beside its figures."""
+    """Remark on the figures of the library."""
 
     def turns(self, url: str, count: int, *, stream: bool, at_once: bool = False) -> float:
         """Return the CPU milliseconds of a fresh conversation's turn, as a mean: model, 5 tools at once, model.
 
-        One conversation after the other, or all at once.
+        The conversations run one after another, or concurrently if `at_once` is set.
         """
 
     def event_us(self, url: str, words: int) -> float:
-        """Return the CPU microseconds of an event of an answer that is streamed a word at a time."""
+        """Return the CPU microseconds per event of an answer that streams one word per event."""
 
     def live_bytes(self, warm: str, url: str, count: int) -> float:
         """Return the resident bytes of a conversation that waits for its second answer.
 
-        The server at `url` gives the first one when so many ask at once and one more; the one at `warm` always answers.
+        The server at `url` answers when `count` + 1 requests wait; the server at `warm` answers each request.
         """
 
-    def held(self, histories: Path) -> tuple[float, float, float]:
-        """Return what an idle conversation holds, and all of them cost.
+    def idle_memory(self, histories: Path) -> tuple[float, float, float]:
+        """Return resident bytes and tracked objects per idle conversation, and the CPU milliseconds of a collection.
 
-        Resident bytes of one, its objects that the garbage collector tracks, CPU milliseconds of a full collection with
-        all. The file has the Chat Completions messages of each as a line of JSON.
+        The collection is a full one over all conversations. Each line of the file is the JSON of the Chat Completions
+        messages of one conversation.
         """
 
     def render_ms(self, history: Path, *, more: bool) -> float:
-        """Return the CPU milliseconds until the Chat Completions messages of a file are JSON again.
+        """Return the CPU milliseconds to map the library's own messages to Chat Completions JSON.
 
-        From the library's own messages, by its own mapping. The file has `messages`, and 8 in `more`, which are
-        appended first, each time, where that is asked for.
+        The file contains `messages`, and 8 messages under `more`. If `more` is set, these are appended before each
+        rendering.
         """
 
     def import_ms(self) -> float:
-        """Return the CPU milliseconds of a process that imports what a turn needs."""
+        """Return the CPU milliseconds of a process that imports the modules a turn needs."""
 
     def import_mb(self) -> float:
-        """Return the resident megabytes of such a process."""
+        """Return the resident megabytes of a process that imports the modules a turn needs."""
 
     def size(self) -> tuple[int, float]:
-        """Return how many distributions its installation is, and their megabytes."""
+        """Return the number of installed distributions, and their megabytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """What to measure, and how long.
+    """The extent of a run: sizes, event loops and optional participants.
 
     Args:
-        quick: Fewer repeats and smaller sizes; the rows are the same.
+        quick: Use fewer repeats and smaller sizes for the same rows.
         backends: Event loops, where the loop matters.
         postgres: Address of a database that may be written to; empty if there is none.
-        libraries: Those that are measured beside us.
+        libraries: Other libraries to measure in the same passes.
     """
 
     quick: bool = False
@@ -111,22 +111,20 @@ class Extent:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One figure.
+    """One row of the table.
 
     Args:
-        goal: Its name among the goals, as `A1`.
-        question: What is measured, in a few words.
-        case: Dialect, event loop or module.
-        unit: Of `value` and `baseline`.
-        limit: The goal: at most this multiple of the baseline, or at most this value where there is no baseline.
-            None where there is no goal.
-        value: The median, None if it was not measured.
-        baseline: The hand-written minimum in the same run.
-        note: What a reader must know beside it.
-        calls, baseline_calls: Calls of Python functions in what was timed, where they were counted.
-        spread: By how much passes differ: half the distance between the quartiles of `judged`, over its median. None if
+        goal: Name of the goal, such as `A1`. question: Short description of the measurement. case: Dialect, event
+        loop or module. unit: Of `value` and `baseline`. limit: The goal as a maximum: a multiple of the baseline, or
+        a value if there is no baseline. None if there is
+            no goal.
+        value: The median; None if it was not measured.
+        baseline: The median of the hand-written minimum in the same run.
+        note: Remark for the reader.
+        calls, baseline_calls: Python function calls in the timed code; None if they were not counted.
+        spread: Variation between passes: half the distance between the quartiles of `score`, over its median. None if
             there were too few passes.
-        peers: Other libraries at the same work.
+        peers: Figures of other libraries for the same work.
     """
 
     goal: str
@@ -143,32 +141,32 @@ class Figure:
     peers: tuple[Peer, ...] = ()
 
     @property
-    def judged(self) -> float | None:
-        """What is held against the goal: the ratio to the baseline, or the value itself."""
+    def score(self) -> float | None:
+        """The number compared with the goal: the ratio to the baseline, or the value if there is no baseline."""
         if self.value is None or self.baseline is None:
             return self.value
         return self.value / self.baseline
 
     @property
-    def met(self) -> bool | None:
-        """Whether the goal is met; None if nothing was measured, or there is none."""
-        return None if self.judged is None or self.limit is None else self.judged <= self.limit
+    def is_met(self) -> bool | None:
+        """Whether the goal is met; None if there is no goal or no value."""
+        return None if self.score is None or self.limit is None else self.score <= self.limit
 
     @property
     def best_peer(self) -> Peer | None:
-        """The peer that takes least; None if there is none."""
+        """The peer with the smallest value; None if no peer was measured."""
         measured = [peer for peer in self.peers if peer.value is not None]
         return min(measured, key=lambda peer: peer.value or 0.0, default=None)
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """One goal's measurement.
+    """The measurement of one goal.
 
     Args:
         goal: Name of the goal.
-        question: What is measured.
-        run: Measures it.
+        question: Short description of the measurement.
+        run: Function that measures and returns the rows.
     """
 
     goal: str
@@ -176,13 +174,13 @@ class Measure:
     run: Callable[[Extent], list[Figure]]
 
     def figures(self, extent: Extent) -> list[Figure]:
-        """Measure; what cannot be measured here is a row that says why."""
+        """Measure and return the rows; if that is impossible here, return one row with the reason."""
         try:
             return self.run(extent)
         except NotMeasured as error:
-            return [self.skipped(str(error))]
+            return [self.skipped_row(str(error))]
 
-    def skipped(self, note: str) -> Figure:
+    def skipped_row(self, note: str) -> Figure:
         """Return the row of a goal that was not measured."""
         return Figure(self.goal, self.question, "-", "", None, note=note)
 
@@ -205,22 +203,22 @@ _COLUMNS = (
 
 def table(rows: Sequence[Figure]) -> str:
     """Return the rows as text, one line each, columns aligned."""
-    return aligned([_COLUMNS, *map(_cells, rows)])
+    return align([_COLUMNS, *map(_cells, rows)])
 
 
-def aligned(lines: Sequence[Sequence[str]]) -> str:
-    """Return lines of cells as text; the last column is as long as it is."""
+def align(lines: Sequence[Sequence[str]]) -> str:
+    """Return lines of cells as text with aligned columns; the last column is not padded."""
     widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]) - 1)]
     return "\n".join(
-        "  ".join((*map(str.ljust, line, widths), line[-1])).rstrip()  # the last one has no width
+        "  ".join((*map(str.ljust, line, widths), line[-1])).rstrip()  # the last column has no width
         for line in lines
     )
 
 
 def _cells(row: Figure) -> tuple[str, ...]:
-    ratio = "" if row.baseline is None or row.judged is None else f"{short(row.judged)} x"
+    ratio = "" if row.baseline is None or row.score is None else f"{short(row.score)} x"
     limit = "" if row.limit is None else f"{short(row.limit)} {'x' if row.baseline is not None else row.unit}"
-    met = {True: "yes", False: "NO", None: "-"}[row.met]
+    is_met = {True: "yes", False: "NO", None: "-"}[row.is_met]
     return (
         row.goal,
         row.question,
@@ -230,7 +228,7 @@ def _cells(row: Figure) -> tuple[str, ...]:
         ratio,
         "" if row.spread is None else f"{row.spread:.0%}",
         limit,
-        met,
+        is_met,
         _of_peer(row),
         " / ".join(short(calls) for calls in (row.calls, row.baseline_calls) if calls is not None),
         row.note,
@@ -246,7 +244,7 @@ def _of_peer(row: Figure) -> str:
 
 
 def short(value: float) -> str:
-    """Return a figure in three digits."""
+    """Format a figure with three significant digits."""
     if value >= 1000:
         return f"{value:,.0f}"
     return f"{value:.3g}"

@@ -1,4 +1,7 @@
-"""The measurements there are, in the order of the table; what cannot be measured has a row that says why."""
+"""List all measurements in the order of the table.
+
+A goal that cannot be measured yet has a row with the reason.
+"""
 
 from benchmarks import (
     beside_readers,
@@ -21,13 +24,13 @@ from benchmarks import (
 from benchmarks.figures import Extent, Figure, Measure, NotMeasured
 
 
-def _later(goal: str, question: str, why: str) -> Measure:
-    """Return the measurement of what cannot be measured yet, or not here."""
+def _unavailable(goal: str, question: str, why: str) -> Measure:
+    """Return a measurement that always reports `why` the goal cannot be measured."""
 
-    def refused(extent: Extent) -> list[Figure]:
+    def raise_reason(extent: Extent) -> list[Figure]:
         raise NotMeasured(why)
 
-    return Measure(goal, question, refused)
+    return Measure(goal, question, raise_reason)
 
 
 MEASURES: tuple[Measure, ...] = (
@@ -47,5 +50,5 @@ MEASURES: tuple[Measure, ...] = (
     *caches.MEASURES,
     *loop.MEASURES,
     *cancels.MEASURES,
-    _later("G1", "what a gateway adds to a streamed request", "there is no gateway yet"),
+    _unavailable("G1", "overhead of a gateway on a streamed request", "there is no gateway yet"),
 )

@@ -1,10 +1,10 @@
-"""B2, B3 and C1 over HTTP: the same turn over loopback HTTP, against a provider that does not think.
+"""Measure turns over loopback HTTP against a stub provider that answers immediately (B2, B3, C1H).
 
-    B2    a fresh session's turn, plain and streamed, over a kept connection; baseline: the loop by hand with h11
-    B3    a streamed turn where 1,000 and 5,000 sessions hold a connection each; baseline: where 100 do
-    C1H   what turn 500 of one session costs more than turn 10; baseline: what as many more bytes, kept as one, cost
+    B2    a fresh session's turn, plain and streamed, over a persistent connection; baseline: a hand-written loop with
+    h11 B3    a streamed turn where 1,000 and 5,000 sessions hold a connection each; baseline: 100 sessions C1H
+    extra cost of turn 500 of one session over turn 10; baseline: the extra cost of sending as many more bytes
 
-The provider runs in a process of its own; what is measured is this process's CPU.
+The provider runs in a separate process. The figures are CPU time of this process.
 """
 
 import gc
@@ -32,22 +32,22 @@ from benchmarks.timing import Passes, async_calls, async_cpu_ms, on_loop
 from benchmarks.turn import SEARCH
 
 
-def configured(url: str, *, stream: bool, connections: int = 64) -> Config:
-    """Return a configuration of one backend, `stub`."""
+def stub_config(url: str, *, stream: bool, connections: int = 64) -> Config:
+    """Return a configuration with one backend, `stub`."""
     limits = BackendLimits(concurrency=connections, waiting=100_000, first_byte_timeout=600, idle_timeout=600)
     stub = BackendSettings(kind="openai", model="model-1", base_url=url, stream=stream, limits=limits)
     whole = RuntimeLimits(connections=connections)
     return Config(FileSettings(backends={"stub": stub}, limits=whole), {})
 
 
-async def _asked(session: Session) -> None:
+async def _ask(session: Session) -> None:
     result = await session.ask(QUESTION)
     assert (result.status, result.rounds) == ("complete", 2), result
 
 
 async def _each(sessions: Sequence[Session]) -> None:
     for session in sessions:
-        await _asked(session)
+        await _ask(session)
 
 
 # ---- B2
@@ -55,15 +55,15 @@ async def _each(sessions: Sequence[Session]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a turn takes: CPU milliseconds, and calls of Python functions."""
+    """The cost of a turn: CPU milliseconds and Python function calls."""
 
     ms: float
     calls: float
 
 
 async def _turns(url: str, stream: bool, count: int) -> Cost:
-    """Return what a fresh session's turn takes, as a mean over `count` sessions."""
-    async with Runtime(configured(url, stream=stream)) as runtime:
+    """Return the cost of the first turn of a session, as a mean over `count` sessions."""
+    async with Runtime(stub_config(url, stream=stream)) as runtime:
         sessions = [await runtime.open("stub", tools=[SEARCH]) for _ in range(count + 6)]
         await _each(sessions[:3])
         calls = await async_calls(partial(_each, sessions[3:6])) / 3
@@ -126,7 +126,14 @@ def _median(costs: Sequence[Cost]) -> Cost:
 
 @dataclass(frozen=True, slots=True)
 class Crowded:
-    """What a turn takes where many run at once; what half and all but a hundredth wait at most; how many failed."""
+    """The cost of a turn while many run concurrently.
+
+    Args:
+        ms: CPU milliseconds per turn.
+        calls: Python function calls per turn.
+        p50, p99: Percentiles of the wall-clock wait, in milliseconds.
+        failed: Number of failed turns.
+    """
 
     ms: float
     calls: float
@@ -137,7 +144,7 @@ class Crowded:
 
 async def _crowd(count: int, rounds: int) -> Crowded:
     with running(together=count) as url:
-        async with Runtime(configured(url, stream=True, connections=count)) as runtime:
+        async with Runtime(stub_config(url, stream=True, connections=count)) as runtime:
             sessions = [await runtime.open("stub", tools=[SEARCH]) for _ in range(count)]
             waits: list[float] = []
             failed = 0
@@ -154,7 +161,7 @@ async def _crowd(count: int, rounds: int) -> Crowded:
                     for session in sessions:
                         tasks.start_soon(ask, session)
 
-            await once()  # connects
+            await once()  # opens the connections
             waits.clear()
             gc.collect()
             took = [await async_cpu_ms(once) / count for _ in range(rounds)]
@@ -182,7 +189,7 @@ def _b3(options: Extent) -> list[Figure]:
 
 
 def _crowds(libraries: Sequence[Library], count: int) -> tuple[Peer, ...]:
-    """Measure other libraries where so many of their conversations run at once."""
+    """Measure other libraries with `count` concurrent conversations."""
     others = Others(libraries)
     others.take(partial(_crowd_of, count))
     return others.peers()
@@ -201,7 +208,7 @@ def _run_crowd(backend: Loop, count: int) -> Crowded:
 
 
 class Weighing(HttpTransport):
-    """The real transport, with the size of the last body."""
+    """The real transport; it also records the size of the last request body."""
 
     size = 0
 
@@ -214,7 +221,7 @@ class Weighing(HttpTransport):
 
 @dataclass(frozen=True, slots=True)
 class Long:
-    """A turn early and late in one session: what it takes, and the bytes of its requests."""
+    """An early and a late turn of one session: the cost, and the bytes of a request."""
 
     early: Cost
     late: Cost
@@ -224,18 +231,18 @@ class Long:
 
 async def _long(url: str, turns: int) -> Long:
     transport = Weighing()
-    async with Runtime(configured(url, stream=True), transport=transport) as runtime:
+    async with Runtime(stub_config(url, stream=True), transport=transport) as runtime:
         await _each(
             [await runtime.open("stub", tools=[SEARCH])] * 15
-        )  # so that the early turns are not the first ones
+        )  # warm up the process, so that the early turns are not its first ones
         session = await runtime.open("stub", tools=[SEARCH])
         gc.collect()
         took, sizes, counted = list[float](), list[int](), dict[int, int]()
         for number in range(turns):
             if number in (20, turns - 20):
-                counted[number] = await async_calls(partial(_asked, session))
+                counted[number] = await async_calls(partial(_ask, session))
             else:
-                took.append(await async_cpu_ms(partial(_asked, session)))
+                took.append(await async_cpu_ms(partial(_ask, session)))
             sizes.append(transport.size)
     early, late = (
         Cost(median(part), calls)
@@ -245,7 +252,7 @@ async def _long(url: str, turns: int) -> Long:
 
 
 async def _prefix(url: str, early: int, late: int) -> float:
-    """Return the milliseconds that two requests of `late` bytes take more than two of `early`, kept as one."""
+    """Return the extra milliseconds of two requests of `late` bytes over two of `early` bytes."""
     client = Client(url, stream=True)
     await client.open()
 
@@ -270,7 +277,7 @@ def _c1(options: Extent) -> list[Figure]:
             early, late = ours.early, ours.late
             note = (
                 f"turns {turns} and 10, {late.ms:.3g} and {early.ms:.3g} ms, and their calls; "
-                f"baseline: {ours.late_bytes / 1e6:.2g} MB kept as one"
+                f"baseline: {ours.late_bytes / 1e6:.2g} MB in one piece"
             )
             rows.append(
                 Figure(
@@ -289,12 +296,12 @@ def _c1(options: Extent) -> list[Figure]:
     return rows
 
 
-_TAIL = "the slowest hundredth of those waits, against the median"
-_FAILED = "turns of those that failed"
+_TAIL = "99th percentile of those waits, against the median"
+_FAILED = "failed turns"
 _QUESTIONS = {
     "B2": "a turn over loopback HTTP: model, 5 tools, model",
-    "B3": "a turn where each session holds a connection",
-    "C1H": "what a late turn costs more, over HTTP",
+    "B3": "a turn while each session holds a connection",
+    "C1H": "extra cost of a late turn over HTTP",
 }
 MEASURES = (
     Measure("B2", _QUESTIONS["B2"], _b2),

@@ -1,8 +1,9 @@
-"""K1: actors without a conversation.
+"""Measure actors without a conversation (K1).
 
-ask     one question and its answer; baseline: a queue and a future by hand, on the same loop; the receiver is idle and
-        answers on the asker's stack, or is busy, so that each question waits in its mailbox for the loop's next turn
-tell    one message put and handled
+ask     one query and its reply; baseline: a queue and a future on the same loop. An idle receiver replies on the
+stack of
+        the caller; a busy receiver leaves each query in its mailbox until the next turn of the loop
+tell    send one command and handle it
 idle    resident bytes of an actor that has handled a message
 """
 
@@ -23,15 +24,15 @@ TELL_US = 1e6 / 1_000_000
 
 
 class Question(Query[None], frozen=True):
-    """A question."""
+    """A query without a value."""
 
 
 class Tell(Command, frozen=True):
-    """A message."""
+    """A command without an effect."""
 
 
 class Echo(Actor[Question | Tell]):
-    """Answers what it is asked."""
+    """An actor that replies at once."""
 
     def receive(self, command: Question | Tell) -> None:
         if isinstance(command, Question):
@@ -39,7 +40,7 @@ class Echo(Actor[Question | Tell]):
 
 
 class BusyEcho(Actor[Question | Tell]):
-    """Is busy with something else from each answer until the loop's next turn."""
+    """An actor that is busy after each reply until the next turn of the loop."""
 
     def started(self, context: Context[Question | Tell]) -> None:
         self._context = context
@@ -105,14 +106,14 @@ _BASELINE_NOTES = {"asyncio": "asyncio.Queue and a future", "trio": "trio's memo
 
 
 async def _calls() -> float:
-    """Return the Python calls of an ask of an idle actor."""
+    """Return the Python calls per ask of an idle actor."""
     async with System() as system:
         ref = system.spawn(Echo, "echo")
         return await async_calls(partial(_asks, ref, 1000)) / 1000
 
 
 async def _microseconds(backend: Loop, passes: int, count: int) -> Passes:
-    """Return what an ask, its baseline, a tell and an ask of a busy actor take, in microseconds of CPU."""
+    """Return the CPU microseconds of an ask, its baseline, a tell and an ask of a busy actor."""
     samples = []
     async with System() as system:
         ref = system.spawn(Echo, "echo")
@@ -137,7 +138,7 @@ async def _idle(count: int) -> float:
         for number in range(count):
             await system.spawn(Echo, f"echo/{number}").ask(
                 Question()
-            )  # a tell would pile up mail for the loop's next turn
+            )  # an ask, because tells would fill mailboxes until the loop's next turn
         gc.collect()
         return (resident() - before) / count
 
@@ -160,10 +161,10 @@ def _rows(backend: Loop, passes: int, count: int) -> list[Figure]:
         calls=anyio.run(_calls, backend=backend),
     )
     waits = replace(ask, question="an ask of a busy actor", limit=1.15, calls=None)
-    told = Figure("K1", "a tell", backend, "us", TELL_US, note=f"{1e6 / tell:,.0f} a second")
+    tell_row = Figure("K1", "a tell", backend, "us", TELL_US, note=f"{1e6 / tell:,.0f} a second")
     held = anyio.run(_idle, 20 * count, backend=backend) / 1024
     idle = Figure("K1", "an idle actor", backend, "KiB", 0.5, held, note=f"{20 * count:,} actors")
-    return [taken.filled(ask), taken.filled(waits, 3), taken.filled(told, 2, None), idle]
+    return [taken.fill(ask), taken.fill(waits, 3), taken.fill(tell_row, 2, None), idle]
 
 
 MEASURES = (Measure("K1", "asks, tells and idle actors", _k1),)

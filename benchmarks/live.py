@@ -1,10 +1,11 @@
-"""B4: what a live session holds beside its history, with its connection and a request in flight on it.
+"""Measure the memory of a live session beyond its history, with a connection and a request in flight (B4).
 
-Each measurement is a process of its own. All sessions are weighed in mid-turn: five tools have returned 1 KB each, and
-the second request waits for its answer. It waits because the stub answers so many requests at once as were sent first,
-and one session asks no second time. Baseline: as many conversations by hand, each on a connection of its own.
+Each measurement runs in a separate process. All sessions are weighed in the middle of a turn: five tools have
+returned 1 KB each, and the second request waits for its answer. The stub holds its answers until `count` + 1 requests
+wait, and one session never sends a second request, so the answers never come. Baseline: hand-written conversations,
+each with a connection.
 
-python -m benchmarks.live sessions 1000 asyncio URL       # prints the resident bytes of one
+python -m benchmarks.live sessions 1000 asyncio URL       # prints the resident bytes per session
 python -m benchmarks.live conversations 1000 asyncio URL  # the baseline
 """
 
@@ -29,7 +30,7 @@ from actors.tools import tool
 from benchmarks.by_hand import QUESTION, Client
 from benchmarks.canned import CALLS
 from benchmarks.figures import Extent, Figure, Library, Loop, Measure
-from benchmarks.http import configured
+from benchmarks.http import stub_config
 from benchmarks.memory import resident
 from benchmarks.others import Others
 from benchmarks.start import ROOT
@@ -37,36 +38,38 @@ from benchmarks.stub import DESCRIPTORS, running
 from benchmarks.turn import RESULT, SEARCH
 
 HISTORY = CALLS * (len(RESULT.encode()) + len('{"query":"part 0","limit":1}')) + len(QUESTION)
-"""Bytes of what is said until then."""
+"""Bytes of content up to the second request."""
 
 
 @tool(name="search")
 async def never(query: str, limit: int = 10) -> str:
-    """Return nothing, so that no second request is sent."""
+    """Never return, so that the session sends no second request."""
     await anyio.sleep_forever()
     return query
 
 
 async def sessions(count: int, url: str) -> float:
-    """Weigh sessions in mid-turn."""
-    import_module("structlog")  # the first log event does, and a busy machine logs slow handlers
-    async with Runtime(configured(url, stream=True, connections=count + 1)) as runtime:
+    """Return the resident bytes per session in the middle of a turn."""
+    import_module(
+        "structlog"
+    )  # otherwise imported by the first log event, such as a slow handler on a busy machine
+    async with Runtime(stub_config(url, stream=True, connections=count + 1)) as runtime:
         async with anyio.create_task_group() as tasks:
             silent = await runtime.open("stub", tools=[never])
-            tasks.start_soon(silent.ask, QUESTION)  # and what the process makes at first use
-            await _settled()
+            tasks.start_soon(silent.ask, QUESTION)  # also triggers allocations made once per process
+            await _wait_until_idle()
             before = resident()
             for _ in range(count):
                 session = await runtime.open("stub", tools=[SEARCH])
                 tasks.start_soon(session.ask, QUESTION)
-            await _settled()
+            await _wait_until_idle()
             held = (resident() - before) / count
             tasks.cancel_scope.cancel()
         return held - HISTORY
 
 
 async def conversations(count: int, url: str) -> float:
-    """Weigh conversations by hand in mid-turn."""
+    """Return the resident bytes per hand-written conversation in the middle of a turn."""
     async with anyio.create_task_group() as tasks:
 
         async def converse() -> None:
@@ -77,20 +80,20 @@ async def conversations(count: int, url: str) -> float:
         silent = Client(url, stream=True)
         await silent.open()
         tasks.start_soon(silent.post, b'"role":"user" "stream":true')
-        await _settled()
+        await _wait_until_idle()
         before = resident()
         for _ in range(count):
             tasks.start_soon(converse)
-        await _settled()
+        await _wait_until_idle()
         held = (resident() - before) / count
         tasks.cancel_scope.cancel()
     return held - HISTORY
 
 
-async def _settled() -> None:
-    """Return when every request is under way and what was only needed for that is given back.
+async def _wait_until_idle() -> None:
+    """Wait until the process has been idle for half a second, then collect garbage.
 
-    That is when the process has had nothing to do for half a second.
+    Every request has been sent by then, and temporary memory is free.
     """
     quiet = 0
     while quiet < 5:
@@ -102,10 +105,10 @@ async def _settled() -> None:
 
 
 _NOTHING = 0.005
-"""Seconds of CPU time that a process takes in a tenth of a second with nothing to do."""
+"""CPU seconds in a tenth of a second below which the process counts as idle."""
 
 
-def _measured(what: str, count: int, backend: Loop) -> float:
+def _measure(what: str, count: int, backend: Loop) -> float:
     with running(together=count + 1) as url:
         command = (sys.executable, "-m", "benchmarks.live", what, str(count), backend, url)
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
@@ -119,7 +122,7 @@ def _of_library(count: int, library: Library) -> float:
 
 @contextmanager
 def _silent(url: str) -> Iterator[None]:
-    """Hold a connection that asks once and no second time."""
+    """Hold a connection that sends one request and no second one."""
     parts, body = urlsplit(url), b'"role":"user" "stream":true'
     with socket.create_connection((parts.hostname, parts.port)) as connection:
         connection.sendall(b"POST /v1 HTTP/1.1\r\ncontent-length: %d\r\n\r\n" % len(body) + body)
@@ -130,10 +133,8 @@ def _b4(options: Extent) -> list[Figure]:
     count = 100 if options.quick else 1000
     others = Others(options.libraries)
     others.take(partial(_of_library, count))
-    baseline = _measured("conversations", count, "asyncio")
-    note = (
-        f"{count:,} in mid-turn, without the {HISTORY / 1e3:.2g} KB said; baseline: by hand; goal also 40 KB"
-    )
+    baseline = _measure("conversations", count, "asyncio")
+    note = f"{count:,} in mid-turn, without the {HISTORY / 1e3:.2g} KB of content; baseline: by hand; goal also 40 KB"
     return [
         Figure(
             "B4",
@@ -141,7 +142,7 @@ def _b4(options: Extent) -> list[Figure]:
             backend,
             "KB",
             1.2,
-            _measured("sessions", count, backend) / 1e3,
+            _measure("sessions", count, backend) / 1e3,
             baseline / 1e3,
             note,
             peers=others.peers(),
@@ -155,7 +156,7 @@ MEASURES = (Measure("B4", _QUESTION, _b4),)
 
 
 def main(what: str, count: str, backend: str, url: str) -> None:
-    """Print the resident bytes of one of `count` live sessions, or conversations."""
+    """Print the resident bytes per session or conversation, of `count`."""
     resource.setrlimit(resource.RLIMIT_NOFILE, (DESCRIPTORS, DESCRIPTORS))
     work: Any = {"sessions": sessions, "conversations": conversations}[what]  # Any: a coroutine function
     print(json.dumps(anyio.run(work, int(count), url, backend=backend)))

@@ -1,7 +1,7 @@
-"""T: how long a developer waits for a verdict on a change.
+"""Report the time that a developer waits for test results (T1).
 
-T1   the README's test command, and all of `.ci/run`, as the last `.ci/run` on this machine wrote them down; and the
-     quick loop, which is run (`--full`)
+The times of the README's test command and of `.ci/run` come from the last `.ci/run` on this machine. The quick tests
+are run with `--full`.
 """
 
 import subprocess
@@ -14,13 +14,13 @@ from benchmarks.figures import Extent, Figure, Measure
 from benchmarks.start import ROOT
 
 TIMES = ROOT / ".ci" / "times"
-_QUESTION = "time until a change is known to be sound"
+_QUESTION = "time until the tests confirm a change"
 _LIMITS = {"The README's tests": 300, "All": 1200}
-"""Seconds, by the step of `.ci/run`; installation included."""
+"""Seconds by step of `.ci/run`, including installation."""
 
 
-def recorded(times: Path) -> list[Figure]:
-    """Return a row for each step that has a limit, from a file of `SECONDS<TAB>STEP`."""
+def recorded_rows(times: Path) -> list[Figure]:
+    """Return a row per step that has a limit, from a file of `SECONDS<TAB>STEP` lines."""
     lines = times.read_text(encoding="utf-8").splitlines() if times.exists() else []
     took = {step: float(seconds) for seconds, step in (line.split("\t") for line in lines)}
     return [
@@ -31,15 +31,15 @@ def recorded(times: Path) -> list[Figure]:
             "s",
             limit,
             took.get(step),
-            note="" if step in took else "bash .ci/run first",
+            note="" if step in took else "run bash .ci/run first",
         )
         for step, limit in _LIMITS.items()
     ]
 
 
 def quick_loop(extent: Extent) -> Figure:
-    """Return the row of the tests that are not long."""
-    row = Figure("T1", _QUESTION, 'pytest -m "not long"', "s", 90, note="--full runs it")
+    """Run the tests that are not marked `long` and return their row."""
+    row = Figure("T1", _QUESTION, 'pytest -m "not long"', "s", 90, note="measured with --full")
     if extent.quick:
         return row
     began = time.monotonic()
@@ -50,7 +50,7 @@ def quick_loop(extent: Extent) -> Figure:
 
 
 def _t1(options: Extent) -> list[Figure]:
-    return [*recorded(TIMES), quick_loop(options)]
+    return [*recorded_rows(TIMES), quick_loop(options)]
 
 
 MEASURES = (Measure("T1", _QUESTION, _t1),)

@@ -1,4 +1,7 @@
-"""Which machine a run is of, and how busy it was: without both, a figure says nothing."""
+"""Describe the machine of a run and its load.
+
+A report contains both, because figures depend on them.
+"""
 
 import hashlib
 import os
@@ -11,14 +14,14 @@ from msgspec import Struct
 
 
 class Machine(Struct, frozen=True):
-    """A machine, as far as figures depend on it.
+    """The properties of a machine on which figures depend.
 
     Args:
-        name: Tells machines apart without naming them: a digest.
-        processor: Its model.
-        cores: How many this process may use.
-        memory_gib: Of the whole machine; 0 where it cannot be told.
-        system: Operating system and its release.
+        name: Digest of the machine id, which distinguishes machines anonymously.
+        processor: Model name of the processor.
+        cores: Cores that this process may use.
+        memory_gib: Memory of the machine in GiB; 0 if unknown.
+        system: Operating system and release.
         python: Implementation and version.
     """
 
@@ -35,16 +38,16 @@ class Machine(Struct, frozen=True):
         return f"{self.processor}, {cores}, {memory}, {self.system}, {self.python}"
 
     def is_same_as(self, other: "Machine") -> bool:
-        """Say whether it is the same machine, whatever runs on it."""
+        """Return True if the hardware is the same; system and Python may differ."""
         return (self.name, self.processor, self.cores) == (other.name, other.processor, other.cores)
 
 
 class MachineLoad(Struct, frozen=True):
-    """How busy a machine was.
+    """The load of a machine around a run.
 
     Args:
-        average: Processes that ran or waited to, over the last minute; None where the system does not tell.
-        others: Cores' worth of CPU time that others used in the run; None where the system does not tell.
+        average: Load average of the minute before the run; None if unknown.
+        others: Cores that other processes used during the run, on average; None if unknown.
     """
 
     average: float | None
@@ -52,7 +55,7 @@ class MachineLoad(Struct, frozen=True):
 
 
 def this_machine() -> Machine:
-    """Return the machine this process runs on."""
+    """Return the machine that runs this process."""
     return Machine(
         name=hashlib.blake2b(_identity().encode(), digest_size=6).hexdigest(),
         processor=_processor(),
@@ -64,7 +67,7 @@ def this_machine() -> Machine:
 
 
 def average() -> float | None:
-    """Return the load average of the last minute, None where the system does not tell."""
+    """Return the load average of the last minute; None if the system does not provide it."""
     try:
         return os.getloadavg()[0]
     except (AttributeError, OSError):
@@ -72,14 +75,14 @@ def average() -> float | None:
 
 
 class LoadMeter:
-    """Sees how much CPU time others use between its making and `load`."""
+    """Measures the CPU time that other processes use between construction and `load`."""
 
     def __init__(self) -> None:
         self._average = average()
         self._began, self._busy, self._own = time.monotonic(), _busy_seconds(), _own_seconds()
 
     def load(self) -> MachineLoad:
-        """Return the load of the machine before the run, and what others used in it."""
+        """Return the load average before the run, and the cores that other processes used since."""
         busy, passed = _busy_seconds(), time.monotonic() - self._began
         if busy is None or self._busy is None or not passed:
             return MachineLoad(self._average)
@@ -88,7 +91,7 @@ class LoadMeter:
 
 
 def _busy_seconds() -> float | None:
-    """Return the CPU seconds that all processes of the machine have used, None where the system does not tell."""
+    """Return the CPU seconds used by all processes since boot; None if the system does not provide them."""
     with suppress(OSError, ValueError, IndexError):
         _, *ticks = Path("/proc/stat").read_text(encoding="ascii").splitlines()[0].split()
         user, nice, system = map(int, ticks[:3])
@@ -97,7 +100,7 @@ def _busy_seconds() -> float | None:
 
 
 def _own_seconds() -> float:
-    """Return the CPU seconds of this process and of its children that have ended."""
+    """Return the CPU seconds of this process and its ended children."""
     return sum(os.times()[:4])
 
 

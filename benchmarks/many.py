@@ -1,13 +1,12 @@
-"""H: thousands of sessions in one process, which asks with `gc="tuned"`, as a process that belongs to the runtime does.
+"""Measure thousands of sessions in one process with `gc="tuned"` (H1 to H5).
 
-    H1   sessions in rotation: what turn 60 costs more than turn 10, with default limits; the model is in this process
-    H2   a turn over HTTP where N sessions ask at once behind 64 connections; baseline: the loop by hand with as many
-    H3   how late the event loop is meanwhile
-    H4   1,500 sessions behind 64 connections and a model that takes 300 ms: when the first turn ends, and half of them
+    H1   sessions in rotation: turn 60 against turn 10, with default limits and a model in this process
+    H2   a turn over HTTP while N sessions ask concurrently over 64 connections; baseline: N hand-written loops
+    H3   delay of the event loop during H2
+    H4   1,500 sessions over 64 connections with a model latency of 300 ms: time to the first and the median turn
     H5   4,000 blocking tools of 50 ms on 64 threads
 
-Each case runs in a process of its own, so that its heap and its collector are new. H4 and H5 are measured by the clock,
-because they are about waiting.
+Each case runs in a new process, so that no heap is inherited. H4 and H5 are wall-clock times.
 """
 
 import dataclasses
@@ -34,7 +33,7 @@ from actors.tools import Tool, tool
 from benchmarks import by_hand
 from benchmarks.canned import ANSWERING, CALLING, Canned
 from benchmarks.figures import Extent, Figure, Library, Loop, Measure, Peer
-from benchmarks.http import configured
+from benchmarks.http import stub_config
 from benchmarks.others import Others
 from benchmarks.start import ROOT
 from benchmarks.stub import running
@@ -44,23 +43,23 @@ from benchmarks.turn import SEARCH
 Turn: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
 CONNECTIONS = 64
 LOOK = 0.01
-"""Seconds between two looks at the event loop."""
+"""Seconds between two probes of the event loop."""
 DELAY = 0.3
-"""Seconds that the model of H4 takes for an answer."""
+"""Latency of the model in H4, in seconds."""
 NAP = 0.05
-"""Seconds that a tool of H5 keeps its thread."""
+"""Seconds for which a tool of H5 occupies its thread."""
 
 
 class TurnFigures(Struct, frozen=True):
-    """The figures of one case; a figure that is not about the case is 0.
+    """The figures of one case; 0 where a figure does not apply.
 
     Args:
-        ms: CPU milliseconds of a turn; in rotation, of a late one.
-        early_ms: CPU milliseconds of an early turn in rotation, on the machine as it was later.
-        lag_ms: Milliseconds by which 99 of 100 looks at the event loop were late at most.
-        first, middle, last: Seconds until the first turn ended, half of them, and all.
-        failed: ConcurrentTurns that failed.
-        rebuilds: Sessions that were made of their logs again.
+        ms: CPU milliseconds per turn; in rotation, per late turn.
+        early_ms: CPU milliseconds per early turn in rotation, scaled to the later speed of the machine.
+        lag_ms: 99th percentile of the event loop delay, in milliseconds.
+        first, middle, last: Seconds until the first turn, half of the turns, and all turns ended.
+        failed: Failed turns.
+        rebuilds: Sessions rebuilt from their logs.
     """
 
     ms: float = 0.0
@@ -73,24 +72,24 @@ class TurnFigures(Struct, frozen=True):
     rebuilds: int = 0
 
 
-# ---- what a process of its own measures
+# ---- cases, each run in a separate process
 
 EARLY, LATE = 10, 60
 _NEAR = 2
-"""Rounds before and after an early or a late one that are measured too."""
+"""Rounds on each side of `EARLY` and `LATE` that are included in the median."""
 
 
 EVERY = 10
-"""Turns of sessions for each turn by hand."""
+"""Session turns per turn of the hand-written loop."""
 
 
 async def rotation(count: int) -> TurnFigures:
-    """Let sessions take turns in random order until each has had `LATE` and a few more.
+    """Ask sessions in random order, `LATE` rounds and a few more.
 
-    The loop by hand takes a turn after every tenth, and the early figure is scaled by what that costs later: minutes
-    lie between the two, and a machine whose speed changes meanwhile would decide otherwise.
+    Minutes lie between the early and the late rounds, and the machine may change its speed. The hand-written loop
+    therefore runs after every tenth turn, and the early figure is scaled by the ratio of its late to its early cost.
     """
-    config = configured("http://127.0.0.1:9/v1", stream=True)
+    config = stub_config("http://127.0.0.1:9/v1", stream=True)
     random, rounds = Random(1), dict[int, RoundCost]()
     async with Runtime(config, transport=Canned(), gc="tuned") as runtime:
         sessions = [await runtime.open("stub", tools=[SEARCH]) for _ in range(count)]
@@ -103,7 +102,7 @@ async def rotation(count: int) -> TurnFigures:
 
 
 class RoundCost(NamedTuple):
-    """CPU milliseconds of a turn in a round: of a session, and by hand."""
+    """CPU milliseconds per turn in one round: of a session, and of the hand-written loop."""
 
     ours: float
     by_hand: float
@@ -115,7 +114,7 @@ def _around(rounds: Mapping[int, RoundCost], number: int) -> RoundCost:
 
 
 async def _round(sessions: Sequence[Session]) -> RoundCost:
-    """Let each session ask once."""
+    """Ask each session once."""
     costs = [
         RoundCost(
             await async_cpu_ms(partial(_each, sessions[start : start + EVERY])),
@@ -139,7 +138,7 @@ async def _turn_by_hand() -> None:
 
 
 class ConcurrentTurns:
-    """Many turns at once: when each ended, how many failed, and how late the event loop was meanwhile."""
+    """Runs turns concurrently; records their end times, failures and the delay of the event loop."""
 
     def __init__(self) -> None:
         self.ends: list[float] = []
@@ -147,13 +146,13 @@ class ConcurrentTurns:
         self._late: list[float] = []
 
     async def ask(self, session: Session) -> None:
-        """Ask a session once."""
+        """Ask a session and record the result."""
         result = await session.ask(by_hand.QUESTION, check=False)
         self.failed += result.status != "complete"
         self.ends.append(time.perf_counter())
 
     async def all(self, turns: Sequence[Turn]) -> None:
-        """Run turns at once, and look at the event loop until all have ended."""
+        """Run turns concurrently and probe the event loop until all have ended."""
         async with anyio.create_task_group() as watching:
             watching.start_soon(self._watch)
             async with anyio.create_task_group() as tasks:
@@ -168,7 +167,7 @@ class ConcurrentTurns:
             self._late.append(time.perf_counter() - began - LOOK)
 
     async def sample(self, turns: Sequence[Turn]) -> TurnFigures:
-        """Run turns at once and return their figures."""
+        """Run turns concurrently and return their figures."""
         began = time.perf_counter()
         ms = await async_cpu_ms(partial(self.all, turns)) / len(turns)
         first, *_ = ends = sorted(end - began for end in self.ends)
@@ -179,8 +178,8 @@ class ConcurrentTurns:
 
 @asynccontextmanager
 async def _sessions(url: str, count: int, search: Tool[..., Any]) -> AsyncIterator[list[Session]]:
-    """Open sessions on the stub; a few more have asked before, so that its connections are there."""
-    async with Runtime(configured(url, stream=True, connections=CONNECTIONS), gc="tuned") as runtime:
+    """Open sessions on the stub, after other sessions have opened the connections."""
+    async with Runtime(stub_config(url, stream=True, connections=CONNECTIONS), gc="tuned") as runtime:
         first = [await runtime.open("stub", tools=[search]) for _ in range(CONNECTIONS)]
         await ConcurrentTurns().all([partial(ConcurrentTurns().ask, session) for session in first])
         yield [await runtime.open("stub", tools=[search]) for _ in range(count)]
@@ -200,20 +199,20 @@ async def _has_results(session: Session) -> bool:
 
 
 async def at_once(count: int) -> TurnFigures:
-    """Let sessions ask at once a model that does not think."""
+    """Ask all sessions concurrently; the model answers immediately."""
     with running() as url:
         return await _ours(url, count, SEARCH)
 
 
 async def behind_a_model(count: int) -> TurnFigures:
-    """Let sessions ask at once a model that takes its time."""
+    """Ask all sessions concurrently; the model has a latency of `DELAY`."""
     with running(delay=DELAY) as url:
         return await _ours(url, count, SEARCH)
 
 
 @tool
 def search(query: str, limit: int = 10) -> str:
-    """Search the records, in a thread.
+    """Search the records and block the thread.
 
     Args:
         query: Words to look for.
@@ -236,24 +235,24 @@ async def search_async(query: str, limit: int = 10) -> str:
 
 
 async def blocking(count: int) -> TurnFigures:
-    """Let sessions call a blocking tool each at once."""
+    """Ask all sessions concurrently; each calls one blocking tool."""
     with running(calls=1) as url:
         return await _ours(url, count, search)
 
 
 async def without_threads(count: int) -> TurnFigures:
-    """The same with a tool that needs no thread."""
+    """Ask all sessions concurrently; each calls one async tool."""
     with running(calls=1) as url:
         return await _ours(url, count, search_async)
 
 
 _Clients: TypeAlias = tuple[MemoryObjectSendStream[by_hand.Client], MemoryObjectReceiveStream[by_hand.Client]]
-"""Where a client that is free is put, and taken from."""
+"""The ends of a pool of idle clients."""
 
 
 @asynccontextmanager
 async def _clients(url: str) -> AsyncIterator[_Clients]:
-    """Open connections by hand."""
+    """Open a pool of hand-written clients."""
     clients = [by_hand.Client(url, stream=True) for _ in range(CONNECTIONS)]
     put, free = anyio.create_memory_object_stream[by_hand.Client](CONNECTIONS)
     for client in clients:
@@ -268,7 +267,7 @@ async def _clients(url: str) -> AsyncIterator[_Clients]:
 
 
 async def by_hand_at_once(count: int) -> TurnFigures:
-    """The loop by hand: as many conversations at once over as many connections."""
+    """Run hand-written conversations concurrently over the same number of connections."""
     turns = ConcurrentTurns()
     with running() as url:
         async with _clients(url) as (put, free):
@@ -295,10 +294,10 @@ WORKS: dict[str, Callable[[int], Coroutine[Any, Any, TurnFigures]]] = {
 }
 
 
-def measured(
+def measure(
     work: Callable[[int], Coroutine[Any, Any, TurnFigures]], count: int, backend: Loop
 ) -> TurnFigures:
-    """Return the figures of a case, measured in a process of its own."""
+    """Run a case in a new process and return its figures."""
     name = next(name for name, each in WORKS.items() if each is work)
     command = (sys.executable, "-m", "benchmarks.many", name, str(count), backend)
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True)
@@ -312,8 +311,8 @@ def _h1(options: Extent) -> list[Figure]:
     rows = []
     for backend in options.backends:
         for count in (20,) if options.quick else (150, 1000, 5000):
-            sample = measured(rotation, count, backend)
-            note = f"turns {LATE} and {EARLY}; {sample.rebuilds:,} sessions were made of their logs again"
+            sample = measure(rotation, count, backend)
+            note = f"turns {LATE} and {EARLY}; {sample.rebuilds:,} sessions were rebuilt from their logs"
             case = f"{backend}, {count:,}"
             rows.append(Figure("H1", _QUESTIONS["H1"], case, "ms", 1.2, sample.ms, sample.early_ms, note))
     return rows
@@ -325,8 +324,8 @@ def _h2(options: Extent) -> list[Figure]:
     peers = {count: _peers(options.libraries, count) for count in counts if count <= _MOST_OF_PEERS}
     rows = []
     for backend in options.backends:
-        minima = {count: measured(by_hand_at_once, count, backend) for count in counts}
-        ours = {count: measured(at_once, count, backend) for count in counts}
+        minima = {count: measure(by_hand_at_once, count, backend) for count in counts}
+        ours = {count: measure(at_once, count, backend) for count in counts}
         for count, limit in sizes:
             case, mine = f"{backend}, {count:,}", ours[count]
             row = Figure(
@@ -341,7 +340,7 @@ def _h2(options: Extent) -> list[Figure]:
 
 
 _MOST_OF_PEERS = 5000
-"""Conversations at once for which another library is measured: it takes minutes of a core for as many."""
+"""Maximal number of concurrent conversations for other libraries; more would take minutes of CPU time."""
 
 
 def _peers(libraries: Sequence[Library], count: int) -> tuple[Peer, ...]:
@@ -359,7 +358,7 @@ def _h3(options: Extent) -> list[Figure]:
     count = 100 if options.quick else 5000
     rows = []
     for backend in options.backends:
-        minimum, ours = (measured(work, count, backend) for work in (by_hand_at_once, at_once))
+        minimum, ours = (measure(work, count, backend) for work in (by_hand_at_once, at_once))
         note = f"99 of 100 looks; by hand {minimum.lag_ms:.3g} ms"
         rows.append(
             Figure("H3", _QUESTIONS["H3"], f"{backend}, {count:,}", "ms", 250, ours.lag_ms, note=note)
@@ -372,7 +371,7 @@ def _h4(options: Extent) -> list[Figure]:
     least = count * DELAY / CONNECTIONS  # half of two requests for each
     rows = []
     for backend in options.backends:
-        sample, case = measured(behind_a_model, count, backend), f"{backend}, {count:,}"
+        sample, case = measure(behind_a_model, count, backend), f"{backend}, {count:,}"
         clock = f"by the clock; the model alone takes {2 * DELAY:g} s"
         rows.append(Figure("H4", _QUESTIONS["H4"], case, "s", 2.0, sample.first, note=clock))
         half = "by the clock; baseline: the model's own time for half of the requests"
@@ -385,8 +384,8 @@ def _h5(options: Extent) -> list[Figure]:
     count = 400 if options.quick else 4000
     rows = []
     for backend in options.backends:
-        sample = measured(blocking, count, backend)
-        asynchronous = measured(without_threads, count, backend).last
+        sample = measure(blocking, count, backend)
+        asynchronous = measure(without_threads, count, backend).last
         least, case = max(count * NAP / CONNECTIONS, asynchronous), f"{backend}, {count:,}"
         note = f"by the clock; baseline: 64 threads, or async tools, which take {asynchronous:.3g} s"
         rows.append(Figure("H5", _QUESTIONS["H5"], case, "s", 1.3, sample.last, least, note))
@@ -396,14 +395,14 @@ def _h5(options: Extent) -> list[Figure]:
 
 _GROWTH = "the same, against few sessions"
 _FAILED = "turns that failed"
-_REFUSED = "turns that failed, or whose call was refused"
+_REFUSED = "turns that failed or whose call was rejected"
 _HALF = "until half of the turns have ended"
 _QUESTIONS = {
-    "H1": "a late turn where sessions take turns in random order",
-    "H2": "a turn over HTTP where all sessions ask at once",
-    "H3": "how late the event loop is while all sessions ask at once",
-    "H4": "until the first turn has ended, behind 64 connections and a slow model",
-    "H5": "until blocking tools of 50 ms have run on 64 threads",
+    "H1": "a late turn of sessions asked in random order",
+    "H2": "a turn over HTTP while all sessions ask concurrently",
+    "H3": "event loop delay while all sessions ask concurrently",
+    "H4": "until the first turn ends, with 64 connections and a slow model",
+    "H5": "until all blocking tools of 50 ms have run on 64 threads",
 }
 MEASURES = tuple(
     Measure(goal, _QUESTIONS[goal], run)

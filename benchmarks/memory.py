@@ -1,16 +1,16 @@
-"""E1, E3, C2 and part of E2: what sessions hold, each measurement in a process of its own.
+"""Measure the memory of sessions (E1, E3, C2 and part of E2). Each measurement runs in a separate process.
 
-    E1   idle sessions of 50 messages: opened on an import; and after an ask on each of two backends
-    E2   sessions that sleep in a file
-    E3   sessions that were asked, closed and forgotten
+    E1   idle sessions of 50 messages: opened from an import, and after an ask on each of two backends
+    E2   hibernated sessions in a file
+    E3   deleted sessions, half of them closed first
     C2   one live session at turn 500
 
-python -m benchmarks.memory sessions 1000 asyncio     # prints one JSON object
-python -m benchmarks.memory asked 1000 asyncio        # sessions that lived on two backends
-python -m benchmarks.memory buffers 1000 asyncio      # the baseline: one byte buffer a session
-python -m benchmarks.memory hibernated 1000 asyncio   # sessions that sleep
-python -m benchmarks.memory forgotten 1000 asyncio    # sessions that lived there and were forgotten
-python -m benchmarks.memory live 500 asyncio          # one session after 500 turns
+python -m benchmarks.memory sessions 1000 asyncio              # prints one JSON object
+python -m benchmarks.memory asked_sessions 1000 asyncio        # sessions asked on two backends
+python -m benchmarks.memory buffers 1000 asyncio               # the baseline: one byte buffer per session
+python -m benchmarks.memory hibernated_sessions 1000 asyncio   # hibernated sessions
+python -m benchmarks.memory deleted_sessions 1000 asyncio      # sessions asked on two backends and deleted
+python -m benchmarks.memory live_session 500 asyncio           # one session after 500 turns
 """
 
 import gc
@@ -39,13 +39,13 @@ from actors.runtime.runtime import Runtime
 from benchmarks.figures import Extent, Figure, Library, Loop, Measure, Peer
 from benchmarks.others import Others
 from benchmarks.start import ROOT
-from benchmarks.turn import OTHER, SEARCH, TARGET, hosted
-from benchmarks.workload import Author, Live, binding, blocks, payload, told
+from benchmarks.turn import OTHER, SEARCH, TARGET, open_runtime
+from benchmarks.workload import Author, Live, binding, blocks, imported_messages, payload
 
 
 @dataclass(frozen=True, slots=True)
 class Weight:
-    """What idle sessions hold: bytes and tracked objects of one, milliseconds to collect with all of them."""
+    """Memory per idle session: bytes, tracked objects, and the milliseconds of one collection over all sessions."""
 
     resident: float
     payload: float
@@ -55,17 +55,17 @@ class Weight:
 
 def conversation(number: int) -> list[Message]:
     """Return 50 messages that share no text with any other conversation."""
-    return told(list(blocks(Author(binding("anthropic"), number), 60)))[:50]
+    return imported_messages(list(blocks(Author(binding("anthropic"), number), 60)))[:50]
 
 
 def resident() -> int:
-    """Return this process's resident bytes."""
+    """Return the resident bytes of this process."""
     pages = Path("/proc/self/statm").read_text().split()[1]
     return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
 
 def _bytes() -> int:
-    """Return the bytes that are traced; the resident ones where none are."""
+    """Return the bytes that `tracemalloc` traces, or the resident bytes if it is off."""
     return tracemalloc.get_traced_memory()[0] if tracemalloc.is_tracing() else resident()
 
 
@@ -77,7 +77,7 @@ def _collection_ms() -> float:
 
 
 class Scales:
-    """Weighs what is built between its making and `held`."""
+    """Measures the memory allocated between construction and `weigh`."""
 
     def __init__(self) -> None:
         import_module("structlog")  # the first log event does, and a busy machine logs slow handlers
@@ -85,8 +85,8 @@ class Scales:
         self._bytes = _bytes()
         self._tracked = len(gc.get_objects())
 
-    def held(self, count: int, said: int) -> Weight:
-        """Return what each of `count` holds, in which `said` bytes were said in all."""
+    def weigh(self, count: int, said: int) -> Weight:
+        """Return the memory of each of `count` sessions with `said` bytes of content in total."""
         gc.collect()
         gc.collect()
         took = median(_collection_ms() for _ in range(3))
@@ -95,35 +95,35 @@ class Scales:
 
 
 _FIRST = 20
-"""Sessions that are there before others are weighed: what the process keeps, it keeps then."""
+"""Sessions opened before the measurement, so that allocations made once per process are not counted."""
 IDLE = RuntimeLimits(max_active_sessions=1)
-"""With few actors. What sessions keep beside their logs is dropped before they are weighed."""
+"""Limits that leave almost no session with actors. State other than logs is evicted before the measurement."""
 
 
 def _let_sleep(runtime: Runtime) -> None:
-    """Have sessions without actors keep nothing but their logs, as those do that were not used for long."""
-    runtime._running().residency.evict_folds(0)  # a program has no use for it
+    """Evict all state but the logs of sessions without actors, as happens to sessions unused for a long time."""
+    runtime._running().residency.evict_folds(0)  # there is no public method: programs do not need one
 
 
 async def sessions(count: int) -> Weight:
     """Open sessions and weigh them."""
-    async with hosted(IDLE) as runtime:
+    async with open_runtime(IDLE) as runtime:
         for number in range(count, count + _FIRST):
-            await _opened(runtime, conversation(number))
+            await _open(runtime, conversation(number))
         scales, said = Scales(), 0
         for number in range(count):
-            said += await _opened(runtime, conversation(number))
-        return scales.held(count, said)
+            said += await _open(runtime, conversation(number))
+        return scales.weigh(count, said)
 
 
-async def _opened(runtime: Runtime, messages: list[Message]) -> int:
+async def _open(runtime: Runtime, messages: list[Message]) -> int:
     await runtime.open(TARGET, tools=[SEARCH], messages=messages)
     return payload(messages)
 
 
-async def asked(count: int) -> Weight:
-    """Open sessions on 34 messages, ask each on two backends, and weigh them."""
-    async with hosted(IDLE) as runtime:
+async def asked_sessions(count: int) -> Weight:
+    """Open sessions with 34 messages, ask each on two backends, and weigh them."""
+    async with open_runtime(IDLE) as runtime:
         for number in range(count, count + _FIRST):
             await _on_both(runtime, conversation(number)[:34])
         _let_sleep(runtime)
@@ -131,15 +131,15 @@ async def asked(count: int) -> Weight:
         for number in range(count):
             said += await _on_both(runtime, conversation(number)[:34])
         _let_sleep(runtime)
-        return scales.held(count, said)
+        return scales.weigh(count, said)
 
 
 async def _on_both(runtime: Runtime, messages: list[Message]) -> int:
-    """Ask a session on each of two backends; return the bytes of what was said."""
-    return payload(list(await (await _lived(runtime, messages)).history()))
+    """Ask a session on each of two backends; return the bytes of its content."""
+    return payload(list(await (await _ask_both(runtime, messages)).history()))
 
 
-async def _lived(runtime: Runtime, messages: list[Message]) -> Session:
+async def _ask_both(runtime: Runtime, messages: list[Message]) -> Session:
     session = await runtime.open(TARGET, tools=[SEARCH], messages=messages)
     for target in (TARGET, OTHER):
         await session.switch(target)
@@ -148,68 +148,70 @@ async def _lived(runtime: Runtime, messages: list[Message]) -> Session:
     return session
 
 
-async def hibernated(count: int) -> Weight:
-    """Open sessions on a file, some at a time, ask one in twenty, and weigh them when all but the last few sleep."""
+async def hibernated_sessions(count: int) -> Weight:
+    """Open sessions in a file, ask one in twenty, and weigh them when all but the last few hibernate."""
     limits = RuntimeLimits(max_active_sessions=1, sessions=1_000_000, memory=512 * 1024)
     with TemporaryDirectory() as folder:
-        async with hosted(limits, storage_at(Path(folder) / "journal.db", "process")) as runtime:
-            await _hibernated(runtime, range(_BEFORE))
+        async with open_runtime(limits, storage_at(Path(folder) / "journal.db", "process")) as runtime:
+            await _open_many(runtime, range(_BEFORE))
             scales = Scales()
-            await _hibernated(runtime, range(_BEFORE, _BEFORE + count))
+            await _open_many(runtime, range(_BEFORE, _BEFORE + count))
             assert runtime.stats().hibernated >= count
-            return scales.held(count, 0)
+            return scales.weigh(count, 0)
 
 
-async def _hibernated(runtime: Runtime, numbers: range) -> None:
+async def _open_many(runtime: Runtime, numbers: range) -> None:
     async def several(numbers: range) -> None:
         for number in numbers:
             session = await runtime.open(TARGET, tools=[SEARCH], id=f"s{number}")
             if number % 20 == 0:
                 assert (await session.ask("Please settle it with five searches.")).status == "complete"
 
-    async with anyio.create_task_group() as tasks:  # so that many are written at once
+    async with (
+        anyio.create_task_group() as tasks
+    ):  # concurrently, so that the journal commits many sessions together
         for first in range(_AT_ONCE):
             tasks.start_soon(several, numbers[first::_AT_ONCE])
 
 
 _AT_ONCE = 16
 _BEFORE = 2500
-"""Sessions after which SQLite's own memory no longer grows."""
+"""Sessions after which the memory of SQLite itself no longer grows."""
 
 
-async def forgotten(count: int) -> Weight:
-    """Open sessions, ask each on two backends and delete it, closed before or not; weigh what is left."""
-    async with hosted() as runtime:
-        await _forgotten(runtime, conversation(count)[:10], closed=False)
-        tracemalloc.start()  # so little cannot be seen in pages; what is replaced from now on was traced too
-        for number in range(20):  # what the process keeps, it keeps now
-            await _forgotten(runtime, conversation(number)[:10], closed=False)
+async def deleted_sessions(count: int) -> Weight:
+    """Open sessions, ask each on two backends, close half of them, delete all; weigh the remaining memory."""
+    async with open_runtime() as runtime:
+        await _delete_session(runtime, conversation(count)[:10], closed=False)
+        tracemalloc.start()  # the amounts are below one page; started before the warm-up, so that its frees are traced
+        for number in range(20):  # warm up: allocations made once per process
+            await _delete_session(runtime, conversation(number)[:10], closed=False)
         scales = Scales()
         for number in range(count):
-            await _forgotten(runtime, conversation(number)[:10], closed=number % 2 == 0)
-        return scales.held(count, 0)
+            await _delete_session(runtime, conversation(number)[:10], closed=number % 2 == 0)
+        return scales.weigh(count, 0)
 
 
-async def _forgotten(runtime: Runtime, messages: list[Message], *, closed: bool) -> None:
-    session = await _lived(runtime, messages)
+async def _delete_session(runtime: Runtime, messages: list[Message], *, closed: bool) -> None:
+    session = await _ask_both(runtime, messages)
     if closed:
         await session.close()
     await runtime.journal.delete(session.id)
 
 
-async def live(turns: int) -> Weight:
-    """Hold one session for so many turns and weigh it."""
-    async with hosted() as runtime:
+async def live_session(turns: int) -> Weight:
+    """Run `turns` turns in one session and weigh it."""
+    async with open_runtime() as runtime:
         await runtime.journal.delete(
-            (await _asked_often(runtime, turns)).id
-        )  # what the process keeps, it keeps now
-        tracemalloc.start()  # one session cannot be seen in pages
+            (await _ask_often(runtime, turns)).id
+        )  # warm up: allocations made once per process
+        tracemalloc.start()  # one session is below the resolution of resident pages
         scales = Scales()
-        session = await _asked_often(runtime, turns)
-        return scales.held(1, payload(list(await session.history())))
+        session = await _ask_often(runtime, turns)
+        return scales.weigh(1, payload(list(await session.history())))
 
 
-async def _asked_often(runtime: Runtime, turns: int) -> Session:
+async def _ask_often(runtime: Runtime, turns: int) -> Session:
     session = await runtime.open(TARGET, tools=[SEARCH])
     for _ in range(turns):
         await session.ask("Please settle the question with five searches.")
@@ -223,13 +225,13 @@ async def buffers(count: int) -> Weight:
     for number in range(count):
         kept.append(b"x" * payload(conversation(number)))
         said += len(kept[-1])
-    held = scales.held(count, said)
+    weigh = scales.weigh(count, said)
     assert len(kept) == count + _FIRST
-    return held
+    return weigh
 
 
-def measured(what: str, count: int, backend: Loop) -> Weight:
-    """Return what a measurement of this module found in a process of its own."""
+def measure(what: str, count: int, backend: Loop) -> Weight:
+    """Run one measurement of this module in a new process and return its result."""
     command = (sys.executable, "-m", "benchmarks.memory", what, str(count), backend)
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     return Weight(**json.loads(done.stdout))
@@ -237,33 +239,33 @@ def measured(what: str, count: int, backend: Loop) -> Weight:
 
 def _e1(options: Extent) -> list[Figure]:
     count = 150 if options.quick else 10_000
-    baseline = measured("buffers", count, "asyncio")
+    baseline = measure("buffers", count, "asyncio")
     peers = _peers(options.libraries, count)
     rows = []
     for backend in options.backends:
-        idle = _rows(_QUESTION, backend, count, measured("sessions", count, backend), baseline)
+        idle = _rows(_QUESTION, backend, count, measure("sessions", count, backend), baseline)
         rows += [replace(row, peers=found) for row, found in zip(idle, peers, strict=True)]
-        rows += _rows(_ASKED, backend, count, measured("asked", count, backend), baseline)
+        rows += _rows(_ASKED, backend, count, measure("asked_sessions", count, backend), baseline)
     return rows
 
 
 def _peers(libraries: Sequence[Library], count: int) -> list[tuple[Peer, ...]]:
-    """Return what other libraries hold and what that costs: kilobytes, objects, milliseconds of a collection."""
-    held: list[Others] = [Others(libraries) for _ in range(3)]
+    """Return three rows of peers: kilobytes and objects per conversation, and milliseconds per collection."""
+    weigh: list[Others] = [Others(libraries) for _ in range(3)]
     with TemporaryDirectory() as folder:
         histories = Path(folder) / "histories.jsonl"
         if libraries:
             histories.write_bytes(b"\n".join(map(_wire, range(count + _FIRST))))
-        weighed = cache(lambda library: library.held(histories))
-        for column, (others, unit) in enumerate(zip(held, (1e3, 1, 1), strict=True)):
+        weighed = cache(lambda library: library.weigh(histories))
+        for column, (others, unit) in enumerate(zip(weigh, (1e3, 1, 1), strict=True)):
             others.take(lambda library, column=column, unit=unit: weighed(library)[column] / unit)  # type: ignore[misc]
-    return [others.peers() for others in held]
+    return [others.peers() for others in weigh]
 
 
 def _wire(number: int) -> bytes:
-    """Return 50 messages as Chat Completions has them, which share no text with those of another number."""
-    live = Live("openai_chat", "openai_chat", 60, seed=number)
-    return json.dumps(json.loads(b"".join(live.cold()))["messages"][:50]).encode()
+    """Return 50 Chat Completions messages as JSON that share no text with those of another number."""
+    live_session = Live("openai_chat", "openai_chat", 60, seed=number)
+    return json.dumps(json.loads(b"".join(live_session.cold()))["messages"][:50]).encode()
 
 
 def _rows(question: str, backend: Loop, count: int, ours: Weight, baseline: Weight) -> list[Figure]:
@@ -289,7 +291,7 @@ def _c2(options: Extent) -> list[Figure]:
     turns = 50 if options.quick else 500
     rows = []
     for backend in options.backends:
-        ours = measured("live", turns, backend)
+        ours = measure("live_session", turns, backend)
         note = f"turn {turns}; baseline: its messages; goal 1.3 x, and 1 x more for its lane"
         rows.append(Figure("C2", _LIVE, backend, "KB", 2.3, ours.resident / 1e3, ours.payload / 1e3, note))
     return rows
@@ -299,10 +301,10 @@ def _e3(options: Extent) -> list[Figure]:
     count = 40 if options.quick else 1000
     rows = []
     for backend in options.backends:
-        ours = measured("forgotten", count, backend)
+        ours = measure("deleted_sessions", count, backend)
         note = f"{count} sessions, asked on two backends; half of them closed first"
-        rows.append(Figure("E3", _FORGOTTEN, backend, "bytes", 200, ours.resident, note=note))
-        rows.append(Figure("E3", _FORGOTTEN, backend, "objects", 0.1, ours.tracked, note=_TRACKED))
+        rows.append(Figure("E3", _DELETED, backend, "bytes", 200, ours.resident, note=note))
+        rows.append(Figure("E3", _DELETED, backend, "objects", 0.1, ours.tracked, note=_TRACKED))
     return rows
 
 
@@ -311,18 +313,21 @@ _ASKED = "an idle session of 50 messages, asked on two backends"
 _LIVE = "a live session with one lane"
 _COLLECTION = "a full collection with idle sessions"
 _COLLECTION_NOTE = "baseline: with byte buffers; goal 30 ms where the baseline takes 15"
-_FORGOTTEN = "a session that was forgotten"
+_DELETED = "a deleted session"
 _TRACKED = "tracked by the garbage collector"
 MEASURES = (
     Measure("E1", _QUESTION, _e1),
-    Measure("E3", _FORGOTTEN, _e3),
+    Measure("E3", _DELETED, _e3),
     Measure("C2", _LIVE, _c2),
 )
 
 
 def main(what: str, count: str, backend: str) -> None:
-    """Print what `count` idle sessions, or buffers, hold."""
-    works = {each.__name__: each for each in (sessions, asked, hibernated, forgotten, buffers, live)}
+    """Print the memory of `count` sessions or buffers as JSON."""
+    works = {
+        each.__name__: each
+        for each in (sessions, asked_sessions, hibernated_sessions, deleted_sessions, buffers, live_session)
+    }
     work: Any = works[what]  # Any: a coroutine function
     print(json.dumps(asdict(anyio.run(work, int(count), backend=backend))))
 

@@ -1,6 +1,6 @@
-"""Other libraries at the same work, in the same passes: each in a process and an environment of its own.
+"""Measure other libraries in the same passes, each in a separate process and environment.
 
-None comes with this package. Who has some hands them in (`Extent.libraries`); the repository has eight of them.
+The libraries come from `Extent.libraries`; `benchmarks.peers` provides eight.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,7 +10,7 @@ from benchmarks.figures import Library, NotMeasured, Peer
 
 
 class Others:
-    """What other libraries take, pass by pass."""
+    """The figures of other libraries over several passes."""
 
     def __init__(self, libraries: Sequence[Library]) -> None:
         self._libraries = libraries
@@ -18,7 +18,7 @@ class Others:
         self._missing: dict[str, str] = {}
 
     def take(self, measure: Callable[[Library], float]) -> None:
-        """Measure each once. One that could not be measured is left out from then on."""
+        """Measure each library once. A library that raises `NotMeasured` is skipped from then on."""
         for library in self._libraries:
             if library.name not in self._missing:
                 try:
@@ -27,7 +27,7 @@ class Others:
                     self._missing[library.name] = str(error)
 
     def peers(self) -> tuple[Peer, ...]:
-        """Return the median of each, or why there is none."""
+        """Return the median per library, or the reason why there is none."""
         return tuple(
             [
                 Peer(name, None, self._missing[name])

@@ -1,7 +1,7 @@
-"""Draw a report as an SVG picture: how far each figure is from its goal, and the figures of other libraries.
+"""Draw a report as an SVG picture: each figure as a multiple of its goal, and the figures of other libraries.
 
-The picture is written without a plotting library: a bar, two texts and some dots per row need 100 lines, and matplotlib
-with its dependencies is 70 MB that every installation of the tests would carry.
+The picture needs no plotting library. Its bars, texts and dots take 100 lines, whereas matplotlib and its
+dependencies would add 70 MB to every installation of the tests.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,10 +19,10 @@ _TOP, _ROW, _BAR = 50, 18, 12
 """Pixels: the space above the chart, and the heights of a row and of a bar."""
 _MET, _MISSED = "#2a7f62", "#b5483a"
 _COLORS = ("#4a5a8a", "#e0a030", "#7a4a9a", "#202020", "#3aa0c0", "#d060a0", "#808080", "#705030")
-"""Of other libraries, in their order."""
+"""Colors of other libraries, in their order."""
 
 
-def plotted(report: BenchReport, folder: str | Path) -> Path:
+def plot(report: BenchReport, folder: str | Path) -> Path:
     """Write the picture into a folder, which is created if it does not exist, and return the path of the file.
 
     Raises:
@@ -57,19 +57,19 @@ def svg(report: BenchReport) -> str:
 
 
 class _Scale:
-    """A logarithmic scale over whole decades that has room for these values."""
+    """A logarithmic scale of whole decades that covers the values."""
 
     def __init__(self, values: Sequence[float]) -> None:
         self.first, self.last = floor(log10(min(values) * 0.99)), ceil(log10(max(values) * 1.01))
 
     def x(self, value: float) -> float:
-        """Return the place of a value, in pixels from the left."""
+        """Return the position of a value in pixels from the left."""
         return _LEFT + (_RIGHT - _LEFT) * (log10(value) - self.first) / (self.last - self.first)
 
 
 def _share(row: Figure) -> float | None:
     """Return a figure as a multiple of its goal; None if it has no goal, or a goal of zero."""
-    return row.judged / row.limit if row.judged and row.limit else None
+    return row.score / row.limit if row.score and row.limit else None
 
 
 def _dots(rows: Sequence[Figure]) -> list[tuple[int, str, float]]:
@@ -96,17 +96,17 @@ def _axis(scale: _Scale, bottom: float) -> Iterator[str]:
         yield f'<path d="M{x:.1f} {_TOP}V{bottom}" stroke="#dddddd"/>'
         yield _text(x, bottom + 16, f"{10.0**power:g}", "middle")
     yield f'<path d="M{scale.x(1.0):.1f} {_TOP - 6}V{bottom}" stroke="black"/>'
-    told = "multiples of the goal: left of the line is met"
-    yield _text((_LEFT + _RIGHT) / 2, bottom + 32, told, "middle")
+    caption = "multiples of the goal: left of the line is met"
+    yield _text((_LEFT + _RIGHT) / 2, bottom + 32, caption, "middle")
 
 
 def _row(row: Figure, scale: _Scale, middle: float) -> Iterator[str]:
-    width, color = scale.x(_share(row) or 1.0) - _LEFT, _MET if row.met else _MISSED
+    width, color = scale.x(_share(row) or 1.0) - _LEFT, _MET if row.is_met else _MISSED
     unit = "x" if row.baseline is not None else row.unit
-    told = f"{short(row.judged or 0.0)} {unit}, goal {short(row.limit or 0.0)}"
+    caption = f"{short(row.score or 0.0)} {unit}, goal {short(row.limit or 0.0)}"
     yield _text(_LEFT - 8, middle + 4, f"{row.goal}  {row.question}, {row.case}", "end")
     yield f'<rect x="{_LEFT}" y="{middle - _BAR / 2}" width="{width:.1f}" height="{_BAR}" fill="{color}"/>'
-    yield _text(_RIGHT + 8, middle + 4, told)
+    yield _text(_RIGHT + 8, middle + 4, caption)
 
 
 def _dot(x: float, y: float, number: int) -> str:

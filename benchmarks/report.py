@@ -1,4 +1,7 @@
-"""A run: every row, on which machine and under what load, as `python -m benchmarks --json` prints it."""
+"""Run measurements and collect them in a report with the machine and its load.
+
+`python -m benchmarks --json` prints the report.
+"""
 
 import json
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -14,23 +17,23 @@ from benchmarks.figures import Extent, Figure, Measure, table
 from benchmarks.machine import LoadMeter, Machine, MachineLoad, this_machine
 
 LIBRARIES = ("llm-actors", "anyio", "trio", "h11", "msgspec", "pydantic", "orjson")
-"""Whose versions are told."""
+"""Distributions whose versions a report contains."""
 
 
 class UnreadableReport(Exception):
-    """A file is not a report; the text says which, and why."""
+    """A file is not a report; the message names the file and the reason."""
 
 
 class BenchReport(Struct, frozen=True, kw_only=True):
-    """What one run measured.
+    """The results of one run.
 
     Args:
-        format: Of this record.
-        began: When, in UTC.
-        quick: Whether it was a quick run: its sizes are smaller, so its figures are others.
-        load: Of the machine.
-        libraries: Versions, of those that are installed.
-        failed: Goals whose measurement ended in an error; their rows say in which.
+        format: Version of the format.
+        began: Start time in UTC, as ISO 8601.
+        quick: Whether the run used the smaller sizes, which give other figures.
+        load: Load of the machine.
+        libraries: Versions of installed distributions, by name.
+        failed: Goals whose measurement raised an exception; the notes of their rows name it.
     """
 
     format: Literal[1] = 1
@@ -43,25 +46,25 @@ class BenchReport(Struct, frozen=True, kw_only=True):
     failed: tuple[str, ...] = ()
 
     def json(self) -> str:
-        """Return it as JSON; each row has its ratio and whether the goal is met besides."""
-        told: dict[str, Any] = msgspec.to_builtins(self)  # Any: JSON
-        told["figures"] = [
-            msgspec.to_builtins(row) | {"judged": row.judged, "met": row.met} for row in self.figures
+        """Return the report as JSON. Each row also has its score (`judged`) and whether the goal is met (`met`)."""
+        document: dict[str, Any] = msgspec.to_builtins(self)  # Any: JSON
+        document["figures"] = [
+            msgspec.to_builtins(row) | {"judged": row.score, "met": row.is_met} for row in self.figures
         ]
-        return json.dumps(told, indent=1)
+        return json.dumps(document, indent=1)
 
     def lines(self) -> Iterator[str]:
-        """Give it as text: the machine, its load, and the table."""
+        """Yield the report as text: the machine, its load and the table."""
         yield str(self.machine)
         yield _load(self.load)
         yield table(self.figures)
 
 
-def read(path: str) -> BenchReport:
-    """Return the report in a file.
+def read_report(path: str) -> BenchReport:
+    """Read a report from a file.
 
     Raises:
-        UnreadableReport: It has none.
+        UnreadableReport: The file cannot be read or is not a report.
     """
     try:
         return msgspec.json.decode(Path(path).read_bytes(), type=BenchReport)
@@ -73,33 +76,33 @@ def read(path: str) -> BenchReport:
         ) from error
 
 
-def measured(
+def measure(
     measures: Sequence[Measure],
     extent: Extent,
     only: Collection[str] = (),
     progress: Callable[[str], None] = lambda _: None,
 ) -> BenchReport:
-    """Measure and return the report.
+    """Run the measurements and return the report.
 
     Args:
-        only: Goals to measure, all if empty; the others are rows that say so.
-        progress: Told of each goal before it is measured.
+        only: Goals to measure; all if empty. Other goals get a row without figures.
+        progress: Called with a line of text before each measurement.
 
-    A measurement that fails is a row that says how, and the others go on.
+    If a measurement raises an exception, its row contains the error, and the run continues.
     """
     began, watch = datetime.now(UTC), LoadMeter()
     figures: list[Figure] = []
     failed: list[str] = []
     for measure in measures:
         if only and measure.goal not in only:
-            figures.append(measure.skipped("not asked for"))
+            figures.append(measure.skipped_row("not selected"))
             continue
         progress(f"{measure.goal}  {measure.question}")
         try:
             figures += measure.figures(extent)
         except Exception as error:
             failed.append(measure.goal)
-            figures.append(measure.skipped(f"failed: {type(error).__name__}: {error}"))
+            figures.append(measure.skipped_row(f"failed: {type(error).__name__}: {error}"))
     return BenchReport(
         began=began.isoformat(timespec="seconds"),
         quick=extent.quick,

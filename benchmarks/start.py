@@ -1,8 +1,9 @@
-"""D: what it takes to begin.
+"""Measure import time and installation size (D1, D2).
 
-D1   CPU of `import actors`; baseline: `import pydantic`, in fresh processes, interleaved; and of `actors --help`. What
-     is imported has been compiled before, as pip does it
-D2   the base install: distributions, megabytes, and memory after import
+D1   CPU time of `import actors` and of `actors --help` in new processes; baseline: `import pydantic`, interleaved.
+Modules
+     are compiled beforehand, as pip does
+D2   the base installation: distributions, megabytes, and memory after import
 """
 
 import json
@@ -15,12 +16,12 @@ from dataclasses import replace
 from importlib.metadata import Distribution, distribution
 from pathlib import Path
 
-from benchmarks.figures import Extent, Figure, Measure, needed
+from benchmarks.figures import Extent, Figure, Measure, require
 from benchmarks.others import Others
 from benchmarks.timing import Passes
 
 ROOT = Path(__file__).parents[1]
-"""Where the tree that runs is: its children must measure the same."""
+"""Root of the running tree; child processes run there so that they measure the same code."""
 _RSS = "print(next(line.split()[1] for line in open('/proc/self/status') if line.startswith('VmRSS')))"
 _LAZY = (
     "import json, sys;"
@@ -30,7 +31,7 @@ _HELP = "from actors.cli import main; main(['--help'])"
 
 
 def child_cpu_ms(command: Sequence[str]) -> float:
-    """Return the CPU milliseconds of a process of its own, which finds compiled what one before it imported."""
+    """Run a command in a new process and return its CPU milliseconds."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     quiet = subprocess.DEVNULL
     subprocess.run(command, cwd=ROOT, env=_environ(), stdout=quiet, stderr=quiet, check=True)
@@ -53,26 +54,31 @@ def _d1(options: Extent) -> list[Figure]:
     passes = 3 if options.quick else 9
     modules = json.loads(_output(f"import actors; {_LAZY}"))
     for program in (programs[2], _HELP):
-        _output(program)  # compiles what is imported
+        _output(program)  # compiles the imported modules
     others, samples = Others(options.libraries), list[list[float]]()
     for _ in range(passes):
         samples.append([child_cpu_ms((sys.executable, "-c", program)) for program in programs])
         others.take(lambda library: library.import_ms())
     taken = Passes.of(samples)
     row = Figure("D1", _QUESTIONS["D1"], programs[1], "ms", 2.0, note="baseline: import pydantic")
-    host = replace(row, case=programs[2], note="all that a host loads before it opens", peers=others.peers())
+    host = replace(
+        row,
+        case=programs[2],
+        note="all modules that a host imports before it opens a session",
+        peers=others.peers(),
+    )
     loaded = Figure("D1", _LOADED, programs[1], "modules", 0, len(modules), note=", ".join(modules))
-    return [taken.filled(row, 1, 0), loaded, taken.filled(host, 2, 0), _help(passes)]
+    return [taken.fill(row, 1, 0), loaded, taken.fill(host, 2, 0), _help(passes)]
 
 
 def _help(passes: int) -> Figure:
     taken = Passes.of([child_cpu_ms((sys.executable, "-c", _HELP))] for _ in range(passes))
-    return taken.filled(Figure("D1", _QUESTIONS["D1"], "actors --help", "ms", 200), 0, None)
+    return taken.fill(Figure("D1", _QUESTIONS["D1"], "actors --help", "ms", 200), 0, None)
 
 
 def _d2(options: Extent) -> list[Figure]:
     question = _QUESTIONS["D2"]
-    found = installed("llm-actors")
+    found = installed_distributions("llm-actors")
     counts, sizes, resident = (Others(options.libraries) for _ in range(3))
     counts.take(lambda library: library.size()[0])
     sizes.take(lambda library: library.size()[1])
@@ -100,9 +106,9 @@ def _resident(program: str) -> Figure:
     return Figure("D2", _QUESTIONS["D2"], program, "MB", 38, kilobytes / 1024, note="resident")
 
 
-def installed(root: str) -> dict[str, Distribution]:
-    """Return a distribution and all that it requires without extras, by name."""
-    requirements = needed("packaging.requirements")
+def installed_distributions(root: str) -> dict[str, Distribution]:
+    """Return a distribution and its transitive requirements without extras, by name."""
+    requirements = require("packaging.requirements")
     found: dict[str, Distribution] = {}
     wanted = [root]
     while wanted:
@@ -116,14 +122,16 @@ def installed(root: str) -> dict[str, Distribution]:
     return found
 
 
-def _bytes(installed: Distribution) -> int:
-    """Return the bytes of its files; of an editable install, those of the tree."""
-    files = [Path(str(installed.locate_file(file))) for file in installed.files or ()]
-    if not any(file.suffix == ".py" for file in files) and installed.name == "llm-actors":
+def _bytes(installed_distributions: Distribution) -> int:
+    """Return the size of the files in bytes; for an editable install, of the source tree."""
+    files = [
+        Path(str(installed_distributions.locate_file(file))) for file in installed_distributions.files or ()
+    ]
+    if not any(file.suffix == ".py" for file in files) and installed_distributions.name == "llm-actors":
         files = list((ROOT / "actors").rglob("*"))
     return sum(file.stat().st_size for file in files if file.suffix != ".pyc" and file.is_file())
 
 
-_LOADED = "modules of providers that are loaded before one is asked for"
+_LOADED = "provider modules loaded before any is requested"
 _QUESTIONS = {"D1": "CPU time to import", "D2": "size of the base install"}
 MEASURES = (Measure("D1", _QUESTIONS["D1"], _d1), Measure("D2", _QUESTIONS["D2"], _d2))

@@ -1,10 +1,10 @@
-"""Storms: what a backend and its sessions see of an outage, of overload, and of tenants that share.
+"""Simulate outages, overload and competing tenants against a backend.
 
-python -m benchmarks.storms            in real time, a few minutes; prints one table
-python -m benchmarks.storms --quick    the same with shorter outages
+python -m benchmarks.storms            runs in real time for a few minutes and prints one table
+python -m benchmarks.storms --quick    uses shorter outages
 
-Each storm is also a test, on a virtual clock (`tests/test_storms.py`). Requests go through a backend's provider actor
-to a backend in this process, which answers after a while, refuses while it is down, and limits what it takes at once.
+`tests/test_storms.py` runs the same scenarios on a virtual clock. Requests go through a provider actor to a backend
+in this process, which has a latency, refuses requests while it is down, and limits concurrent requests.
 """
 
 import argparse
@@ -39,27 +39,29 @@ LIMITED = b'{"error":{"message":"Rate limit reached.","type":"rate_limit_error"}
 
 @dataclass
 class Plain:
-    """A response that is there at once."""
+    """A response with a complete body."""
 
     status: int
     headers: Mapping[str, str]
     body: bytes
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
-        """Give it in one piece."""
+        """Yield the body in one piece."""
         yield self.body
 
 
 @dataclass
 class Backend:
-    """A backend in this process, as a transport.
+    """A transport that acts as a backend in this process.
 
     Args:
-        latency: Seconds until it answers.
-        down: Seconds from its first request on for which it answers 529.
-        capacity: Requests that it takes at once; one more is refused for the rate.
-        asked, answered: When requests came, and when it answered one.
-        most: The most that were there at once.
+        latency: Seconds until an answer.
+        down: Seconds after the first request during which every answer is a 529.
+        capacity: Maximal number of concurrent requests; further ones get a 429.
+        asked, answered: Times of requests and of successful answers.
+        by: Tenants of the requests, in order.
+        refused: Number of 429 answers.
+        here, most: Current and maximal number of concurrent requests.
     """
 
     latency: float = 0.5
@@ -77,7 +79,7 @@ class Backend:
     async def send(
         self, url: str, headers: Sequence[tuple[str, str]], segments: Segments, timeouts: Timeouts
     ) -> AsyncIterator[Response]:
-        """Take a request, and answer it after a while."""
+        """Answer a request after the latency."""
         self.asked.append(anyio.current_time())
         self.by.append(b"".join(segments).decode())
         self.here += 1
@@ -97,14 +99,14 @@ class Backend:
             self.here -= 1
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: there is no connection."""
 
 
 @asynccontextmanager
-async def provided(
+async def provider_for(
     backend: Backend, pace: Pace, retries: Retries | None = None, random: Random | None = None
 ) -> AsyncIterator[Ref[ProviderCommand]]:
-    """Give the provider actor of a backend."""
+    """Yield the address of a provider actor for a backend."""
     endpoint = Endpoint(BINDING.endpoint, retries=retries or Retries(attempts=4), pace=pace)
     async with System() as system:
         codec = adapter(dialect("openai_chat"))
@@ -120,14 +122,18 @@ async def ask(provider: Ref[ProviderCommand], session: str, number: int = 0, ten
 
 
 UNGUARDED = Pace(concurrency=1_000_000, waiting=1_000_000, failures=1_000_000_000)
-"""As if each session were alone with the backend."""
+"""Limits high enough to have no effect."""
 
 
 @dataclass
 class Storm:
-    """What a backend saw of an outage.
+    """The requests that a backend received around an outage.
 
-    `recovery` are the times of its answers, from the first request after which it was up again.
+    Args:
+        sessions: Number of sessions.
+        requests: Requests received during the outage.
+        recovery: Times of successful answers.
+        most: Maximal number of concurrent requests.
     """
 
     sessions: int
@@ -137,7 +143,7 @@ class Storm:
 
 
 async def storm(sessions: int, *, down: float = 60.0, pace: Pace | None = None, pause: float = 5.0) -> Storm:
-    """Let sessions ask a backend that is down, again and again, until each has an answer."""
+    """Retry requests from `sessions` sessions to a failing backend until each has an answer."""
     backend, random = Backend(down=down), Random(7)
 
     async def session(number: int) -> None:
@@ -147,7 +153,7 @@ async def storm(sessions: int, *, down: float = 60.0, pace: Pace | None = None, 
             await anyio.sleep(pause * random.uniform(0.8, 1.2))
 
     async with (
-        provided(backend, pace or Pace(concurrency=64)) as provider,
+        provider_for(backend, pace or Pace(concurrency=64)) as provider,
         anyio.create_task_group() as tasks,
     ):
         for number in range(sessions):
@@ -158,7 +164,13 @@ async def storm(sessions: int, *, down: float = 60.0, pace: Pace | None = None, 
 
 @dataclass
 class Offered:
-    """How requests beyond what a backend can serve came out, and the seconds that each took."""
+    """The results of offering a backend more requests than it can serve.
+
+    Args:
+        came: Number of requests by result: "answered", or the kind of failure.
+        served, refused: Seconds until each answer and each failure.
+        most: Maximal number of concurrent requests at the backend.
+    """
 
     came: Counter[str]
     served: list[float]
@@ -167,7 +179,7 @@ class Offered:
 
 
 async def overload(rate: int, *, seconds: int, pace: Pace, latency: float = 1.0) -> Offered:
-    """Offer a backend so many requests a second, whatever it serves of them."""
+    """Send `rate` requests per second to a backend, independent of its answers."""
     backend, offered = Backend(latency=latency), Offered(Counter(), [], [], 0)
 
     async def session(number: int) -> None:
@@ -178,7 +190,7 @@ async def overload(rate: int, *, seconds: int, pace: Pace, latency: float = 1.0)
         offered.came[kind] += 1
         (offered.served if kind == "answered" else offered.refused).append(took)
 
-    async with provided(backend, pace) as provider, anyio.create_task_group() as tasks:
+    async with provider_for(backend, pace) as provider, anyio.create_task_group() as tasks:
         for number in range(rate * seconds):
             tasks.start_soon(session, number)
             await anyio.sleep(1 / rate)
@@ -186,8 +198,10 @@ async def overload(rate: int, *, seconds: int, pace: Pace, latency: float = 1.0)
     return offered
 
 
-async def shared(tenants: Mapping[str, int], *, requests: int, pace: Pace, latency: float = 0.1) -> list[str]:
-    """Let each tenant have so many sessions that always ask; return whose the first requests were, in order."""
+async def tenant_order(
+    tenants: Mapping[str, int], *, requests: int, pace: Pace, latency: float = 0.1
+) -> list[str]:
+    """Run busy sessions for each tenant; return the tenants of the first requests, in order."""
     backend = Backend(latency=latency)
 
     async def session(tenant: str, number: int) -> None:
@@ -196,22 +210,22 @@ async def shared(tenants: Mapping[str, int], *, requests: int, pace: Pace, laten
             await ask(provider, f"{tenant}{number}", asked, tenant)
             asked += 1
 
-    async with provided(backend, pace) as provider, anyio.create_task_group() as tasks:
+    async with provider_for(backend, pace) as provider, anyio.create_task_group() as tasks:
         for tenant, sessions in tenants.items():
             for number in range(sessions):
                 tasks.start_soon(session, tenant, number)
     return backend.by[:requests]
 
 
-async def limited(capacity: int, *, sessions: int, asks: int, pace: Pace) -> Backend:
-    """Let sessions ask a backend that takes less at once than it may be sent."""
+async def rate_limit(capacity: int, *, sessions: int, asks: int, pace: Pace) -> Backend:
+    """Send requests to a backend whose capacity is below the configured concurrency."""
     backend = Backend(capacity=capacity, latency=0.5)
 
     async def session(number: int) -> None:
         for asked in range(asks):
             await ask(provider, f"s{number}", asked)
 
-    async with provided(backend, pace) as provider, anyio.create_task_group() as tasks:
+    async with provider_for(backend, pace) as provider, anyio.create_task_group() as tasks:
         for number in range(sessions):
             tasks.start_soon(session, number)
     return backend
@@ -223,14 +237,16 @@ async def _figures(down: float) -> list[tuple[str, str]]:
     spread = kept.recovery[-1] - kept.recovery[0]
     offered = await overload(80, seconds=round(down / 2), pace=Pace(concurrency=8, waiting=40))
     weights = {"gold": 3.0}
-    served = Counter(await shared({"gold": 40, "plain": 400}, requests=800, pace=Pace(8, weights=weights)))
-    allowed = await limited(8, sessions=40, asks=25, pace=Pace(concurrency=64))
+    served = Counter(
+        await tenant_order({"gold": 40, "plain": 400}, requests=800, pace=Pace(8, weights=weights))
+    )
+    allowed = await rate_limit(8, sessions=40, asks=25, pace=Pace(concurrency=64))
     return [
         (f"outage of {down:g} s, 1,000 sessions without limits: requests", f"{10 * naive.requests:,}"),
-        ("  with them", f"{kept.requests:,}"),
-        ("  seconds over which all were served afterwards", f"{spread:.1f}"),
+        ("  with limits: requests", f"{kept.requests:,}"),
+        ("  seconds to serve all sessions afterwards", f"{spread:.1f}"),
         (
-            "overload, 10 times what is served: refused",
+            "overload, 10 times the capacity: refused",
             f"{offered.came['overloaded']:,} of {offered.came.total():,}",
         ),
         ("  longest wait for a refusal, ms", f"{1000 * max(offered.refused):.1f}"),

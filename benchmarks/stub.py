@@ -1,11 +1,11 @@
-"""A provider that does not think: an HTTP server of its own process that answers with bytes made beforehand.
+"""Run a stub provider: an HTTP server in a separate process that answers with prepared bytes.
 
     with running(together=100) as url: ...
 
-A request that ends in a user message is answered with five tool calls, one that ends in tool results with a text. The
-stub checks nothing and parses nothing. `Behaviour` has its settings: to answer only once so many requests wait, so that
-as many connections are in use at once; to answer after a delay; to call fewer tools; or to stream a text of so many
-events, each written on its own, so that it arrives on its own.
+The stub answers a request that ends in a user message with five tool calls, and a request that ends in tool results
+with a text. It neither validates nor parses requests. `Behaviour` holds its settings: a number of requests to wait
+for, so that as many connections are open at once; a delay; a number of tool calls; or a text that is streamed with a
+pause after each event, so that each arrives separately.
 """
 
 import asyncio
@@ -21,16 +21,16 @@ from msgspec import Struct
 from msgspec.json import decode
 from msgspec.structs import asdict
 
-from benchmarks.canned import ANSWER, ANSWERING, CALLS, calling, worded
+from benchmarks.canned import ANSWER, ANSWERING, CALLS, calling, text_stream
 from benchmarks.start import ROOT
 
 DESCRIPTORS = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
 _TAIL = 64 * 1024
-"""Bytes of a body's end in which its last message begins."""
+"""Bytes at the end of a body that contain the start of its last message."""
 _EDGE = 4096
-"""Bytes of either end of a body in which its settings are: some clients send the messages last."""
+"""Bytes at each end of a body that contain its settings; some clients send the messages last."""
 PAUSE = 0.0005
-"""Seconds between two events of a text that is sent word by word."""
+"""Seconds between two events of a text that is streamed word by word."""
 
 
 def _whole(message: dict[str, object], finish: str) -> bytes:
@@ -49,24 +49,24 @@ def _call(index: int) -> dict[str, object]:
     return {"id": f"call_{index}", "type": "function", "function": {"name": "search", "arguments": arguments}}
 
 
-def _streamed(events: bytes) -> tuple[bytes, ...]:
+def _stream_pieces(events: bytes) -> tuple[bytes, ...]:
     opening = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
     chunks = [event + b"\n\n" for event in events.split(b"\n\n") if event]
     return (opening, *(b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in chunks), b"0\r\n\r\n")
 
 
 Pieces: TypeAlias = tuple[bytes, ...]
-"""An answer in the pieces in which it is written."""
+"""An answer as the pieces that are written separately."""
 
 
 class Behaviour(Struct, frozen=True):
-    """How a stub answers.
+    """Settings of a stub.
 
     Args:
-        together: Requests that must wait before any of them is answered.
-        words: Events of a text that is the only answer; 0 for tool calls and then a text.
+        together: Number of waiting requests at which all of them are answered.
+        words: Events of a text that answers every request; 0 for tool calls followed by a text.
         delay: Seconds from a request to its answer.
-        calls: Tool calls of the first answer.
+        calls: Tool calls in the first answer.
     """
 
     together: int = 1
@@ -76,7 +76,7 @@ class Behaviour(Struct, frozen=True):
 
 
 class Answers:
-    """The answers of a stub, made beforehand: by whether they are streamed and whether tool results came."""
+    """Prepared answers, by two flags: streamed, and after tool results."""
 
     def __init__(self, behaviour: Behaviour) -> None:
         calls = [_call(number) for number in range(behaviour.calls)]
@@ -84,14 +84,14 @@ class Answers:
         self._answers: dict[tuple[bool, bool], Pieces] = {
             (False, False): (_whole(called, "tool_calls"),),
             (False, True): (_whole({"content": ANSWER}, "stop"),),
-            (True, False): _streamed(calling(behaviour.calls)),
-            (True, True): _streamed(ANSWERING),
+            (True, False): _stream_pieces(calling(behaviour.calls)),
+            (True, True): _stream_pieces(ANSWERING),
         }
-        self.words = _streamed(worded(behaviour.words)) if behaviour.words else ()
+        self.words = _stream_pieces(text_stream(behaviour.words)) if behaviour.words else ()
         self.together, self.delay = behaviour.together, behaviour.delay
 
     def answer(self, start: bytes, tail: bytes) -> Pieces:
-        """Return the answer to a request, of whose body these are the two ends."""
+        """Return the answer to a request, given the start and the end of its body."""
         last = tail.rfind(b'"role":')
         edges = start + tail[-_EDGE:]
         streams = b'"stream":true' in edges.replace(b" ", b"")
@@ -102,7 +102,7 @@ Waiting: TypeAlias = tuple[asyncio.Transport, Pieces]
 
 
 class Stub(asyncio.Protocol):
-    """One connection."""
+    """A connection of the stub server."""
 
     def __init__(self, answers: Answers, waiting: list[Waiting]) -> None:
         self._answers, self._waiting = answers, waiting
@@ -125,9 +125,9 @@ class Stub(asyncio.Protocol):
         self._start = (self._start + data)[:_EDGE]
         self._tail = (self._tail + data)[-_TAIL:]
         if not self._left:
-            self._asked(self._tail)
+            self._respond(self._tail)
 
-    def _asked(self, tail: bytes) -> None:
+    def _respond(self, tail: bytes) -> None:
         if self._answers.words:
             self._say(iter(self._answers.words))
         elif self._answers.delay:
@@ -146,7 +146,7 @@ class Stub(asyncio.Protocol):
             transport.write(piece)
 
     def _say(self, words: Iterator[bytes]) -> None:
-        """Send one event, and the next after a pause."""
+        """Write one event and schedule the next."""
         if word := next(words, b""):
             self._transport.write(word)
             asyncio.get_running_loop().call_later(PAUSE, self._say, words)
@@ -163,7 +163,7 @@ async def _serve(behaviour: Behaviour) -> None:
 
 @contextmanager
 def running(together: int = 1, words: int = 0, *, delay: float = 0.0, calls: int = CALLS) -> Iterator[str]:
-    """Give the base URL of a stub that runs in a process of its own; the arguments are those of `Behaviour`."""
+    """Run a stub in a separate process and yield its base URL; see `Behaviour` for the arguments."""
     behaviour = json.dumps(asdict(Behaviour(together, words, delay, calls)))
     command = (sys.executable, "-m", "benchmarks.stub", behaviour)
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) as process:

@@ -1,4 +1,7 @@
-"""CPU time of this thread, in interleaved passes: what the machine does besides is left out."""
+"""Measure CPU time and Python calls in interleaved passes.
+
+CPU time of one thread excludes the work of other processes. All measurements use this module.
+"""
 
 import gc
 import sys
@@ -15,14 +18,14 @@ from benchmarks.figures import Figure, Loop
 
 
 def cpu_ms(work: Callable[[], object]) -> float:
-    """Return the CPU milliseconds this thread spends in `work`."""
+    """Return the CPU milliseconds that this thread spends in `work`."""
     began = time.thread_time()
     work()
     return (time.thread_time() - began) * 1e3
 
 
 async def async_cpu_ms(work: Callable[[], Awaitable[object]]) -> float:
-    """Return the CPU milliseconds this thread spends until `work` has ended, the event loop's included."""
+    """Return the CPU milliseconds of this thread until `work` has ended, including the event loop."""
     began = time.thread_time()
     await work()
     return (time.thread_time() - began) * 1e3
@@ -30,9 +33,9 @@ async def async_cpu_ms(work: Callable[[], Awaitable[object]]) -> float:
 
 @contextmanager
 def _counting() -> Iterator[list[int]]:
-    """Count the Python functions that are called in the block. Those written in C are not counted.
+    """Count calls of Python functions in the block, without functions written in C.
 
-    A count does not depend on what else the machine does.
+    Unlike a time, the count does not depend on the load of the machine.
     """
     counted = [0]
 
@@ -47,14 +50,14 @@ def _counting() -> Iterator[list[int]]:
 
 
 def python_calls(work: Callable[[], object]) -> int:
-    """Return how many Python functions `work` calls."""
+    """Return the number of Python function calls in `work`."""
     with _counting() as counted:
         work()
     return counted[0]
 
 
 async def async_calls(work: Callable[[], Awaitable[object]]) -> int:
-    """Return how many Python functions are called until `work` has ended, the event loop's included."""
+    """Return the number of Python function calls until `work` has ended, including the event loop."""
     with _counting() as counted:
         await work()
     return counted[0]
@@ -62,17 +65,17 @@ async def async_calls(work: Callable[[], Awaitable[object]]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Passes:
-    """What works took in interleaved passes.
+    """The samples of several works in interleaved passes.
 
     Args:
-        columns: One for each work, a value for each pass.
+        columns: One column per work, with one value per pass.
     """
 
     columns: tuple[tuple[float, ...], ...]
 
     @classmethod
     def of(cls, rows: Iterable[Sequence[float]]) -> "Passes":
-        """Return passes that were made one after the other."""
+        """Create passes from rows, one row per pass."""
         return cls(tuple(zip(*rows, strict=True)))
 
     @property
@@ -80,32 +83,32 @@ class Passes:
         """The median of each work."""
         return [median(column) for column in self.columns]
 
-    def filled(self, row: Figure, work: int = 0, baseline: int | None = 1) -> Figure:
-        """Return a row with the medians of a work and of what it is held against."""
+    def fill(self, row: Figure, work: int = 0, baseline: int | None = 1) -> Figure:
+        """Return a copy of `row` with the median of a work and of its baseline."""
         against = None if baseline is None else self.medians[baseline]
         return replace(row, value=self.medians[work], baseline=against, spread=self.spread(work, baseline))
 
     def spread(self, work: int = 0, baseline: int | None = 1) -> float | None:
-        """Return by how much a work's ratio to another differs from pass to pass; see `Figure.spread`."""
+        """Return the variation of the ratio of a work to its baseline; see `Figure.spread`."""
         ours = self.columns[work]
         base = (1.0,) * len(ours) if baseline is None else self.columns[baseline]
         return spread([mine / theirs for mine, theirs in zip(ours, base, strict=True)])
 
 
 def spread(values: Sequence[float]) -> float | None:
-    """Return half the distance between the quartiles over the median; None for fewer than three values."""
+    """Return half the interquartile range over the median; None for fewer than three values."""
     if len(values) < 3:
         return None
     least, middle, most = quantiles(values, n=4, method="inclusive")
     return (most - least) / 2 / middle
 
 
-def interleaved(
+def interleave(
     repeats: int, *works: Callable[[], float], beside: Callable[[], object] = lambda: None
 ) -> Passes:
-    """Return what each of `works` returns; one pass over all of them, then the next.
+    """Call all `works` once per pass and return their values; call `beside` after each pass.
 
-    What was built before does not weigh on the collector: it is frozen meanwhile. `beside` is called after each pass.
+    Existing objects are frozen meanwhile, so that the garbage collector does not traverse them.
     """
     gc.collect()
     gc.freeze()
@@ -120,5 +123,5 @@ def interleaved(
 
 
 def on_loop(backend: Loop, work: Callable[[], Awaitable[float]]) -> float:
-    """Run `work` in an event loop of its own."""
+    """Run `work` in a new event loop."""
     return anyio.run(work, backend=backend)

@@ -1,10 +1,10 @@
-"""B1 and C1: a turn through all actors, the model in this process.
+"""Measure a turn through all actors with the model in this process (B1, C1).
 
-    B1   a fresh session's turn: model, 5 parallel tools with validation, model; baseline: the loop by hand on asyncio
-    C1   turn 500 of one session over turn 10
+    B1   first turn of a session: model, 5 parallel tools with validation, model; baseline: a hand-written asyncio loop
+    C1   turn 500 of one session against turn 10
 
-A tool returns 1 KB. The baseline reads the same streams, runs the same tools at once and encodes the same requests; it
-checks nothing, keeps no log and has no actors.
+A tool returns 1 KB. The baseline reads the same streams, runs the same tools concurrently and encodes the same
+requests. It validates nothing, keeps no log and has no actors.
 """
 
 import asyncio
@@ -49,40 +49,40 @@ SEARCH: Tool[..., Any] = tool(search)  # Any: the function's own result
 
 
 @asynccontextmanager
-async def hosted(
+async def open_runtime(
     limits: RuntimeLimits | None = None, journal: Storage | None = None
 ) -> AsyncIterator[Runtime]:
-    """Give a runtime whose model is in this process."""
+    """Open a runtime whose model is in this process."""
     config = Config(FileSettings(limits=limits or RuntimeLimits()), ENVIRON, "a measurement")
     async with Runtime(config, environ=ENVIRON, transport=Canned(), journal=journal) as runtime:
         yield runtime
 
 
-async def _asked(session: Session) -> None:
+async def _ask(session: Session) -> None:
     result = await session.ask("Please settle the question with five searches.")
     assert (result.status, result.rounds) == ("complete", 2), result
 
 
 async def _turns(count: int) -> float:
-    """Return the CPU milliseconds of a fresh session's turn, as a mean over `count` sessions."""
-    async with hosted() as runtime:
-        await _asked(await runtime.open(TARGET, tools=[SEARCH]))
+    """Return the CPU milliseconds of the first turn of a session, as a mean over `count` sessions."""
+    async with open_runtime() as runtime:
+        await _ask(await runtime.open(TARGET, tools=[SEARCH]))
         sessions = [await runtime.open(TARGET, tools=[SEARCH]) for _ in range(count)]
         return await async_cpu_ms(partial(_each, sessions)) / count
 
 
 async def _calls() -> float:
-    """Return the Python calls of a fresh session's turn, as a mean over two."""
-    async with hosted() as runtime:
-        for _ in range(3):  # what is made at its first use has been made
-            await _asked(await runtime.open(TARGET, tools=[SEARCH]))
+    """Return the Python calls of the first turn of a session, as a mean over two."""
+    async with open_runtime() as runtime:
+        for _ in range(3):  # warm up: objects created at first use
+            await _ask(await runtime.open(TARGET, tools=[SEARCH]))
         sessions = [await runtime.open(TARGET, tools=[SEARCH]) for _ in range(2)]
         return await async_calls(partial(_each, sessions)) / len(sessions)
 
 
 async def _each(sessions: list[Session]) -> None:
     for session in sessions:
-        await _asked(session)
+        await _ask(session)
 
 
 # ---- the baseline
@@ -130,7 +130,7 @@ def _b1(options: Extent) -> list[Figure]:
     by_hand = anyio.run(async_calls, _by_hand)
     row = Figure("B1", _QUESTIONS["B1"], "", "ms", 5.0, note="goal 1.0 ms where the baseline takes 0.2")
     return [
-        taken.filled(
+        taken.fill(
             replace(row, case=backend, calls=on_loop(backend, _calls), baseline_calls=by_hand), work, 0
         )
         for work, backend in enumerate(options.backends, 1)
@@ -141,11 +141,11 @@ def _b1(options: Extent) -> list[Figure]:
 
 
 async def _long(turns: int) -> tuple[float, float]:
-    """Return the CPU milliseconds of a turn near the end of a long session, and of one near turn 10."""
-    async with hosted() as runtime:
+    """Return the median CPU milliseconds of the last turns of a long session, and of turns around 10."""
+    async with open_runtime() as runtime:
         session = await runtime.open(TARGET, tools=[SEARCH])
         gc.collect()
-        took = [await async_cpu_ms(partial(_asked, session)) for _ in range(turns)]
+        took = [await async_cpu_ms(partial(_ask, session)) for _ in range(turns)]
     return median(took[-15:]), median(took[3:18])
 
 
@@ -155,7 +155,7 @@ def _c1(options: Extent) -> list[Figure]:
     for backend in options.backends:
         pairs = Passes.of(_run_long(backend, turns) for _ in range(passes))
         note = f"turn {turns}; baseline: turn 10"
-        rows.append(pairs.filled(Figure("C1", _QUESTIONS["C1"], backend, "ms", 1.2, note=note)))
+        rows.append(pairs.fill(Figure("C1", _QUESTIONS["C1"], backend, "ms", 1.2, note=note)))
     return rows
 
 

@@ -1,8 +1,8 @@
-"""The conversation that is measured: blocks of 20 wire messages, and turns of 8.
+"""Generate the conversations that the benchmarks use: blocks of 20 wire messages, and turns of 8.
 
-A block is 5 user messages, 8 of the assistant (three of them call tools: 5 in parallel, 1 and 1) and 7 tool results
-of 1 to 2 KB with quotes, tabs, newlines and a little outside ASCII; 5 assistant messages think. No text occurs
-twice. A session keeps results in its ledger, so they are events here and not messages.
+A block has 5 user messages, 8 assistant messages (three with tool calls: 5 in parallel, 1 and 1; five with thinking)
+and 7 tool results of 1 to 2 KB with quotes, tabs, newlines and some non-ASCII characters. All texts differ. Results
+are ledger events rather than messages, as in a session.
 """
 
 import json
@@ -28,7 +28,7 @@ from actors.core.values.packed import pack
 
 DIALECTS = ("openai_chat", "anthropic")
 FAMILIES = (*DIALECTS, "openai_responses", "gemini", "bedrock")
-"""A dialect of each wire family."""
+"""One dialect per wire family."""
 SIGNATURE = 560
 """Characters of a thinking signature."""
 
@@ -44,7 +44,7 @@ _SOURCE = _WORDS * 40
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One message, and how its calls ended."""
+    """A message and the ledger events of its calls."""
 
     message: Message
     events: tuple[CallEvent, ...] = ()
@@ -52,7 +52,7 @@ class Step:
 
 @dataclass(slots=True)
 class Author:
-    """Writes a conversation of one binding, the same for the same seed."""
+    """A deterministic generator of a conversation on one binding; equal seeds give equal conversations."""
 
     origin: Binding
     seed: int = 0
@@ -67,11 +67,11 @@ class Author:
         return self._user()
 
     def turn(self) -> list[Step]:
-        """Return one turn of 8 wire messages, up to the user message that asks for the next."""
+        """Return one turn of 8 wire messages, ending with the next user message."""
         return [self._model(5, thinks=True), self._model(0), self._user()]
 
     def block(self) -> list[Step]:
-        """Return one block of 20 wire messages, ending in a user message."""
+        """Return one block of 20 wire messages, ending with a user message."""
         steps = self.turn()
         for calls, thinks in ((1, True), (1, True)):
             steps += (self._model(calls, thinks=thinks), self._model(0), self._user())
@@ -80,7 +80,7 @@ class Author:
         return steps
 
     def text(self, least: int, most: int) -> str:
-        """Return a text of `least` to `most` characters that occurs nowhere else."""
+        """Return a unique text of `least` to `most` characters."""
         size = self._random.randrange(least, most)
         start = self._random.randrange(len(_SOURCE) - most)
         return f"{self._random.getrandbits(64):016x} {_SOURCE[start : start + size - 17]}"
@@ -99,7 +99,7 @@ class Author:
         return Step(Message("assistant", (*blocks, *made), 1, self.origin), events)
 
     def _thinking(self) -> Thinking:
-        """Return reasoning as the origin's dialect seals it."""
+        """Return reasoning with the provider state that the dialect of the origin uses."""
         text, signature = self.text(100, 400), self._random.randbytes(SIGNATURE // 2).hex()
         kind: str = dialect(self.origin.dialect).reasoning.carrier
         match kind:
@@ -136,14 +136,14 @@ def binding(name: str) -> Binding:
 
 
 def blocks(author: Author, messages: int) -> Iterator[Step]:
-    """Give a conversation of about `messages` wire messages; it ends in a user message."""
+    """Yield a conversation of about `messages` wire messages that ends with a user message."""
     yield author.opening()
     for _ in range(messages // 20):
         yield from author.block()
 
 
 class Live:
-    """A conversation and its lane, as a session has them."""
+    """A conversation with its ledger and lane, as in a session."""
 
     def __init__(self, origin: str, target: str, messages: int, seed: int = 0) -> None:
         self.author = Author(binding(origin), seed)
@@ -155,45 +155,45 @@ class Live:
         self.append(list(blocks(self.author, messages)))
 
     def append(self, steps: list[Step]) -> None:
-        """Say what the steps say."""
+        """Append steps to the history and the ledger."""
         for step in steps:
             self.history = self.history.extended((pack(step.message),))
             if step.events:
                 self.ledger = self.ledger.apply(*step.events)
 
     def cold(self) -> Segments:
-        """Return the next request of a session that has never used this binding. Adopts nothing."""
-        return self._request(self.rendered())
+        """Return the first request on this binding, from an empty lane. The lane does not change."""
+        return self._request(self.render())
 
-    def rendered(self) -> Rendered:
-        """Return what a session that has never used this binding would be shown. Adopts nothing."""
-        return self._rendered(empty_lane(self.codec.dialect))
+    def render(self) -> Rendered:
+        """Render the transcript of the first request on this binding. The lane does not change."""
+        return self._render(empty_lane(self.codec.dialect))
 
     def walk(self) -> RenderWalk:
-        """Return the cold render alone, without the judge."""
+        """Return the render walk from an empty lane, without the judge."""
         codec = self.codec
         return RenderWalk(
             RenderState(), self.history, self.ledger, codec.dialect, codec.encoder, self.reader, Notes()
         )
 
     def next(self) -> Segments:
-        """Return the next request, and adopt its lane."""
-        rendered = self._rendered(self.lane)
-        self.lane = rendered.lane
-        return self._request(rendered)
+        """Return the next request and advance the lane."""
+        render = self._render(self.lane)
+        self.lane = render.lane
+        return self._request(render)
 
-    def _rendered(self, lane: Lane) -> Rendered:
+    def _render(self, lane: Lane) -> Rendered:
         codec = self.codec
-        rendered = advance(lane, self.history, self.ledger, codec.dialect, codec.encoder, self.reader)
-        assert not rendered.report.faults, rendered.report.faults[0]
-        return rendered
+        render = advance(lane, self.history, self.ledger, codec.dialect, codec.encoder, self.reader)
+        assert not render.report.faults, render.report.faults[0]
+        return render
 
-    def _request(self, rendered: Rendered) -> Segments:
-        return self._prepared.request(rendered.segments, rendered.facts).segments
+    def _request(self, render: Rendered) -> Segments:
+        return self._prepared.request(render.segments, render.facts).segments
 
 
-def told(steps: list[Step]) -> list[Message]:
-    """Return a conversation as an import gives it: with its results among the messages."""
+def imported_messages(steps: list[Step]) -> list[Message]:
+    """Return a conversation as an import does, with tool results as messages."""
     messages: list[Message] = []
     for step in steps:
         messages.append(step.message)
@@ -208,11 +208,11 @@ def told(steps: list[Step]) -> list[Message]:
 
 
 def payload(messages: list[Message]) -> int:
-    """Return the bytes of all that was said: the UTF-8 of texts, thinking, signatures, arguments, results."""
-    return sum(_said(block) for message in messages for block in message.blocks)
+    """Return the UTF-8 bytes of all content: texts, thinking, signatures, arguments and results."""
+    return sum(_payload(block) for message in messages for block in message.blocks)
 
 
-def _said(block: Block) -> int:
+def _payload(block: Block) -> int:
     match block:
         case Text():
             return len(block.text.encode())

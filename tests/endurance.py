@@ -39,7 +39,7 @@ from actors.journal.storage.sqlite import SqliteStorage
 from actors.runtime.handle import Session
 from actors.testing.stressing.resources import Held, leaked
 from actors.transport import Response, Timeouts
-from benchmarks.canned import CALLING, worded
+from benchmarks.canned import CALLING, text_stream
 from benchmarks.memory import resident
 from tests.saying import say
 
@@ -81,7 +81,7 @@ class Model:
     """A transport whose model calls tools when it is asked, and says something when it has their results."""
 
     def __init__(self) -> None:
-        self.words = worded(3)
+        self.words = text_stream(3)
 
     @asynccontextmanager
     async def send(

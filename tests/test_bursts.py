@@ -22,7 +22,7 @@ from actors.provider.rounds import Answer, Broken, Generated
 from actors.runtime.handle import Session
 from actors.testing import Disconnect, Fault, OpenAIServer, Say, Status, Turn
 from actors.transport import HttpTransport, Response, Timeouts
-from benchmarks.storms import DOWN, WHOLE, Backend, Plain, ask, provided
+from benchmarks.storms import DOWN, WHOLE, Backend, Plain, ask, provider_for
 from tests.at_scale import extent
 from tests.hosting_cases import case
 from tests.runtime_support import hosting
@@ -135,7 +135,7 @@ async def test_sessions_beside_a_burst_that_fails_notice_nothing() -> None:
 @pytest.mark.usefixtures("same_order")
 async def test_every_request_of_a_burst_has_all_its_attempts(autojump_clock: MockClock) -> None:
     backend, ends = Backend(down=1e9, latency=0.0), Counter[str]()
-    async with provided(backend, Pace(64), Retries(attempts=4)) as provider:
+    async with provider_for(backend, Pace(64), Retries(attempts=4)) as provider:
 
         async def one(number: int) -> None:
             ends[kind(await ask(provider, f"s{number}"))] += 1
@@ -152,7 +152,7 @@ async def test_a_backend_that_stays_down_is_asked_by_one_after_the_other_and_the
     autojump_clock: MockClock,
 ) -> None:
     backend, ends = Backend(down=1e9, latency=0.5), Counter[str]()
-    async with provided(backend, Pace(64), Retries(attempts=4)) as provider:
+    async with provider_for(backend, Pace(64), Retries(attempts=4)) as provider:
 
         async def one(number: int) -> None:
             ends[kind(await ask(provider, f"s{number}"))] += 1
@@ -178,7 +178,7 @@ async def test_while_one_request_hangs_in_doubt_another_goes_out_a_second_later(
 ) -> None:
     backend = Backend(down=1e9, latency=60)
     async with (
-        provided(backend, Pace(2, failures=2), Retries(attempts=2)) as provider,
+        provider_for(backend, Pace(2, failures=2), Retries(attempts=2)) as provider,
         anyio.create_task_group() as tasks,
     ):
         for number in range(2):
@@ -217,7 +217,7 @@ class FirstTryFails(Backend):
 @pytest.mark.usefixtures("same_order")
 async def test_retries_that_are_answered_leave_others_theirs(autojump_clock: MockClock) -> None:
     backend, ends = FirstTryFails(), Counter[str]()
-    async with provided(backend, Pace(16), Retries(attempts=2)) as provider:
+    async with provider_for(backend, Pace(16), Retries(attempts=2)) as provider:
 
         async def session(name: str) -> None:
             for number in range(40):
@@ -256,7 +256,7 @@ async def test_a_rate_limit_without_a_wait_is_outlasted_by_four_tries(
     autojump_clock: MockClock, repeat: int
 ) -> None:
     backend = Refusing()
-    async with provided(backend, Pace(), Retries(attempts=4), Random(repeat)) as provider:
+    async with provider_for(backend, Pace(), Retries(attempts=4), Random(repeat)) as provider:
         assert isinstance(await ask(provider, "s"), Answer)
     assert len(backend.asked) <= 4
 
@@ -267,7 +267,7 @@ async def test_a_rate_limit_that_everybody_meets_leaves_everybody_their_tries(
     autojump_clock: MockClock,
 ) -> None:
     ends = Counter[str]()
-    async with provided(Refusing(), Pace(64), Retries(attempts=4)) as provider:
+    async with provider_for(Refusing(), Pace(64), Retries(attempts=4)) as provider:
 
         async def one(number: int) -> None:
             ends[kind(await ask(provider, f"s{number}"))] += 1
@@ -284,7 +284,7 @@ async def test_a_rate_limit_that_does_not_end_costs_no_more_than_the_attempts(
     autojump_clock: MockClock,
 ) -> None:
     backend, ends = Refusing(seconds=1e9), set[str]()
-    async with provided(backend, Pace(), Retries(attempts=4)) as provider:
+    async with provider_for(backend, Pace(), Retries(attempts=4)) as provider:
 
         async def one(number: int) -> None:
             ends.add(kind(await ask(provider, f"s{number}")))
@@ -304,7 +304,7 @@ async def test_a_host_that_serves_few_at_a_time_serves_everybody(
     autojump_clock: MockClock, asks: int, capacity: int, repeat: int
 ) -> None:
     backend, ends = Backend(capacity=capacity, latency=0.5), Counter[str]()
-    async with provided(backend, Pace(64), Retries(attempts=4), Random(repeat)) as provider:
+    async with provider_for(backend, Pace(64), Retries(attempts=4), Random(repeat)) as provider:
 
         async def one(number: int) -> None:
             ends[kind(await ask(provider, f"s{number}"))] += 1
@@ -338,7 +338,7 @@ async def test_a_refusal_for_the_rate_while_others_are_served_is_no_attempt(
     autojump_clock: MockClock,
 ) -> None:
     backend, ended = Crowded(), list[Generated]()
-    async with provided(backend, Pace(), Retries(attempts=4)) as provider:
+    async with provider_for(backend, Pace(), Retries(attempts=4)) as provider:
 
         async def last() -> None:
             ended.append(await ask(provider, "a", 0, "a"))

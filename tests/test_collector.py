@@ -16,7 +16,7 @@ from actors.errors import ConfigError
 from actors.runtime import residency
 from actors.runtime.collector import CROWD, TUNED, CollectorTuning
 from actors.testing import Call, OpenAIServer, Say, Turn, serve
-from benchmarks.turn import TARGET, hosted
+from benchmarks.turn import TARGET, open_runtime
 from tests.cli.command import actors, actors_now
 
 DEFAULT = (700, 10, 10)
@@ -121,7 +121,7 @@ async def test_a_runtime_with_many_sessions_gives_the_advice(
     monkeypatch.setattr(tuning, "advise", lambda sessions: CollectorTuning().advise(sessions * CROWD // 3))
     monkeypatch.setattr(residency, "TUNING", tuning)
     monkeypatch.setattr(residency, "CROWD", 3)
-    async with hosted() as runtime:
+    async with open_runtime() as runtime:
         for number in range(1, 5):
             await (await runtime.open(TARGET)).ledger()
             assert caplog.text.count("collector_untuned") == (number >= 3)

@@ -20,7 +20,7 @@ from actors.kernel.turnstile import WIDTH
 from actors.runtime.claims import Claims
 from actors.telemetry.prometheus import PrometheusCollector
 from actors.transport.connection import Connection
-from benchmarks.turn import SEARCH, TARGET, hosted
+from benchmarks.turn import SEARCH, TARGET, open_runtime
 from tests.polls import Polls, counting_polls
 
 pytestmark = pytest.mark.anyio
@@ -80,7 +80,7 @@ async def test_of_answers_that_arrive_together_few_are_read_between_two_polls() 
 async def test_of_sessions_that_are_opened_and_asked_together_few_begin_between_two_polls(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async with hosted() as runtime:
+    async with open_runtime() as runtime:
         with anyio.fail_after(60), counting_polls() as opened:
             monkeypatch.setattr(Claims, "new", noting(opened, Claims.new))
             sessions = await _opened_together(runtime)
@@ -110,7 +110,7 @@ async def _asked(session: Session) -> None:
 
 
 async def test_the_lag_of_the_loop_is_in_the_stats_and_in_prometheus() -> None:
-    async with hosted() as runtime:
+    async with open_runtime() as runtime:
         assert (await (await runtime.open(TARGET, tools=[SEARCH])).ask("Search.")).status == "complete"
         while not sum(runtime.stats().loop_lag.counts.values()):
             await anyio.lowlevel.checkpoint()
@@ -138,7 +138,7 @@ async def test_a_centile_is_the_bound_within_which_so_many_times_were() -> None:
 async def test_a_long_log_is_folded_slice_by_slice_to_the_same_session(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async with hosted() as runtime:
+    async with open_runtime() as runtime:
         session = await runtime.open(TARGET, tools=[SEARCH])
         while len(log := runtime.storage.read(session.id)) <= 3 * SLICE:
             assert (await session.ask("Search.")).status == "complete"
@@ -163,7 +163,7 @@ async def test_a_session_with_a_long_log_that_is_used_again_is_folded_slice_by_s
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     parts = list[int]()
-    async with hosted() as runtime:
+    async with open_runtime() as runtime:
         session = await runtime.open(TARGET, tools=[SEARCH])
         while len(runtime.storage.read(session.id)) <= 2 * SLICE:
             assert (await session.ask("Search.")).status == "complete"

@@ -48,7 +48,7 @@ def test_whole_sessions_read_what_an_ideal_cache_could_have_read_whatever_befall
     assert set(rows) == set(DIALECTS)
     for name, row in rows.items():
         assert row.value is not None, name
-        assert row.met, (name, row.value, row.note)
+        assert row.is_met, (name, row.value, row.note)
 
 
 def test_a_turn_at_its_limit_of_rounds_loses_messages_only_where_the_tool_choice_stands_before_them() -> None:

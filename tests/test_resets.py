@@ -19,7 +19,7 @@ from actors.provider.attempts import Retries
 from actors.provider.rounds import Answer
 from actors.testing import Say, Turn
 from actors.transport import HttpTransport, Response, Timeouts
-from benchmarks.storms import WHOLE, Backend, Plain, ask, provided
+from benchmarks.storms import WHOLE, Backend, Plain, ask, provider_for
 from tests.hosting_cases import case
 from tests.runtime_support import anthropic, hosting, openai
 
@@ -54,7 +54,7 @@ async def test_a_reset_that_is_a_moment_stops_nobody_for_long(
     autojump_clock: MockClock, headers: Mapping[str, str]
 ) -> None:
     backend = Backend(latency=0, headers=filled(headers))
-    async with provided(backend, Pace()) as provider:
+    async with provider_for(backend, Pace()) as provider:
         await ask(provider, "s")
         assert isinstance(await ask(provider, "t"), Answer)
     assert backend.asked[1] - backend.asked[0] <= 2
@@ -64,7 +64,7 @@ async def test_a_reset_that_is_a_moment_stops_nobody_for_long(
 async def test_a_quota_that_is_used_up_for_hours_keeps_nobody_waiting(autojump_clock: MockClock) -> None:
     headers = {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "5h"}
     backend = Backend(latency=0, headers=headers)
-    async with provided(backend, Pace()) as provider:
+    async with provider_for(backend, Pace()) as provider:
         await ask(provider, "s")
         assert isinstance(await ask(provider, "t"), Answer)
     assert backend.asked[1] - backend.asked[0] < 0.01
@@ -135,7 +135,7 @@ class Soon(Backend):
 async def test_a_limit_that_resets_soon_is_waited_for(autojump_clock: MockClock) -> None:
     told = {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "2s"}
     backend = Soon(headers=told)
-    async with provided(backend, Pace(), Retries(attempts=4)) as provider:
+    async with provider_for(backend, Pace(), Retries(attempts=4)) as provider:
         assert isinstance(await ask(provider, "s"), Answer)
     first, second = backend.asked
     assert 2 <= second - first <= 2.5

@@ -16,7 +16,7 @@ from actors.journal.storage.memory import MemoryStorage
 from actors.runtime.machine import usable_memory
 from actors.runtime.reuse import HITS, REBUILDS
 from actors.telemetry.prometheus import PrometheusCollector
-from benchmarks.turn import SEARCH, TARGET, hosted
+from benchmarks.turn import SEARCH, TARGET, open_runtime
 
 pytestmark = pytest.mark.anyio
 
@@ -43,14 +43,14 @@ async def ask(session: Session, words: str = "Search.") -> None:
 @asynccontextmanager
 async def rotating(limits: RuntimeLimits, count: int) -> AsyncIterator[tuple[Runtime, list[Session]]]:
     """Give a runtime and sessions of it, none of them used yet."""
-    async with hosted(limits) as runtime:
+    async with open_runtime(limits) as runtime:
         yield runtime, [await runtime.open(TARGET, tools=[SEARCH], id=f"s{n}") for n in range(count)]
 
 
 @pytest.mark.requirement("PROMISE-9")
 async def test_sessions_that_take_turns_are_not_made_of_their_logs_again_while_there_is_memory() -> None:
     storage = CountedReads()
-    async with hosted(ONE_ACTIVE, storage) as runtime:
+    async with open_runtime(ONE_ACTIVE, storage) as runtime:
         sessions = [await runtime.open(TARGET, tools=[SEARCH]) for _ in range(12)]
         for session in sessions:
             await ask(session, MEGABYTE)
@@ -138,7 +138,7 @@ async def test_a_host_that_seldom_makes_a_session_again_says_nothing(
 
 
 async def test_the_memory_of_a_runtime_fits_the_machine_if_nothing_else_is_said() -> None:
-    async with hosted() as runtime:
+    async with open_runtime() as runtime:
         assert runtime.stats().memory_limit == (usable_memory() or 0) // 2
-    async with hosted(RuntimeLimits(memory=100_000)) as runtime:
+    async with open_runtime(RuntimeLimits(memory=100_000)) as runtime:
         assert runtime.stats().memory_limit == 100_000

@@ -24,11 +24,11 @@ from benchmarks.storms import (
     Backend,
     Plain,
     ask,
-    limited,
     overload,
-    provided,
-    shared,
+    provider_for,
+    rate_limit,
     storm,
+    tenant_order,
 )
 from tests.at_scale import extent
 
@@ -57,7 +57,7 @@ async def test_retries_of_an_outage_are_a_share_of_its_requests(autojump_clock: 
     never_open, sessions = Pace(concurrency=1000, failures=1_000_000), extent(500, 3000)
 
     backend = Backend(down=1e9, latency=0.1)
-    async with provided(backend, never_open, Retries(attempts=10)) as provider:
+    async with provider_for(backend, never_open, Retries(attempts=10)) as provider:
         async with anyio.create_task_group() as tasks:
             for number in range(sessions):
                 tasks.start_soon(ask, provider, f"s{number}")
@@ -71,7 +71,7 @@ async def test_retries_of_an_outage_are_a_share_of_its_requests(autojump_clock: 
 async def test_a_retry_that_waits_has_no_slot_of_the_queue(autojump_clock: MockClock) -> None:
     backend = Backend(down=0.6, latency=0.5)
     pace = Pace(concurrency=1, waiting=1)
-    async with provided(backend, pace, Retries(base=60)) as provider, anyio.create_task_group() as tasks:
+    async with provider_for(backend, pace, Retries(base=60)) as provider, anyio.create_task_group() as tasks:
         tasks.start_soon(ask, provider, "waits")
         await anyio.sleep(1)
         assert backend.here == 0
@@ -95,7 +95,7 @@ async def test_a_breaker_that_is_half_open_lets_one_request_through_and_the_othe
     autojump_clock: MockClock,
 ) -> None:
     backend = Backend(down=25, latency=0.5)
-    async with provided(backend, Pace(8, failures=3, cooldown=10), Retries(attempts=1)) as provider:
+    async with provider_for(backend, Pace(8, failures=3, cooldown=10), Retries(attempts=1)) as provider:
         for number in range(3):
             await ask(provider, f"s{number}")
         await anyio.sleep(10)
@@ -154,7 +154,7 @@ async def test_a_probe_whose_answer_has_begun_holds_up_nobody(
     autojump_clock: MockClock, begins: bytes, kinds: dict[str, int]
 ) -> None:
     backend, came = SlowProbe(down=5, latency=0.1, begins=begins), Counter[str]()
-    async with provided(backend, Pace(8, failures=1, cooldown=10), Retries(attempts=1)) as provider:
+    async with provider_for(backend, Pace(8, failures=1, cooldown=10), Retries(attempts=1)) as provider:
         await ask(provider, "s")
         await anyio.sleep(10)
         at = anyio.current_time()
@@ -177,7 +177,7 @@ async def test_a_probe_whose_answer_has_begun_holds_up_nobody(
 @pytest.mark.trio
 async def test_a_probe_that_is_aborted_leaves_the_next_one_its_place(autojump_clock: MockClock) -> None:
     backend = Backend(down=5, latency=1)
-    async with provided(backend, Pace(8, failures=1, cooldown=10), Retries(attempts=1)) as provider:
+    async with provider_for(backend, Pace(8, failures=1, cooldown=10), Retries(attempts=1)) as provider:
         await ask(provider, "s")
         await anyio.sleep(10)
         async with anyio.create_task_group() as tasks:
@@ -206,7 +206,7 @@ async def test_a_refusal_for_overload_says_what_waits_the_limit_and_the_way_out(
     autojump_clock: MockClock,
 ) -> None:
     pace = Pace(concurrency=1, waiting=1)
-    async with provided(Backend(), pace) as provider, anyio.create_task_group() as tasks:
+    async with provider_for(Backend(), pace) as provider, anyio.create_task_group() as tasks:
         for number in range(2):
             tasks.start_soon(ask, provider, f"s{number}")
         await anyio.sleep(0.01)
@@ -222,7 +222,7 @@ async def test_a_refusal_for_overload_says_what_waits_the_limit_and_the_way_out(
 @pytest.mark.trio
 async def test_tenants_share_by_weight_however_many_sessions_they_have(autojump_clock: MockClock) -> None:
     pace = Pace(concurrency=4, weights={"gold": 3.0})
-    served = Counter((await shared({"gold": 20, "plain": 200}, requests=400, pace=pace))[100:])
+    served = Counter((await tenant_order({"gold": 20, "plain": 200}, requests=400, pace=pace))[100:])
     assert 0.7 <= served["gold"] / 300 <= 0.8
 
 
@@ -230,13 +230,13 @@ async def test_tenants_share_by_weight_however_many_sessions_they_have(autojump_
 async def test_one_session_beside_a_tenant_of_hundreds_is_served_every_other_time(
     autojump_clock: MockClock,
 ) -> None:
-    served = await shared({"many": 300, "one": 1}, requests=400, pace=Pace(concurrency=1))
+    served = await tenant_order({"many": 300, "one": 1}, requests=400, pace=Pace(concurrency=1))
     assert 150 <= Counter(served)["one"] <= 200
 
 
 @pytest.mark.trio
 async def test_requests_at_once_settle_at_what_the_backend_takes(autojump_clock: MockClock) -> None:
-    backend = await limited(8, sessions=40, asks=25, pace=Pace(concurrency=64))
+    backend = await rate_limit(8, sessions=40, asks=25, pace=Pace(concurrency=64))
     assert backend.most <= 64
     assert backend.refused <= len(backend.asked) * 0.15
     late = backend.asked[-200:]
@@ -248,7 +248,7 @@ async def test_requests_at_once_settle_at_what_the_backend_takes(autojump_clock:
 async def test_a_rate_limit_lowers_concurrency_and_an_outage_does_not(
     autojump_clock: MockClock, backend: Backend, lowered: bool
 ) -> None:
-    async with provided(backend, Pace(16, failures=1000), Retries(attempts=1)) as provider:
+    async with provider_for(backend, Pace(16, failures=1000), Retries(attempts=1)) as provider:
         async with anyio.create_task_group() as tasks:
             for number in range(16):
                 tasks.start_soon(ask, provider, f"s{number}")
@@ -264,7 +264,7 @@ async def test_no_minute_sends_more_than_its_budget(
 ) -> None:
     backend = Backend(latency=0.1)
     pace = Pace(requests=requests, tokens=tokens)
-    async with provided(backend, pace) as provider, anyio.create_task_group() as tasks:
+    async with provider_for(backend, pace) as provider, anyio.create_task_group() as tasks:
         for number in range(100):
             tasks.start_soon(ask, provider, f"s{number}", 0, "x" * 133)
     assert len(backend.answered) == 100
@@ -300,7 +300,7 @@ async def test_who_is_told_that_nothing_is_left_waits_for_the_first_of_it(
     autojump_clock: MockClock, headers: dict[str, str], seconds: float
 ) -> None:
     backend = Backend(latency=0, headers=headers)
-    async with provided(backend, Pace()) as provider:
+    async with provider_for(backend, Pace()) as provider:
         await ask(provider, "s")
         await ask(provider, "t")
     assert abs(backend.asked[1] - backend.asked[0] - seconds) < 0.01
@@ -312,7 +312,7 @@ async def test_a_request_that_is_stopped_while_it_waits_leaves_its_slot_and_no_p
 ) -> None:
     backend = Backend(latency=1)
     pace = Pace(concurrency=1, waiting=5)
-    async with provided(backend, pace) as provider, anyio.create_task_group() as tasks:
+    async with provider_for(backend, pace) as provider, anyio.create_task_group() as tasks:
         for number in range(6):
             tasks.start_soon(ask, provider, f"s{number}")
             await anyio.sleep(0.01)

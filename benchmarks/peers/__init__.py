@@ -1,6 +1,6 @@
-"""Other libraries at the work of `python -m benchmarks`, in the same run: `python -m benchmarks.peers`.
+"""Measure other libraries in the same run as this package: `python -m benchmarks.peers`.
 
-Each is installed into an environment of its own, at a pinned version, and runs as a process of its own, which is told
-how many turns to make and answers with its CPU time. All talk to the same server on this machine, ask the same question
-and have the same tool; a turn counts only if its five calls ran and its answer is the server's.
+Each library is installed at a pinned version into a separate environment and runs in a separate process, which
+receives a number of turns and returns its CPU time. All use the same server on this machine, the same question and
+the same tool. A turn counts only if its five calls ran and the answer equals that of the server.
 """

@@ -1,8 +1,8 @@
-"""Measure eight other libraries beside this package, in the same passes.
+"""Measure eight other libraries and this package in the same passes.
 
-python -m benchmarks.peers                     what they are measured at: render, turns over HTTP, import, size, memory
+python -m benchmarks.peers                     render, turns over HTTP, import, size, memory
 python -m benchmarks.peers --peers litellm,strands --only B2
-The other options are those of `python -m benchmarks`. The first run installs what is missing, which takes minutes.
+The other options are those of `python -m benchmarks`. The first run installs missing libraries, which takes minutes.
 """
 
 import argparse
@@ -14,11 +14,11 @@ from benchmarks.peers.pins import LIBRARIES
 from benchmarks.peers.process import running
 
 GOALS = "A1,A3,B2,B3,B4,B5,D1,D2,E1"
-"""Where others are measured."""
+"""Goals for which other libraries are measured."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the benchmarks with these arguments and the other libraries."""
+    """Run the benchmarks with the other libraries; return the exit code."""
     names = [pinned.name for pinned in LIBRARIES]
     own = argparse.ArgumentParser(
         "python -m benchmarks.peers",

@@ -1,4 +1,7 @@
-"""An environment for each library, beside this file: made once, with what is pinned and nothing of ours."""
+"""Create a virtual environment per library in this folder.
+
+An environment contains the pinned requirements and nothing of this package, and is created once.
+"""
 
 import subprocess
 import sys
@@ -9,7 +12,7 @@ from benchmarks.peers.pins import Pinned
 
 FOLDER = Path(__file__).parent
 SECONDS = 900.0
-"""That an installation may take."""
+"""Timeout of an installation, in seconds."""
 
 
 def python_of(pinned: Pinned) -> Path:
@@ -18,10 +21,10 @@ def python_of(pinned: Pinned) -> Path:
 
 
 def install(pinned: Pinned) -> None:
-    """Install a library, unless it is there as it is pinned.
+    """Install a library unless its environment has the pinned requirements.
 
     Raises:
-        NotMeasured: It cannot be installed here.
+        NotMeasured: The installation failed.
     """
     written = _environment(pinned) / "requirements.txt"
     wanted = "\n".join(pinned.requirements) + "\n"
@@ -29,8 +32,8 @@ def install(pinned: Pinned) -> None:
         return
     pip = (python_of(pinned), "-m", "pip", "install", "-q", "--disable-pip-version-check")
     try:
-        _ran(sys.executable, "-m", "venv", "--clear", _environment(pinned))
-        _ran(*pip, *pinned.requirements)
+        _run(sys.executable, "-m", "venv", "--clear", _environment(pinned))
+        _run(*pip, *pinned.requirements)
     except subprocess.CalledProcessError as error:
         said = (error.stderr or error.stdout or "nothing").strip().splitlines()[-1]
         raise NotMeasured(f"could not be installed: {said[:200]}") from error
@@ -40,7 +43,7 @@ def install(pinned: Pinned) -> None:
 
 
 def size(pinned: Pinned) -> tuple[int, float]:
-    """Return the distributions of an environment but for pip's own, and their megabytes without .pyc."""
+    """Return the number of distributions without pip and setuptools, and their megabytes without .pyc files."""
     (packages,) = (_environment(pinned) / "lib").glob("python*/site-packages")
     found = [each for each in packages.glob("*.dist-info") if not _is_of_the_environment(each)]
     files = (
@@ -62,5 +65,5 @@ def _environment(pinned: Pinned) -> Path:
     return FOLDER / f".venv-{pinned.name}"
 
 
-def _ran(*command: str | Path) -> None:
+def _run(*command: str | Path) -> None:
     subprocess.run(command, check=True, capture_output=True, text=True, timeout=SECONDS)

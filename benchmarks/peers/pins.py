@@ -1,17 +1,17 @@
-"""Which libraries, at which versions, and what of them a turn needs."""
+"""List the other libraries with their pinned requirements and imports."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Pinned:
-    """One library.
+    """A library at a pinned version.
 
     Args:
-        name: Of its program, `programs/NAME.py`.
-        requirements: What is installed; the first names the library and its version.
-        imports: What a program imports that makes a turn.
-        note: What a reader must know beside its figures.
+        name: Name of its program, `programs/run_NAME.py`.
+        requirements: Requirements to install; the first is the library itself.
+        imports: Import statements of a program that runs a turn.
+        note: Remark on its figures.
     """
 
     name: str
@@ -21,7 +21,7 @@ class Pinned:
 
     @property
     def title(self) -> str:
-        """Its name and version."""
+        """The name and version of the library."""
         return self.requirements[0].partition("[")[0].partition("==")[0] + " " + self.version
 
     @property
@@ -51,7 +51,7 @@ LIBRARIES = (
     ),
     Pinned(
         "litellm",
-        ("litellm==1.106.2", "mcp==2.3.0"),  # it cannot take tools without mcp, which it does not install
+        ("litellm==1.106.2", "mcp==2.3.0"),  # litellm needs mcp for tools but does not require it
         "import litellm",
         "a client, with a loop by hand",
     ),

@@ -1,4 +1,4 @@
-"""A library as a process of its own, for as long as it is measured."""
+"""Run a library in a separate process while it is measured."""
 
 import json
 import subprocess
@@ -21,7 +21,7 @@ _RESIDENT = "print(next(line.split()[1] for line in open('/proc/self/status') if
 class Installed:
     """A library in its environment; see `benchmarks.figures.Library`.
 
-    Installed at its first use. Its process begins at the first turn and ends with `close`.
+    The first use installs it. Its process starts with the first request and ends with `close`.
     """
 
     def __init__(self, pinned: Pinned) -> None:
@@ -30,31 +30,31 @@ class Installed:
         self._process: subprocess.Popen[str] | None = None
 
     def turns(self, url: str, count: int, *, stream: bool, at_once: bool = False) -> float:
-        """Have the program make turns; see `Library.turns`."""
+        """Run turns in the program; see `Library.turns`."""
         order = {"do": "turns", "url": url, "count": count, "stream": stream, "at_once": at_once}
-        return float(self._told(order))
+        return float(self._request(order))
 
     def event_us(self, url: str, words: int) -> float:
-        """Have the program read a streamed text; see `Library.event_us`."""
-        return float(self._told({"do": "event", "url": url, "words": words}))
+        """Read a streamed text in the program; see `Library.event_us`."""
+        return float(self._request({"do": "event", "url": url, "words": words}))
 
     def live_bytes(self, warm: str, url: str, count: int) -> float:
-        """Have a fresh program hold conversations in mid-turn; see `Library.live_bytes`."""
+        """Hold conversations in the middle of a turn in a new process; see `Library.live_bytes`."""
         self.close()
-        return float(self._told({"do": "live", "warm": warm, "url": url, "count": count}))
+        return float(self._request({"do": "live", "warm": warm, "url": url, "count": count}))
 
-    def held(self, histories: Path) -> tuple[float, float, float]:
-        """Have a fresh program hold histories; see `Library.held`."""
+    def idle_memory(self, histories: Path) -> tuple[float, float, float]:
+        """Hold histories in a new process; see `Library.idle_memory`."""
         self.close()
-        resident, tracked, took = self._told({"do": "hold", "path": str(histories)})
+        resident, tracked, took = self._request({"do": "hold", "path": str(histories)})
         return resident, tracked, took
 
     def render_ms(self, history: Path, *, more: bool) -> float:
-        """Have the program render; see `Library.render_ms`."""
-        return float(self._told({"do": "render", "path": str(history), "more": more}))
+        """Render in the program; see `Library.render_ms`."""
+        return float(self._request({"do": "render", "path": str(history), "more": more}))
 
-    def _told(self, order: dict[str, object]) -> Any:  # Any: JSON
-        """Return what the program says to an order."""
+    def _request(self, order: dict[str, object]) -> Any:  # Any: JSON
+        """Send an order to the program and return the value of its answer."""
         install(self._pinned)
         orders, answers = self._pipes()
         try:
@@ -65,13 +65,13 @@ class Installed:
             raise NotMeasured(f"its program ended: {error}") from error
         if not line:
             raise NotMeasured("its program ended without an answer")
-        told: dict[str, Any] = json.loads(line)  # Any: JSON
-        if "error" in told:
-            raise NotMeasured(str(told["error"]))
-        return told["value"]
+        answer: dict[str, Any] = json.loads(line)  # Any: JSON
+        if "error" in answer:
+            raise NotMeasured(str(answer["error"]))
+        return answer["value"]
 
     def import_ms(self) -> float:
-        """Import what a turn needs; see `Library.import_ms`."""
+        """Import the modules of a turn; see `Library.import_ms`."""
         install(self._pinned)
         try:
             return child_cpu_ms((str(python_of(self._pinned)), "-c", self._pinned.imports))
@@ -79,7 +79,7 @@ class Installed:
             raise NotMeasured(f"cannot be imported: exit code {error.returncode}") from error
 
     def import_mb(self) -> float:
-        """Import what a turn needs and weigh the process."""
+        """Import the modules of a turn; see `Library.import_mb`."""
         install(self._pinned)
         command = (python_of(self._pinned), "-c", f"{self._pinned.imports}; {_RESIDENT}")
         done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -88,12 +88,12 @@ class Installed:
         return float(done.stdout.split()[-1]) / 1024
 
     def size(self) -> tuple[int, float]:
-        """Weigh the installation; see `Library.size`."""
+        """Return the size of the installation; see `Library.size`."""
         install(self._pinned)
         return size(self._pinned)
 
     def close(self) -> None:
-        """End its process."""
+        """Kill the process, if it runs."""
         if self._process is not None:
             self._process.kill()
             self._process.communicate()
@@ -117,7 +117,7 @@ class Installed:
 
 @contextmanager
 def running(pinned: Sequence[Pinned]) -> Iterator[tuple[Installed, ...]]:
-    """Give these libraries; their processes end with the block."""
+    """Yield the libraries; their processes end with the block."""
     libraries = tuple(Installed(each) for each in pinned)
     try:
         yield libraries

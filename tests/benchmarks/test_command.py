@@ -9,7 +9,7 @@ from benchmarks import command
 from benchmarks.__main__ import main
 from benchmarks.figures import Extent, Figure, Measure
 from benchmarks.goals import MEASURES
-from benchmarks.report import measured, read
+from benchmarks.report import measure, read_report
 
 GOALS = [measure.goal for measure in MEASURES]
 
@@ -28,8 +28,8 @@ def test_every_goal_is_a_row_whether_or_not_it_was_asked_for(
     assert {"name", "processor", "cores", "memory_gib", "system", "python"} == report["machine"].keys()
     assert (report["quick"], [line.split()[0] for line in told.splitlines()]) == (True, ["K1"])
     (tmp_path / "run.json").write_text(shown)
-    understood = read(str(tmp_path / "run.json"))
-    assert [(row.judged, row.met) for row in understood.figures] == [
+    understood = read_report(str(tmp_path / "run.json"))
+    assert [(row.score, row.is_met) for row in understood.figures] == [
         (row["judged"], row["met"]) for row in rows
     ]
 
@@ -74,14 +74,14 @@ def test_goals_may_be_named_as_they_are_typed(capsys: pytest.CaptureFixture[str]
     measures = [Measure(goal, "asked", lambda _: [row]) for goal in ("A1", "A2", "B2")]
     assert command.main(options, measures) == 0
     figures = json.loads(capsys.readouterr().out)["figures"]
-    assert [row["goal"] for row in figures if row["note"] == "not asked for"] == ["A2"]
+    assert [row["goal"] for row in figures if row["note"] == "not selected"] == ["A2"]
 
 
 def test_two_runs_of_one_machine_are_compared_and_of_two_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     row = Figure("A1", "asked", "openai_chat", "ms", 3.0, 2.0, 1.0)
-    report = measured([Measure("A1", "asked", lambda _: [row])], Extent(quick=True))
+    report = measure([Measure("A1", "asked", lambda _: [row])], Extent(quick=True))
     told = json.loads(report.json())
     before, after = tmp_path / "before.json", tmp_path / "after.json"
     before.write_text(json.dumps(told))
@@ -92,7 +92,7 @@ def test_two_runs_of_one_machine_are_compared_and_of_two_refused(
     told["machine"]["name"] = "elsewhere"
     after.write_text(json.dumps(told))
     assert main(["--compare", str(before), str(after)]) == 2
-    assert "The runs are of two machines" in capsys.readouterr().err
+    assert "The runs are from two machines" in capsys.readouterr().err
     assert main(["--compare", str(before), str(tmp_path / "none.json")]) == 2
     assert "none.json: no such file" in capsys.readouterr().err
 

@@ -13,9 +13,9 @@ from benchmarks.__main__ import main
 from benchmarks.dialects import decoding, encoding
 from benchmarks.figures import Extent, Figure, table
 from benchmarks.goals import MEASURES
-from benchmarks.loop import recorded
-from benchmarks.turn import hosted
-from benchmarks.workload import FAMILIES, Author, Live, binding, blocks, payload, told
+from benchmarks.loop import recorded_rows
+from benchmarks.turn import open_runtime
+from benchmarks.workload import FAMILIES, Author, Live, binding, blocks, imported_messages, payload
 from tests.marks import unmarked
 
 QUICK = Extent(quick=True, backends=("asyncio",))
@@ -26,7 +26,7 @@ def test_the_repository_has_rows_of_its_own_in_the_same_table(capsys: pytest.Cap
     assert len({*goals}) == len(goals)
     assert main(["--backend", "asyncio", "--only", "T1", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)["figures"]
-    assert [row["goal"] for row in rows if row["note"] == "not asked for"] == [g for g in goals if g != "T1"]
+    assert [row["goal"] for row in rows if row["note"] == "not selected"] == [g for g in goals if g != "T1"]
     assert {row["case"] for row in rows if row["goal"] == "T1"} == {
         "The README's tests",
         "All",
@@ -40,11 +40,13 @@ def test_a_measurement_gives_figures_beside_their_goal(goal: str, monkeypatch: p
     monkeypatch.setattr(render, "MESSAGES", 100)
     monkeypatch.setattr(memory, "_BEFORE", 50)
     monkeypatch.setattr(waking, "ASKS", 2)
-    monkeypatch.setattr(waking, "measured", lambda *_: anyio.run(memory.hibernated, 100, backend="asyncio"))
+    monkeypatch.setattr(
+        waking, "measure", lambda *_: anyio.run(memory.hibernated_sessions, 100, backend="asyncio")
+    )
     measure = next(measure for measure in MEASURES if measure.goal == goal)
     measured = [row for row in measure.figures(QUICK) if row.value is not None]
     assert measured
-    assert all(row.goal == goal and row.limit and row.met is not None for row in measured)
+    assert all(row.goal == goal and row.limit and row.is_met is not None for row in measured)
 
 
 @pytest.mark.parametrize("name", many.WORKS)
@@ -64,14 +66,14 @@ def test_many_sessions_are_measured_to_the_end_of_every_turn(
 
 def test_the_figures_of_many_sessions_are_held_against_their_goals(monkeypatch: pytest.MonkeyPatch) -> None:
     sample = many.TurnFigures(ms=3.0, early_ms=2.0, lag_ms=260.0, first=2.1, middle=4.0, last=9.0, failed=1)
-    monkeypatch.setattr(many, "measured", lambda work, count, backend: sample)
+    monkeypatch.setattr(many, "measure", lambda work, count, backend: sample)
     rows = [
         row
         for measure in MEASURES
         if measure.goal in ("H1", "H2", "H3", "H4", "H5")
         for row in measure.figures(QUICK)
     ]
-    ratios = {(row.goal, row.judged, row.met) for row in rows}
+    ratios = {(row.goal, row.score, row.is_met) for row in rows}
     assert ratios == {
         ("H1", 1.5, False),
         ("H2", 1.0, True),
@@ -87,14 +89,14 @@ def test_the_figures_of_many_sessions_are_held_against_their_goals(monkeypatch: 
 
 def test_sessions_that_are_weighed_as_idle_have_no_actors() -> None:
     """An actor alone is more objects than that; each session had four."""
-    assert memory.measured("asked", 10, "asyncio").tracked < 10
+    assert memory.measure("asked_sessions", 10, "asyncio").tracked < 10
 
 
 def test_how_long_the_tests_take_is_what_the_last_run_of_everything_wrote_down(tmp_path: Path) -> None:
     times = tmp_path / "times"
-    assert [(row.value, row.met) for row in recorded(times)] == [(None, None), (None, None)]
+    assert [(row.value, row.is_met) for row in recorded_rows(times)] == [(None, None), (None, None)]
     times.write_text("299\tThe README's tests\n60\tStyle\n1201\tAll\n")
-    assert [(row.case, row.value, row.met) for row in recorded(times)] == [
+    assert [(row.case, row.value, row.is_met) for row in recorded_rows(times)] == [
         ("The README's tests", 299, True),
         ("All", 1201, False),
     ]
@@ -102,10 +104,10 @@ def test_how_long_the_tests_take_is_what_the_last_run_of_everything_wrote_down(t
 
 def test_a_figure_is_held_against_its_goal_as_a_multiple_of_the_baseline() -> None:
     over = Figure("A1", "asked", "case", "ms", limit=2.0, value=3.0, baseline=1.0)
-    assert (over.judged, over.met) == (3.0, False)
-    assert Figure("A1", "asked", "case", "ms", limit=2.0, value=3.0, baseline=1.5).met is True
-    assert Figure("E1", "asked", "case", "objects", limit=10, value=11).met is False
-    assert Figure("E1", "asked", "case", "objects", limit=10).met is None
+    assert (over.score, over.is_met) == (3.0, False)
+    assert Figure("A1", "asked", "case", "ms", limit=2.0, value=3.0, baseline=1.5).is_met is True
+    assert Figure("E1", "asked", "case", "objects", limit=10, value=11).is_met is False
+    assert Figure("E1", "asked", "case", "objects", limit=10).is_met is None
     assert "NO" in table([over])
 
 
@@ -119,7 +121,7 @@ def test_the_measured_request_is_the_one_that_a_cold_render_gives(target: str) -
 
 def test_a_block_has_the_messages_it_promises() -> None:
     steps = Author(binding("anthropic")).block()
-    messages = told(steps)
+    messages = imported_messages(steps)
     assert [sum(m.role == who for m in messages) for who in ("user", "assistant")] == [5, 8]
     results = [result for message in messages for result in message.results]
     assert len(results) == 7
@@ -144,7 +146,7 @@ def test_no_two_conversations_share_a_text() -> None:
 async def test_the_model_in_this_process_serves_whole_turns() -> None:
     from benchmarks.turn import SEARCH, TARGET
 
-    async with hosted() as runtime:
+    async with open_runtime() as runtime:
         session = await runtime.open(TARGET, tools=[SEARCH])
         for _ in range(2):
             result = await session.ask("Settle it.")

@@ -20,7 +20,7 @@ from benchmarks.peers import environments, process
 from benchmarks.peers.__main__ import main
 from benchmarks.peers.pins import LIBRARIES, Pinned
 from benchmarks.stub import running as serving
-from benchmarks.timing import interleaved
+from benchmarks.timing import interleave
 
 PROGRAMS = environments.FOLDER / "programs"
 BY_HAND = """
@@ -29,7 +29,7 @@ from working import Histories, TOOLS, by_loop, serve
 
 HELD = Histories(list, lambda messages: messages)
 
-async def prepared(url, stream):
+async def prepare(url, stream):
     def asked(messages):
         body = json.dumps({"model": "m", "stream": stream, "tools": TOOLS, "messages": messages}).encode()
         with urllib.request.urlopen(url + "/chat/completions", body) as answer:
@@ -45,18 +45,18 @@ async def prepared(url, stream):
         return await asyncio.to_thread(asked, messages)
     return lambda: by_loop(complete)
 
-serve(prepared, HELD)
+serve(prepare, HELD)
 """
 """A client with a loop, without a library; it sends its messages last, as some clients do."""
 LAZY = BY_HAND.replace("return lambda: by_loop(complete)", "return lambda: nothing()").replace(
-    "serve(prepared, HELD)", "async def nothing():\n    return 'An answer.'\n\nserve(prepared, HELD)"
+    "serve(prepare, HELD)", "async def nothing():\n    return 'An answer.'\n\nserve(prepare, HELD)"
 )
 IDLE = """
 import working
 async def asleep():
     return working.ANSWER
 
-serve(prepared, HELD)
+serve(prepare, HELD)
 """
 """The answer that is expected, without a turn."""
 STAND_IN = Pinned("stand_in", ("stand-in==1.0",), "import json", "by hand")
@@ -157,14 +157,12 @@ def test_histories_are_held_as_the_library_has_them(program: Path, tmp_path: Pat
     histories.write_text("\n".join(lines))
     program.write_text(BY_HAND)
     with process.running([STAND_IN]) as (library,):
-        resident, tracked, took = library.held(histories)
+        resident, tracked, took = library.idle_memory(histories)
     assert (resident > 50_000, 0.5 < tracked < 5, took > 0) == (True, True, True)
 
 
 def test_turns_whose_calls_did_not_run_do_not_count(program: Path, url: str) -> None:
-    program.write_text(
-        BY_HAND.replace("by_loop(complete)", "asleep()").replace("serve(prepared, HELD)", IDLE)
-    )
+    program.write_text(BY_HAND.replace("by_loop(complete)", "asleep()").replace("serve(prepare, HELD)", IDLE))
     with (
         process.running([STAND_IN]) as (library,),
         pytest.raises(NotMeasured, match="0 calls ran in 3 turns"),
@@ -176,8 +174,8 @@ def test_a_library_that_cannot_be_installed_says_what_pip_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With this interpreter's pip, which finds nothing; an environment of its own takes seconds to make."""
-    ran = environments._ran
-    monkeypatch.setattr(environments, "_ran", lambda *line: None if "venv" in line else ran(*line))
+    ran = environments._run
+    monkeypatch.setattr(environments, "_run", lambda *line: None if "venv" in line else ran(*line))
     monkeypatch.setattr(environments, "python_of", lambda _: Path(sys.executable))
     monkeypatch.setattr(environments, "FOLDER", tmp_path)
     monkeypatch.setenv("PIP_NO_INDEX", "1")
@@ -208,7 +206,7 @@ class Steady:
         assert warm != url
         return self.turns(url, count, stream=True) * 1e3 + live.HISTORY
 
-    def held(self, histories: Path) -> tuple[float, float, float]:
+    def idle_memory(self, histories: Path) -> tuple[float, float, float]:
         said = [json.loads(line) for line in histories.read_text().splitlines()]
         assert {len(messages) for messages in said} == {50}
         assert len({json.dumps(messages) for messages in said}) == len(said)
@@ -248,8 +246,8 @@ def test_a_turn_over_http_has_the_other_libraries_beside_it() -> None:
 def test_memory_and_many_at_once_have_the_other_libraries_beside_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(memory, "measured", lambda what, count, backend: memory.Weight(9e3, 8e3, 2.0, 1.0))
-    monkeypatch.setattr(live, "_measured", lambda what, count, backend: 9e3)
+    monkeypatch.setattr(memory, "measure", lambda what, count, backend: memory.Weight(9e3, 8e3, 2.0, 1.0))
+    monkeypatch.setattr(live, "_measure", lambda what, count, backend: 9e3)
     crowded = http.Crowded(1.0, 1.0, 1.0, 1.0, 0)
     monkeypatch.setattr(http, "_run_crowd", lambda backend, count: crowded)
     libraries = (Steady("good 1", 7.0), Steady("gone 1", None))
@@ -274,7 +272,7 @@ def test_memory_and_many_at_once_have_the_other_libraries_beside_them(
 @pytest.fixture
 def one_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take one pass over what is rendered: of no figure here it is said how large it is."""
-    monkeypatch.setattr(render, "interleaved", lambda _, *works, **beside: interleaved(1, *works, **beside))
+    monkeypatch.setattr(render, "interleave", lambda _, *works, **beside: interleave(1, *works, **beside))
 
 
 @pytest.mark.usefixtures("one_pass")
@@ -286,7 +284,7 @@ def test_rendering_has_the_other_libraries_beside_it_and_is_held_against_the_fas
     assert appended.best_peer == Peer("fast 1", 7000.0, "noted")
     cold, against = [row for key, row in rows.items() if key[0] == "A3" and key[2] == "openai_chat"]
     assert [peer.value for peer in cold.peers] == [9000.0, 7000.0, None]
-    assert (against.value, against.baseline, against.limit, against.met) == (cold.value, 7000.0, 0.6, True)
+    assert (against.value, against.baseline, against.limit, against.is_met) == (cold.value, 7000.0, 0.6, True)
     assert all(not row.peers for key, row in rows.items() if key[2] == "anthropic")
 
 
@@ -298,7 +296,7 @@ def _rows(goal: str, extent: Extent) -> list[Figure]:
 @pytest.mark.usefixtures("one_pass")
 def test_without_other_libraries_the_row_against_the_fastest_says_where_they_are() -> None:
     *_, against = _rows("A3", Extent(quick=True, backends=("asyncio",)))
-    assert (against.value, against.met) == (None, None)
+    assert (against.value, against.is_met) == (None, None)
     assert "python -m benchmarks.peers" in against.note
 
 

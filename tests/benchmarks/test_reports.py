@@ -9,11 +9,11 @@ from xml.etree import ElementTree
 import msgspec
 import pytest
 
-from benchmarks.comparing import Incomparable, compared, lines
-from benchmarks.figures import Extent, Figure, Measure, NotMeasured, Peer, needed, table
+from benchmarks.comparing import Incomparable, compare, lines
+from benchmarks.figures import Extent, Figure, Measure, NotMeasured, Peer, require, table
 from benchmarks.machine import Machine, MachineLoad, this_machine
-from benchmarks.plotting import plotted, svg
-from benchmarks.report import BenchReport, UnreadableReport, measured, read
+from benchmarks.plotting import plot, svg
+from benchmarks.report import BenchReport, UnreadableReport, measure, read_report
 from benchmarks.timing import Passes
 
 MACHINE = Machine("a1", "Some CPU", 2, 8.0, "Linux 6.1", "CPython 3.11.9")
@@ -32,15 +32,15 @@ def report(*rows: Figure, machine: Machine = MACHINE, quick: bool = True) -> Ben
     )
 
 
-def measure(goal: str, *rows: Figure) -> Measure:
-    """A measurement that finds these rows."""
+def measurement(goal: str, *rows: Figure) -> Measure:
+    """Return a measurement that returns `rows`."""
     return Measure(goal, "asked", lambda _: list(rows))
 
 
 def test_a_report_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     written = report(replace(ROW, peers=(Peer("other 1.0", 4.0), Peer("gone", None, "not installed"))))
     (tmp_path / "a.json").write_text(written.json())
-    assert read(str(tmp_path / "a.json")) == written
+    assert read_report(str(tmp_path / "a.json")) == written
     (row,) = json.loads(written.json())["figures"]
     assert (row["judged"], row["met"]) == (2.0, True)
 
@@ -50,12 +50,12 @@ def test_what_is_no_report_is_named_with_the_way_to_one(text: str, tmp_path: Pat
     path = tmp_path / "a.json"
     path.write_text(text)
     with pytest.raises(UnreadableReport, match=r"a\.json is not a report.*python -m benchmarks --json"):
-        read(str(path))
+        read_report(str(path))
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(UnreadableReport, match=r"Cannot read .*none\.json: no such file"):
-        read(str(tmp_path / "none.json"))
+        read_report(str(tmp_path / "none.json"))
 
 
 def test_what_cannot_be_measured_is_a_row_that_says_why_and_the_others_go_on() -> None:
@@ -66,13 +66,18 @@ def test_what_cannot_be_measured_is_a_row_that_says_why_and_the_others_go_on() -
         raise ValueError("the stub is gone")
 
     told: list[str] = []
-    measures = [Measure("B1", "b", missing), Measure("B2", "c", failing), measure("A1", ROW), measure("C1")]
-    found = measured(measures, Extent(quick=True), ("B1", "B2", "A1"), told.append)
+    measures = [
+        Measure("B1", "b", missing),
+        Measure("B2", "c", failing),
+        measurement("A1", ROW),
+        measurement("C1"),
+    ]
+    found = measure(measures, Extent(quick=True), ("B1", "B2", "A1"), told.append)
     assert [(row.goal, row.value, row.note) for row in found.figures] == [
         ("B1", None, "needs orjson"),
         ("B2", None, "failed: ValueError: the stub is gone"),
         ("A1", 2.0, ""),
-        ("C1", None, "not asked for"),
+        ("C1", None, "not selected"),
     ]
     assert (found.failed, found.quick, found.machine) == (("B2",), True, this_machine())
     assert [line.split()[0] for line in told] == ["B1", "B2", "A1"]
@@ -80,14 +85,14 @@ def test_what_cannot_be_measured_is_a_row_that_says_why_and_the_others_go_on() -
 
 def test_a_library_that_is_not_there_is_not_measured() -> None:
     with pytest.raises(NotMeasured, match=r"needs no_such_library: pip install 'llm-actors\[bench\]'"):
-        needed("no_such_library.module")
+        require("no_such_library.module")
 
 
 def test_a_row_has_the_median_of_its_passes_and_how_far_they_lie_apart() -> None:
     passes = Passes.of([(2.0, 1.0), (4.0, 1.0), (3.0, 1.0), (12.0, 4.0), (30.0, 10.0)])
-    row = passes.filled(Figure("A1", "asked", "case", "ms", 3.0))
+    row = passes.fill(Figure("A1", "asked", "case", "ms", 3.0))
     assert (row.value, row.baseline, row.spread) == (4.0, 1.0, 0.0)  # the ratios are 2, 4, 3, 3 and 3
-    assert Passes.of([(1.0,), (2.0,), (3.0,)]).filled(ROW, 0, None).spread == 0.25
+    assert Passes.of([(1.0,), (2.0,), (3.0,)]).fill(ROW, 0, None).spread == 0.25
     assert Passes.of([(1.0,), (2.0,)]).spread(0, None) is None
 
 
@@ -101,18 +106,18 @@ def test_a_row_has_the_median_of_its_passes_and_how_far_they_lie_apart() -> None
 )
 def test_runs_of_two_machines_are_not_compared(other: Machine) -> None:
     with pytest.raises(Incomparable, match="two machines: Some CPU"):
-        compared(report(ROW), report(ROW, machine=other))
+        compare(report(ROW), report(ROW, machine=other))
 
 
 def test_runs_of_one_machine_are_compared_whatever_else_is_new_there() -> None:
     newer = msgspec.structs.replace(MACHINE, python="CPython 3.12.1", system="Linux 6.2")
-    (change,) = compared(report(ROW), report(ROW, machine=newer))
+    (change,) = compare(report(ROW), report(ROW, machine=newer))
     assert (change.factor, change.verdict) == (1.0, "same")
 
 
 def test_a_quick_run_is_not_compared_with_a_full_one() -> None:
     with pytest.raises(Incomparable, match="quick and the other is full"):
-        compared(report(ROW), report(ROW, quick=False))
+        compare(report(ROW), report(ROW, quick=False))
 
 
 @pytest.mark.parametrize(
@@ -128,7 +133,7 @@ def test_a_quick_run_is_not_compared_with_a_full_one() -> None:
 def test_a_difference_is_told_where_it_is_larger_than_that_of_the_passes(
     value: float, spread: float, verdict: str
 ) -> None:
-    (change,) = compared(report(ROW), report(replace(ROW, value=value, spread=spread)))
+    (change,) = compare(report(ROW), report(replace(ROW, value=value, spread=spread)))
     assert change.verdict == verdict
 
 
@@ -136,7 +141,7 @@ def test_rows_are_compared_by_their_ratio_and_those_of_one_run_alone_are_named()
     slower = replace(ROW, value=4.0, baseline=2.0)  # a slower moment: the ratio is as it was
     gone, new = replace(ROW, goal="B1"), replace(ROW, goal="B2")
     skipped = replace(ROW, goal="C1", value=None)
-    changes = compared(report(ROW, gone, skipped), report(slower, new, skipped))
+    changes = compare(report(ROW, gone, skipped), report(slower, new, skipped))
     assert [change.verdict for change in changes] == ["same", "new", "gone"]
     shown = _rows("\n".join(lines(changes)))
     assert [row[0] for row in shown] == ["goal", "A1", "B2", "B1"]
@@ -152,7 +157,7 @@ def test_the_table_names_the_best_peer_and_says_where_none_could_be_had() -> Non
 def test_a_picture_shows_rows_with_a_goal_and_the_figures_of_other_libraries(tmp_path: Path) -> None:
     drawn = replace(ROW, question="the <first>", peers=(Peer("other 1.0", 4.0), Peer("gone")))
     rows = (drawn, replace(ROW, question="no goal", limit=None), replace(ROW, question="skipped", value=None))
-    path = plotted(report(*rows), tmp_path / "new" / "pictures")
+    path = plot(report(*rows), tmp_path / "new" / "pictures")
     assert path == tmp_path / "new" / "pictures" / "bench.svg"
     texts = [element.text for element in _elements(path.read_text(), "text")]
     assert [text for text in texts if text and text[0] in "Aom0123456789S"] == [

@@ -1,4 +1,4 @@
-"""any-llm: a client; the loop is by hand."""
+"""Run turns with any-llm, a client, in a hand-written loop."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from any_llm import AnyLLM
 from working import TOOLS, Histories, Turn, by_loop, serve
 
 
-async def prepared(url: str, stream: bool) -> Turn:
+async def prepare(url: str, stream: bool) -> Turn:
     client = AnyLLM.create("openai", api_key="none", api_base=url)
 
     async def complete(messages: list[Any]) -> dict[str, Any]:
@@ -19,7 +19,7 @@ async def prepared(url: str, stream: bool) -> Turn:
 
 
 async def _whole(chunks: Any) -> dict[str, Any]:
-    """Return the message that a stream is; the server sends each call whole."""
+    """Build the message of a stream; the server sends each call in one delta."""
     text, calls = "", []
     async for chunk in chunks:
         for choice in chunk.choices:
@@ -30,4 +30,4 @@ async def _whole(chunks: Any) -> dict[str, Any]:
     return {"role": "assistant", "content": text, **({"tool_calls": calls} if calls else {})}
 
 
-serve(prepared, Histories(list, lambda messages: messages))  # it hands on what it is given
+serve(prepare, Histories(list, lambda messages: messages))  # any-llm sends messages unchanged

@@ -1,4 +1,4 @@
-"""autogen: an AssistantAgent for each conversation."""
+"""Run turns with autogen, one AssistantAgent per conversation."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ INFO = {
 }
 
 
-async def prepared(url: str, stream: bool) -> Turn:
+async def prepare(url: str, stream: bool) -> Turn:
     client = OpenAIChatCompletionClient(model="model-1", base_url=url, api_key="none", model_info=INFO)
 
     async def turn() -> str:
@@ -35,17 +35,17 @@ async def prepared(url: str, stream: bool) -> Turn:
             reflect_on_tool_use=True,
             system_message=None,
         )
-        done = await agent.run(task=QUESTION)
-        return str(done.messages[-1].content)
+        result = await agent.run(task=QUESTION)
+        return str(result.messages[-1].content)
 
     return turn
 
 
-def made(messages: list[Any]) -> list[Any]:
-    return [_made(message) for message in messages]
+def to_messages(messages: list[Any]) -> list[Any]:
+    return [_to_message(message) for message in messages]
 
 
-def _made(message: dict[str, Any]) -> Any:
+def _to_message(message: dict[str, Any]) -> Any:
     match message["role"]:
         case "user":
             return UserMessage(content=message["content"], source="user")
@@ -56,8 +56,8 @@ def _made(message: dict[str, Any]) -> Any:
     return AssistantMessage(content=calls or message["content"], source="agent")
 
 
-def mapped(messages: list[Any]) -> list[Any]:
+def to_wire(messages: list[Any]) -> list[Any]:
     return [wire for message in messages for wire in to_oai_type(message)]
 
 
-serve(prepared, Histories(made, mapped))
+serve(prepare, Histories(to_messages, to_wire))

@@ -1,4 +1,4 @@
-"""inspect-ai: a model's own loop of generating and running tools."""
+"""Run turns with the tool loop of an inspect-ai model."""
 
 import json
 from typing import Any
@@ -24,8 +24,8 @@ def search() -> Tool:
     return execute
 
 
-async def prepared(url: str, stream: bool) -> Turn:
-    config = GenerateConfig(max_connections=10_000)  # else ten conversations ask at a time
+async def prepare(url: str, stream: bool) -> Turn:
+    config = GenerateConfig(max_connections=10_000)  # the default allows ten concurrent requests
     model = get_model("openai-api/stub/model-1", config=config, base_url=url, api_key="none", stream=stream)
 
     async def turn() -> str:
@@ -35,11 +35,11 @@ async def prepared(url: str, stream: bool) -> Turn:
     return turn
 
 
-def made(messages: list[Any]) -> list[Any]:
-    return [_made(message) for message in messages]
+def to_messages(messages: list[Any]) -> list[Any]:
+    return [_to_message(message) for message in messages]
 
 
-def _made(message: dict[str, Any]) -> Any:
+def _to_message(message: dict[str, Any]) -> Any:
     match message["role"]:
         case "user":
             return ChatMessageUser(content=message["content"])
@@ -54,4 +54,4 @@ def _made(message: dict[str, Any]) -> Any:
     return ChatMessageAssistant(content=message.get("content") or "", tool_calls=calls or None)
 
 
-serve(prepared, Histories(made, messages_to_openai))
+serve(prepare, Histories(to_messages, messages_to_openai))

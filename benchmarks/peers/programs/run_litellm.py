@@ -1,4 +1,4 @@
-"""litellm: a client; the loop is by hand."""
+"""Run turns with litellm, a client, in a hand-written loop."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from working import TOOLS, Histories, Turn, by_loop, serve
 litellm.telemetry = False
 
 
-async def prepared(url: str, stream: bool) -> Turn:
+async def prepare(url: str, stream: bool) -> Turn:
     asked = {"model": "openai/model-1", "api_base": url, "api_key": "none", "tools": TOOLS, "stream": stream}
 
     async def complete(messages: list[Any]) -> dict[str, Any]:
@@ -21,8 +21,8 @@ async def prepared(url: str, stream: bool) -> Turn:
     return lambda: by_loop(complete)
 
 
-def mapped(messages: list[Any]) -> Any:
+def to_wire(messages: list[Any]) -> Any:
     return OpenAIGPTConfig().transform_request("model-1", messages, {}, {}, {})["messages"]
 
 
-serve(prepared, Histories(list, mapped))
+serve(prepare, Histories(list, to_wire))

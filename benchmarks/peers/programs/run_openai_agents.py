@@ -1,4 +1,4 @@
-"""openai-agents: its runner over Chat Completions. Tracing would send every turn to OpenAI."""
+"""Run turns with the openai-agents runner over Chat Completions, without tracing, which would report to OpenAI."""
 
 from typing import Any
 
@@ -10,23 +10,23 @@ from working import QUESTION, Histories, Turn, search, serve
 set_tracing_disabled(True)
 
 
-async def prepared(url: str, stream: bool) -> Turn:
+async def prepare(url: str, stream: bool) -> Turn:
     model = OpenAIChatCompletionsModel("model-1", AsyncOpenAI(base_url=url, api_key="none"))
     agent = Agent("agent", model=model, tools=[function_tool(search)])
 
     async def turn() -> str:
         return str((await Runner.run(agent, QUESTION)).final_output)
 
-    async def streamed() -> str:
+    async def turn_streamed() -> str:
         running = Runner.run_streamed(agent, QUESTION)
         async for _ in running.stream_events():
             pass
         return str(running.final_output)
 
-    return streamed if stream else turn
+    return turn_streamed if stream else turn
 
 
-def made(messages: list[Any]) -> list[Any]:
+def to_messages(messages: list[Any]) -> list[Any]:
     items: list[Any] = []
     for message in messages:
         if message["role"] == "tool":
@@ -34,14 +34,14 @@ def made(messages: list[Any]) -> list[Any]:
             items.append({"type": "function_call_output", **output})
             continue
         if message.get("content"):
-            items.append(_said(message))
+            items.append(_to_item(message))
         for call in message.get("tool_calls", ()):
             items.append({"type": "function_call", "call_id": call["id"], **call["function"]})
     return items
 
 
-def _said(message: dict[str, Any]) -> dict[str, Any]:
-    """Return a message as a run hands it on to the next."""
+def _to_item(message: dict[str, Any]) -> dict[str, Any]:
+    """Return a message as an input item of the next run."""
     if message["role"] == "user":
         return {"role": "user", "content": message["content"]}
     text = {"type": "output_text", "text": message["content"], "annotations": [], "logprobs": []}
@@ -49,4 +49,4 @@ def _said(message: dict[str, Any]) -> dict[str, Any]:
     return {"id": "__fake_id__", **kind, "content": [text]}
 
 
-serve(prepared, Histories(made, Converter.items_to_messages))
+serve(prepare, Histories(to_messages, Converter.items_to_messages))

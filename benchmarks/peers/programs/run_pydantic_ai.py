@@ -1,4 +1,4 @@
-"""pydantic-ai: an agent with one tool."""
+"""Run turns with a pydantic-ai agent that has one tool."""
 
 from typing import Any
 
@@ -17,28 +17,28 @@ from pydantic_ai.providers.openai import OpenAIProvider
 from working import QUESTION, Histories, Turn, search, serve
 
 
-async def prepared(url: str, stream: bool) -> Turn:
+async def prepare(url: str, stream: bool) -> Turn:
     model = OpenAIChatModel("model-1", provider=OpenAIProvider(base_url=url, api_key="none"))
     agent = Agent(model, tools=[search])
 
     async def turn() -> str:
         return (await agent.run(QUESTION)).output
 
-    async def streamed() -> str:
+    async def turn_streamed() -> str:
         async with agent.run_stream(QUESTION) as answer:
             return await answer.get_output()
 
-    return streamed if stream else turn
+    return turn_streamed if stream else turn
 
 
 MODEL = OpenAIChatModel("model-1", provider=OpenAIProvider(base_url="http://127.0.0.1:9/v1", api_key="none"))
 
 
-def made(messages: list[Any]) -> list[Any]:
-    return [_made(message) for message in messages]
+def to_messages(messages: list[Any]) -> list[Any]:
+    return [_to_message(message) for message in messages]
 
 
-def _made(message: dict[str, Any]) -> ModelRequest | ModelResponse:
+def _to_message(message: dict[str, Any]) -> ModelRequest | ModelResponse:
     match message["role"]:
         case "user":
             return ModelRequest([UserPromptPart(message["content"])])
@@ -52,4 +52,4 @@ def _made(message: dict[str, Any]) -> ModelRequest | ModelResponse:
     return ModelResponse([*said, *calls])
 
 
-serve(prepared, Histories(made, lambda said: MODEL._map_messages(said, ModelRequestParameters())))
+serve(prepare, Histories(to_messages, lambda said: MODEL._map_messages(said, ModelRequestParameters())))

@@ -1,4 +1,4 @@
-"""strands: an agent for each conversation, over one client."""
+"""Run turns with strands, one agent per conversation over one client."""
 
 import json
 from typing import Any
@@ -9,7 +9,7 @@ from strands.models.openai import OpenAIModel
 from working import QUESTION, Histories, Turn, search, serve
 
 
-async def prepared(url: str, stream: bool) -> Turn:
+async def prepare(url: str, stream: bool) -> Turn:
     client = AsyncOpenAI(base_url=url, api_key="none")
     offered = tool(search)
 
@@ -21,11 +21,11 @@ async def prepared(url: str, stream: bool) -> Turn:
     return turn
 
 
-def made(messages: list[Any]) -> list[Any]:
-    return [_made(message) for message in messages]
+def to_messages(messages: list[Any]) -> list[Any]:
+    return [_to_message(message) for message in messages]
 
 
-def _made(message: dict[str, Any]) -> dict[str, Any]:
+def _to_message(message: dict[str, Any]) -> dict[str, Any]:
     if message["role"] == "tool":
         told = {
             "toolUseId": message["tool_call_id"],
@@ -40,4 +40,4 @@ def _made(message: dict[str, Any]) -> dict[str, Any]:
     return {"role": message["role"], "content": said}
 
 
-serve(prepared, Histories(made, OpenAIModel.format_request_messages))
+serve(prepare, Histories(to_messages, OpenAIModel.format_request_messages))

@@ -1,14 +1,15 @@
-"""What every program here shares: the tool, the question, and the loop that takes orders on standard input.
+"""Execute orders from standard input; every program in this folder uses this module.
 
-An order is a line of JSON, and so is its answer, `{"value": 12.3}` or `{"error": ...}`. Times are its CPU time.
+An order is a line of JSON, and so is its answer, `{"value": 12.3}` or `{"error": ...}`. Times are CPU times of the
+process.
 
-    {"do": "turns", "url": ..., "stream": false, "count": 20, "at_once": false}    milliseconds of a turn, as a mean
-    {"do": "event", "url": ..., "words": 200}                    microseconds of a streamed event
-    {"do": "live", "warm": ..., "url": ..., "count": 100}        resident bytes of a conversation in mid-turn
-    {"do": "render", "path": ..., "more": true}                  milliseconds of a history as JSON, or with 8 messages
-    {"do": "hold", "path": ...}                                  what idle histories hold, a line of JSON for each
+    {"do": "turns", "url": ..., "stream": false, "count": 20, "at_once": false}    mean milliseconds per turn
+    {"do": "event", "url": ..., "words": 200}                    microseconds per streamed event
+    {"do": "live", "warm": ..., "url": ..., "count": 100}        resident bytes per conversation in mid-turn
+    {"do": "render", "path": ..., "more": true}                  milliseconds to render a history
+    {"do": "hold", "path": ...}                                  memory of idle histories
 
-This file is run by each library's own environment, so it imports nothing but the standard library.
+The file runs in the environment of each library, so it imports only the standard library.
 """
 
 import asyncio
@@ -27,17 +28,17 @@ from typing import Any
 QUESTION, RESULT, ANSWER = json.loads(sys.argv[1]) if len(sys.argv) > 1 else ("", "", "")
 CALLS = 5
 FIRST = 20
-"""Histories that are there before others are weighed."""
+"""Histories loaded before the measurement."""
 WARM = 3
-"""Turns before those that are measured."""
+"""Turns run before the measurement."""
 SECONDS = 60.0
-"""That one order may take."""
+"""Timeout of an order, in seconds."""
 
 Turn = Callable[[], Awaitable[str]]
-"""Makes one turn of a fresh conversation and returns its answer."""
+"""Runs one turn of a new conversation and returns the answer."""
 
 ran: list[str] = []
-"""What the tool was asked, since the last turns began."""
+"""Queries that the tool received since the last turns began."""
 
 
 async def search(query: str, limit: int = 10) -> str:
@@ -65,7 +66,7 @@ TOOLS = [
 
 
 async def by_loop(complete: Callable[[list[Any]], Awaitable[dict[str, Any]]]) -> str:
-    """Make a turn with a client that has no loop of its own."""
+    """Run a turn with a client that has no tool loop."""
     messages: list[Any] = [{"role": "user", "content": QUESTION}]
     while True:
         message = await complete(messages)
@@ -79,8 +80,8 @@ async def by_loop(complete: Callable[[list[Any]], Awaitable[dict[str, Any]]]) ->
             messages.append({"role": "tool", "tool_call_id": call["id"], "content": result})
 
 
-async def _taken(work: Callable[[], Awaitable[object]]) -> float:
-    """Return the CPU milliseconds of a work."""
+async def _cpu_ms(work: Callable[[], Awaitable[object]]) -> float:
+    """Return the CPU milliseconds of `work`."""
     gc.collect()
     gc.freeze()
     began = time.process_time()
@@ -91,11 +92,11 @@ async def _taken(work: Callable[[], Awaitable[object]]) -> float:
 
 
 async def _turns(turn: Turn, count: int, at_once: bool) -> float:
-    await _made(turn, count if at_once else WARM, at_once)
-    return await _taken(lambda: _made(turn, count, at_once)) / count
+    await _run_turns(turn, count if at_once else WARM, at_once)
+    return await _cpu_ms(lambda: _run_turns(turn, count, at_once)) / count
 
 
-async def _made(turn: Turn, count: int, at_once: bool) -> None:
+async def _run_turns(turn: Turn, count: int, at_once: bool) -> None:
     ran.clear()
     turns = (turn() for _ in range(count))
     answers = await asyncio.gather(*turns) if at_once else [await each for each in turns]
@@ -107,21 +108,21 @@ async def _made(turn: Turn, count: int, at_once: bool) -> None:
 
 
 async def _event(turn: Turn, words: int) -> float:
-    async def read() -> None:
+    async def read_text() -> None:
         if (found := (await turn()).count("word ")) != words:
             raise ValueError(f"the answer has {found} of {words} words")
 
-    await read()
-    return await _taken(read) * 1e3 / words
+    await read_text()
+    return await _cpu_ms(read_text) * 1e3 / words
 
 
 async def _live(turn: Turn, count: int) -> float:
-    """Return what conversations hold that wait for their second answer, which does not come."""
+    """Return the resident bytes per conversation that waits for its second answer, which never comes."""
     ran.clear()
     gc.collect()
     before = _resident()
     tasks = [asyncio.ensure_future(turn()) for _ in range(count)]
-    await _settled()
+    await _wait_until_idle()
     gc.collect()
     held = (_resident() - before) / count
     for task in tasks:
@@ -132,8 +133,8 @@ async def _live(turn: Turn, count: int) -> float:
     return held
 
 
-async def _settled() -> None:
-    """Return when the process has had nothing to do for half a second."""
+async def _wait_until_idle() -> None:
+    """Wait until the process has been idle for half a second."""
     quiet = 0
     while quiet < 5:
         began = time.process_time()
@@ -153,20 +154,20 @@ def _collection_ms() -> float:
 
 
 class Histories:
-    """Renders what was said, as the library's own messages, to the wire messages that its client would send.
+    """Renders histories of the library's own messages to the wire messages that its client sends.
 
     Args:
-        made: Makes the library's messages of wire messages.
-        mapped: Makes wire messages of those, as for each request.
+        made: Converts wire messages to messages of the library.
+        mapped: Converts messages of the library to wire messages, as for a request.
     """
 
     def __init__(self, made: Callable[[list[Any]], list[Any]], mapped: Callable[[list[Any]], Any]) -> None:
-        self._made, self._mapped = made, mapped
+        self._run_turns, self._mapped = made, mapped
         self._held: dict[str, tuple[list[Any], list[Any], int]] = {}
 
     def _load(self, path: str) -> None:
         said = json.loads(Path(path).read_bytes())
-        self._held[path] = self._made(said["messages"]), said["more"], _results(said["messages"])
+        self._held[path] = self._run_turns(said["messages"]), said["more"], _results(said["messages"])
 
     async def render(self, path: str, more: bool) -> float:
         """Return the milliseconds until a history is JSON; with `more`, messages are appended each time."""
@@ -177,7 +178,7 @@ class Histories:
         gc.freeze()
         began = time.process_time()
         if more:
-            history.extend(self._made(new))
+            history.extend(self._run_turns(new))
         mapped = self._mapped(history)
         wire = await mapped if inspect.isawaitable(mapped) else mapped
         size = len(json.dumps(wire, ensure_ascii=False, separators=(",", ":")).encode())
@@ -190,12 +191,12 @@ class Histories:
         return took
 
     async def hold(self, path: str) -> list[float]:
-        """Return what idle histories hold: bytes and tracked objects of one, and milliseconds to collect with all."""
+        """Return bytes and tracked objects per idle history, and the milliseconds of a collection over all."""
         lines = _lines(path)
-        kept = [self._made(json.loads(line)) for line in islice(lines, FIRST)]
+        kept = [self._run_turns(json.loads(line)) for line in islice(lines, FIRST)]
         gc.collect()
         before, tracked, first = _resident(), len(gc.get_objects()), len(kept)
-        kept.extend(self._made(json.loads(line)) for line in lines)
+        kept.extend(self._run_turns(json.loads(line)) for line in lines)
         count = len(kept) - first
         gc.collect()
         took = median([_collection_ms() for _ in range(5)])
@@ -211,13 +212,13 @@ def _results(messages: list[Any]) -> int:
     return sum(message["role"] == "tool" for message in messages)
 
 
-def serve(prepared: Callable[[str, bool], Awaitable[Turn]], histories: Histories) -> None:
-    """Take orders until standard input ends. What a library keeps for an address is made once."""
+def serve(prepare: Callable[[str, bool], Awaitable[Turn]], histories: Histories) -> None:
+    """Execute orders until standard input ends. `prepare` runs once per address and mode."""
     made: dict[tuple[str, bool], Turn] = {}
 
     async def turn_at(url: str, stream: bool) -> Turn:
         if (url, stream) not in made:
-            made[url, stream] = await prepared(url, stream)
+            made[url, stream] = await prepare(url, stream)
         return made[url, stream]
 
     async def turns(url: str, stream: bool, count: int, at_once: bool) -> float:
@@ -227,22 +228,22 @@ def serve(prepared: Callable[[str, bool], Awaitable[Turn]], histories: Histories
         return await _event(await turn_at(url, True), words)
 
     async def live(warm: str, url: str, count: int) -> float:
-        await _made(await turn_at(warm, True), WARM, False)
+        await _run_turns(await turn_at(warm, True), WARM, False)
         return await _live(await turn_at(url, True), count)
 
     known = {"turns": turns, "event": event, "live": live, "render": histories.render, "hold": histories.hold}
 
-    async def done(do: str, **order: Any) -> Any:
+    async def execute(do: str, **order: Any) -> Any:
         async with asyncio.timeout(SECONDS):
             return await known[do](**order)
 
     with asyncio.Runner() as runner:
         for order in _orders():
             try:
-                told: dict[str, Any] = {"value": runner.run(done(**order))}
+                answer: dict[str, Any] = {"value": runner.run(execute(**order))}
             except Exception as error:
-                told = {"error": f"{type(error).__name__}: {error}"[:300]}
-            print(json.dumps(told), file=_answers, flush=True)
+                answer = {"error": f"{type(error).__name__}: {error}"[:300]}
+            print(json.dumps(answer), file=_answers, flush=True)
 
 
 def _orders() -> Iterator[dict[str, Any]]:
@@ -250,4 +251,4 @@ def _orders() -> Iterator[dict[str, Any]]:
         yield json.loads(line)
 
 
-_answers, sys.stdout = sys.stdout, sys.stderr  # some print greetings and warnings
+_answers, sys.stdout = sys.stdout, sys.stderr  # libraries print greetings and warnings

@@ -17,7 +17,7 @@ MUTATIONS = (
     ),
     Mutation(
         "bench: a quick run is compared with a full one",
-        f"{_BENCH}/comparing.py:compared",
+        f"{_BENCH}/comparing.py:compare",
         "before.quick != after.quick",
         "before.quick and (not before.figures)",
         (f"{REPORTS}::test_a_quick_run_is_not_compared_with_a_full_one",),
@@ -32,13 +32,13 @@ MUTATIONS = (
     Mutation(
         "bench: rows are compared by their figures, not by their ratios",
         f"{_BENCH}/comparing.py:RowChange.factor",
-        "self.after.judged / self.before.judged",
+        "self.after.score / self.before.score",
         "(self.after.value or 1.0) / (self.before.value or 1.0)",
         (f"{REPORTS}::test_rows_are_compared_by_their_ratio_and_those_of_one_run_alone_are_named",),
     ),
     Mutation(
         "bench: a measurement that fails is not told",
-        f"{_BENCH}/report.py:measured",
+        f"{_BENCH}/report.py:measure",
         "failed.append(measure.goal)",
         "failed.extend(())",
         (
@@ -48,8 +48,8 @@ MUTATIONS = (
     ),
     Mutation(
         "bench: a goal that was not asked for has no row",
-        f"{_BENCH}/report.py:measured",
-        'figures.append(measure.skipped("not asked for"))',
+        f"{_BENCH}/report.py:measure",
+        'figures.append(measure.skipped_row("not selected"))',
         "figures.extend(())",
         (f"{COMMAND}::test_every_goal_is_a_row_whether_or_not_it_was_asked_for",),
     ),
@@ -63,13 +63,13 @@ MUTATIONS = (
     Mutation(
         "bench: what has no goal is drawn",
         f"{_BENCH}/plotting.py:_share",
-        "row.judged / row.limit if row.judged and row.limit else None",
-        "row.judged / (row.limit or 1.0) if row.judged else None",
+        "row.score / row.limit if row.score and row.limit else None",
+        "row.score / (row.limit or 1.0) if row.score else None",
         (f"{REPORTS}::test_a_picture_shows_rows_with_a_goal_and_the_figures_of_other_libraries",),
     ),
     Mutation(
         "bench: another library's turns count without their calls",
-        "benchmarks/peers/programs/working.py:_made",
+        "benchmarks/peers/programs/working.py:_run_turns",
         "len(ran) != count * CALLS",
         "len(ran) > count * CALLS",
         (f"{PEERS}::test_turns_whose_calls_did_not_run_do_not_count",),
