@@ -1,1 +1,1 @@
-"""Strict provider servers and their rules. They import nothing else of this package."""
+"""Strict provider servers and their rules. This package imports no other package of `actors`."""

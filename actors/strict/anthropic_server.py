@@ -1,4 +1,4 @@
-"""A strict loopback server that speaks Anthropic Messages."""
+"""Serve Anthropic Messages strictly on a loopback port."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -18,7 +18,7 @@ from actors.strict.server import LoopbackServer, ServerOptions, bearer, same
 from actors.strict.wire import AnthropicWire, Wire
 
 OAUTH_BETA = "oauth-2025-04-20"
-"""What the `anthropic-beta` header must hold beside a bearer token."""
+"""Value that the `anthropic-beta` header must contain with a bearer token."""
 
 
 class AnthropicServer(LoopbackServer):
@@ -52,7 +52,7 @@ class AnthropicServer(LoopbackServer):
         return AnthropicWire(self._settings, self.mode, host)
 
     def read(self, request: HttpRequest) -> Json:
-        """Return the parsed body, behind the thread that it continues where that is kept."""
+        """Return the parsed body, with the messages of a stored thread that it continues in front."""
         parsed = super().read(request)
         try:
             return self._threads.continued(parsed)
@@ -76,7 +76,7 @@ class AnthropicServer(LoopbackServer):
 
     def denied(self, request: HttpRequest) -> ServerRefusal | None:
         if self.oauth is not None:
-            return _unauthorised(request, self.oauth)
+            return _oauth_refusal(request, self.oauth)
         if self.api_key is None:
             return None
         key = request.headers.get("x-api-key") or bearer(request)
@@ -105,8 +105,8 @@ def _betas(request: HttpRequest) -> frozenset[str]:
     return frozenset(beta.strip() for beta in request.headers.get("anthropic-beta", "").split(","))
 
 
-def _unauthorised(request: HttpRequest, oauth: OAuth) -> ServerRefusal | None:
-    """Return the refusal of a request to an account that is reached by bearer tokens, or None."""
+def _oauth_refusal(request: HttpRequest, oauth: OAuth) -> ServerRefusal | None:
+    """Return the refusal of a request to an account with bearer tokens, or None if it is authorised."""
     kind, message = "authentication_error", _REFUSED[oauth.state(bearer(request))]
     if not bearer(request):
         message = (

@@ -1,4 +1,4 @@
-"""The strict loopback server of AWS Bedrock Converse, plain and streamed."""
+"""Serve AWS Bedrock Converse strictly on a loopback port, plain and streamed."""
 
 import hmac
 import re
@@ -83,7 +83,7 @@ class BedrockServer(LoopbackServer):
 def denial(
     request: HttpRequest, wire: Wire, api_key: str | None, aws_key: AwsKey | None
 ) -> ServerRefusal | None:
-    """Return Bedrock's refusal of a request without a bearer token or a signature that is let in, or None."""
+    """Return the refusal of a request without an accepted bearer token or signature, or None."""
     if api_key is None and aws_key is None:
         return None
     kind, _, token = request.headers.get("authorization", "").partition(" ")

@@ -1,17 +1,17 @@
-"""A stand-in prompt cache: what a provider would have read from its cache, and what an ideal one could have.
+"""Simulate the prompt cache of a provider, and count the tokens that an ideal cache would have read.
 
-Theory of operation. A prompt is a row of pieces (`rules/prompts.py`). A cached prefix is known by a digest of
-everything up to the end of a piece, so a lookup is a dictionary. Where a cache must be asked for, a piece with a mark
-writes one entry, and reads the longest of the last positions that is there; an entry lives on with each use. The
-parameters of a request stand in front of its messages, so another tool choice misses all entries of messages. An
-automatic cache keeps every step of a prompt, on the machine that served it: `prompt_cache_key` leads back to that
-machine, without one the next in turn answers.
+Theory of operation. A prompt is a sequence of pieces (`rules/prompts.py`). The key of a cached prefix is a digest of
+everything up to the end of a piece, so a lookup is a dictionary access. If a provider caches on request, each marked
+piece writes one entry and reads the longest existing entry among the last positions; every use extends the life of an
+entry. The parameters of a request precede its messages in the digest, so another tool choice misses all entries of
+messages. An automatic cache stores every step of a prompt on the machine that served it. `prompt_cache_key` selects the
+machine; without a key, the machines serve requests in turn.
 
-Beside it stands an ideal cache, which keeps every position and leaves the parameters out, for they could have been
-kept as they were. It counts for each request the longest prefix that it has in common with any earlier one of the same
-model and lane that has not expired. What a client reads of that says how well it keeps its prompts and marks.
+The ideal cache stores every position and ignores the parameters, because the client could have left them unchanged. For
+each request it counts the longest unexpired prefix shared with an earlier request of the same model and lane. The ratio
+of the tokens read to the ideal tokens measures how well a client preserves its prompts and sets its marks.
 
-A token is four bytes. Time comes from `clock`, so that a test can let it pass.
+A token is four bytes. Time comes from `clock`, so that tests can use virtual time.
 """
 
 import hashlib
@@ -24,15 +24,15 @@ from actors.strict.rules.prompts import Piece, Prompt
 
 BYTES_PER_TOKEN = 4
 LOOKBACK = 20
-"""Positions in front of a mark at which an entry is found."""
+"""Positions before a mark at which an entry can be found."""
 STEP = 128
 """Tokens by which the entries of an automatic cache grow."""
 MACHINES = 4
-"""Machines among which requests without a key go round."""
+"""Machines that serve requests without a key in turn."""
 
 
 class Cached(NamedTuple):
-    """How much of one prompt was read from the cache, in tokens. `ideal` is what an ideal cache would have read."""
+    """The use of the cache by one prompt, in tokens. `ideal` are the tokens that an ideal cache would have read."""
 
     total: int
     read: int
@@ -41,7 +41,7 @@ class Cached(NamedTuple):
 
 
 class _Place(NamedTuple):
-    """A position where a cached prefix may end: what it is known by, and how long the prompt is there."""
+    """A position where a cached prefix may end: its digest, and the length of the prompt up to it."""
 
     digest: bytes
     plain: bytes  # without the parameters
@@ -53,8 +53,8 @@ class PromptCache:
     """The entries of one host, and the sums over all its requests.
 
     Args:
-        clock: Gives the time in seconds.
-        limit: Entries that are kept, of this cache and of the ideal one; beyond it the least recently used goes.
+        clock: Returns the time in seconds.
+        limit: Maximal number of entries, of this cache and of the ideal one. The least recently used is evicted.
 
     `prompt_tokens`, `read_tokens`, `written_tokens` and `ideal_tokens` count all requests so far.
     """
@@ -67,12 +67,12 @@ class PromptCache:
         self._turn = 0
 
     def take(self, prompt: Prompt) -> Cached:
-        """Read a prompt from the cache as far as it is there, write what is to be kept, and count both."""
+        """Read the longest cached prefix of a prompt, write new entries, and count both."""
         places = list(_places(prompt) if prompt.marked else _steps(prompt))
         total = sum(len(piece.text) for piece in prompt.pieces) // BYTES_PER_TOKEN
         now = self.clock()
         read, written = (
-            self._marked(prompt, places, now) if prompt.marked else self._automatic(prompt, places, now)
+            self._use_marks(prompt, places, now) if prompt.marked else self._use_steps(prompt, places, now)
         )
         cached = Cached(total, read, written, self._best(prompt, places, now))
         self.prompt_tokens += total
@@ -81,7 +81,7 @@ class PromptCache:
         self.ideal_tokens += cached.ideal
         return cached
 
-    def _marked(self, prompt: Prompt, places: Sequence[_Place], now: float) -> tuple[int, int]:
+    def _use_marks(self, prompt: Prompt, places: Sequence[_Place], now: float) -> tuple[int, int]:
         marked = [at for at, place in enumerate(places) if place.piece.mark is not None]
         read = 0
         for at in marked:
@@ -97,7 +97,7 @@ class PromptCache:
                 end = place.tokens
         return read, max(end - read, 0)
 
-    def _automatic(self, prompt: Prompt, places: Sequence[_Place], now: float) -> tuple[int, int]:
+    def _use_steps(self, prompt: Prompt, places: Sequence[_Place], now: float) -> tuple[int, int]:
         if prompt.routed and not prompt.lane:
             self._turn += 1
         machine = (prompt.model, prompt.lane or self._turn % MACHINES)
@@ -117,14 +117,14 @@ class PromptCache:
 
 
 class _Entries:
-    """When each entry expires and how long it lives after a use, the least recently used first."""
+    """Entries with their expiry and their lifetime after a use, least recently used first."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._known: OrderedDict[Hashable, tuple[float, float]] = OrderedDict()
 
     def use(self, key: Hashable, now: float) -> bool:
-        """Say whether an entry is there, and let it live on."""
+        """Return True if an entry exists, and extend its life."""
         expires, lifetime = self._known.get(key, (now, 0.0))
         if expires <= now:
             return False
@@ -133,7 +133,7 @@ class _Entries:
         return True
 
     def keep(self, key: Hashable, now: float, lifetime: float) -> None:
-        """Write an entry; one that is there keeps the longer life."""
+        """Write an entry; an existing entry keeps the longer life."""
         expires, before = self._known.pop(key, (now, 0.0))
         lifetime = max(lifetime, before if expires > now else 0)
         self._known[key] = (now + lifetime, lifetime)
@@ -154,7 +154,7 @@ def _places(prompt: Prompt) -> Iterator[_Place]:
 
 
 def _steps(prompt: Prompt) -> Iterator[_Place]:
-    """Yield the steps of a prompt that nobody marks, from the smallest that is kept."""
+    """Yield the steps of an unmarked prompt, starting with the smallest that is stored."""
     text = b"".join(piece.text for piece in prompt.pieces)
     width, digest = STEP * BYTES_PER_TOKEN, hashlib.sha256()
     for end in range(width, len(text) + 1, width):
@@ -165,7 +165,7 @@ def _steps(prompt: Prompt) -> Iterator[_Place]:
 
 
 def _before(places: Sequence[_Place], at: int) -> Iterator[_Place]:
-    """Yield a marked place and those in front of it that are looked at. A run of one kind is one position."""
+    """Yield a marked place and the places before it that are searched. A run of one kind is one position."""
     yield places[at]
     left = LOOKBACK
     for behind, place in zip(places[at:0:-1], places[at - 1 :: -1], strict=False):

@@ -1,4 +1,4 @@
-"""The list of models that a strict server gives, in the words of its API. Any name is let in where none are named."""
+"""List the models of a strict server in the format of its API. A server without named models accepts any name."""
 
 from collections.abc import Iterable
 

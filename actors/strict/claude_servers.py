@@ -1,9 +1,9 @@
-"""Strict loopback servers of the clouds that serve Claude in Anthropic's own form: Vertex AI and Bedrock's InvokeModel.
+"""Serve Claude in Anthropic's format strictly, as Vertex AI and Bedrock's InvokeModel do.
 
     async with serve(VertexAnthropicServer(), BedrockAnthropicServer()) as (vertex, bedrock):
         ...
 
-They judge as `AnthropicServer` does. The path names the model and the body the version; see
+They apply the rules of `AnthropicServer`. The path names the model and the body names the version; see
 `actors.strict.rules.anthropic_hosts`.
 """
 
@@ -26,9 +26,9 @@ from actors.strict.wires.invoke_model import InvokeModelWire
 
 
 class HostedClaude(AnthropicServer):
-    """What the two have in common. Use a subclass.
+    """Base class of the two servers.
 
-    A script sees the request with its `model`, and whether it asks for a `stream`.
+    A script sees the request with its `model`, and with `stream` set if the answer is streamed.
     """
 
     paths: frozenset[str] = frozenset()
@@ -54,7 +54,7 @@ class HostedClaude(AnthropicServer):
         )
 
     def stored(self, request: HttpRequest) -> bytes | None:
-        """Return None: the clouds list their models elsewhere."""
+        """Return None: the clouds list their models on other hosts."""
         return None
 
 

@@ -1,10 +1,10 @@
-"""Strict loopback servers of the vendors that speak the Chat Completions family.
+"""Serve the vendors of the Chat Completions family strictly on loopback ports.
 
     async with serve(MistralServer(), CompatibleServer(vendor="qwen")) as (mistral, qwen):
         ...
 
-One class does it all; a vendor is a name, its rules, its manner of writing and its paths. The named classes are for
-the vendors that have options of their own or a client library.
+`CompatibleServer` serves any vendor, which has a name, rules, a response format and paths. The other classes are for
+vendors with additional options or a client library.
 """
 
 import re
@@ -25,12 +25,12 @@ from actors.strict.rules.prompts import Prompt, anthropic_prompt, in_anthropics_
 from actors.strict.rules.reading import parse
 from actors.strict.script import Call, ScriptSource, Think, Turn
 from actors.strict.server import LoopbackServer, ServerOptions, bearer, same
-from actors.strict.wire import Wire, said
+from actors.strict.wire import Wire, text_of
 from actors.strict.wires.compatible import MANNERS, CompatibleWire, Manner
 
 Upstreams: TypeAlias = Sequence[str] | Callable[[int, Json], str]
 
-# Vendors whose client and whose documentation disagree about the `/v1` answer at both.
+# The clients and the documentation of some vendors disagree about `/v1`; their servers accept both paths.
 _BASES: Mapping[str, tuple[str, ...]] = {
     "mistral": ("", "/v1"),
     "deepseek": ("", "/v1"),
@@ -53,11 +53,11 @@ class CompatibleServer(LoopbackServer):
 
     Args:
         vendor: Name of its dialect.
-        settings: The models that exist; by default every name does, under the vendor's own profile.
-        manner: How it writes, where that is not the vendor's usual way.
+        settings: The models that exist; by default any name, with the vendor's profile.
+        manner: Response format, if it is not the vendor's usual one.
 
     Raises:
-        ValueError: There is no such vendor.
+        ValueError: The vendor is unknown.
     """
 
     request_id_header = "x-request-id"
@@ -88,7 +88,7 @@ class CompatibleServer(LoopbackServer):
     def judge(self, request: HttpRequest) -> ServerRefusal | None:
         refusal = validate(request.body, self.vendor, mode=self.mode, settings=self.settings)
         if refusal is None and self.mode == "strict" and self.vendor in _REMEMBERED:
-            refusal = self._changed(parse(request.body))
+            refusal = self._changed_reasoning(parse(request.body))
         return refusal
 
     def prompt(self, request: HttpRequest, parsed: Json) -> Prompt | None:
@@ -101,12 +101,12 @@ class CompatibleServer(LoopbackServer):
         is_list = request.method == "GET" and request.path in listed
         return dumped(openai_models(self.settings.models)) if is_list else None
 
-    def _changed(self, request: Json) -> ServerRefusal | None:
-        """Return the refusal of reasoning that is not what this server handed out."""
+    def _changed_reasoning(self, request: Json) -> ServerRefusal | None:
+        """Return the refusal of reasoning that differs from the reasoning of an earlier answer, or None."""
         host = HOSTS[self.vendor]
         models = self.settings.models
         profile = (models or {}).get(request["model"]) or self.settings.profile or host.profile
-        at = self._handed_out.changed(request["messages"]) if thinks(request, profile) else None
+        at = self._handed_out.index_of_change(request["messages"]) if thinks(request, profile) else None
         return None if at is None else host.rules[_REMEMBERED[self.vendor]].refused(at=at).refusal
 
     def _parts(self, turn: Turn, request: Json, order: int, streamed: bool) -> list[bytes]:
@@ -118,14 +118,14 @@ class CompatibleServer(LoopbackServer):
 
 
 class MistralServer(CompatibleServer):
-    """Mistral. Its client adds `/v1` to `base_url` itself; without it the path is served too."""
+    """Mistral. Its client adds `/v1` to `base_url`; the server also accepts paths without it."""
 
     def __init__(self, script: ScriptSource = None, **options: Unpack[CompatibleOptions]) -> None:
         super().__init__(script, vendor="mistral", **options)
 
 
 class KimiServer(CompatibleServer):
-    """Kimi. `short_ids` are `name:index`, as its coding endpoint has them, without `functions.` in front."""
+    """Kimi. With `short_ids`, call ids are `name:index` without the prefix `functions.`, as at its coding endpoint."""
 
     def __init__(
         self, script: ScriptSource = None, *, short_ids: bool = False, **options: Unpack[CompatibleOptions]
@@ -144,9 +144,9 @@ class DeepSeekServer(CompatibleServer):
 class OpenRouterServer(CompatibleServer):
     """OpenRouter in front of one upstream, or of several in turn.
 
-    `upstreams` names who serves each request, in order, the last one for all further requests; or is a function of
-    request number and parsed body. None is the upstream of `settings` for all. A request that pins its provider
-    (`provider.order` with `allow_fallbacks` false) is served by that one.
+    `upstreams` lists the upstreams that serve the requests, in order; the last serves all further requests. It may
+    also be a function of request number and parsed body. None selects the upstream of `settings`. A request that pins
+    its provider (`provider.order` with `allow_fallbacks` false) is served by that provider.
     """
 
     def __init__(
@@ -160,7 +160,7 @@ class OpenRouterServer(CompatibleServer):
         self._upstreams = upstreams or (self.settings.upstream,)
 
     def answer(self, request: HttpRequest) -> LoopbackAnswer:
-        """Judge one request as its upstream does, record it and return the answer."""
+        """Check one request by the rules of its upstream, record it and return the answer."""
         upstream = self._upstream(self.received, self.read(request))
         self.settings = replace(self.settings, upstream=upstream)
         return super().answer(request)
@@ -175,23 +175,25 @@ class OpenRouterServer(CompatibleServer):
 
 
 class GroqServer(CompatibleServer):
-    """Groq, which answers a model's malformed call, or a forced one that did not come, with an error."""
+    """Groq. The server answers with an error if the model writes a malformed call or omits a forced one."""
 
     def __init__(self, script: ScriptSource = None, **options: Unpack[CompatibleOptions]) -> None:
         super().__init__(script, vendor="groq", **options)
 
-    def _served(self, request: HttpRequest, parsed: Json, fault: Fault | None, order: int) -> LoopbackAnswer:
+    def _serve_turn(
+        self, request: HttpRequest, parsed: Json, fault: Fault | None, order: int
+    ) -> LoopbackAnswer:
         failed = _model_fault(self.script.turn(parsed), parsed) if fault is None else None
         if failed is None:
-            return super()._served(request, parsed, fault, order)
+            return super()._serve_turn(request, parsed, fault, order)
         self.script.advance()
         return self._refusal(failed, order)
 
 
 class AzureServer(CompatibleServer):
-    """Azure OpenAI: at `/openai/v1`, or with `deployment` in the classic form, which wants an `api-version`.
+    """Azure OpenAI: at `/openai/v1`, or with `deployment` at the classic path, which requires an `api-version`.
 
-    The key comes in the header `api-key`, or as a bearer token.
+    The key is in the header `api-key` or a bearer token.
     """
 
     def __init__(
@@ -225,7 +227,7 @@ def _model_fault(turn: Turn, request: Json) -> ServerRefusal | None:
             text = dumped({"name": call.name, "arguments": call.raw or dict(call.arguments)}).decode()
             return replace(rules["GRQ-01"].refused().refusal, detail={"failed_generation": text})
     if request.get("tool_choice") == "required" and not turn.calls:
-        return replace(rules["GRQ-02"].refused().refusal, detail={"failed_generation": said(turn)})
+        return replace(rules["GRQ-02"].refused().refusal, detail={"failed_generation": text_of(turn)})
     return None
 
 

@@ -1,9 +1,9 @@
-"""The strict server of any dialect, by the dialect's name.
+"""Create the strict server of a dialect by name.
 
     async with serve(strict_server("mistral"), strict_server("bedrock")) as (mistral, bedrock):
         ...
 
-The classes of `actors.testing` have more options; here are those that all of them share.
+The server classes in `actors.testing` have more options; this module offers the options that they share.
 """
 
 from collections.abc import Callable, Mapping
@@ -36,7 +36,7 @@ _OWN: Mapping[str, Callable[..., LoopbackServer]] = {
 }
 
 SERVERS = DIALECTS
-"""Names of the dialects that have a strict server: all that have rules."""
+"""Names of the dialects with a strict server."""
 
 
 def strict_server(
@@ -49,7 +49,7 @@ def strict_server(
         script: The model's turns, or a function from the request to a turn; None says `ok` to everything.
 
     Raises:
-        ValueError: No server speaks this dialect.
+        ValueError: The dialect has no strict server.
     """
     if dialect not in SERVERS:
         raise ValueError(f"No strict server for dialect {dialect!r}; there are {', '.join(SERVERS)}.")

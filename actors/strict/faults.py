@@ -1,10 +1,10 @@
-"""What goes wrong between a strict server and its client: faults as data, and which request meets which.
+"""Define faults of a strict server as data, and select the fault of each request.
 
     faults={0: Status(429, retry_after="3"), 2: Disconnect(after_bytes=120)}
     faults=lambda number, request: OVERLOADED if request["model"] == "busy" else None
 
-Requests are numbered from 0 as the server receives them, refused ones included. Counts of bytes are of the
-response body, whatever the transfer encoding adds.
+Requests are numbered from 0 as the server receives them, including refused ones. Counts of bytes refer to the
+response body without the transfer encoding.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,17 +16,17 @@ from actors.strict.rules.base import Json
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """Answer with this status instead of the model's turn, before the request is judged.
+    """Answer with this status instead of the model's turn, before the rules are applied.
 
     Args:
         retry_after: Value of the `retry-after` header as it is: seconds, an HTTP date, or nonsense.
         retry_after_ms: Value of the `retry-after-ms` header.
         should_retry: Value of the `x-should-retry` header.
-        type: Error type; None is the dialect's own for this status.
+        type: Error type; None selects the dialect's type for this status.
         code: Error code, where the dialect has one.
-        message: None is the dialect's own for this status.
-        body: Sent instead of an error body; may be anything.
-        param: The part of the request that is refused, where the dialect has a field for it.
+        message: Error message; None selects the dialect's message for this status.
+        body: Arbitrary bytes that replace the error body.
+        param: The refused part of the request, if the dialect has a field for it.
     """
 
     status: int
@@ -63,16 +63,16 @@ class Disconnect:
 
 @dataclass(frozen=True, slots=True)
 class Stall:
-    """Fall silent after this many bytes of the body, None before any, until the client or server goes."""
+    """Stop sending after this many bytes of the body until the connection ends; None sends nothing at all."""
 
     after_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorInStream:
-    """Send the dialect's error event after this many events of a stream, and nothing more.
+    """End a stream with the dialect's error event after this many events.
 
-    A request that is not streamed gets the status the error stands for.
+    A request without streaming gets the status of the error.
     """
 
     after_events: int
@@ -89,9 +89,9 @@ class Garbage:
 
 @dataclass(frozen=True, slots=True)
 class MalformedEvent:
-    """Put these bytes into a stream after this many events; the stream goes on behind them.
+    """Insert these bytes into a stream after this many events.
 
-    A request that is not streamed gets them in front of its body.
+    A request without streaming gets them before its body.
     """
 
     after_events: int
@@ -100,9 +100,9 @@ class MalformedEvent:
 
 @dataclass(frozen=True, slots=True)
 class Flood:
-    """Send these bytes over and over after this many events, until the client or the server goes.
+    """Repeat these bytes after this many events until the connection ends.
 
-    The body of a request that is not streamed is one event. The answer never says how long it is.
+    The body of an answer without streaming counts as one event. The answer never declares its length.
     """
 
     after_events: int
@@ -111,14 +111,14 @@ class Flood:
 
 @dataclass(frozen=True, slots=True)
 class Reframed:
-    """Write server-sent events as the standard also allows it, and as some servers do. What they say is the same.
+    """Write server-sent events in another form that the standard allows; the content does not change.
 
     Args:
-        line_end: Of every line.
-        mark: Begin with a byte order mark.
-        unfinished: Leave out the blank line behind the last event.
+        line_end: Line ending of every line.
+        mark: Whether to begin with a byte order mark.
+        unfinished: Whether to omit the blank line after the last event.
 
-    Other answers (a request that is not streamed, Bedrock's frames) stay as they are.
+    Other answers (without streaming, or Bedrock's frames) do not change.
     """
 
     line_end: Literal["\n", "\r", "\r\n"] = "\n"
@@ -149,7 +149,7 @@ OVERLOADED = Status(529)
 
 
 def fault_for(faults: Faults, number: int, request: Json) -> Fault | None:
-    """Return the fault request `number` meets, or None. `request` is None if the body was not JSON."""
+    """Return the fault of request `number`, or None. `request` is None if the body was not JSON."""
     if callable(faults):
         return faults(number, request)
     return faults.get(number)
@@ -166,13 +166,13 @@ _READ: Mapping[str, Callable[[int | None], Fault]] = {
 
 
 def read_fault(text: str) -> tuple[int, Fault]:
-    """Return the number of a request and its fault, as they are written on a command line: `2:429`, `3:cut=100`.
+    """Parse a request number and its fault from a command line option such as `2:429` or `3:cut=100`.
 
-    The fault is a status, with the value of `retry-after` behind an equals sign, or one of `cut`, `reset`, `stall`,
-    `error`, `malformed` and `garbage`, with the bytes or events before it.
+    The fault is a status, optionally followed by an equals sign and the value of `retry-after`, or one of `cut`,
+    `reset`, `stall`, `error`, `malformed` and `garbage`, with the bytes or events before it.
 
     Raises:
-        ValueError: It is none; the message says why.
+        ValueError: The text is not a valid fault; the message gives the reason.
     """
     number, colon, fault = text.partition(":")
     name, given, value = fault.partition("=")

@@ -1,4 +1,4 @@
-"""A strict loopback server that speaks Google's generateContent, as the Gemini API or as Vertex AI."""
+"""Serve Google's generateContent strictly on a loopback port, as the Gemini API or as Vertex AI."""
 
 import hmac
 import re
@@ -77,7 +77,7 @@ class GeminiServer(LoopbackServer):
         return self._route(request) is not None
 
     def read(self, request: HttpRequest) -> Json:
-        """Return the parsed body in one spelling, with the `model` of the path in it."""
+        """Return the parsed body with normalised keys and the `model` from the path."""
         body, route = super().read(request), self._route(request)
         if not isinstance(body, dict) or route is None or route["method"] == "countTokens":
             return body
@@ -96,11 +96,11 @@ class GeminiServer(LoopbackServer):
         settings = replace(self._settings, model=route["model"] if route else "")
         if route is None or route["method"] != "countTokens":
             refused = validate(request.body, "gemini", mode=self.mode, settings=settings)
-            return refused or self._lost(request, settings)
+            return refused or self._invalid_continuation(request, settings)
         return refusal_of(lambda: gemini.validate_count(request.body, settings))
 
-    def _lost(self, request: HttpRequest, settings: GeminiSettings) -> ServerRefusal | None:
-        """Refuse a continuation token that was not made for this request."""
+    def _invalid_continuation(self, request: HttpRequest, settings: GeminiSettings) -> ServerRefusal | None:
+        """Return the refusal of a continuation token of another request, or None."""
         body = self.read(request)
         if not isinstance(body, dict) or "continuationToken" not in body or is_continuation(body, settings):
             return None
@@ -120,7 +120,7 @@ class GeminiServer(LoopbackServer):
 
     def denied(self, request: HttpRequest) -> ServerRefusal | None:
         if self.oauth is not None:
-            return self._unauthorised(request, self.oauth)
+            return self._oauth_refusal(request, self.oauth)
         if self.api_key is None:
             return None
         key = request.headers.get("x-goog-api-key") or request.headers.get("authorization", "")[7:]
@@ -132,7 +132,7 @@ class GeminiServer(LoopbackServer):
             self.wire.failure(400), message="API key not valid. Please pass a valid API key.", param="api_key"
         )
 
-    def _unauthorised(self, request: HttpRequest, oauth: OAuth) -> ServerRefusal | None:
+    def _oauth_refusal(self, request: HttpRequest, oauth: OAuth) -> ServerRefusal | None:
         token, project = bearer(request), request.headers.get("x-goog-user-project")
         if not token and "x-goog-api-key" not in request.headers:
             refusal = replace(self.wire.failure(403), message=_UNREGISTERED)

@@ -1,7 +1,7 @@
-"""HTTP/1.1 for the strict servers: h11 over an anyio byte stream, and answers that may break off on purpose.
+"""Serve HTTP/1.1 for the strict servers: h11 over an anyio byte stream, with answers that can break off on purpose.
 
-One connection is one loop: read a request, ask for the answer, send it, go round while both sides agree to
-keep the connection. An answer says itself how it ends, so faults need no second path.
+Each connection is a loop: read a request, compute the answer, send it, and repeat while both sides keep the
+connection. An answer contains its own ending, so faults need no second code path.
 """
 
 import socket
@@ -35,13 +35,13 @@ class HttpRequest:
 
 @dataclass(frozen=True, slots=True)
 class LoopbackAnswer:
-    """A response, and how it ends.
+    """A response and its ending.
 
     Args:
-        parts: The body. Streamed, each is sent on its own; else they are one body of known length.
-        cut: Bytes of the body after which `then` happens; None happens before any byte of the response.
-        then: `end` sends everything; `repeat` too, and then the last part over and over until the client leaves.
-        over: Called once the answer is sent, as far as it goes; also if the client left or serving was cancelled.
+        parts: The body. If streamed, each part is sent separately; otherwise they form one body of known length.
+        cut: Bytes of the body after which `then` happens; None means before the first byte of the response.
+        then: `end` sends everything; `repeat` then sends the last part again until the client leaves.
+        over: Called once after sending, also if the client left or the server was cancelled.
     """
 
     status: int
@@ -54,7 +54,7 @@ class LoopbackAnswer:
 
     @property
     def sent(self) -> bool:
-        """Whether the client gets to see a status."""
+        """Whether the client receives a status."""
         return self.then in ("end", "repeat") or self.cut is not None
 
 
@@ -72,7 +72,7 @@ async def serve_connection(
         connection = _Connection(stream, write_bytes)
         try:
             while (request := await connection.request(max_body)) is not None:
-                again = await connection.answered(answer(request))
+                again = await connection.send_answer(answer(request))
                 if request.too_large:
                     await connection.linger(max_body)
                 if not again:
@@ -95,7 +95,7 @@ class _Connection:
     async def request(self, max_body: int) -> HttpRequest | None:
         """Read the next request; None if the client is done or does not speak HTTP.
 
-        One that says, or turns out, to be larger than `max_body` bytes is not read any further.
+        Reading stops if the body is larger than `max_body` bytes, declared or received.
         """
         head = await self._event()
         if not isinstance(head, h11.Request):
@@ -117,7 +117,7 @@ class _Connection:
         return HttpRequest(head.method.decode(), path, headers, read, too_large, query)
 
     async def linger(self, most: int) -> None:
-        """Take `most` bytes more of a body that nobody reads, so that its sender gets to see the answer."""
+        """Discard up to `most` bytes of an unread body, so that the client receives the answer before the close."""
         with anyio.move_on_after(_LINGER):
             await self._stream.send_eof()
             while most > 0:
@@ -144,8 +144,8 @@ class _Connection:
         if self._http.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             await self.send(LoopbackAnswer(status, (("connection", "close"),), ()))
 
-    async def answered(self, answer: LoopbackAnswer) -> bool:
-        """Send an answer and say that it is over; return whether the connection can be used again."""
+    async def send_answer(self, answer: LoopbackAnswer) -> bool:
+        """Send an answer and call its `over`; return True if the connection can be reused."""
         try:
             return await self.send(answer)
         finally:
@@ -153,10 +153,10 @@ class _Connection:
                 answer.over()
 
     async def send(self, answer: LoopbackAnswer) -> bool:
-        """Send an answer; return whether the connection can be used again."""
+        """Send an answer; return True if the connection can be reused."""
         if answer.sent:
             await self._send_head(answer)
-            for part in _cut(answer):
+            for part in _parts_to_send(answer):
                 await self._write(self._http.send(h11.Data(data=part)))
         match answer.then:
             case "stall":
@@ -199,7 +199,7 @@ class _Connection:
             return
 
 
-def _cut(answer: LoopbackAnswer) -> Iterator[bytes]:
+def _parts_to_send(answer: LoopbackAnswer) -> Iterator[bytes]:
     if answer.then in ("end", "repeat"):
         yield from answer.parts
         return

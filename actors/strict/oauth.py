@@ -1,4 +1,4 @@
-"""Bearer tokens in place of a key: which an account has been given, and until when."""
+"""Manage the bearer tokens that a strict server accepts instead of a key, and their expiry."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -8,12 +8,12 @@ State: TypeAlias = Literal["valid", "expired", "unknown"]
 
 
 class OAuth:
-    """The tokens of an account that is reached without a key.
+    """The bearer tokens of an account without a key.
 
     Args:
-        tokens: Seconds for which each is good; None is for ever. More are given out by `grant`.
-        project: What the header `x-goog-user-project` must name, on Google's host; None asks for none.
-        clock: Gives the time in seconds.
+        tokens: Lifetime of each token in seconds; None never expires. `grant` adds tokens.
+        project: Required value of the header `x-goog-user-project` on Google's host; None requires none.
+        clock: Returns the time in seconds.
 
     `refusals` counts the requests whose credentials were refused.
     """
@@ -33,15 +33,15 @@ class OAuth:
             self.grant(token, seconds)
 
     def grant(self, token: str, seconds: float | None = None) -> None:
-        """Let a token in from now on, for so many seconds."""
+        """Accept a token from now on, for a number of seconds."""
         self._expires[token] = None if seconds is None else self.clock() + seconds
 
     def expire(self, token: str) -> None:
-        """Let a token expire now."""
+        """Expire a token now."""
         self._expires[token] = self.clock()
 
     def state(self, token: str) -> State:
-        """Say what a token is worth now."""
+        """Return the current state of a token."""
         if token not in self._expires:
             return "unknown"
         expires = self._expires[token]

@@ -1,9 +1,9 @@
-"""What a server remembers of the reasoning it handed out, to know it again when it comes back.
+"""Remember the reasoning of earlier answers, to detect changed reasoning in later requests.
 
-Theory of operation. Plain `reasoning_content` has no signature, so the server keeps a digest of it, by the digest of
-what stood before it: the messages of the request it answered, and the ids of the calls it made. A request that
-repeats those messages and those calls must repeat that reasoning too. Where the prefix is another one (a compaction,
-another conversation) the server knows nothing and asks nothing.
+Theory of operation. Plain `reasoning_content` has no signature, so the server stores a digest of the reasoning under
+the digest of its prefix: the messages of the request and the ids of the calls in the answer. A request that repeats
+those messages and calls must repeat the reasoning. A request with another prefix (after a compaction, or of another
+conversation) is not checked.
 """
 
 import hashlib
@@ -14,14 +14,14 @@ from actors.strict.rules.base import Json, dumped
 
 
 class Recollection:
-    """Reasoning handed out, by where it belongs. The oldest is forgotten beyond `limit` entries."""
+    """Digests of reasoning by prefix. Beyond `limit` entries, the oldest is dropped."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._known: OrderedDict[bytes, set[bytes]] = OrderedDict()
 
     def keep(self, messages: Iterable[Json], call_ids: Iterable[str], reasoning: str) -> None:
-        """Remember the reasoning of a call turn that answered these messages."""
+        """Record the reasoning of an answer with calls to these messages."""
         prefix = hashlib.sha256()
         for message in messages:
             prefix.update(dumped(message))
@@ -30,8 +30,8 @@ class Recollection:
         if len(self._known) > self._limit:
             self._known.popitem(last=False)
 
-    def changed(self, messages: Iterable[Json]) -> int | None:
-        """Return the index of the first call turn whose reasoning is not what was handed out."""
+    def index_of_change(self, messages: Iterable[Json]) -> int | None:
+        """Return the index of the first message with calls and changed reasoning, or None."""
         prefix = hashlib.sha256()
         for at, message in enumerate(messages):
             if calls := message.get("tool_calls"):

@@ -1,6 +1,6 @@
-"""The HTTP resources of OpenAI Responses that are no model's: stored responses, their input items, conversations.
+"""Serve the stored resources of OpenAI Responses: responses, their input items, and conversations.
 
-`ResponsesServer` asks this first for each request. What is not one of these paths is a request to the model.
+`ResponsesServer` passes each request to this module first. Requests to other paths go to the model.
 """
 
 import re
@@ -25,11 +25,11 @@ _Handler: TypeAlias = Callable[["ResponsesResources", HttpRequest, Mapping[str, 
 
 
 class ResponsesResources:
-    """Answers requests about what a host keeps.
+    """Answers requests about stored objects.
 
     Args:
-        store: What it keeps.
-        profile: By which items that a client adds to a conversation are judged.
+        store: The stored objects.
+        profile: The rules for items that a client adds to a conversation.
     """
 
     def __init__(self, store: ResponsesStore, profile: ResponsesProfile) -> None:
@@ -37,10 +37,10 @@ class ResponsesResources:
         self._profile = profile
 
     def answer(self, request: HttpRequest) -> bytes | None:
-        """Return the answer to a request, None if it is not about anything stored.
+        """Return the answer to a request, or None if its path is not a stored resource.
 
         Raises:
-            RuleBroken: What the request names is not kept, or cannot be changed so.
+            RuleBroken: The named object is not stored, or the change is not allowed.
         """
         for method, path, handle in _ROUTES:
             if method == request.method and (found := path.fullmatch(request.path)) is not None:
@@ -73,7 +73,7 @@ class ResponsesResources:
 
     def _create_conversation(self, request: HttpRequest, named: Mapping[str, str]) -> Json:
         body = _object(request)
-        made = self._store.converse(self._judged(body.get("items") or []), body.get("metadata"))
+        made = self._store.converse(self._check_items(body.get("items") or []), body.get("metadata"))
         return _conversation_body(made)
 
     def _show_conversation(self, request: HttpRequest, named: Mapping[str, str]) -> Json:
@@ -94,8 +94,8 @@ class ResponsesResources:
 
     def _add_items(self, request: HttpRequest, named: Mapping[str, str]) -> Json:
         found = self._conversation(named)
-        added = self._store.append(found, self._judged(_object(request).get("items") or []))
-        return _listed(added, has_more=False)
+        added = self._store.append(found, self._check_items(_object(request).get("items") or []))
+        return _list_object(added, has_more=False)
 
     def _show_item(self, request: HttpRequest, named: Mapping[str, str]) -> Json:
         return self._item(named)
@@ -118,8 +118,8 @@ class ResponsesResources:
             raise RULES["OAR-S18"].refused("item_id", id=named["item"])
         return found
 
-    def _judged(self, items: Sequence[Json]) -> Sequence[Json]:
-        """Return items that a client adds to a conversation. Their shapes are judged, their sequence with a request."""
+    def _check_items(self, items: Sequence[Json]) -> Sequence[Json]:
+        """Check the shapes of items that a client adds, and return them. A later request checks their sequence."""
         responses_items.check({"input": items, "conversation": ""}, self._profile)
         return items
 
@@ -147,7 +147,7 @@ def _object(request: HttpRequest) -> Json:
     """Return the body of a request, which may be absent.
 
     Raises:
-        RuleBroken: It is not a JSON object.
+        RuleBroken: The body is not a JSON object.
     """
     try:
         body = parse(request.body or b"{}")
@@ -168,17 +168,17 @@ def _conversation_body(conversation: StoredConversation) -> Json:
 
 
 def _page(items: Sequence[Json], query: str) -> Json:
-    """Return one page of a list: at most `limit` items behind `after`, the latest first unless `order` is `asc`."""
+    """Return one page of a list: at most `limit` items after `after`, latest first unless `order` is `asc`."""
     asked = {key: values[-1] for key, values in parse_qs(query).items()}
     ordered = list(items) if asked.get("order") == "asc" else list(reversed(items))
     ids = [item["id"] for item in ordered]
     begin = ids.index(asked["after"]) + 1 if asked.get("after") in ids else 0
     limit = int(asked["limit"]) if asked.get("limit", "").isdigit() else _USUAL
     end = begin + min(max(limit, 1), _MOST)
-    return _listed(ordered[begin:end], has_more=end < len(ordered))
+    return _list_object(ordered[begin:end], has_more=end < len(ordered))
 
 
-def _listed(items: Sequence[Json], *, has_more: bool) -> Json:
+def _list_object(items: Sequence[Json], *, has_more: bool) -> Json:
     ids = [item["id"] for item in items] or [""]
     return {
         "object": "list",

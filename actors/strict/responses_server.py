@@ -1,4 +1,4 @@
-"""A strict loopback server that speaks OpenAI Responses."""
+"""Serve OpenAI Responses strictly on a loopback port."""
 
 from typing import Unpack
 
@@ -49,11 +49,11 @@ class ResponsesServer(LoopbackServer):
         return self._writer
 
     def read(self, request: HttpRequest) -> Json:
-        """Return the parsed body; what it names by id stands in its place where it is kept."""
+        """Return the parsed body, with stored objects in place of the ids that name them."""
         parsed = super().read(request)
         if not isinstance(parsed, dict):
             return parsed
-        # The template that a prompt names says what is missing here.
+        # The template of a prompt supplies the missing fields.
         parsed = {"model": "unnamed", **parsed, "input": parsed.get("input") or []}
         try:
             return {**parsed, "input": expanded(parsed, self._store)[0]}

@@ -1,10 +1,10 @@
-"""What the model behind a strict server says: turns as data, served in order or computed from the request.
+"""Script the model behind a strict server: turns as data, served in order or computed from the request.
 
     Script([Turn(Say("Looking."), Call("weather", {"city": "Oslo"})), Turn(Say("21 C."))])
     Script(lambda request: Turn(Say(str(len(request["messages"])))))
 
-The well-behaved model is the default. Everything a real backend was seen to get wrong is an option of the
-turn that gets it wrong, so a test says in one line what it defends against.
+By default, the model behaves well. Each defect observed in a real backend is an option of a turn, so a test states
+in one line which defect it covers.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +19,7 @@ class Say:
     """Text.
 
     Args:
-        cited: What the model cites for it, as the wire has citations (Anthropic) or annotations (Responses).
+        cited: Citations in the wire format: citations (Anthropic) or annotations (Responses).
     """
 
     text: str
@@ -32,7 +32,7 @@ class Think:
 
     Args:
         text: May be empty, as with omitted display.
-        signature: Sent as it is; None lets the server sign, which is what makes it valid later.
+        signature: Sent unchanged; None lets the server sign, which makes the thinking valid in later requests.
     """
 
     text: str
@@ -52,9 +52,9 @@ class Call:
     """A tool call.
 
     Args:
-        id: None lets the turn's `ids` decide; any string is sent as it is, the empty one too.
-        raw: The argument text as the model wrote it, malformed or cut; `arguments` are then ignored. Where
-            the wire wants an object (Anthropic, not streamed), text that is not one becomes `{}`.
+        id: Sent unchanged, even if empty; None lets the turn's `ids` decide.
+        raw: The argument text of the model, possibly malformed or cut; `arguments` are then ignored. If the wire
+            needs an object (Anthropic without streaming), other text becomes `{}`.
     """
 
     name: str
@@ -65,8 +65,9 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Builtin:
-    """What a tool of the provider's own put into the answer: a block of Anthropic's, an item of Responses, a part of
-    Gemini's, as the wire has it. A stream of another wire has no such thing, and fails.
+    """The output of a provider's built-in tool, in wire format.
+
+    It is a block (Anthropic), an item (Responses) or a part (Gemini). Streams of other wire formats raise an error.
 
     Args:
         value: A JSON object. The id of an item is minted.
@@ -84,7 +85,7 @@ class Turn:
 
     Args:
         parts: In the order in which the model produces them.
-        stop: The stop reason as the wire spells it; None is the true one. May lie.
+        stop: The stop reason in wire format, possibly false; None selects the true one.
         ids: `minted` ids are unique; `restart` counts `call_0`, `call_1` anew in every response; `blank`
             leaves them empty.
         index: Of tool call fragments (OpenAI wire): counted, always `zero`, or `missing`.
@@ -127,7 +128,7 @@ class Turn:
             object.__setattr__(self, name, value)
 
     def counted(self, usage: tuple[int, int], cached: tuple[int, int]) -> "Turn":
-        """Return this turn with other figures to report."""
+        """Return a copy of this turn that reports other token counts."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         parts = values.pop("parts")
         return Turn(*parts, **(values | {"usage": usage, "cached": cached}))
@@ -143,14 +144,13 @@ DEFAULT = Turn(Say("ok"))
 
 
 class Script:
-    """Gives each accepted request its turn.
+    """Assigns a turn to each accepted request.
 
     Args:
-        turns: Served one after the other, or a function from the parsed request to a turn.
+        turns: Served in order, or a function from the parsed request to a turn.
         default: Served when the turns are used up.
 
-    A request whose answer a fault cuts off or replaces leaves the script where it was: the retry gets the
-    same turn.
+    If a fault cuts off or replaces an answer, the script does not advance, and the retry gets the same turn.
     """
 
     def __init__(self, turns: Sequence[Turn] | Behaviour = (), default: Turn = DEFAULT) -> None:
@@ -160,19 +160,19 @@ class Script:
 
     @classmethod
     def of(cls, script: "ScriptSource") -> "Script":
-        """Return the script itself, or one made of turns or a function; None says `ok` to everything."""
+        """Return a script as it is, or create one from turns or a function; None creates one that always says `ok`."""
         return script if isinstance(script, Script) else cls(script or ())
 
     def turn(self, request: Json) -> Turn:
-        """Return the turn the next accepted request gets, without using it up."""
+        """Return the turn of the next accepted request without advancing."""
         if callable(self._turns):
             return self._turns(request)
         return self._turns[self._served] if self._served < len(self._turns) else self._default
 
     def advance(self) -> None:
-        """Use up the current turn."""
+        """Advance to the next turn."""
         self._served += 1
 
 
 ScriptSource: TypeAlias = Script | Sequence[Turn] | Behaviour | None
-"""Whatever `Script.of` makes a script of."""
+"""Values that `Script.of` accepts."""

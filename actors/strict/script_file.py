@@ -1,4 +1,4 @@
-"""What a model says, read from a file: a JSON list of turns.
+"""Read a script from a file: a JSON list of turns.
 
     [
       ["Looking.", {"call": "weather", "arguments": {"city": "Oslo"}}],
@@ -42,7 +42,7 @@ def turns(text: bytes) -> list[Turn]:
     """Return the turns of a script file.
 
     Raises:
-        ValueError: It is none; the message says where and why.
+        ValueError: The file is not a script; the message gives the place and the reason.
     """
     read = parse(text)
     if not isinstance(read, list):

@@ -1,12 +1,12 @@
-"""Strict loopback servers: a provider's HTTP face, its refusals, and a model that follows a script.
+"""Run strict loopback servers: the HTTP API of a provider, its rules, and a model that follows a script.
 
     async with serve(OpenAIServer(Script([...])), AnthropicServer()) as (openai, anthropic):
         ...  # a client against openai.base_url
         assert openai.refusals == []
 
-Each server listens on a free port of 127.0.0.1. A request is taken in the provider's order: credentials,
-path, a scripted `Status`, the rules, then the script's turn, streamed if the request says so. Every exchange
-is recorded with its verdict. Connections, bodies and recordings are bounded.
+Each server listens on a free port of 127.0.0.1. A request passes these steps in the provider's order: credentials,
+path, a scripted `Status`, the rules, and the script's turn, streamed if requested. Every exchange is recorded with
+its verdict. Connections, bodies and recordings are bounded.
 """
 
 import hmac
@@ -54,9 +54,9 @@ class Exchange:
     Args:
         order: Number of the request at this server, from 0.
         headers: As received, names in lower case, without credentials.
-        verdict: The rule's refusal; None if the rules accept the body or were not asked.
-        status: Of the answer; 0 if a fault left none.
-        fault: The scripted fault it met.
+        verdict: The refusal by a rule; None if the rules accepted the body or were not applied.
+        status: Status of the answer; 0 if a fault prevented one.
+        fault: The scripted fault of the request.
         query: As received, without the question mark.
     """
 
@@ -73,12 +73,12 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class ServerLimits:
-    """What one server holds at most.
+    """Bounds of one server.
 
     Args:
-        connections: Open at a time; more wait until one closes.
-        body: Bytes of a request body; a longer one is answered with 413 and not read to its end.
-        recordings: Exchanges kept, the latest.
+        connections: Open connections; further ones wait until one closes.
+        body: Bytes of a request body; a longer one gets a 413 and is not read completely.
+        recordings: Recorded exchanges; the oldest is dropped.
     """
 
     connections: int = 1024
@@ -106,14 +106,14 @@ class LoopbackServer:
         mode: `strict` also enforces the rules that the official host does not enforce today; `hosted` does not.
         faults: By request number, or a function of request number and parsed body.
         api_key: The only key that is accepted; None accepts every request.
-        write_bytes: Most bytes of one TCP write; None writes each event whole. 1 sends byte by byte.
-        host: A name in the ids that the server makes, which keeps the ids of several servers apart.
+        write_bytes: Maximal bytes per TCP write; None writes each event at once.
+        host: A name included in generated ids, so that the ids of several servers differ.
         limits: Bounds of connections, bodies and recordings.
-        cache: The prompt cache, if it needs a clock of its own; None is a new one.
+        cache: The prompt cache, for instance with another clock; None creates a new one.
 
     Attributes:
         dialect: The dialect whose rules the server enforces.
-        address: Where the server listens; may be set before it does.
+        address: Address to listen on; may be set before the server starts.
         on_exchange: Called with each exchange after its answer was sent; may be set at any time.
     """
 
@@ -151,27 +151,27 @@ class LoopbackServer:
 
     @property
     def base_url(self) -> str:
-        """The base URL as the vendor's client wants it.
+        """The base URL for the vendor's client.
 
         Raises:
-            RuntimeError: The server does not run.
+            RuntimeError: The server is not running.
         """
         if self.port is None:
             raise RuntimeError(f"{type(self).__name__} has no address yet; enter `serve(...)` first.")
-        return f"http://{_reached(self.address)}:{self.port}{self.base_path}"
+        return f"http://{_url_host(self.address)}:{self.port}{self.base_path}"
 
     @property
     def endpoint(self) -> str:
-        """The base URL as a backend of ours wants it: `base_url`, but for Vertex AI, where it has the project.
+        """The base URL for a backend of this package: `base_url`, with the project for Vertex AI.
 
         Raises:
-            RuntimeError: The server does not run.
+            RuntimeError: The server is not running.
         """
         return self.base_url
 
     @property
     def received(self) -> int:
-        """How many requests were received, those no longer recorded included."""
+        """The number of received requests, including those no longer recorded."""
         return self._received
 
     @property
@@ -188,7 +188,7 @@ class LoopbackServer:
         """Serve on a port, a free one by default, until cancelled. `serve` does this for several servers.
 
         Raises:
-            OSError: The port is taken, or the address is none of this machine.
+            OSError: The port is in use, or the address does not belong to this machine.
         """
         listener = await anyio.create_tcp_listener(local_host=self.address, local_port=port)
         self.port = listener.extra_attributes[anyio.abc.SocketAttribute.local_port]()
@@ -208,21 +208,23 @@ class LoopbackServer:
             self.port = None
 
     def answer(self, request: HttpRequest) -> LoopbackAnswer:
-        """Judge one request, record it and return the answer."""
+        """Check one request, record it and return the answer."""
         order, self._received = self._received, self._received + 1
         parsed = self.read(request)
         fault = fault_for(self.faults, order, parsed)
         verdict: ServerRefusal | None = None
-        answer = self._barred(request, order)
+        answer = self._access_refusal(request, order)
         found = self.stored(request) if answer is None else None
         if isinstance(found, ServerRefusal):
             verdict, answer = found, self._refusal(found, order)
         elif found is not None:
             answer = self._plain(found, order)
-        answer = answer or self._misrouted(request, fault, order)
+        answer = answer or self._route_refusal(request, fault, order)
         if answer is None:
             verdict = self.judge(request)
-            answer = self._refusal(verdict, order) if verdict else self._served(request, parsed, fault, order)
+            answer = (
+                self._refusal(verdict, order) if verdict else self._serve_turn(request, parsed, fault, order)
+            )
         headers = tuple(item for item in request.headers.items() if item[0] not in _SECRET_HEADERS)
         status = answer.status if answer.sent else 0
         exchange = Exchange(
@@ -236,19 +238,19 @@ class LoopbackServer:
             self.on_exchange(exchange)
 
     def routed(self, request: HttpRequest) -> bool:
-        """Say whether the path is one of this server's."""
+        """Return True if the server serves the path."""
         return request.path in self.paths
 
     def read(self, request: HttpRequest) -> Json:
-        """Return the parsed body, None if it is not JSON. Scripts, faults and the wire see it so."""
-        return _parsed(request.body)
+        """Return the parsed body for scripts, faults and the wire; None if it is not JSON."""
+        return _parse(request.body)
 
     def streams(self, request: HttpRequest, parsed: Json) -> bool:
-        """Say whether the answer is asked for as a stream."""
+        """Return True if the request asks for a stream."""
         return bool(parsed.get("stream"))
 
     def make_wire(self, host: str) -> Wire:
-        """Return the writer of the answers of this dialect. Called once, before the other options are set."""
+        """Create the wire encoder of this dialect. Called once, before the other options are set."""
         raise NotImplementedError
 
     def judge(self, request: HttpRequest) -> ServerRefusal | None:
@@ -256,35 +258,35 @@ class LoopbackServer:
         raise NotImplementedError
 
     def denied(self, request: HttpRequest) -> ServerRefusal | None:
-        """Return the refusal of the request's credentials and version headers, or None: here a bearer token."""
+        """Return the refusal of credentials or version headers, or None. The base class checks a bearer token."""
         if self.api_key is None or same(bearer(request), self.api_key):
             return None
         return self.wire.failure(401)
 
     def direct_answer(self, request: HttpRequest) -> bytes | None:
-        """Return the answer to an accepted request that the model does not see, such as a token count, or None."""
+        """Return the answer to an accepted request that bypasses the model, such as a token count, or None."""
         return None
 
     def prompt(self, request: HttpRequest, parsed: Json) -> Prompt | None:
-        """Return what the host's cache sees of an accepted request, or None if it has no cache."""
+        """Return the prompt of an accepted request for the cache, or None if the host has no cache."""
         return automatic_prompt(parsed, self.dialect) if self.dialect in AUTOMATIC else None
 
     def stored(self, request: HttpRequest) -> bytes | ServerRefusal | None:
-        """Return the answer about something that the host keeps, such as its models, or its refusal; else None."""
+        """Return the answer to a request for a stored resource, such as the models, or None for other requests."""
         return None
 
     def refusal_headers(self, refusal: ServerRefusal) -> tuple[tuple[str, str], ...]:
-        """Return the headers in which the provider says what kind of refusal it is."""
+        """Return the headers that describe the kind of refusal."""
         return ()
 
-    def _barred(self, request: HttpRequest, order: int) -> LoopbackAnswer | None:
+    def _access_refusal(self, request: HttpRequest, order: int) -> LoopbackAnswer | None:
         if request.too_large:
             refusal = self._refusal(self.wire.failure(413), order)
             return replace(refusal, headers=(*refusal.headers, ("connection", "close")))
         denied = self.denied(request)
         return None if denied is None else self._refusal(denied, order)
 
-    def _misrouted(self, request: HttpRequest, fault: Fault | None, order: int) -> LoopbackAnswer | None:
+    def _route_refusal(self, request: HttpRequest, fault: Fault | None, order: int) -> LoopbackAnswer | None:
         if not self.routed(request):
             return self._refusal(self.wire.failure(404), order)
         if "upgrade" in request.headers:  # to a websocket; a client that hears so at once goes on without
@@ -293,29 +295,31 @@ class LoopbackServer:
             return self._refusal(self.wire.failure(405), order)
         return self._status(fault, order) if isinstance(fault, Status) else None
 
-    def _served(self, request: HttpRequest, parsed: Json, fault: Fault | None, order: int) -> LoopbackAnswer:
+    def _serve_turn(
+        self, request: HttpRequest, parsed: Json, fault: Fault | None, order: int
+    ) -> LoopbackAnswer:
         streamed = self.streams(request, parsed)
         if isinstance(fault, ErrorInStream) and not streamed:
-            return self._refusal(self._told(fault), order)
+            return self._refusal(self._error_refusal(fault), order)
         if isinstance(fault, Garbage):
             return self._plain(fault.body, order)
         if (direct := self.direct_answer(request)) is not None:
-            return _broken(self._plain(direct, order), fault)
+            return _apply_fault(self._plain(direct, order), fault)
         turn = self.script.turn(parsed)
         if fault is None or isinstance(fault, Reframed):
             self.script.advance()
-        turn = self._billed(turn, self.prompt(request, parsed))
-        parts = self._spoiled(self._parts(turn, parsed, order, streamed), fault, order)
+        turn = self._with_cache_usage(turn, self.prompt(request, parsed))
+        parts = self._spoil_stream(self._parts(turn, parsed, order, streamed), fault, order)
         if isinstance(fault, Reframed) and streamed and self.stream_type.startswith("text/"):
             parts = fault.written(parts)
         headers = (("content-type", self.stream_type) if streamed else _JSON, self._mark(order))
-        return _broken(LoopbackAnswer(200, headers, tuple(parts), streamed), fault)
+        return _apply_fault(LoopbackAnswer(200, headers, tuple(parts), streamed), fault)
 
     def _plain(self, body: bytes, order: int) -> LoopbackAnswer:
         return LoopbackAnswer(200, (_JSON, self._mark(order)), (body,))
 
-    def _billed(self, turn: Turn, prompt: Prompt | None) -> Turn:
-        """Return the turn with what the cache read and wrote; without either with the figures of the script."""
+    def _with_cache_usage(self, turn: Turn, prompt: Prompt | None) -> Turn:
+        """Return the turn with the tokens that the cache read and wrote; unchanged if there were none."""
         cached = self.cache.take(prompt) if prompt is not None else None
         if cached is None or not (cached.read or cached.written):
             return turn
@@ -326,10 +330,10 @@ class LoopbackServer:
             return self.wire.events(turn, request, order)
         return [self.wire.response(turn, request, order)]
 
-    def _spoiled(self, parts: list[bytes], fault: Fault | None, order: int) -> list[bytes]:
+    def _spoil_stream(self, parts: list[bytes], fault: Fault | None, order: int) -> list[bytes]:
         match fault:
             case ErrorInStream(after_events=count):
-                return [*parts[:count], self.wire.error_event(self._told(fault), order)]
+                return [*parts[:count], self.wire.error_event(self._error_refusal(fault), order)]
             case MalformedEvent(after_events=count, data=data):
                 return [*parts[:count], data, *parts[count:]]
             case Flood(after_events=count, data=data):
@@ -337,7 +341,7 @@ class LoopbackServer:
             case _:
                 return parts
 
-    def _told(self, fault: ErrorInStream) -> ServerRefusal:
+    def _error_refusal(self, fault: ErrorInStream) -> ServerRefusal:
         failure = self.wire.failure(fault.status)
         return replace(failure, message=fault.message or failure.message)
 
@@ -394,10 +398,10 @@ class OpenAIServer(LoopbackServer):
 
 @asynccontextmanager
 async def serve(*servers: LoopbackServer) -> AsyncGenerator[tuple[LoopbackServer, ...]]:
-    """Run servers on free loopback ports for the time of the block.
+    """Run servers on free loopback ports during the block.
 
-    At the end all connections are closed, stalled ones too. An error raised in the block leaves it as it is,
-    not wrapped into a group.
+    At its end, all connections are closed, including stalled ones. An exception raised in the block propagates without
+    an exception group.
     """
     failure: Exception | None = None
     async with anyio.create_task_group() as tasks:
@@ -412,13 +416,13 @@ async def serve(*servers: LoopbackServer) -> AsyncGenerator[tuple[LoopbackServer
         raise failure
 
 
-def _reached(address: str) -> str:
-    """Return an address as a URL has it, for clients on this machine if it stands for all of its addresses."""
+def _url_host(address: str) -> str:
+    """Return an address in URL form; a wildcard address becomes the loopback address."""
     own = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(address, address)  # noqa: S104  compared, not bound
     return f"[{own}]" if ":" in own else own
 
 
-def _broken(answer: LoopbackAnswer, fault: Fault | None) -> LoopbackAnswer:
+def _apply_fault(answer: LoopbackAnswer, fault: Fault | None) -> LoopbackAnswer:
     match fault:
         case Disconnect(after_bytes=cut, reset=reset):
             return replace(answer, cut=cut, then="reset" if reset else "close")
@@ -430,7 +434,7 @@ def _broken(answer: LoopbackAnswer, fault: Fault | None) -> LoopbackAnswer:
             return answer
 
 
-def _parsed(body: bytes) -> Json:
+def _parse(body: bytes) -> Json:
     try:
         return parse(body)
     except ValueError:

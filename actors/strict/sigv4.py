@@ -1,8 +1,8 @@
-"""Checks the AWS signature (version 4) of a request, as the service does.
+"""Check the AWS signature (version 4) of a request, as the service does.
 
-The signature is an HMAC over method, path, the signed headers and the body's digest, under a key derived
-from the secret, the day, the region and the service. All of it is in the request but the secret, so it is
-computed again and compared. How old a request is, is not looked at.
+The signature is an HMAC over method, path, the signed headers and the digest of the body, under a key derived from
+the secret, the day, the region and the service. The request contains all of these but the secret, so the server
+computes the signature again and compares. The age of a request is not checked.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ _MISMATCH = (
 
 @dataclass(frozen=True, slots=True)
 class AwsKey:
-    """An access key, and where it is good. `token` is that of a session, if the key is of one."""
+    """An access key with its region and service. `token` is the session token of a temporary key."""
 
     access_key: str
     secret_key: str = field(repr=False)
@@ -64,7 +64,7 @@ def _refusal(kind: str, message: str) -> ServerRefusal:
 def _signature(request: HttpRequest, names: list[str], scope: str, key: AwsKey) -> str:
     digest = hashlib.sha256(request.body).hexdigest()
     headers = "".join(f"{name}:{' '.join(request.headers.get(name, '').split())}\n" for name in names)
-    path = quote(request.path, safe="/-_.~")  # what is escaped in the path is escaped once more
+    path = quote(request.path, safe="/-_.~")  # the canonical path is escaped twice
     canonical = "\n".join((request.method, path, "", headers, ";".join(names), digest))
     told = hashlib.sha256(canonical.encode()).hexdigest()
     date = request.headers.get("x-amz-date", "")

@@ -1,8 +1,8 @@
-"""Context windows of strict servers: a request with more tokens is refused in the words of who is asked.
+"""Give strict servers a context window: refuse longer requests with the error of the provider.
 
     AnthropicServer(faults=window("anthropic", 4000))
 
-Tokens are counted as a quarter of the body's bytes, which is near enough to what providers count.
+A token counts as four bytes of the body, which is close to the counts of providers.
 """
 
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from actors.strict.faults import Fault, Status
 from actors.strict.rules.base import Json, dumped
 
 BYTES = 4
-"""Bytes of a token."""
+"""Bytes per token."""
 
 _WORDS: dict[str, str] = {
     "openai_chat": "This model's maximum context length is {most} tokens. However, your messages resulted in {tokens} "
@@ -27,18 +27,18 @@ _WORDS: dict[str, str] = {
     "openrouter": "This endpoint's maximum context length is {most} tokens. However, you requested about {tokens} "
     "tokens.",
 }
-"""What each says (OAC-15, OAR-13, ANT-36, GEM-12, MIS-33, KIM-12, DSK-09, BED-12)."""
+"""Error message by dialect (OAC-15, OAR-13, ANT-36, GEM-12, MIS-33, KIM-12, DSK-09, BED-12)."""
 
 DIALECTS = tuple(_WORDS)
 
 
 def tokens_of(request: Json) -> int:
-    """Return how many tokens a request has."""
+    """Return the number of tokens of a request."""
     return len(dumped(request)) // BYTES
 
 
 def window(dialect: str, most: int) -> Callable[[int, Json], Fault | None]:
-    """Return the faults of a server whose model takes requests of at most so many tokens."""
+    """Return faults that refuse requests of more than the given number of tokens."""
     code = "context_length_exceeded" if dialect in ("openai_chat", "openai_responses") else None
 
     def fault(number: int, request: Json) -> Fault | None:

@@ -1,7 +1,7 @@
-"""What a scripted turn looks like on the wire: one JSON response, or a list of server-sent events.
+"""Encode scripted turns: as one JSON response, or as a list of server-sent events.
 
-One class a dialect, all with the same four methods. Everything is computed from the turn, the request and
-the number of the response, so the same conversation gives the same bytes.
+There is one class per dialect, all with the same methods. The output depends only on the turn, the request and the
+number of the response, so equal conversations give equal bytes.
 """
 
 import hashlib
@@ -18,13 +18,13 @@ _CREATED = 1_767_225_600  # seconds since 1970, fixed: responses do not depend o
 
 
 class Wire(Protocol):
-    """How one dialect writes responses and errors."""
+    """The encoder of responses and errors of one dialect."""
 
     def response(self, turn: Turn, request: Json, number: int) -> bytes:
         """Return the body of a response that is not streamed."""
 
     def events(self, turn: Turn, request: Json, number: int) -> list[bytes]:
-        """Return the events of a streamed response, each as it goes over the wire."""
+        """Return the encoded events of a streamed response."""
 
     def error(self, refusal: ServerRefusal, number: int) -> bytes:
         """Return an error body."""
@@ -33,11 +33,11 @@ class Wire(Protocol):
         """Return the event that reports an error inside a stream."""
 
     def failure(self, status: int) -> ServerRefusal:
-        """Return the dialect's own words for a failure of this status that no rule is behind."""
+        """Return the dialect's error for a status that no rule caused."""
 
 
-def minted(prefix: str, host: str, number: int, at: int) -> str:
-    """Return an id that is the same for the same host, response and place, and no other."""
+def mint_id(prefix: str, host: str, number: int, at: int) -> str:
+    """Return an id that is unique to the host, response and place, and deterministic."""
     return prefix + hashlib.sha256(f"{host}/{number}/{at}".encode()).hexdigest()[:24]
 
 
@@ -46,7 +46,7 @@ def _id(call: Call, turn: Turn, prefix: str, host: str, number: int, at: int) ->
         return call.id
     match turn.ids:
         case "minted":
-            return minted(prefix, host, number, at)
+            return mint_id(prefix, host, number, at)
         case "restart":
             return f"call_{at}"
         case "blank":
@@ -58,7 +58,7 @@ def _arguments(call: Call) -> str:
 
 
 def free_text(call: Call) -> str:
-    """Return the text of a call whose tool takes one: as it was written, or under the key `input`."""
+    """Return the text argument of a free-form call: its `raw` text, or the argument `input`."""
     return str(call.arguments.get("input", "")) if call.raw is None else call.raw
 
 
@@ -68,7 +68,7 @@ def pieces(text: str, size: int) -> Iterator[str]:
 
 
 def failure_of(status: int, table: Mapping[int, tuple[str, str | None, str]]) -> ServerRefusal:
-    """Return what a table of failures says of a status."""
+    """Return the entry of a failure table for a status."""
     fallback = table[500] if status >= 500 else ("invalid_request_error", None, f"Status {status}.")
     kind, code, message = table.get(status, fallback)
     return ServerRefusal("", status, kind, code, None, message)
@@ -92,7 +92,7 @@ OPENAI_FAILURES = {
 
 @dataclass(frozen=True, slots=True)
 class OpenAIWire:
-    """OpenAI Chat Completions. `host` keeps the ids of several servers apart."""
+    """The encoder of OpenAI Chat Completions. `host` is part of generated ids."""
 
     host: str = ""
 
@@ -104,8 +104,8 @@ class OpenAIWire:
         return [b"data: " + dumped(event) + b"\n\n" for event in events] + [b"data: [DONE]\n\n"]
 
     def completion(self, turn: Turn, request: Json, number: int) -> Json:
-        """Return a response that is not streamed, as JSON."""
-        message: Json = {"role": "assistant", "content": said(turn), "refusal": None, **turn.extra}
+        """Return a response without streaming, as JSON."""
+        message: Json = {"role": "assistant", "content": text_of(turn), "refusal": None, **turn.extra}
         if thought := "".join(part.text for part in turn.parts if isinstance(part, Think)):
             message["reasoning_content"] = thought
         if turn.calls:
@@ -147,11 +147,11 @@ class OpenAIWire:
         return failure_of(status, OPENAI_FAILURES)
 
     def _opening(self, kind: str, request: Json, number: int) -> Json:
-        name = minted("chatcmpl-", self.host, number, 0)
+        name = mint_id("chatcmpl-", self.host, number, 0)
         return {"id": name, "object": kind, "created": _CREATED, "model": request["model"]}
 
     def call(self, turn: Turn, request: Json, number: int, at: int) -> Json:
-        """Return one call of a response, whole."""
+        """Return one complete call of a response."""
         call = turn.calls[at]
         made = {"name": call.name, "arguments": _arguments(call)}
         call_id = self.call_id(turn, request, number, at)
@@ -199,12 +199,12 @@ class OpenAIWire:
 
 
 def place(turn: Turn, at: int) -> Json:
-    """Return what a streamed fragment says of the place of its call, the `at`th of the turn."""
+    """Return the `index` field of a streamed fragment of the `at`th call."""
     return {} if turn.index == "missing" else {"index": at if turn.index == "counted" else 0}
 
 
-def said(turn: Turn) -> str | None:
-    """Return the text of a turn, None if it says nothing."""
+def text_of(turn: Turn) -> str | None:
+    """Return the text of a turn, or None if it has none."""
     texts = [part.text for part in turn.parts if isinstance(part, Say)]
     return "".join(texts) if texts else None
 
@@ -245,7 +245,7 @@ _ANTHROPIC_FAILURES: Mapping[int, tuple[str, str | None, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class AnthropicWire:
-    """Anthropic Messages. Thinking is signed for the request it answers."""
+    """The encoder of Anthropic Messages. Thinking is signed for the request that it answers."""
 
     settings: AnthropicSettings
     mode: Mode = "strict"
@@ -293,7 +293,7 @@ class AnthropicWire:
         edits = {} if request.get("context_management") is None else _NO_EDITS
         return {
             **edits,
-            "id": minted("msg_", self.host, number, 0),
+            "id": mint_id("msg_", self.host, number, 0),
             "type": "message",
             "role": "assistant",
             "model": request["model"],

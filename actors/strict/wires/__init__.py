@@ -1,1 +1,1 @@
-"""How the dialects write that are not the two first ones. One module a family."""
+"""Encode the responses of the wire families other than Chat Completions and Anthropic. One module per family."""

@@ -1,4 +1,4 @@
-"""What a scripted turn looks like on Bedrock's wire: one JSON response, or frames of the binary event stream."""
+"""Encode scripted turns for Bedrock: one JSON response, or frames of the binary event stream."""
 
 import hashlib
 import json
@@ -39,7 +39,7 @@ _IN_STREAM: Mapping[int, str] = {
 
 
 def frame(headers: Mapping[str, str], payload: bytes) -> bytes:
-    """Return one frame of the event stream, its checksums right. All headers are strings."""
+    """Return one frame of the event stream with valid checksums. All headers are strings."""
     opening = b"".join(
         pack(">B", len(name)) + name.encode() + b"\x07" + pack(">H", len(value.encode())) + value.encode()
         for name, value in headers.items()
@@ -56,7 +56,7 @@ def _event(kind: str, payload: Json) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class BedrockWire:
-    """Bedrock Converse. Reasoning is signed for the request it answers. `host` keeps the ids of servers apart."""
+    """The encoder of Bedrock Converse. Reasoning is signed for its request. `host` is part of generated ids."""
 
     settings: BedrockSettings
     mode: Mode = "strict"

@@ -1,4 +1,4 @@
-"""How the vendors of the Chat Completions family write: OpenAI's wire, with each vendor's manner as data."""
+"""Encode scripted turns for the vendors of the Chat Completions family: OpenAI's format with differences as data."""
 
 import hashlib
 import re
@@ -19,19 +19,18 @@ _INDEX = re.compile(r":(\d+)$")
 
 @dataclass(frozen=True, slots=True)
 class Manner:
-    """How one vendor's responses differ from OpenAI's.
+    """The differences of a vendor's responses from OpenAI's.
 
     Args:
-        reasoning: The field that carries it; `details` is OpenRouter's list beside `reasoning`, `chunks` are
+        reasoning: The field that contains reasoning; `details` is OpenRouter's list beside `reasoning`, `chunks` are
             Mistral's content chunks.
-        ids: `openai` has its prefix; `kimi` is `functions.name:index`, counted over the conversation, and
-            `kimi_short` the same without its first word; `mistral` is nine alphanumerics.
+        ids: `openai` uses its prefix; `kimi` is `functions.name:index`, counted over the conversation, and
+            `kimi_short` the same without `functions.`; `mistral` is nine alphanumerics.
         whole_calls: A call arrives in one delta.
-        usage: Where a stream puts it: in a chunk of its own if `asked`, in the chunk that has the stop reason
-            (`finish`), inside that chunk's `choice`, or under the key `x_groq`.
-        cached: How it reports what was read from its cache: among the `details` of the prompt's tokens, as `hits`
-            and misses, or `flat`.
-        comment: A line sent before the first event, and between events, to keep the connection open.
+        usage: Place of usage in a stream: in a separate chunk if requested (`asked`), in the chunk with the stop reason
+            (`finish`), inside the `choice` of that chunk, or under the key `x_groq`.
+        cached: Form of cached tokens: among the `details` of the prompt tokens, as `hits` and misses, or `flat`.
+        comment: A keep-alive line sent before the first event and between events.
     """
 
     reasoning: Literal["reasoning_content", "reasoning", "details", "chunks"] = "reasoning_content"
@@ -52,17 +51,16 @@ MANNERS: Mapping[str, Manner] = {
     "open_models": Manner("reasoning"),
     "ollama": Manner("reasoning", whole_calls=True),
 }
-"""By vendor. The others write as OpenAI does, with `reasoning_content`."""
+"""By vendor. Other vendors use OpenAI's format with `reasoning_content`."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompatibleWire(OpenAIWire):
-    """One vendor's wire.
+    """The encoder of one vendor.
 
     Args:
         vendor: Name of its dialect.
-        settings: Gives the settings under which the present request is answered: whose signatures its
-            reasoning has.
+        settings: Returns the settings of the current request, which determine the signatures of reasoning.
     """
 
     vendor: str = ""
@@ -86,10 +84,10 @@ class CompatibleWire(OpenAIWire):
         body["usage"] = self._usage(body["usage"])
         if self.manner.reasoning == "chunks":
             del message["refusal"]
-        return self._marked(body)
+        return self._with_upstream_field(body)
 
     def _usage(self, usage: Json) -> Json:
-        """Return usage with what was cached where this vendor puts it."""
+        """Return usage with cached tokens in the form of this vendor."""
         details = usage.get("prompt_tokens_details")
         if details is None or self.manner.cached == "details":
             return usage
@@ -105,10 +103,14 @@ class CompatibleWire(OpenAIWire):
         if parts:
             settings = self.settings()
             message["reasoning"] = thought
-            message["reasoning_details"] = [_whole(part, at, settings) for at, part in enumerate(parts)]
+            message["reasoning_details"] = [
+                _reasoning_detail(part, at, settings) for at, part in enumerate(parts)
+            ]
 
     def chunks(self, turn: Turn, request: Json, number: int) -> list[Json]:
-        events = [self._marked(event) for event in OpenAIWire.chunks(self, turn, request, number)]
+        events = [
+            self._with_upstream_field(event) for event in OpenAIWire.chunks(self, turn, request, number)
+        ]
         if events[-1].get("usage"):
             events[-1]["usage"] = self._usage(events[-1]["usage"])
         if self.manner.usage == "asked":
@@ -161,7 +163,7 @@ class CompatibleWire(OpenAIWire):
                 yield from ({key: piece} for piece in pieces(text, turn.fragment))
 
     def _detail_fragments(self, part: Think | Redacted, turn: Turn, at: int) -> Iterator[Json]:
-        whole = _whole(part, at, self.settings())
+        whole = _reasoning_detail(part, at, self.settings())
         if isinstance(part, Redacted):
             yield {"reasoning_details": [whole]}
             return
@@ -176,7 +178,7 @@ class CompatibleWire(OpenAIWire):
         return iter([{**place(turn, at), **self.call(turn, request, number, at)}])
 
     def error(self, refusal: ServerRefusal, number: int) -> bytes:
-        return dumped(errors.body(self.vendor, self._named(refusal)))
+        return dumped(errors.body(self.vendor, self._with_upstream(refusal)))
 
     def error_event(self, refusal: ServerRefusal, number: int) -> bytes:
         if self.vendor != "openrouter":
@@ -190,13 +192,13 @@ class CompatibleWire(OpenAIWire):
     def failure(self, status: int) -> ServerRefusal:
         return failure_of(status, errors.FAILURES.get(self.vendor, OPENAI_FAILURES))
 
-    def _named(self, refusal: ServerRefusal) -> ServerRefusal:
-        """Name the upstream in a refusal that is one's."""
+    def _with_upstream(self, refusal: ServerRefusal) -> ServerRefusal:
+        """Return a refusal with the name of the upstream, if an upstream caused it."""
         if self.vendor == "openrouter" and refusal.detail is not None:
             return replace(refusal, detail={**refusal.detail, "provider_name": self.settings().upstream})
         return refusal
 
-    def _marked(self, event: Json) -> Json:
+    def _with_upstream_field(self, event: Json) -> Json:
         if self.vendor != "openrouter":
             return event
         return {**event, "provider": self.settings().upstream}
@@ -206,8 +208,8 @@ def _chunk(text: str) -> Json:
     return {"type": "thinking", "thinking": [{"type": "text", "text": text}]}
 
 
-def _whole(part: Think | Redacted, at: int, settings: CompatibleSettings) -> Json:
-    """Return one reasoning detail, signed for its place."""
+def _reasoning_detail(part: Think | Redacted, at: int, settings: CompatibleSettings) -> Json:
+    """Return a reasoning detail, signed for its position."""
     common = {"format": "anthropic-claude-v1", "index": at}
     if isinstance(part, Redacted):
         return {"type": "reasoning.encrypted", "data": sign("", at, settings), **common}
@@ -221,7 +223,7 @@ def _nine(seed: str) -> str:
 
 
 def _first_index(request: Json) -> int:
-    """Return the first index of this conversation that no call has: Kimi counts calls over all of it."""
+    """Return the first unused call index; Kimi counts calls over the complete conversation."""
     calls = [call for message in request["messages"] for call in message.get("tool_calls") or ()]
     used = [int(found[1]) for call in calls if (found := _INDEX.search(call["id"]))]
     return max(len(calls), max(used, default=-1) + 1)

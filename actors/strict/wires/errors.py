@@ -1,4 +1,4 @@
-"""The error body of each vendor of the Chat Completions family, and its words for failures no rule is behind."""
+"""Encode the error bodies of the Chat Completions vendors, including failures that no rule caused."""
 
 from collections.abc import Callable, Mapping
 
@@ -9,7 +9,7 @@ Failures = Mapping[int, tuple[str, str | None, str]]
 
 
 def body(vendor: str, refusal: ServerRefusal) -> Json:
-    """Return the error body of a vendor, as JSON. A vendor without a form of its own has OpenAI's."""
+    """Return the error body of a vendor, as JSON. The default is OpenAI's form."""
     return _BODIES.get(vendor, _openai)(refusal)
 
 
@@ -131,4 +131,4 @@ FAILURES: Mapping[str, Failures] = {
         429: ("", "1302", "您当前使用该API的并发数过高"),
     },
 }
-"""By vendor and status: type, code and message. The others say what OpenAI says."""
+"""By vendor and status: type, code and message. Other vendors use OpenAI's errors."""

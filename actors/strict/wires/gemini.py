@@ -1,8 +1,8 @@
-"""Google's generateContent as the strict server writes it.
+"""Encode scripted turns for Google's generateContent.
 
-A streamed response is a list of `data:` events, each a whole response with the parts that are new, the finish reason
-on the last. The first call of a response is signed, and where there is none its last text is: streamed, on an
-empty text at the end. Thinking is a part marked as thought, without a signature.
+A streamed response is a list of `data:` events. Each is a response with the new parts; the last has the finish
+reason. The signature is on the first call of a response, or on its last text if there is no call. In a stream, the
+signature of a text is on an empty text at the end. Thinking is a part marked as thought, without a signature.
 """
 
 import hashlib
@@ -35,7 +35,7 @@ _FAILURES: Mapping[int, tuple[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class GeminiWire:
-    """generateContent. Requests hold the `model` of their path. `host` keeps the ids of several servers apart."""
+    """The encoder of generateContent. Requests contain the `model` of their path. `host` is part of generated ids."""
 
     settings: GeminiSettings
     host: str = ""
@@ -86,7 +86,7 @@ class GeminiWire:
         }
 
     def _parts(self, turn: Turn, request: Json, number: int) -> Iterator[tuple[object, Json]]:
-        """Yield each scripted part with its wire form, signed where the model would."""
+        """Yield each scripted part with its wire form, signed as the model does."""
         settings = replace(self.settings, model=request["model"])
         calls = 0
         signs = _signed_part(turn) if settings.profile.signatures else None
@@ -123,7 +123,7 @@ class GeminiWire:
                 return ""
 
     def _deltas(self, turn: Turn, request: Json, number: int) -> Iterator[Json]:
-        """Yield the parts as a stream brings them: texts in pieces, their signature on an empty text behind them."""
+        """Yield the parts of a stream: texts in pieces, followed by an empty text with the signature."""
         settings = replace(self.settings, model=request["model"])
         for part, made in self._parts(turn, request, number):
             if not isinstance(part, Say | Think):
@@ -144,7 +144,7 @@ def _pieces(text: str, size: int) -> Iterator[str]:
 
 
 def _signed_part(turn: Turn) -> object:
-    """Return the part that is signed: the first call, else the last text of an answer that was thought about."""
+    """Return the part to sign: the first call, else the last text of an answer with thinking."""
     if turn.calls:
         return turn.calls[0]
     thought = any(isinstance(part, Think | Redacted) for part in turn.parts)

@@ -1,4 +1,4 @@
-"""What a scripted turn looks like on the wire of Bedrock's InvokeModel: Anthropic's events, each in a binary frame."""
+"""Encode scripted turns for Bedrock's InvokeModel: Anthropic's events, each in a binary frame."""
 
 from base64 import b64encode
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ _CHUNK = {":event-type": "chunk", ":content-type": "application/json", ":message
 
 @dataclass(frozen=True, slots=True)
 class InvokeModelWire:
-    """Answers are Claude's, errors are Bedrock's."""
+    """The encoder of InvokeModel: answers in Anthropic's format, errors in Bedrock's."""
 
     claude: AnthropicWire
     bedrock: BedrockWire
@@ -35,5 +35,5 @@ class InvokeModelWire:
 
 
 def _framed(payload: Json) -> bytes:
-    padding = "abcdefghijklmnopqrstuvwxyz"[: 1 + len(payload) % 26]  # so that lengths tell nothing
+    padding = "abcdefghijklmnopqrstuvwxyz"[: 1 + len(payload) % 26]  # padding, so that lengths reveal nothing
     return frame(_CHUNK, dumped({"bytes": b64encode(dumped(payload)).decode(), "p": padding}))

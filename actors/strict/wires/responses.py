@@ -1,7 +1,7 @@
-"""What a scripted turn looks like on the wire of OpenAI Responses.
+"""Encode scripted turns for OpenAI Responses.
 
-The output is made first, whole, as a list of items; the events tell the same items piece by piece. So a response and a
-stream of one turn can differ in nothing. An item id tells which reasoning it came behind (`rules/responses_items.py`).
+The output is built first as a list of items, and the events of a stream are derived from the same items, so a response
+and a stream of one turn cannot differ. An item id encodes the reasoning that it follows (`rules/responses_items.py`).
 """
 
 from collections.abc import Iterator
@@ -19,18 +19,18 @@ from actors.strict.wire import (
     _id,
     failure_of,
     free_text,
-    minted,
+    mint_id,
     pieces,
 )
 
 _ENCRYPTED = "reasoning.encrypted_content"
 _CALL_EVENTS = {"arguments": "function_call_arguments", "input": "custom_tool_call_input"}
-_LAST = 999_999  # an error event does not know how many went before it; readers want numbers that rise
+_LAST = 999_999  # the number of preceding events is unknown here; clients require increasing numbers
 
 
 @dataclass(frozen=True, slots=True)
 class ResponsesWire:
-    """OpenAI Responses. `host` keeps the ids of several servers apart.
+    """The encoder of OpenAI Responses. `host` is part of generated ids.
 
     `Turn.stop` is the reason of an incomplete response (`max_output_tokens`), or `failed`.
     """
@@ -42,7 +42,7 @@ class ResponsesWire:
         return dumped(self.whole(turn, request, number))
 
     def whole(self, turn: Turn, request: Json, number: int) -> Json:
-        """Return a response that is not streamed, as JSON."""
+        """Return a response without streaming, as JSON."""
         output = [item for _, item in self._output(turn, request, number)]
         return {**self._ended(turn, request, number, output), **turn.extra}
 
@@ -63,10 +63,10 @@ class ResponsesWire:
         ]
 
     def compacted(self, request: Json, number: int) -> Json:
-        """Return the compacted form of a conversation: the messages of the user, and one item for all else."""
+        """Return the compacted form of a conversation: the user messages, and one item for everything else."""
         users = [
             {
-                "id": minted("msg_", self.host, number, at),
+                "id": mint_id("msg_", self.host, number, at),
                 "status": "completed",
                 **item,
                 "content": _parts(item["content"]),
@@ -82,10 +82,10 @@ class ResponsesWire:
             "total_tokens": 0,
         }
         return {
-            "id": minted("resp_", self.host, number, 0),
+            "id": mint_id("resp_", self.host, number, 0),
             "object": "response.compaction",
             "created_at": _CREATED,
-            "output": [*users, _compaction(minted("cmp_", self.host, number, 0))],
+            "output": [*users, _compaction(mint_id("cmp_", self.host, number, 0))],
             "usage": usage,
         }
 
@@ -102,7 +102,7 @@ class ResponsesWire:
 
     def _response(self, request: Json, number: int, status: str, output: list[Json]) -> Json:
         return {
-            "id": minted("resp_", self.host, number, 0),
+            "id": mint_id("resp_", self.host, number, 0),
             "object": "response",
             "created_at": _CREATED,
             "status": status,
@@ -154,11 +154,11 @@ class ResponsesWire:
 
     def _output(self, turn: Turn, request: Json, number: int) -> list[tuple[object, Json]]:
         if _compacts(request):
-            return [(None, _compaction(minted("cmp_", self.host, number, 0)))]
+            return [(None, _compaction(mint_id("cmp_", self.host, number, 0)))]
         output: list[tuple[object, Json]] = []
         behind, calls, free = "", 0, _free_form(request)
         for at, part in enumerate(turn.parts):
-            named = f"{behind or minted('', self.host, number, 0)}_{at}"
+            named = f"{behind or mint_id('', self.host, number, 0)}_{at}"
             match part:
                 case Say():
                     item = _message(f"msg_{named}", part)
@@ -169,7 +169,7 @@ class ResponsesWire:
                     item = _custom_call(named, native, part) if name in free else _call(named, native, part)
                     calls += 1
                 case _:
-                    word = minted("", self.host, number, 1 + at)
+                    word = mint_id("", self.host, number, 1 + at)
                     item = self._reasoning(part, request, [made for _, made in output], f"rs_{word}")
                     behind = f"r{word}"
             output.append((part, item))
@@ -210,14 +210,14 @@ def _custom_call(named: str, native: str, call: Call) -> Json:
 
 
 def _free_form(request: Json) -> set[str]:
-    """Return the names of the tools that take a text, those included that are declared among the items."""
+    """Return the names of free-form tools, including tools declared among the items."""
     added = [item.get("tools") for item in listed(request["input"]) if item.get("type") == "additional_tools"]
     tools = [tool for tools in (request.get("tools"), *added) for tool in tools or ()]
     return {tool["name"] for tool in tools if tool.get("type") == "custom"}
 
 
 def _compacts(request: Json) -> bool:
-    """Say whether the request asks for nothing but to be compacted: its last item says so."""
+    """Return True if the request only asks for compaction, which its last item declares."""
     last = [*listed(request["input"]), {}][-2:][0]
     return bool(last.get("type") == "compaction_trigger")
 
@@ -239,7 +239,7 @@ def _item_events(part: object, item: Json, turn: Turn) -> Iterator[Json]:
             empty, told = {"status": "in_progress"}, iter(())
         case None:
             empty, told = {}, iter(())
-        case _:  # the content of an item that was only added may be a part of it
+        case _:  # an item may be added with part of its content
             partial = (item["encrypted_content"] or "")[:8] or None
             empty = {"summary": [], "encrypted_content": partial}
             told = _thought_events(item, turn)

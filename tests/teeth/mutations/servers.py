@@ -111,7 +111,7 @@ MUTATIONS = (
     ),
     Mutation(
         "cache: a prompt of any size is kept",
-        f"{_CACHE}:PromptCache._marked",
+        f"{_CACHE}:PromptCache._use_marks",
         "place.tokens >= prompt.minimum",
         "place.tokens",
         (f"{CACHED}::test_a_prompt_below_the_minimum_of_its_model_is_not_kept",),
@@ -173,7 +173,7 @@ MUTATIONS = (
     ),
     Mutation(
         "cache: every machine is warm",
-        f"{_CACHE}:PromptCache._automatic",
+        f"{_CACHE}:PromptCache._use_steps",
         "(prompt.model, prompt.lane or self._turn % MACHINES)",
         "(prompt.model, prompt.lane)",
         (f"{CACHED}::test_a_key_leads_to_the_warm_machine_and_without_one_the_next_answers",),
@@ -215,7 +215,7 @@ MUTATIONS = (
     ),
     Mutation(
         "oauth: a bearer token needs no beta header",
-        "actors/strict/anthropic_server.py:_unauthorised",
+        "actors/strict/anthropic_server.py:_oauth_refusal",
         "OAUTH_BETA not in _betas(request)",
         "False",
         (f"{ACCOUNTS}::test_anthropic_takes_a_bearer_token_with_its_beta_and_no_key",),
