@@ -1,4 +1,4 @@
-"""Small images that say that they are of any size, for tests of what is shown and what is not."""
+"""Create small images whose headers declare any size, for tests of image limits."""
 
 import struct
 import zlib
@@ -6,7 +6,7 @@ from base64 import b64encode
 
 
 def png(width: int = 1, height: int = 1, note: str = "") -> bytes:
-    """Return a PNG whose header has this size. It holds a few pixels at most; images with other notes differ."""
+    """Return a PNG whose header declares the size. It contains a few pixels; images with different notes differ."""
     header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
     pixels = zlib.compress(b"\0\0\0\0")
     words = _chunk(b"tEXt", b"note\0" + note.encode("latin-1", "replace")) if note else b""
@@ -15,7 +15,7 @@ def png(width: int = 1, height: int = 1, note: str = "") -> bytes:
 
 
 def png_base64(width: int = 1, height: int = 1, note: str = "") -> str:
-    """Return the same as base64 text."""
+    """Return the PNG of `png` as base64 text."""
     return b64encode(png(width, height, note)).decode()
 
 

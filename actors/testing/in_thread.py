@@ -1,4 +1,4 @@
-"""Strict servers for programs without an event loop: tests and examples of `actors.sync`."""
+"""Run strict servers for programs without an event loop, such as tests and examples of `actors.sync`."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +9,7 @@ from actors.strict.server import LoopbackServer, serve
 
 @contextmanager
 def serve_in_thread(*servers: LoopbackServer) -> Iterator[tuple[LoopbackServer, ...]]:
-    """Run servers on free loopback ports for the time of the block, as `serve` does, in a thread of their own."""
+    """Run servers on free loopback ports in a separate thread during the block; see `serve`."""
     thread = LoopThread(serve(*servers), name="server")
     try:
         yield servers

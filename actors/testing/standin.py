@@ -1,8 +1,8 @@
-"""The model behind `actors simulate`: it calls the first tool of a request once, and then says so.
+"""Simulate a simple model that answers each user text with one tool call, and each result with a text.
 
-A client can hold a whole tool conversation with it, in any dialect: after each text of the user one call, after its
-result a text. Arguments are made from the tool's schema, as plainly as it allows. It thinks whenever the request asks
-for it, because a host that was asked refuses an answer without thinking when it comes back (ANT-40, DSK-05).
+`actors simulate` and the stress test use this model, in any dialect. It generates the simplest arguments that the
+schema of the tool allows. It thinks whenever the request enables thinking, because hosts then reject a history in
+which an answer lacks thinking (ANT-40, DSK-05).
 """
 
 import json
@@ -23,17 +23,17 @@ _RESULTS = ("toolResult", "functionResponse")
 
 
 def model(dialect: str) -> Callable[[Request], Turn]:
-    """Return the model of a dialect's server. Some think unless they are told not to."""
+    """Return the model for the server of a dialect. In some dialects, thinking is on by default."""
     host = HOSTS.get(dialect)
     return partial(answer, thinks=host is not None and host.profile.thinking != "off")
 
 
 def answer(request: Request, *, thinks: bool = False, number: int = 0) -> Turn:
-    """Return what the model says: a call of a declared tool, or a short text after its result.
+    """Return the answer of the model: a call of a declared tool, or a short text after its result.
 
     Args:
-        thinks: Where the request does not say.
-        number: Of the tool, from 0; behind the last comes the first again.
+        thinks: Whether to think if the request does not decide.
+        number: Index of the tool, from 0, modulo the number of tools.
     """
     thoughts = (Think("Let me see."),) if _asks_to_think(request, thinks) else ()
     return Turn(*thoughts, *_said(request, number).parts)
@@ -76,7 +76,7 @@ def _inside(value: Request, key: str) -> Request:
 
 
 def _last(request: Request) -> str:
-    """Return what came last that was not the model's: a `text` or a `result`; empty if nothing did."""
+    """Return the kind of the last input of the model: `text`, `result`, or empty if there is none."""
     messages = request.get("messages") or request.get("input") or request.get("contents") or ()
     if isinstance(messages, str):
         return "text"
@@ -99,7 +99,7 @@ def _is_result(block: object) -> bool:
 
 
 def _forbidden(request: Request) -> bool:
-    """Say whether the request turns its tools off."""
+    """Return True if the request disables its tools."""
     choice = request.get("tool_choice")
     mode = (request.get("toolConfig") or {}).get("functionCallingConfig", {}).get("mode")
     return choice in ("none", {"type": "none"}) or mode == "NONE"
@@ -120,7 +120,7 @@ def _value(schema: object, root: Schema, depth: int) -> object:
             return schema[key]
     if schema.get("enum"):
         return schema["enum"][0]
-    if (meant := _meant(schema, root)) is not None:
+    if (meant := _resolve_schema(schema, root)) is not None:
         return _value(meant, root, depth + 1)
     match _type(schema):
         case "object":
@@ -138,8 +138,8 @@ def _value(schema: object, root: Schema, depth: int) -> object:
             return "text".ljust(min(_bound(schema, "minLength", 0), 10_000), "x")
 
 
-def _meant(schema: Schema, root: Schema) -> object:
-    """Return the schema that another one stands for: a reference into the root, or the first alternative."""
+def _resolve_schema(schema: Schema, root: Schema) -> object:
+    """Resolve a schema: follow a reference into the root, or take the first alternative."""
     if isinstance(reference := schema.get("$ref"), str):
         found: object = root
         for key in reference.removeprefix("#").strip("/").split("/") if reference != "#" else ():
@@ -153,6 +153,8 @@ def _type(schema: Schema) -> str:
     return str(named[0] if isinstance(named, list) else named).lower()  # Google writes types in capitals
 
 
-def _bound(schema: Schema, key: str, usual: int) -> Any:  # Any: an integer, or a number where one is wanted
+def _bound(
+    schema: Schema, key: str, usual: int
+) -> Any:  # Any: an integer, or a number if the schema requires one
     found = schema.get(key)
     return found if isinstance(found, int | float) else usual

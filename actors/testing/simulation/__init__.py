@@ -1,4 +1,4 @@
-"""Simulation: the whole runtime in virtual time, everything that happens decided by one seed.
+"""Simulate the complete runtime in virtual time, with all events decided by one seed.
 
     report = simulate(17)
     assert not report.problems, report
@@ -33,18 +33,16 @@ def simulate(
     """Run the runtime in virtual time, as a seed decides, and report the invariants that were broken.
 
     Args:
-        seed: Decides everything.
-        sessions: How many there are at once.
-        turns: Asks of each.
-        mode: `safety` has faults to the end; in `liveness` they stop, and then every session must answer.
-        odds: How often what goes wrong.
-        tools: Your own; they are called beside the simulation's, with arguments made from their schemas. What they wait
-            for must be of the event loop (`anyio.sleep`). One that is not async is called in the loop too, in place of
-            a thread: at a moment that the seed decides, and in one step.
-        only: Names of the parts of the plan that are played, as a shrunk report gives them; all by default.
+        seed: Decides everything. sessions: Number of concurrent sessions. turns: Asks per session. mode: `safety` has
+        faults to the end; in `liveness` they stop, and then every session must answer. odds: Probabilities of faults
+        and other events. tools: Your own tools. The models also call them, with arguments generated from their
+        schemas. They may only wait
+            for the event loop (`anyio.sleep`). A tool that is not async runs in the loop instead of a thread, in one
+            step at a time that the seed decides.
+        only: Names of the parts of the plan to run, from a shrunk report; all by default.
 
     Raises:
-        ConfigError: trio is not installed; or there is no such mode, or a figure is none from 1.
+        ConfigError: trio is not installed, the mode is unknown, or a number is below 1.
     """
     return played(checked_plan(seed, sessions, turns, mode, odds, tools, only), tools)
 

@@ -1,9 +1,8 @@
-"""Toolsets of a simulation: one that all sessions may share, and some that never open.
+"""Provide the toolsets of a simulation: one that sessions share, and some that fail to open.
 
-The shared one is lost now and then, or offers another tool, or no longer.
-
-Each notes what is done to it: a toolset is open while a call of its tools begins, is opened once for all its sessions,
-is left in the task that entered it, and nothing of one is open when its runtime was left.
+The shared toolset sometimes loses its connection, adds a tool or removes it. The toolsets check how the runtime uses
+them: a toolset is open while calls of its tools begin, opens once for all sessions, closes in the task that opened
+it, and is closed when the runtime has been left.
 """
 
 from collections import Counter
@@ -20,15 +19,15 @@ from actors.tools.toolsets import ToolSource
 
 Offering: TypeAlias = Sequence[Tool[..., Any]]  # Any: any function
 LIVES = 60.0
-"""Seconds until an open toolset is lost or offers other tools, on average."""
+"""Mean seconds until an open toolset loses its connection or changes its tools."""
 LOST = 0.5
-"""How often it is lost then."""
+"""Probability that the connection is lost, rather than the tools changed."""
 PATIENCE = 3.0
-"""Seconds that opening one may take."""
+"""Maximal seconds to open a toolset."""
 
 
 class SharedBench:
-    """What the block of the shared toolset gives: at first the first of its tools."""
+    """The open shared toolset. At first it offers only the first of its tools."""
 
     def __init__(self, tools: Offering, random: Random, counts: Counter[str]) -> None:
         self.tools = tools[:1]
@@ -37,7 +36,7 @@ class SharedBench:
         self._counts = counts
 
     async def changed(self) -> None:
-        """Return when it offers other tools; fail when the connection is lost."""
+        """Wait until the tools change; raise an error if the connection is lost."""
         await anyio.sleep(self._random.expovariate(1 / LIVES))
         if self._random.random() < LOST:
             raise ConnectionResetError("lost")
@@ -49,11 +48,11 @@ class SimulatedToolsets:
     """The toolsets of one run.
 
     Args:
-        random: Decides how long what takes.
-        problems: Where it is told what was wrong.
+        random: Decides all durations.
+        problems: Receives broken invariants.
 
     Attributes:
-        tools: Those of the shared one. All but the first it has at times.
+        tools: Tools of the shared toolset. It offers the first always, the others at times.
     """
 
     def __init__(self, random: Random, problems: Problems) -> None:
@@ -72,13 +71,13 @@ class SimulatedToolsets:
         return self._sources[kind]
 
     def called(self, key: str) -> None:
-        """Note that a call of one of its tools begins."""
+        """Record that a call of one of the tools begins."""
         self.counts["toolset_calls"] += 1
         if not self._open:
             self._problems.add("a toolset is open when its tools are called", key)
 
     def left(self) -> None:
-        """Note that the runtime was left."""
+        """Check that no toolset is open after the runtime has been left."""
         if self._open:
             self._problems.add("no toolset is open when its runtime was left", f"{self._open} are")
 

@@ -1,9 +1,9 @@
-"""Threads of a simulation: what would run in one runs in the event loop, at a moment that the seed decides.
+"""Run the thread work of a simulation in the event loop, at times that the seed decides.
 
-A thread knows nothing of virtual time, and no seed decides when it runs. So all that the runtime hands to threads
-(tools and approvals that are not async, the reading of large results) is called in the loop instead, some time later,
-in one step for which time stands still. What a thread may do otherwise stays as it is: it begins late, after its call
-was told to end or closed, and what it returns then is late; while it is to come its place is taken.
+Real threads do not use virtual time, and a seed cannot schedule them. The work that the runtime passes to threads
+(tools and approvals that are not async, the reading of large results) is therefore called in the loop after a delay,
+in one step without virtual time. Other effects of threads remain: the work may begin after its call was cancelled or
+closed, its result is then late, and pending work occupies a thread slot.
 """
 
 from collections import Counter
@@ -16,18 +16,18 @@ import anyio
 from actors.scheduler.threads import READERS, THREADS, ThreadSlot
 
 LATE = 0.1
-"""How often a thread begins only when its call is likely to have been closed."""
+"""Probability that work begins so late that its call is probably closed."""
 LONG = 8.0
-"""Seconds until then."""
+"""Delay of late work in seconds."""
 
 
 @asynccontextmanager
 async def inline_threads(random: Random, running: Counter[str]) -> AsyncIterator[None]:
-    """Have no threads until the block is left. What has not begun by then does not begin.
+    """Replace threads during the block. Work that has not begun at its end never begins.
 
     Args:
-        random: Decides when what is run.
-        running: Counts under `threads` what is to come.
+        random: Decides the delays.
+        running: Counts pending work under `threads`.
     """
 
     async def later(place: ThreadSlot, work: Callable[[], object], seconds: float) -> None:

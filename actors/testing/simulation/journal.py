@@ -1,4 +1,4 @@
-"""The journal of a simulation: logs in memory, each event of which is shown to an observer before it is appended."""
+"""Store the logs of a simulation in memory, and pass each event to an observer before it is appended."""
 
 import re
 from collections import Counter
@@ -12,15 +12,15 @@ from actors.journal.storage.memory import MemoryStorage
 from actors.testing.simulation.observer import Observer
 
 TASK = re.compile(r"\[task ([\w.]+)\]")
-"""Names the task in the user message of a subagent."""
+"""Pattern of the task name in the user message of a subagent."""
 
 
 class SimulatedJournal(MemoryStorage):
-    """Logs in memory. They count as durable, so that sessions hibernate.
+    """A storage in memory that counts as durable, so that sessions hibernate.
 
     Attributes:
-        counts: Events by the name of their class.
-        on_wait: Called with each session of which a turn begins to wait for results or approvals.
+        counts: Number of events by class name.
+        on_wait: Called with the session when a turn begins to wait for results or approvals.
     """
 
     level: Level = "power"
@@ -34,7 +34,7 @@ class SimulatedJournal(MemoryStorage):
         self.on_wait: Callable[[str], None] = lambda session: None
 
     def append(self, entries: Sequence[Entry]) -> Sequence[Appended]:
-        """Show the events to the observer, then append them."""
+        """Pass the events to the observer, then append them."""
         for entry in entries:
             for event in entry.events:
                 self.counts[type(event).__name__] += 1
@@ -47,7 +47,7 @@ class SimulatedJournal(MemoryStorage):
         return self._ended.get(session, ())
 
     def session_of(self, task: str) -> str:
-        """Return the subagent session that got a task."""
+        """Return the subagent session that received a task."""
         return self._sessions[task]
 
     def _follow(self, session: str, event: LogEvent) -> None:

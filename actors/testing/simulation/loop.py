@@ -1,9 +1,9 @@
-"""One run on trio whose clock is virtual and whose scheduler is seeded: the same seed, the same order of steps.
+"""Run trio with a virtual clock and a seeded scheduler: equal seeds give equal orders of steps.
 
-Time passes only when no task can run, and then it jumps to the next deadline. trio shuffles the tasks that can run;
-here it does so with the seed's own chance, from an order that is the same in every process. A sleep is a timer of the
-clock, at a third of what trio's costs, which is a cancel scope that is cancelled. The garbage collector is held back
-meanwhile: when it runs depends on what ran before.
+Time passes only when no task can run; it then jumps to the next deadline. trio shuffles the runnable tasks; here the
+shuffle uses the random generator of the seed and starts from an order that is equal in every process. A sleep is a
+timer of the clock, which costs a third of trio's cancel scope. The garbage collector is paused, because the time of a
+collection depends on earlier work of the process.
 """
 
 import gc
@@ -31,11 +31,11 @@ def run(seed: int, main: Callable[[], Awaitable[T]], seconds: float) -> T:
     """Run `main` in virtual time.
 
     Args:
-        seconds: Virtual time after which it is ended.
+        seconds: Virtual time limit.
 
     Raises:
         ConfigError: trio is not installed.
-        TimeoutError: It did not end in time: something waits for what never comes.
+        TimeoutError: `main` did not end in time, so a task waits forever.
     """
     try:
         trio = importlib.import_module("trio")
@@ -43,27 +43,27 @@ def run(seed: int, main: Callable[[], Awaitable[T]], seconds: float) -> T:
     except ImportError as error:
         raise ConfigError("A simulation needs trio: pip install 'llm-actors[trio]'") from error
 
-    async def bounded() -> T:
+    async def run_with_timeout() -> T:
         with trio.move_on_after(seconds):
             return await main()
         raise TimeoutError(f"Something still waits after {seconds:g} virtual seconds")
 
     clock = _VirtualClock(core, trio.sleep)
     with (
-        _seeded(core, seed),
-        _unconnected(core),
-        _replaced(trio, "sleep", clock.sleep),
-        _uncollected(),
+        _seed_scheduler(core, seed),
+        _skip_system_events(core),
+        _replace_attribute(trio, "sleep", clock.sleep),
+        _pause_collection(),
         _silent(),
     ):
-        result: T = trio.run(bounded, clock=clock)
+        result: T = trio.run(run_with_timeout, clock=clock)
     return result
 
 
 class _VirtualClock:
-    """A clock that stands still while a task can run, and jumps to the next deadline or timer when none can.
+    """A clock that stops while a task can run, and otherwise jumps to the next deadline or timer.
 
-    trio's own `MockClock` does the same, but takes two more turns of the loop for each jump, and statistics.
+    trio's `MockClock` does the same, but needs two more loop turns and statistics for each jump.
     """
 
     def __init__(self, core: "ModuleType", sleep: Callable[[float], Awaitable[None]]) -> None:
@@ -71,17 +71,17 @@ class _VirtualClock:
         self._sleep = sleep  # trio's own
         self._now = 0.0
         self._timers: list[tuple[float, int, Task]] = []
-        self._waiting: set[int] = set()  # numbers of the timers that nobody was cancelled at
+        self._waiting: set[int] = set()  # numbers of the timers whose task was not cancelled
         self._numbers = count()
 
     def start_clock(self) -> None:
-        """Begin at zero."""
+        """Start the clock at zero."""
 
     def current_time(self) -> float:
         return self._now
 
     def deadline_to_sleep_time(self, deadline: float) -> float:
-        """Jump to a deadline. trio asks when no task can run; what was put off to the loop's next turn comes first."""
+        """Jump to a deadline, after work deferred to the next loop turn. trio calls this when no task can run."""
         due = min(deadline, self._timers[0][0]) if self._timers else deadline
         if math.isinf(due):
             return due
@@ -98,7 +98,7 @@ class _VirtualClock:
                 self._core.reschedule(task)
 
     async def sleep(self, seconds: float) -> None:
-        """Wait, as `trio.sleep` does."""
+        """Sleep like `trio.sleep`."""
         if not 0 < seconds < math.inf:
             await self._sleep(seconds)
             return
@@ -114,7 +114,7 @@ class _VirtualClock:
 
 
 class _Chance(Random):
-    """A seed's own chance, for a scheduler that mostly has one task to run."""
+    """A seeded random generator, optimised for a scheduler that usually has one runnable task."""
 
     def shuffle(self, x: MutableSequence[Any]) -> None:  # Any: whatever it is given
         if len(x) > 1:
@@ -122,18 +122,21 @@ class _Chance(Random):
 
 
 @contextmanager
-def _seeded(core: "ModuleType", seed: int) -> Iterator[None]:
-    """Have trio's scheduler follow a seed; it has no other door to its chance."""
+def _seed_scheduler(core: "ModuleType", seed: int) -> Iterator[None]:
+    """Replace the random generator of trio's scheduler, which has no public interface for that."""
     chance = _Chance(seed)
-    with _replaced(core, "_r", chance), _replaced(core, "_ALLOW_DETERMINISTIC_SCHEDULING", True):
+    with (
+        _replace_attribute(core, "_r", chance),
+        _replace_attribute(core, "_ALLOW_DETERMINISTIC_SCHEDULING", True),
+    ):
         yield
 
 
 @contextmanager
-def _unconnected(core: "ModuleType") -> Iterator[None]:
-    """Have trio ask the system for news only when somebody called for the loop, and do without its instruments.
+def _skip_system_events(core: "ModuleType") -> Iterator[None]:
+    """Poll the system only after a call from another thread, and disable instruments.
 
-    It does both at each turn of the loop, of which a run has ten thousands, and there are neither sockets nor threads.
+    trio does both at each turn of the loop. A run has tens of thousands of turns, but no sockets and no threads.
     """
 
     class Unconnected(core.TheIOManager):  # type: ignore[misc, name-defined]  # trio's own, by platform
@@ -141,12 +144,15 @@ def _unconnected(core: "ModuleType") -> Iterator[None]:
             is_called = timeout > 0 or core.GLOBAL_RUN_CONTEXT.runner.entry_queue.size()
             return super().get_events(timeout) if is_called else []
 
-    with _replaced(core, "TheIOManager", Unconnected), _replaced(core, "Instruments", lambda _: {}):
+    with (
+        _replace_attribute(core, "TheIOManager", Unconnected),
+        _replace_attribute(core, "Instruments", lambda _: {}),
+    ):
         yield
 
 
 @contextmanager
-def _replaced(module: "ModuleType", name: str, by: object) -> Iterator[None]:
+def _replace_attribute(module: "ModuleType", name: str, by: object) -> Iterator[None]:
     before = getattr(module, name)
     setattr(module, name, by)
     try:
@@ -156,7 +162,7 @@ def _replaced(module: "ModuleType", name: str, by: object) -> Iterator[None]:
 
 
 @contextmanager
-def _uncollected() -> Iterator[None]:
+def _pause_collection() -> Iterator[None]:
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -168,7 +174,7 @@ def _uncollected() -> Iterator[None]:
 
 @contextmanager
 def _silent() -> Iterator[None]:
-    """Say nothing of what goes wrong on purpose."""
+    """Suppress log messages about intended faults."""
     logger = logging.getLogger("actors")
     before = logger.level
     logger.setLevel(logging.CRITICAL + 1)

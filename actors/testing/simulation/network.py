@@ -1,7 +1,7 @@
-"""Strict servers without sockets: a transport that asks them in the same process and hands on what they answer.
+"""Connect a simulation to strict servers without sockets, through a transport in the same process.
 
-It is the same server object that listens on a port elsewhere: the same rules, the same faults, the same bytes. Only the
-way is another: an answer comes in pieces cut anywhere, after delays that the seed decides, on the loop's own clock.
+The server objects are the ones that otherwise listen on ports, with equal rules, faults and bytes. The answer arrives
+in pieces of random size after delays that the seed decides, on the clock of the loop.
 """
 
 import math
@@ -20,20 +20,20 @@ from actors.strict.server import LoopbackServer
 from actors.transport.contract import Response, Timeouts
 
 Seen = Callable[[str, bytes], None]
-"""Called with a server's name and a body, before the server is asked."""
+"""Called with the name of a server and a request body, before the server handles it."""
 
 
 LATER = 0.5
-"""How often a piece of an answer comes after the one before it, and not together with it."""
+"""Probability that a piece of an answer arrives separately from the previous piece."""
 
 
 class SimulatedNetwork:
     """A transport to servers of this process.
 
     Args:
-        servers: By name. Each is given an address here.
-        random: Decides on delays and cuts.
-        seen: Told of each request.
+        servers: Servers by name. The transport assigns their addresses.
+        random: Decides delays and sizes of pieces.
+        seen: Called with each request.
     """
 
     def __init__(self, servers: Mapping[str, LoopbackServer], random: Random, seen: Seen) -> None:
@@ -49,7 +49,7 @@ class SimulatedNetwork:
     async def send(
         self, url: str, headers: Sequence[tuple[str, str]], segments: Segments, timeouts: Timeouts
     ) -> AsyncIterator[Response]:
-        """Ask the server; see `Transport.send`."""
+        """Send a request to its server; see `Transport.send`."""
         where = urlsplit(url)
         name, server = self._at[where.port or 0]
         body = b"".join(segments)
@@ -60,17 +60,17 @@ class SimulatedNetwork:
         if answer.over is not None:
             answer.over()
         wait = self._random.expovariate(2.0)
-        await _passed(wait if answer.sent or answer.then != "stall" else math.inf, timeouts, first=True)
+        await _wait(wait if answer.sent or answer.then != "stall" else math.inf, timeouts, first=True)
         if not answer.sent:
             raise ProviderFailed(f"No answer from {name}: the connection was closed")
         yield _Answered(answer, self._random, timeouts)
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: there is no connection."""
 
 
 class _Answered:
-    """A response on its way."""
+    """A response in transmission."""
 
     def __init__(self, answer: LoopbackAnswer, random: Random, timeouts: Timeouts) -> None:
         self.status = answer.status
@@ -80,19 +80,19 @@ class _Answered:
         self._timeouts = timeouts
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
-        """Give the body, cut anywhere."""
-        for chunk in _cut(self._answer, self._random):
+        """Yield the body in random pieces."""
+        for chunk in _pieces(self._answer, self._random):
             if self._random.random() < LATER:
-                await _passed(self._random.expovariate(10.0), self._timeouts)
+                await _wait(self._random.expovariate(10.0), self._timeouts)
             yield chunk
         if self._answer.then == "stall":
-            await _passed(math.inf, self._timeouts)
+            await _wait(math.inf, self._timeouts)
         if self._answer.then != "end":
             raise ProviderFailed("No answer: the connection broke in the middle of it")
 
 
-def _cut(answer: LoopbackAnswer, random: Random) -> Iterator[bytes]:
-    """Return the body as far as it comes, in pieces of any size: an event may be cut, and several may come at once."""
+def _pieces(answer: LoopbackAnswer, random: Random) -> Iterator[bytes]:
+    """Return the transmitted body in pieces of any size, which may split or join events."""
     body = b"".join(answer.parts)
     if answer.then != "end":
         body = body[: answer.cut or 0]
@@ -103,8 +103,8 @@ def _cut(answer: LoopbackAnswer, random: Random) -> Iterator[bytes]:
         at += size
 
 
-async def _passed(seconds: float, timeouts: Timeouts, *, first: bool = False) -> None:
-    """Wait, as long as the timeouts allow."""
+async def _wait(seconds: float, timeouts: Timeouts, *, first: bool = False) -> None:
+    """Sleep for a delay, or raise a timeout error if a timeout is shorter."""
     most = timeouts.first_byte if first else timeouts.idle
     await anyio.sleep(min(seconds, most))
     if seconds > most:

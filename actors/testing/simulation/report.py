@@ -15,20 +15,20 @@ from actors.testing.simulation.shrinking import shrink
 from actors.testing.simulation.world import Tools, World
 
 Observe: TypeAlias = Callable[[World], Observer]
-"""Returns the observer of a world."""
+"""A function that returns the observer of a world."""
 LONGEST = 7 * 24 * 3600.0
-"""Virtual seconds that a run may take."""
+"""Time limit of a run in virtual seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class SimulationReport:
-    """What came of one run.
+    """The result of one run.
 
     Args:
-        plan: What was played.
-        problems: A line for each time an invariant was broken, its name first.
-        digest: Over all bodies and logs: the same for the same plan, in every process.
-        counts: How often what happened. `invalid_with_feedback` are calls that were refused as the model wrote them,
+        plan: The executed plan.
+        problems: One line per broken invariant, starting with its name.
+        digest: Digest of all bodies and logs; equal for equal plans, in every process.
+        counts: Counts of events. `invalid_with_feedback` are calls that were refused as the model wrote them,
             of models that use what they are told, in `rounds_with_feedback` rounds that began with one; the others
             guess what was wrong.
     """
@@ -42,7 +42,7 @@ class SimulationReport:
 
     @property
     def line(self) -> str:
-        """One line of Python that gives this report again; tools of your own stand in it by their names."""
+        """One line of Python that reproduces this report; your own tools appear by name."""
         plan, made = self.plan, self.plan.made
         sizes = f"sessions={made.sessions}, turns={made.turns}, mode={plan.mode!r}"
         odds = "" if made.odds == Odds() else f", odds={made.odds}"
@@ -51,7 +51,7 @@ class SimulationReport:
         return f"simulate({plan.seed}, {sizes}{odds}{tools}{only})"
 
     def shrunk(self, tries: int = 200) -> "SimulationReport":
-        """Return the report of a smaller plan that breaks the same invariant, after so many runs at most."""
+        """Return the report of a smaller plan that breaks the same invariant, using a limited number of runs."""
         if not self.problems:
             return self
         invariant = self.problems[0].partition(":")[0]
@@ -68,12 +68,12 @@ class SimulationReport:
 
 
 def played(plan: SimulationPlan, tools: Tools = (), observe: Observe | None = None) -> SimulationReport:
-    """Play a plan under the eyes of an observer, if there is one."""
+    """Execute a plan, with an observer if given."""
     return replace(played_in(World(plan, tools, observe), tools), _observe=observe)
 
 
 def played_in(world: World, tools: Tools = ()) -> SimulationReport:
-    """Play the plan of a world in it."""
+    """Execute the plan of a world."""
     plan = world.plan
     players: list[Player] = []
 

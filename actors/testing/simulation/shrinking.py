@@ -1,8 +1,8 @@
-"""A plan that fails, made small: whole sessions are taken away first, then asks, then what belongs to them.
+"""Shrink a failing plan: remove sessions first, then asks, then their parts.
 
-Delta debugging (Zeller and Hildebrandt): halves are tried, then smaller and smaller pieces, each time what is left.
-A plan counts as failing while it breaks the same invariant. Taking something away changes the order of all steps, so
-what comes out may fail for a cousin of the first reason; it does fail, and always the same way.
+The algorithm is delta debugging (Zeller and Hildebrandt): it tries to remove halves, then smaller and smaller pieces.
+A plan counts as failing while it breaks the same invariant. Each removal changes the order of all steps, so the
+shrunk plan may fail for a related reason; its failure is deterministic.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -12,11 +12,11 @@ from actors.testing.simulation.plan import SimulationPlan
 
 Fails: TypeAlias = Callable[[SimulationPlan], bool]
 Unit: TypeAlias = tuple[str, ...]
-"""Names that are taken away together."""
+"""Names that are removed together."""
 
 
 def shrink(plan: SimulationPlan, fails: Fails, tries: int) -> SimulationPlan:
-    """Return a small plan that fails still, after so many tries at most."""
+    """Return a smaller plan that still fails, using a limited number of tries."""
     left = Tries(plan, fails, tries)
     for units in (_sessions, _asks, _parts):
         left.reduce(units)
@@ -24,7 +24,7 @@ def shrink(plan: SimulationPlan, fails: Fails, tries: int) -> SimulationPlan:
 
 
 class Tries:
-    """A plan that becomes smaller, as long as tries are left."""
+    """A failing plan and the remaining tries to shrink it."""
 
     def __init__(self, plan: SimulationPlan, fails: Fails, tries: int) -> None:
         self.plan = plan
@@ -32,7 +32,7 @@ class Tries:
         self._tries = tries
 
     def reduce(self, units: Callable[[SimulationPlan], list[Unit]]) -> None:
-        """Take away as many units as can be: none is left whose absence alone would do."""
+        """Remove units until no single unit can be removed."""
         kept, pieces = units(self.plan), 2
         fixed = set(self.plan.names).difference(*kept)
         while kept and self._tries > 0:
@@ -46,7 +46,7 @@ class Tries:
                 pieces *= 2
 
     def _without_one(self, kept: list[Unit], pieces: int, fixed: Collection[str]) -> list[Unit] | None:
-        """Return what is left without one of so many pieces; None if all of them are needed."""
+        """Return the units without one of `count` pieces; None if every piece is needed."""
         size = -(-len(kept) // pieces)
         for at in range(0, len(kept), size):
             rest = kept[:at] + kept[at + size :]

@@ -101,11 +101,11 @@ class World:
         self.model = Model(plan, arguments)
         self.random = Random(f"{plan.seed}/world")  # noqa: S311  as in the plan
         self.servers = {name: self._server(name) for name in DIALECTS}
-        self.network = SimulatedNetwork(self.servers, self.random, self._seen)
+        self.network = SimulatedNetwork(self.servers, self.random, self._note_request)
         self.members = {name: frozenset({name}) for name in DIALECTS}
         self.members |= dict.fromkeys(POOLS, frozenset(DIALECTS))
         self.own_tools = frozenset(arguments)
-        self.toolbox = Toolbox(self.random, self._begun, self._writing)
+        self.toolbox = Toolbox(self.random, self._note_start, self._writing)
         self._made = {
             (extra, form): tuple(self.toolbox.tools(extra, form)) for extra in EXTRAS for form in ("", "list")
         }
@@ -165,13 +165,13 @@ class World:
         else:
             server = strict_server(name, faults=partial(self._fault, name), limits=_SERVER)
             server.script = script
-        server.on_exchange = partial(self._judged, name)
+        server.on_exchange = partial(self._note_verdict, name)
         self.prompts(server)
         return server
 
     def prompts(self, server: LoopbackServer) -> None:
         """Do without a prompt cache: what it had read would cost a tenth of a run."""
-        server.prompt = _uncached  # type: ignore[method-assign]  # of this server alone
+        server.prompt = _no_prompt  # type: ignore[method-assign]  # of this server alone
 
     def _backend(self, server: LoopbackServer) -> BackendSettings:
         speaks = {"kind": kind_of(dialect(server.dialect)), "dialect": server.dialect}
@@ -186,7 +186,7 @@ class World:
             }
         )
 
-    def _judged(self, backend: str, exchange: Exchange) -> None:
+    def _note_verdict(self, backend: str, exchange: Exchange) -> None:
         """Take note of a server's verdict."""
         if (verdict := exchange.verdict) is not None:
             about = f"{backend}, ask {self.model.now}: {verdict.rule}: {verdict.message[:200]}"
@@ -204,7 +204,7 @@ class World:
         self.faults += 1
         return fault
 
-    def _seen(self, backend: str, body: bytes) -> None:
+    def _note_request(self, backend: str, body: bytes) -> None:
         """Take note of a request before its server does."""
         self.digest.update(b"%s %d\n" % (backend.encode(), len(body)))
         self.digest.update(body)
@@ -219,14 +219,14 @@ class World:
     def _writing(self, key: str, resource: str) -> AbstractContextManager[None]:
         return self.observer.writing(self.session_of(key), key, resource)
 
-    def _begun(self, key: str, arguments: Mapping[str, Json]) -> None:
+    def _note_start(self, key: str, arguments: Mapping[str, Json]) -> None:
         session = self.session_of(key)
         self.observer.tool_started(session, key, arguments)
         if self.toolbox.runs[key] > 1:
             self.problems.add("a call is run once", f"{session}: {key}")
 
 
-def _uncached(request: HttpRequest, parsed: Json) -> None:
+def _no_prompt(request: HttpRequest, parsed: Json) -> None:
     """Return what a host's cache sees of a request: these have none."""
 
 

@@ -1,4 +1,4 @@
-"""Stress: many sessions at once over your own tools and backends, and what became of them.
+"""Run stress tests: many concurrent sessions over your own tools and backends.
 
 report = await stress(tools=[weather], sessions=200, turns=10)      # the built-in servers of this machine
 report = await stress("vllm", config="actors.toml", tools=[weather])
@@ -28,17 +28,17 @@ __all__ = ["StressReport", "stress"]
 
 
 class StressReport(Struct, frozen=True):
-    """What became of a stress run.
+    """The result of a stress run.
 
     Args:
-        asks: How many ended, by status: `complete`, `cancelled`, `failed`; and `refused` those nobody took.
-        failures: Asks that failed or were refused, by cause.
-        rounds, switches: How many there were.
-        seconds: Of the whole run.
-        latency: Seconds that completed asks took: `p50`, `p90`, `p99`.
-        refusals: Requests that a provider or the judge refused for their structure: our bugs.
-        counters: Of all backends together.
-        leaks: Tasks, threads and descriptors that are left over.
+        asks: Number of asks by status: `complete`, `cancelled`, `failed`, or `refused` if the runtime rejected the ask.
+        failures: Number of failed or refused asks, by cause.
+        rounds, switches: Number of rounds and of switches.
+        seconds: Duration of the run.
+        latency: Seconds per completed ask: `p50`, `p90`, `p99`.
+        refusals: Requests that a provider or the judge refused for their structure, which are bugs of this library.
+        counters: Sums of the counters of all backends.
+        leaks: Tasks, threads and descriptors that remain after the run.
     """
 
     asks: Mapping[str, int]
@@ -68,40 +68,40 @@ async def stress(
     gc: GcPolicy | None = None,
     **options: Any,  # Any: the fields of `Load`
 ) -> StressReport:
-    """Have many sessions use your tools and backends at once, and report what became of them.
+    """Run many concurrent sessions over your tools and backends, and report the results.
 
     Args:
-        target: Whom the sessions ask: as in `Runtime.open`. None asks strict servers that are started for the run.
+        target: The target of the sessions, as in `Runtime.open`. None starts strict servers for the run.
         config: As in `Runtime`.
-        tools: As in `Runtime.open`. The built-in servers' model calls one after the other.
+        tools: As in `Runtime.open`. The model of the built-in servers calls them in turn.
         approve: As in `Runtime.open`.
-        faults: Of the built-in servers, for their requests.
-        allow_network: Whether backends may be asked that are not on this machine.
+        faults: Faults of the built-in servers.
+        allow_network: Whether to allow backends that are not on this machine.
         gc: As in `Runtime`.
         options: Fields of `Load`: `sessions`, `turns`, `switches`, `switching`, `cancelling`, `think`, `seconds`,
             `prompt`, `seed`.
 
     Raises:
-        ConfigError: A target, a tool or a figure cannot be used, or a target is not on this machine.
+        ConfigError: A target, a tool or an option is invalid, or a target is not on this machine.
     """
     before = Held.now()
     if target is None:
         async with built_in(faults) as (made, counted):
             work = Load(POOL, **({"switches": (*BUILT_IN, POOL)} | options))
-            told = await _loaded(made, work, tools, approve, gc)
+            told = await _run_load(made, work, tools, approve, gc)
             refused = counted.total()
     else:
         made = config if isinstance(config, Config) else load(config, os.environ)
         work = Load(target, **options)
         checked(made, (target, *work.switches), allow_network=allow_network)
-        told, refused = await _loaded(made, work, tools, approve, gc), 0
+        told, refused = await _run_load(made, work, tools, approve, gc), 0
     return _report(*told, refused, await leaked(before))
 
 
-async def _loaded(
+async def _run_load(
     config: Config, work: Load, tools: Tools, approve: Approve | None, gc: GcPolicy | None
 ) -> tuple[LoadTally, float, Counter[str], int]:
-    """Run a load; return the tally, the seconds it took, the backends' counters and our refusals."""
+    """Run a load; return its tally, its seconds, the counters of the backends and the structural refusals."""
     began = anyio.current_time()
     async with Runtime(config, gc=gc) as runtime:
         running = Loaded(runtime, work, tools, approve)

@@ -1,4 +1,4 @@
-"""What a process holds: tasks, threads, descriptors. What is held after a run and was not before has leaked."""
+"""Count the tasks, threads and descriptors of a process, to find leaks of a stress run."""
 
 import gc
 import os
@@ -15,13 +15,13 @@ from actors.kernel.parking import running_loop
 
 DESCRIPTORS = Path("/proc/self/fd")
 OF_THE_LOOP = ("asyncio_", "AnyIO worker", "Trio thread")
-"""How the threads are called that an event loop keeps for itself, for looking up names and the like."""
+"""Prefixes of the names of threads that belong to the event loop, for instance for name resolution."""
 PATIENCE = 3.0
-"""Seconds in which threads and sockets that are just ending may do so."""
+"""Seconds to wait for threads and sockets that are closing."""
 
 
 class Held(Struct, frozen=True):
-    """How many there are. Descriptors are -1 where the system does not tell."""
+    """Numbers of resources. Descriptors are -1 if the system does not provide the number."""
 
     tasks: int
     threads: int
@@ -29,23 +29,23 @@ class Held(Struct, frozen=True):
 
     @classmethod
     def now(cls) -> Self:
-        """Return what the process holds now. Call it in the event loop."""
+        """Count the resources of the process. Call this in the event loop."""
         gc.collect()
         descriptors = len(os.listdir(DESCRIPTORS)) if DESCRIPTORS.exists() else -1
         threads = [each for each in threading.enumerate() if not each.name.startswith(OF_THE_LOOP)]
         return cls(_tasks(), len(threads), descriptors)
 
     def exceeds(self, before: "Held") -> bool:
-        """Say whether there is more of anything than before."""
+        """Return True if any number is larger than before."""
         return any(self.over(before).values())
 
     def over(self, before: "Held") -> dict[str, int]:
-        """Return how much more there is than before, by what it is."""
+        """Return the positive differences, by kind of resource."""
         return {name: max(0, getattr(self, name) - getattr(before, name)) for name in self.__struct_fields__}
 
 
 async def leaked(before: Held) -> dict[str, int]:
-    """Return what is held beyond what was held before, once what is just ending has had its time."""
+    """Return the resources in excess of `before`, after waiting for those that are closing."""
     until = anyio.current_time() + PATIENCE
     while Held.now().exceeds(before) and anyio.current_time() < until:  # noqa: ASYNC110  no event tells of these
         await anyio.sleep(0.05)

@@ -1,4 +1,4 @@
-"""Whom a stress run may ask: backends on this machine, unless the caller says in so many words that others may be."""
+"""Choose the backends of a stress run: by default, only backends on this machine are allowed."""
 
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable
@@ -18,15 +18,15 @@ from actors.strict.server import Exchange, LoopbackServer, ServerLimits, serve
 from actors.testing.standin import answer
 
 BUILT_IN = ("openai_chat", "anthropic", "gemini", "mistral")
-"""The servers of this project that are asked where no target is named: a pool `built-in` of these."""
+"""Dialects of the strict servers that form the pool `built-in`, the default target."""
 POOL = "built-in"
 
 
 def checked(config: Config, targets: Iterable[str], *, allow_network: bool) -> None:
-    """Refuse targets that are not on this machine.
+    """Check that all targets are on this machine.
 
     Raises:
-        ConfigError: One is not, and nobody said that it may be asked.
+        ConfigError: A target is on another machine, and the network is not allowed.
     """
     for target in targets:
         for backend in config.resolve(target).members:
@@ -49,9 +49,9 @@ def _is_here(url: str) -> bool:
 
 @asynccontextmanager
 async def built_in(faults: Faults | None) -> AsyncIterator[tuple[Config, Counter[str]]]:
-    """Have strict servers listen for the time of the block; give a pool of them, and a count of what they refuse.
+    """Run strict servers during the block; yield a pool of them and a function that counts their refusals.
 
-    Their model calls the tools of a request one after the other, with arguments made from their schemas.
+    Their model calls the tools of a request in turn, with arguments generated from the schemas.
     """
     servers, refused = [_server(name, faults) for name in BUILT_IN], Counter[str]()
 

@@ -1,4 +1,4 @@
-"""What the sessions of a stress run do: ask, think, switch, cancel; and how each ask came out."""
+"""Run the sessions of a stress test: they ask, pause, switch and cancel, and the results are tallied."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -21,21 +21,21 @@ Tools = Iterable[Tool[..., Any] | Callable[..., Any]]  # Any: any function
 
 
 class Load(Struct, frozen=True):
-    """What each session does.
+    """The load of a stress test.
 
     Args:
-        target: Whom it begins with.
-        sessions: How many there are at once.
-        turns: Asks of each.
-        switches: Targets that it is switched to, at random, before some asks.
-        switching, cancelling: Chance, for each ask, that it is switched before, or cancelled in the midst of it.
-        think: Seconds between two asks, on average.
-        seconds: When no more asks begin; None has no end of its own.
-        prompt: What is said.
-        seed: Of the chances.
+        target: Initial target of each session.
+        sessions: Number of concurrent sessions.
+        turns: Asks per session.
+        switches: Targets for random switches before asks.
+        switching, cancelling: Probability per ask of a switch before it, and of a cancel during it.
+        think: Mean pause between two asks in seconds.
+        seconds: Time in seconds after which no ask begins; None sets no limit.
+        prompt: The user message of each ask.
+        seed: Seed of the random choices.
 
     Raises:
-        ConfigError: A figure is none that this can be.
+        ConfigError: A value is out of range.
     """
 
     target: str
@@ -79,7 +79,7 @@ def _is_above_0(value: object) -> bool:
 
 @dataclass(slots=True)
 class LoadTally:
-    """How the asks came out: by status, the failed ones by cause; how long those took that completed."""
+    """Counts of asks by status and of failures by cause, and the latencies of completed asks."""
 
     statuses: Counter[str] = field(default_factory=Counter)
     failures: Counter[str] = field(default_factory=Counter)
@@ -88,7 +88,7 @@ class LoadTally:
     switches: int = 0
 
     def take(self, result: AskResult, seconds: float) -> None:
-        """Take how an ask came out."""
+        """Count the result of an ask."""
         self.statuses[result.status] += 1
         self.rounds += result.rounds
         if result.status == "complete":
@@ -98,18 +98,18 @@ class LoadTally:
             self.failures[causes[-1] if causes else "other"] += 1
 
     def refuse(self, error: ActorsError) -> None:
-        """Take an ask that was not accepted."""
+        """Count an ask that the runtime rejected."""
         self.statuses["refused"] += 1
         self.failures[type(error).__name__] += 1
 
     def percentile(self, share: float) -> float:
-        """Return how long the given share of the completed asks took at most; 0 where none did."""
+        """Return a percentile of the latency of completed asks in seconds; 0 if there are none."""
         ranked = sorted(self.seconds)
         return ranked[max(0, ceil(share * len(ranked)) - 1)] if ranked else 0.0
 
 
 class Loaded:
-    """A load on a runtime."""
+    """Runs a load on a runtime."""
 
     def __init__(self, runtime: Runtime, load: Load, tools: Tools, approve: Approve | None) -> None:
         self._runtime = runtime
@@ -119,7 +119,7 @@ class Loaded:
         self.tally = LoadTally()
 
     async def run(self) -> None:
-        """Run all sessions to their ends."""
+        """Run all sessions to completion."""
         seconds = self._load.seconds
         self._until = None if seconds is None else anyio.current_time() + seconds
         async with anyio.create_task_group() as tasks:
@@ -129,37 +129,37 @@ class Loaded:
     async def _session(self, random: Random) -> None:
         session = await self._runtime.open(self._load.target, tools=self._tools, approve=self._approve)
         for _ in range(self._load.turns):
-            if self._left() <= 0:
+            if self._remaining_seconds() <= 0:
                 break
             try:
-                await self._switched(session, random)
-                await self._asked(session, random)
+                await self._switch(session, random)
+                await self._ask(session, random)
             except ActorsError as error:
                 self.tally.refuse(error)
             if self._load.think:
                 pause = random.expovariate(1 / self._load.think)
-                await anyio.sleep(min(pause, self._left()))
+                await anyio.sleep(min(pause, self._remaining_seconds()))
         await session.close()
 
-    def _left(self) -> float:
-        """Return the seconds in which asks may still begin."""
+    def _remaining_seconds(self) -> float:
+        """Return the seconds during which asks may still begin."""
         return inf if self._until is None else max(0.0, self._until - anyio.current_time())
 
-    async def _switched(self, session: Session, random: Random) -> None:
+    async def _switch(self, session: Session, random: Random) -> None:
         if self._load.switches and random.random() < self._load.switching:
             await session.switch(random.choice(self._load.switches))
             self.tally.switches += 1
 
-    async def _asked(self, session: Session, random: Random) -> None:
+    async def _ask(self, session: Session, random: Random) -> None:
         began = anyio.current_time()
         if random.random() >= self._load.cancelling:
             self.tally.take(await session.ask(self._load.prompt, check=False), anyio.current_time() - began)
             return
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._cancelled, session, random.uniform(0, 0.05))
+            tasks.start_soon(self._cancel, session, random.uniform(0, 0.05))
             result = await session.ask(self._load.prompt, check=False)
         self.tally.take(result, anyio.current_time() - began)
 
-    async def _cancelled(self, session: Session, after: float) -> None:
+    async def _cancel(self, session: Session, after: float) -> None:
         await anyio.sleep(after)
         await session.cancel()
