@@ -1,4 +1,4 @@
-"""Forms of answers that callers ask for, with the answer that has each, and with some that have not."""
+"""Define the output formats that simulated callers request, with valid and invalid answers."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -17,12 +17,12 @@ class Remark:
 
 
 class AnswerForm(NamedTuple):
-    """A form.
+    """An output format.
 
     Args:
-        output: What the caller asks for.
-        said: What the model says of an ask, as JSON.
-        value: What the caller is given then.
+        output: Requested output type or JSON Schema.
+        said: Returns the answer of the model to an ask, as JSON.
+        value: Returns the value that the caller receives.
     """
 
     output: Any  # Any: a type, or a JSON Schema
@@ -49,14 +49,14 @@ FORMS: Mapping[str, AnswerForm] = {
     "schema": AnswerForm(_SCHEMA, _remark, _remark),
 }
 WRONG = ("I would rather not.", '{"note": "all', '{"note": 3}', "[1, 2]")
-"""Answers that have none of them."""
+"""Answers that match none of the formats."""
 
 
 def answer(form: str, ask: str) -> str:
-    """Return the answer to an ask that has the form."""
+    """Return a valid answer to an ask."""
     return json.dumps(FORMS[form].said(ask))
 
 
 def is_explained(said: bytes) -> bool:
-    """Say whether a model that reads can see from what it is told that its answer was not taken."""
+    """Return True if the feedback shows that the previous answer was rejected."""
     return b"Your answer" in said

@@ -1,4 +1,4 @@
-"""The model of a simulation: it says what the plan says, and may mend a call that was refused."""
+"""Simulate the model: it follows the plan and may correct a rejected call."""
 
 import json
 import re
@@ -29,18 +29,18 @@ ASK = b"[ask "
 SUMMARY = b"Write that summary now"
 TASK = b"[task "
 ASKED = re.compile(rb"\[(?:ask|task) ([\w.]+)\]")
-"""How a user's message names its ask."""
+"""Pattern of the ask name in a user message."""
 ABOUT = re.compile(rb"That is all about ([\w.]+)\.")
-"""How a summary names the last one that it stands for."""
+"""Pattern of the name of the last summarised ask in a summary."""
 CORRECTIONS = 3
 BLANK = 0.02
-"""How often a model says nothing, or only thinks, before it says what is planned."""
+"""Probability that a model first gives an answer without content, or with thinking only."""
 GUESS = 0.3
-"""How often a model finds out by itself what was wrong with its call."""
+"""Probability that a model corrects a call without useful feedback."""
 
 
 def asked(body: bytes) -> str | None:
-    """Return the ask that a body ends with; None if it holds none."""
+    """Return the name of the last ask in a body; None if there is none."""
     at = body.rfind(ASK)
     found = ASKED.match(body, body.rfind(TASK) if at < 0 else at)
     return None if found is None else found[1].decode()
@@ -48,15 +48,15 @@ def asked(body: bytes) -> str | None:
 
 @dataclass(slots=True)
 class Progress:
-    """How far an ask has come at the servers.
+    """The progress of an ask at the servers.
 
     Args:
-        requests: How many were made for it.
-        round: Which of its rounds comes next.
-        answers: How many answers began, so that no two calls are named alike.
-        tries: Answers in which the calls of that round were wrong.
-        last: Answers without the form that was asked for.
-        blanks: Answers without content, by the place at which the model gave them.
+        requests: Number of requests for the ask.
+        round: Index of the next round.
+        answers: Number of answers begun, which keeps call names unique.
+        tries: Number of answers with wrong calls in the current round.
+        last: Number of answers in a wrong output format.
+        blanks: Number of answers without content, by place in the ask.
     """
 
     requests: int = 0
@@ -68,13 +68,13 @@ class Progress:
 
     @property
     def place(self) -> tuple[int, int]:
-        """Where the ask stands: its round, and the wrong answers before."""
+        """The position in the ask: its round and the number of wrong answers."""
         return self.round, self.tries + self.last
 
 
 @dataclass(slots=True)
 class Corrections:
-    """Answers with wrong calls, and the rounds that began with one."""
+    """Counts of answers with wrong calls, and of rounds that began with one."""
 
     invalid: int = 0
     rounds: int = 0
@@ -82,19 +82,19 @@ class Corrections:
 
 @dataclass(slots=True)
 class Model:
-    """Speaks for every server. It reads a request before the server does, and answers then."""
+    """The model of every server. It reads a request before the server handles it, then answers."""
 
     plan: SimulationPlan
     arguments: Mapping[str, Mapping[str, Json]]
-    """What tools that are not the simulation's own are called with, by name."""
+    """Arguments for the user's own tools, by name."""
     now: str | None = None
     """The ask whose request is being answered."""
     told: bytes = b""
-    """What it was told since the user spoke."""
+    """Tool results and feedback since the last user message."""
     size: int = 0
-    """Bytes of the request."""
+    """Size of the request in bytes."""
     summarises: bool = False
-    """Whether that is to write a summary. What is planned goes on behind it."""
+    """Whether the request asks for a summary. The plan continues after it."""
     progress: dict[str, Progress] = field(default_factory=dict)
     corrections: Mapping[bool, Corrections] = field(
         default_factory=lambda: {True: Corrections(), False: Corrections()}
@@ -108,27 +108,27 @@ class Model:
                 self._asks[call.key] = talk, task_of(call, talk)
 
     def _known(self, name: str | None) -> tuple[Talk, Ask] | None:
-        """Return what is planned for an ask, or for the task of a call, which names the answer that made it too."""
+        """Return the plan of an ask, or of the task of a call, whose name also contains the answer number."""
         return None if name is None else self._asks.get(name) or self._asks.get(name.rpartition("a")[0])
 
     def read(self, body: bytes) -> None:
-        """Read a request: whose it is, and what the model is told in it."""
+        """Read a request: record its ask and the feedback for the model."""
         self.size = len(body)
         self.told = body[max(0, body.rfind(ASK), 0 if ASK in body else body.rfind(TASK)) :]
         self.now, self.summarises = asked(body), SUMMARY in self.told
         if self.now is None and self.summarises and (about := ABOUT.findall(body)):
-            self.now = about[-1].decode()  # the user's words may be in an earlier summary by then
+            self.now = about[-1].decode()  # an earlier summary may have replaced the user message
         self.progress.setdefault(self.now or "", Progress()).requests += not self.summarises
 
     def fault(self, number: int, request: object) -> object:
-        """Return the fault that the present request meets."""
+        """Return the fault of the current request, or None."""
         if self.summarises or (known := self._known(self.now)) is None:
             return None
         at = self.progress[self.now or ""].requests - 1
         return next((each.fault for each in known[1].faults if each.request == at), None)
 
     def turn(self, request: object) -> Turn:
-        """Return what the model says to the present request, without going on from there."""
+        """Return the answer to the current request without advancing."""
         known, progress = self._known(self.now), self.progress.get(self.now or "", Progress())
         if self.summarises or known is None:
             about = f"That is all about {self.now}." if self.now else "The program did something."
@@ -147,7 +147,7 @@ class Model:
         return Turn(*parts, *calls, fragment=60, usage=self._usage)
 
     def answered(self) -> None:
-        """Go on: the answer went out whole."""
+        """Advance, because the answer was sent completely."""
         if self.summarises:
             return
         known, progress = self._known(self.now), self.progress.get(self.now or "")
@@ -169,18 +169,18 @@ class Model:
             progress.round, progress.tries = progress.round + 1, 0
 
     def _is_blank(self, ask: Ask, progress: Progress) -> bool:
-        """Say whether the model says nothing this time. At one place it does so once, or twice."""
+        """Return True if the model now gives an answer without content, at most twice per place."""
         place = progress.place
         chance = Random(f"{self.plan.seed}/{ask.name}/{place}/blank").random()  # noqa: S311  as in the plan
         return progress.blanks[place] < (chance < BLANK) + (chance < BLANK / 4)
 
     @property
     def _usage(self) -> tuple[int, int]:
-        """What the provider reports: the request at its size, and a short answer."""
+        """Return token usage: the size of the request, and a short answer."""
         return self.size // BYTES, 7
 
     def _last_words(self, talk: Talk, ask: Ask, progress: Progress) -> str:
-        """Return the final text, in the form asked for unless it is planned otherwise."""
+        """Return the final text, in the requested format unless the plan demands a wrong one."""
         wish = ask.wish("output")
         if wish is None:
             return f"That is all about {self.now}."
@@ -190,14 +190,14 @@ class Model:
         return WRONG[(len(ask.name) + progress.last) % len(WRONG)]
 
     def wish_of(self, ask: str, kind: WishKind) -> Wish | None:
-        """Return the wish of a kind that an ask has, if it has one."""
+        """Return the wish of a kind in an ask, or None."""
         return self._asks[ask][1].wish(kind) if ask in self._asks else None
 
     def _chance(self, round_: PlannedRound, progress: Progress) -> Random:
         return Random(f"{self.plan.seed}/{round_.name}/{progress.tries}")  # noqa: S311  as in the plan
 
     def _wrong(self, talk: Talk, round_: PlannedRound, progress: Progress) -> bool:
-        """Say whether the calls of a round are wrong this time."""
+        """Return True if the model now writes the calls of a round wrongly."""
         if not any(call.blunder for call in round_.calls) or progress.tries >= CORRECTIONS:
             return False
         if progress.tries == 0:
@@ -207,7 +207,7 @@ class Model:
         return self._chance(round_, progress).random() > GUESS
 
     def _calls(self, talk: Talk, round_: PlannedRound, progress: Progress) -> list[Call]:
-        """Return the calls of a round; in a second try only those that were wrong."""
+        """Return the calls of a round; in later tries only the rejected calls."""
         is_wrong = self._wrong(talk, round_, progress)
         calls = [call for call in round_.calls if progress.tries == 0 or call.blunder]
         progress.answers += 1
@@ -242,12 +242,12 @@ def _written(call: PlannedCall, key: str, *, is_wrong: bool) -> Call:
 
 
 def _explains(told: bytes, call: PlannedCall) -> bool:
-    """Say whether a model that reads can see from what it is told what was wrong with its call."""
+    """Return True if the feedback explains the fault of the call."""
     if f"There is no tool {call.tool}.".encode() in told:
-        return True  # it is gone, and writing its call in another way will not bring it back
+        return True  # the tool is gone, so another spelling of the call cannot succeed
     match call.blunder:
         case "malformed":
-            return b"JSON" in told or b"missing" in told  # some wires have no place for what is not JSON
+            return b"JSON" in told or b"missing" in told  # some wire formats cannot carry invalid JSON
         case "missing":
             return b"manner" in told and b"missing" in told
         case "wrong":

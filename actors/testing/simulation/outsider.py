@@ -1,8 +1,8 @@
-"""Who answers for a session from outside: passes the results of external calls, and approves of others, or not.
+"""Simulate the program that resolves pending calls: it supplies external results and approval decisions.
 
-While a turn waits it looks now and then, so other things happen meanwhile: a switch, a cancel, a crash, an ask that
-waits. Some of what it passes is wrong: ids that nobody knows, results twice, results for calls that were cancelled
-since, arguments in place of the model's that do not fit the tool.
+While a turn waits, it checks the session at random intervals, so switches, cancels, crashes and queued asks happen in
+between. Some of its input is invalid: unknown ids, repeated results, results for cancelled calls, and edited arguments
+that do not match the schema of the tool.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,10 +19,10 @@ from actors.runtime.handle import Session
 from actors.testing.simulation.observer import Problems
 
 LOOKING = 2.0
-"""Virtual seconds between two looks, on average."""
+"""Mean virtual seconds between two checks."""
 UNKNOWN = "hist_tool_99999"
 EDITS = 0.3
-"""How often a call that is approved of is given other arguments."""
+"""Probability that an approval edits the arguments."""
 MISTAKE = "mistaken"
 
 
@@ -30,11 +30,11 @@ class Outsider:
     """Serves one session until it is cancelled.
 
     Args:
-        session: Which.
-        random: Decides what is passed.
-        problems: Where broken invariants are told.
-        came: Told how asks stand, or came out, by name.
-        looks: Called before something is passed, with what is awaited.
+        session: The session.
+        random: Decides the input.
+        problems: Receives broken invariants.
+        came: Called with the state or result of an ask, by name.
+        looks: Called with the pending calls before input is sent.
     """
 
     def __init__(
@@ -54,11 +54,11 @@ class Outsider:
         self.scope = anyio.CancelScope()
 
     def asked(self) -> None:
-        """Look from now on: a turn waits."""
+        """Start checking, because a turn waits."""
         self._asked.set()
 
     async def run(self) -> None:
-        """Look, and answer what is asked, as long as anything is; then wait until it is told again."""
+        """Resolve pending calls until there are none, then wait for the next call of `asked`."""
         with self.scope:
             while True:
                 await self._asked.wait()
@@ -68,8 +68,8 @@ class Outsider:
     async def _look(self) -> None:
         await self._passes()
         while pending := self._session.pending:
-            self._looks(f"{pending[0].call.id} of {len(self._resolved_calls)}")
-            with suppress(ActorsError):  # it was cancelled, crashed or closed since
+            self._looks(f"{pending[0].call.id} of {len(self._brought)}")
+            with suppress(ActorsError):  # the ask was cancelled, crashed or closed in the meantime
                 await self._serve(pending)
             await self._passes()
 
@@ -129,12 +129,12 @@ class Outsider:
                     self._problems.add("wrong arguments are refused", f"{self._session.id}: {edited}")
 
     def _edited(self, pending: PendingCall) -> dict[str, JsonValue]:
-        """Return other arguments for a call, some of them wrong."""
+        """Return edited arguments for a call, some of them invalid."""
         if self._random.random() < 0.3:
             return {**pending.call.arguments, "manner": MISTAKE, "seconds": "soon"}
         return {**pending.call.arguments, "seconds": round(self._random.random(), 5)}
 
 
 def _ask_of(pending: PendingCall) -> str:
-    """Return the ask that a call belongs to, by the key that it is given."""
+    """Return the ask of a call, from the key in its arguments."""
     return str(pending.call.arguments.get("key")).partition(".r")[0]

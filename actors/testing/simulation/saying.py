@@ -1,4 +1,4 @@
-"""What callers say: words that name their ask, an image or a document among them, and the form of the answer."""
+"""Generate the user messages of a simulation: text that names the ask, attachments, and an output format."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -15,9 +15,9 @@ PARTS: Mapping[str, tuple[str, ...]] = {
     "document": ("application/pdf",),
     "both": ("application/pdf", "image/png"),
 }
-"""What stands between two texts, by media type."""
+"""Attachments between two texts, by media type."""
 SHORT = 12_347
-"""Tokens of a short answer. The number stands in no other request."""
+"""Token limit of a short answer. The number is unique among requests."""
 SETTINGS: Mapping[str, AskSettings] = {
     "short": {"max_tokens": SHORT},
     "cool": {"max_tokens": SHORT, "temperature": 0.25},
@@ -29,12 +29,12 @@ SETTINGS: Mapping[str, AskSettings] = {
     "few tokens": {"token_limit": 1_500},
     "no corrections": {"max_corrections": 0},
 }
-"""What asks set for themselves."""
+"""Settings of asks."""
 _BEGINS = {"application/pdf": b"%PDF-1.7", "image/tiff": b"II*\0"}
 
 
 class Said(NamedTuple):
-    """What a caller says in one ask, the form that the answer is to have, and what holds for this ask alone."""
+    """The user message of an ask, its output format and its settings."""
 
     name: str
     words: Words
@@ -53,33 +53,33 @@ def described(name: str) -> str:
 
 
 def words(ask: str) -> str:
-    """Return what is said where nothing more is planned."""
+    """Return the text of a plain ask."""
     return f"[ask {ask}] Go on, please."
 
 
 def task(call: str) -> str:
-    """Return what a subagent is told by a call."""
+    """Return the task that a call gives to a subagent."""
     return f"[task {call}] Do it."
 
 
 def is_task(ask: str) -> bool:
-    """Say whether an ask is one of a subagent, which is named after the call above."""
+    """Return True if an ask belongs to a subagent; its name is that of the calling tool call."""
     return ".r" in ask
 
 
 def last_words(ask: str) -> str:
-    """Return what stands behind images and documents."""
+    """Return the text after the attachments."""
     return f"[seen {ask}] Go by these."
 
 
 def attached(ask: str, media_type: str) -> Media:
-    """Return an attachment that is in no other ask."""
+    """Return an attachment unique to the ask."""
     data = png(note=ask) if media_type == "image/png" else _BEGINS[media_type] + f" of {ask}".encode()
     return Media.from_bytes(data, media_type)
 
 
 def said(ask: Ask) -> Said:
-    """Return what a planned ask says."""
+    """Return the message of a planned ask."""
     form, parts, settings = ask.wish("output"), ask.wish("parts"), ask.wish("settings")
     message: Words = words(ask.name)
     if parts is not None:

@@ -1,4 +1,4 @@
-"""The tools of a simulation: each call says itself how its tool behaves."""
+"""Provide the tools of a simulation. The arguments of each call select the behavior of the tool."""
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
@@ -19,23 +19,22 @@ from actors.tools import Tool, tool
 AnyTool: TypeAlias = Tool[..., Any]  # Any: any function
 
 LIMIT = 5.0
-"""Seconds that one call may take."""
+"""Maximal seconds of one call."""
 STUBBORN = 3.0
-"""Seconds that a tool goes on which was told to end."""
+"""Seconds for which a tool continues after its cancellation."""
 SHELVES = 2
 """Resources of a session that its tools write to."""
 
 
 @dataclass(slots=True)
 class Toolbox:
-    """Tools that are named alike and behave as their calls say.
+    """The tools of a run, which behave as the arguments of their calls demand.
 
     Args:
-        random: Decides on approvals.
-        runs: How often each call was run, by its key; `running` those that run now, `returned` those whose tool came to
-            its end.
-        begun: Told of each that begins, by its key, and of its arguments.
-        writing: Entered by a call that writes to something, and left at its tool's own end.
+        random: Decides approvals.
+        runs: Number of runs per call, by key; `running` are the current calls, `returned` the calls whose tool ended.
+        begun: Called with the key and the arguments when a call begins.
+        writing: Context of a call that writes to a resource; left when the tool itself ends.
     """
 
     random: Random
@@ -50,16 +49,16 @@ class Toolbox:
         self._made = self._common()
 
     def tools(self, extra: str, form: str = "") -> list[AnyTool]:
-        """Return the tools that all sessions have, and behind them one that only some have.
+        """Return the tools of all sessions, followed by one that only some sessions have.
 
-        `form` is that of what a subagent answers.
+        `form` is the output format of a subagent.
         """
         made, asks, outside = self._made["work"], self._made["approved"], self._made[OUTSIDE]
         last = self._made[extra] if extra in self._made else _passing_on(extra, form, made, asks)
         return [made, asks, outside, last]
 
     def _common(self) -> dict[str, AnyTool]:
-        """Make what sessions share, once: reading their signatures is most of what a world costs."""
+        """Create the shared tools once, because parsing their signatures dominates the cost of a world."""
 
         async def work(key: str, manner: str, seconds: float) -> object:
             """Do a piece of work. [tool work]"""
@@ -86,7 +85,7 @@ class Toolbox:
         return {"work": made, "approved": asks, OUTSIDE: outside, "write": writes, "block": blocks}
 
     def of_a_toolset(self, called: Callable[[str], None]) -> tuple[AnyTool, AnyTool]:
-        """Return the tools of a toolset, which is told of their calls: one that it always has, and one at times."""
+        """Return the tools of a toolset, which observes their calls: a permanent one and a temporary one."""
 
         async def elsewhere(key: str, manner: str, seconds: float) -> object:
             called(key)
@@ -100,7 +99,7 @@ class Toolbox:
         return made(OF_A_TOOLSET), made(AT_TIMES)
 
     async def approve(self, call: object) -> bool:
-        """Approve of most calls, after a while."""
+        """Approve most calls after a delay."""
         await anyio.sleep(self.random.expovariate(1.0))
         return self.random.random() < 0.8
 
@@ -115,7 +114,7 @@ class Toolbox:
         return self._result(key, manner)
 
     def _block(self, key: str, manner: str, seconds: float) -> object:
-        """Run in one step, and late if the seed says so: its call may have been closed."""
+        """Run in one step, possibly so late that the call was closed."""
         self.runs[key] += 1
         self.begun(key, {"key": key, "manner": manner, "seconds": seconds})
         if manner == "raises":
@@ -131,7 +130,7 @@ class Toolbox:
 
 
 def shelf(seconds: object) -> str:
-    """Return the resource that a call writes to, by the seconds that it takes."""
+    """Return the resource that a call writes to, derived from its duration."""
     return f"shelf {round(seconds * 1000) % SHELVES}" if isinstance(seconds, int | float) else "shelf 0"
 
 
@@ -160,7 +159,7 @@ async def _exits(seconds: float) -> None:
 
 
 async def _swallows(seconds: float) -> None:
-    """Take long, and go on for a while though cancelled."""
+    """Take long, and continue for a while after cancellation."""
     try:
         await anyio.sleep(min(3 * seconds, LIMIT - 1))
     except anyio.get_cancelled_exc_class():
@@ -175,7 +174,7 @@ async def _spoils(seconds: float) -> None:
 
 
 async def _stray(seconds: float) -> None:
-    """Raise a cancellation that nobody asked for."""
+    """Raise a cancellation without a cancelled scope."""
     await anyio.sleep(seconds)
     raise anyio.get_cancelled_exc_class()._create(source="unknown")  # type: ignore[attr-defined]  # trio's
 
