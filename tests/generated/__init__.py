@@ -1,1 +1,1 @@
-"""Generated conversations, with the ledgers and events that go with them: input of tests of the pure core."""
+"""Generate conversations with their ledgers and events, as input for tests of the pure core."""

@@ -1,25 +1,24 @@
-"""Conversations as they go wrong: histories and ledgers with every corruption the rulebook lists.
+"""Generate corrupt conversations: histories and ledgers with every corruption in the rulebook.
 
 messages, ledger = history(7)
 
-A conversation is written by an author who asks a *draw* for every choice: `draw(n)` gives a number from 0 to
-n - 1. From a seed the draw is a plain generator of numbers, fast enough for millions of conversations;
-`tests.generated.strategies` gives the author the choices of Hypothesis instead, which shrink. A choice of 0 is the
-plainest thing at hand everywhere, so a shrunken conversation is a plain one.
+An author object writes a conversation and calls `draw(n)` for every choice, which returns a number from 0 to n - 1.
+`history` uses a seeded random generator, fast enough for millions of conversations. `tests.generated.strategies` uses
+Hypothesis instead, which can shrink. Choice 0 is always the simplest option, so shrunken conversations are simple.
 
-What goes wrong here:
+The corruptions:
 
     pairing     calls without results, part of a batch, results split, doubled, contradicting, late, before
                 their calls, under another role, without a call, a whole turn twice, words in between
     identity    canonical ids repeated, empty, over-long, hostile; native ids own, foreign, colliding
-    native      parts of a provider's own tools for their maker, whole and halved; marks; what nobody can read
+    native      parts of built-in tools for their provider, complete and halved; marks; unreadable parts
     thinking    sealed by the reader, by another model or account, by a stranger; unsealed, alone, last
     content     empty and blank texts, code, malformed arguments, values of any kind
     media       anywhere and in results, by the dozen, the same documents again and again
     ledger      that knows nothing, less, more, otherwise; seals, and results that came after them
 
-A result's content holds a mark of its own, `R<n>.` in ASCII, unless it is too odd to hold one: so it can be
-counted in the bytes it ends up in. So can an image of a result, whose bytes are `I<n>.`.
+The content of a result contains a unique ASCII mark `R<n>.`, unless its type is too unusual, so tests can count results
+in encoded bytes. The bytes of an image in a result are `I<n>.` for the same purpose.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -103,7 +102,7 @@ READERS: dict[str, Binding] = {
         )
     },
 }
-"""Whom generated conversations know as their own: what these sealed, they get back."""
+"""Bindings of generated conversations. Provider state that these sealed is sent back to them."""
 
 _OPENAI, _CLAUDE = READERS["openai_chat"], READERS["anthropic"]
 _ORIGINS: tuple[Binding, ...] = (
@@ -127,24 +126,24 @@ _ORIGINS: tuple[Binding, ...] = (
     Binding("kimi", "kimi", "https://elsewhere.example/v1", "account-1", "k3"),
 )
 _SIGNED_PARTS = ("gemini", "vertex", "gemini_2")
-"""Dialects in which a signature stands on the part it belongs to."""
+"""Dialects that put a signature on the signed part."""
 _SEALS: dict[str, tuple[str, Json]] = {
     "mistral": ("thinking_chunk", quote('{"signature":"c2lnbmVk"}')),
     "kimi": ("reasoning_content", quote("reasoning_content")),
     "deepseek": ("reasoning_content", quote("reasoning_content")),
     "openrouter": ("reasoning_details", quote('[{"type":"reasoning.text","text":"hm","index":0}]')),
 }
-"""How the vendors of Chat Completions seal their reasoning, by dialect."""
+"""Kind of provider state for reasoning of Chat Completions vendors, by dialect."""
 
 
 def history(seed: int) -> tuple[list[Message], Ledger]:
-    """Return the conversation of this number. The same number gives the same one, in every process."""
+    """Return the conversation of a seed. Equal seeds give equal conversations in every process."""
     random = Random(seed).random
     return conversation(lambda n: int(random() * n))
 
 
 def conversation(draw: Draw) -> tuple[list[Message], Ledger]:
-    """Return a conversation made of the choices that `draw` gives: up to about 50 blocks, often fewer."""
+    """Return a conversation from the choices of `draw`, with at most about 50 blocks."""
     author = _Author(draw)
     moves = _STYLES[draw(len(_STYLES))]
     for _ in range(12):
@@ -156,7 +155,7 @@ def conversation(draw: Draw) -> tuple[list[Message], Ledger]:
 
 
 class _Author:
-    """Writes one conversation, move by move."""
+    """Writes one conversation as a sequence of moves."""
 
     def __init__(self, draw: Draw) -> None:
         self.draw = draw
@@ -200,7 +199,7 @@ class _Author:
         return Thinking("" if kind == "redacted" else words, ProviderState(kind, data, origin))
 
     def own(self) -> list[Block]:
-        """Return what a provider's own tools did, whole, or something else of its own that goes back to nobody."""
+        """Return the blocks of a built-in tool, or another provider block that is never sent back."""
         origin = self.pick(_ORIGINS)
         if origin.dialect not in OWN or self.rarely(4):
             name, kind, value = self.pick(ASIDE)
@@ -213,7 +212,7 @@ class _Author:
         return parts if len(parts) < 2 or not self.rarely(4) else [parts[0], self.text(), *parts[1:]]
 
     def among(self, blocks: list[Block]) -> list[Block]:
-        """Return blocks with something of a provider's own among them, now and then."""
+        """Return blocks, sometimes with a provider block among them."""
         if not self.rarely(6):
             return blocks
         at = self.draw(len(blocks) + 1)
@@ -247,22 +246,26 @@ class _Author:
         return f"R{self._marks}."
 
     def real(self, call_id: str) -> ToolResult:
-        """Return a result that is one."""
+        """Return a valid result."""
         odd = self.rarely(12)
-        result = ToolResult(call_id, content_json=self.pick(ODD_VALUES)) if odd else self._marked(call_id)
+        result = (
+            ToolResult(call_id, content_json=self.pick(ODD_VALUES))
+            if odd
+            else self._result_with_mark(call_id)
+        )
         if self.rarely(8):
             count = self.pick((1, 2, 3, 9))
-            result = replace(result, media=tuple(self._attached() for _ in range(count)))
+            result = replace(result, media=tuple(self._result_media() for _ in range(count)))
         self.given.setdefault(call_id, result)
         return result
 
-    def _attached(self) -> Media:
+    def _result_media(self) -> Media:
         if self.rarely(3):
             return self.pick(ATTACHED)
         self._marks += 1
         return Media("image/png", png_base64(note=f"I{self._marks}."))
 
-    def _marked(self, call_id: str) -> ToolResult:
+    def _result_with_mark(self, call_id: str) -> ToolResult:
         mark = self.mark()
         value = self.pick(WRAPPED)(mark) if self.rarely(3) else mark
         match self.draw(6):
@@ -278,7 +281,7 @@ class _Author:
                 return ToolResult(call_id, value)
 
     def pending(self, call_id: str) -> ToolResult:
-        """Return a result block that holds no completion."""
+        """Return a result block without a completion."""
         match self.draw(3):
             case 0:
                 return ToolResult(call_id)
@@ -297,7 +300,7 @@ class _Author:
         self.say(ROLES[self.draw(3)] if self.rarely() else "user", blocks[:: 1 if self.draw(2) else -1])
 
     def album(self) -> None:
-        """Attachments in plenty, of which few documents, again and again."""
+        """Add many attachments, mostly images, with repeated documents."""
         count = self.pick((1, 2, 4, 7, 22))
         pages = [self.pick(DOCUMENTS) if self.draw(2) else IMAGE for _ in range(count)]
         self.say("user", [self.text(), *pages])
@@ -306,11 +309,11 @@ class _Author:
         blocks: list[Block] = [self.thinking()] if self.rarely(3) else []
         self.say("assistant", self.among([*blocks, self.text()]))
 
-    def thought(self) -> None:
+    def add_thinking(self) -> None:
         self.say("assistant", [self.thinking() for _ in range(1 + self.draw(2))])
 
     def mixture(self) -> None:
-        """A message of anything under anyone, an empty one included."""
+        """Add a message of any blocks, possibly none, under any role."""
         makers: tuple[Callable[[], Block], ...] = (
             self.text,
             self.thinking,
@@ -334,7 +337,7 @@ class _Author:
         return self.pending(call_id) if self.rarely(4) else self.real(call_id)
 
     def batch(self) -> None:
-        """A model message with calls, and how they ended."""
+        """Add an assistant message with calls and their results."""
         blocks: list[Block] = [self.thinking()] if self.rarely(3) else []
         if self.draw(2):
             blocks.append(self.text())
@@ -346,7 +349,7 @@ class _Author:
         _FATES[self.draw(len(_FATES))](self, [call.id for call in made])
 
     def tame_batch(self) -> None:
-        """A batch as a session has it: own ids, and its results in the ledger alone."""
+        """Add a batch as in a session: with canonical ids, and results only in the ledger."""
         made = []
         for _ in range(1 + self.draw(3)):
             self._minted += 1
@@ -357,7 +360,7 @@ class _Author:
                 self.real(call.id)
 
     def late(self) -> None:
-        """A result of an old call, at last."""
+        """Add a late result of an old call."""
         if not self.open:
             return self.human()
         call_id = self.open.pop(self.draw(len(self.open)))
@@ -370,24 +373,24 @@ class _Author:
         self.say("tool", [result, result] if self.rarely(5) else [result])
 
     def early(self) -> None:
-        """A result before its call."""
+        """Add a result before its call."""
         call_id = self.new_id()
         self.say("tool", [self.real(call_id)])
         if self.draw(2):
             self.human()
         self.say("assistant", [self.call(call_id)])
 
-    def misattributed(self) -> None:
-        """A call in the tools' mouth, with its result behind it."""
+    def misattribute_call(self) -> None:
+        """Add a call under the role tool, followed by its result."""
         call = self.call(self.new_id())
         self.say("tool", [call, self.real(call.id)] if self.draw(2) else [self.text(), call])
 
     def again(self) -> None:
-        """The last few messages once more, as a fork or a resume leaves them."""
+        """Repeat the last messages, as after a fork or a resume."""
         self.said.extend(self.said[-1 - self.draw(3) :])
 
-    def compacted(self) -> None:
-        """The oldest messages become a summary, whatever they held."""
+    def compact(self) -> None:
+        """Replace the oldest messages by a summary, regardless of their content."""
         kept = self.said[1 + self.draw(3) :]
         self.said[:] = [Message("user", [Text("Summary of the conversation so far.")]), *kept]
 
@@ -396,10 +399,10 @@ class _Author:
 
     # ---- fates of a batch
 
-    def answered(self, ids: list[str]) -> None:
+    def answer_all(self, ids: list[str]) -> None:
         self.say("tool", [self.real(call_id) for call_id in ids])
 
-    def unanswered(self, ids: list[str]) -> None:
+    def answer_none(self, ids: list[str]) -> None:
         self.open.extend(ids)
 
     def partly(self, ids: list[str]) -> None:
@@ -407,7 +410,7 @@ class _Author:
         self.open.extend(call_id for call_id in ids if call_id not in told)
         self.say("tool", [self.real(call_id) for call_id in told])
 
-    def shuffled(self, ids: list[str]) -> None:
+    def shuffle_results(self, ids: list[str]) -> None:
         start = self.draw(len(ids))
         turned = [*ids[start:], *ids[:start]]
         self.say("tool", [self.real(call_id) for call_id in (turned[::-1] if self.draw(2) else turned)])
@@ -418,17 +421,17 @@ class _Author:
             if self.rarely(3):
                 self.say(self.pick(ROLES), [self.text()])
 
-    def steered(self, ids: list[str]) -> None:
+    def steer(self, ids: list[str]) -> None:
         self.say("user", [self.text()])
-        self.answered(ids)
+        self.answer_all(ids)
 
-    def doubled(self, ids: list[str]) -> None:
+    def repeat_result(self, ids: list[str]) -> None:
         results = [self.real(call_id) for call_id in ids]
         self.say("tool", results)
         self.say("tool", [self.pick(results)])
 
-    def contradicted(self, ids: list[str]) -> None:
-        self.answered(ids)
+    def contradict_result(self, ids: list[str]) -> None:
+        self.answer_all(ids)
         self.say("tool", [self.real(self.pick(ids))])
 
     def under_another(self, ids: list[str]) -> None:
@@ -438,36 +441,36 @@ class _Author:
         asked = self.said.pop()
         self.say(asked.role, [*asked.blocks, *map(self.real, ids), self.text()])
 
-    def begun(self, ids: list[str]) -> None:
+    def begin_calls(self, ids: list[str]) -> None:
         self.open.extend(ids)
         self.say("tool", [self.pending(call_id) for call_id in ids])
 
 
 _Move: TypeAlias = Callable[[_Author], None]
 _FATES: tuple[Callable[[_Author, list[str]], None], ...] = (
-    _Author.answered,
-    _Author.unanswered,
+    _Author.answer_all,
+    _Author.answer_none,
     _Author.partly,
-    _Author.shuffled,
+    _Author.shuffle_results,
     _Author.one_by_one,
-    _Author.steered,
-    _Author.doubled,
-    _Author.contradicted,
+    _Author.steer,
+    _Author.repeat_result,
+    _Author.contradict_result,
     _Author.under_another,
     _Author.in_one_message,
-    _Author.begun,
+    _Author.begin_calls,
 )
 _COMMON: tuple[_Move, ...] = (_Author.human, _Author.words, _Author.batch, _Author.batch, _Author.batch)
 _ODD: tuple[_Move, ...] = (
     _Author.late,
     _Author.orphan,
     _Author.early,
-    _Author.misattributed,
+    _Author.misattribute_call,
     _Author.again,
-    _Author.compacted,
+    _Author.compact,
     _Author.attachment,
     _Author.album,
-    _Author.thought,
+    _Author.add_thinking,
     _Author.mixture,
     _Author.nothing,
 )

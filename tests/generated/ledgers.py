@@ -1,4 +1,4 @@
-"""The ledger that goes with a generated conversation: one that knows nothing, the truth, less, more or otherwise.
+"""Generate the ledger of a conversation: empty, correct, incomplete, with additional calls, or contradictory.
 
 It knows calls that the conversation does not hold, seals, results that came after their seal, and others than the
 conversation shows.
@@ -27,14 +27,14 @@ from actors.core.values.identity import Binding, CallId
 from tests.generated.parts import REASONS
 
 Draw: TypeAlias = Callable[[int], int]
-"""Asked for a choice among n; answers with 0 to n - 1."""
+"""A function from n to a choice from 0 to n - 1."""
 
 ELSEWHERE = Binding("openai", "openai_chat", "https://openai.example/v1", "account-1", "gpt-test")
-"""To whom the requests were sent that sealed calls."""
+"""Bindings of the requests that sealed calls."""
 
 
 class LedgerAuthor:
-    """Writes the ledger that goes with a conversation, more or less.
+    """Writes a ledger that matches a conversation more or less.
 
     Args:
         draw: Asked for every choice.
@@ -63,7 +63,7 @@ class LedgerAuthor:
         self._ledger = Ledger()
 
     def ledger(self) -> Ledger:
-        """Return the ledger: empty, recovered from the conversation, or made up call by call."""
+        """Return the ledger: empty, recovered from the conversation, or invented call by call."""
         match self._draw(5):
             case 0:
                 return self._ledger
@@ -76,7 +76,7 @@ class LedgerAuthor:
                 return self._ledger
 
     def _account(self, call_id: CallId) -> None:
-        """Enter what the ledger knows of one call: nothing, the truth, or something else."""
+        """Enter one call: not at all, correctly, or with different content."""
         match self._draw(9):
             case 0 | 1 | 2:
                 self._know(call_id, self._truth(call_id))
@@ -101,7 +101,7 @@ class LedgerAuthor:
         self._ledger = self._ledger.apply(*events)
 
     def _truth(self, call_id: CallId) -> tuple[CallEvent, ...]:
-        """Return the completion that the conversation shows; seldom another one, or one it does not show."""
+        """Return the completion in the conversation; rarely a different or an additional one."""
         given = self._given.get(call_id)
         if given is None or self._draw(6) == 5:
             return (self._other(call_id),)

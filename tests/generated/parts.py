@@ -1,4 +1,4 @@
-"""What generated conversations are made of: the plain thing first, then every odd one that was ever seen.
+"""List the parts of generated conversations: the simplest value first, then every unusual value ever observed.
 
 `tests.generated.histories` picks from these. The first of each is the plainest, so what shrinks ends there.
 """
@@ -113,7 +113,7 @@ ITEMS = (
     ("reasoning_item", quote("[]")),
     ("reasoning_item", quote('{"type":"reasoning","id":"rs_9","summary":[]}')),
 )
-"""Provider state of the family `responses`, few enough to come twice."""
+"""Provider state of the family `responses`; few values, so that some repeat."""
 _SEARCHED = (
     (
         "server_tool_use",
@@ -149,7 +149,7 @@ OWN: Mapping[str, tuple[tuple[tuple[str, str], ...], ...]] = {
     "vertex": (_RAN, _RAN_SIGNED),
     "gemini_2": (_RAN,),
 }
-"""What a provider's own tools put into an answer, each a name and its JSON, by dialect; `%d` is a number of its own."""
+"""Output of built-in tools by dialect, as name and JSON; `%d` becomes a unique number."""
 ASIDE: tuple[tuple[str, str, str], ...] = (
     ("citations", "mark", '[{"url":"https://example.test"}]'),
     ("groundingMetadata", "mark", "{}"),
@@ -166,7 +166,7 @@ ASIDE: tuple[tuple[str, str, str], ...] = (
     ("no object", "part", "[]"),
     ("no JSON", "part", "{"),
 )
-"""What of an answer goes back to nobody: its name, the kind of its seal, and its JSON. The last of them are broken."""
+"""Provider blocks that are never sent back: name, kind and JSON. The last ones are broken."""
 IMAGE = Media("image/png", png_base64())
 DOCUMENTS = (
     Media("application/pdf", "aGk="),
@@ -174,7 +174,7 @@ DOCUMENTS = (
     Media("text/plain", "aGk="),
     Media("text/html", "PHA+"),
 )
-"""Few, so that the same comes again."""
+"""Few values, so that some repeat."""
 MEDIA: tuple[Block, ...] = (
     Code("print(1)", "python"),
     IMAGE,
@@ -217,7 +217,7 @@ def _deep(levels: int) -> object:
 
 
 def _arguments() -> tuple[tuple[Json, str | None], ...]:
-    """Return (JSON, raw) of arguments, the malformed and the odd ones included."""
+    """Return arguments as (JSON, raw), including malformed and unusual ones."""
     values: tuple[object, ...] = (
         {},
         {"path": "/a", "n": 1},

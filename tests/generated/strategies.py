@@ -1,4 +1,4 @@
-"""Hypothesis strategies for conversations, events and their parts. They shrink to the plainest that still fails.
+"""Define Hypothesis strategies for conversations, events and their parts. They shrink to simple values.
 
 from tests.generated.strategies import conversations
 
@@ -85,13 +85,13 @@ __all__ = [
 
 
 def conversations() -> SearchStrategy[tuple[list[Message], Ledger]]:
-    """Conversations with every corruption the rulebook lists, each with a ledger that fits it more or less."""
+    """Generate conversations with every corruption in the rulebook, and ledgers that match more or less."""
 
     @st.composite
-    def written(draw: DrawFn) -> tuple[list[Message], Ledger]:
+    def written_conversation(draw: DrawFn) -> tuple[list[Message], Ledger]:
         return conversation(lambda n: draw(_below(n)))
 
-    return written()
+    return written_conversation()
 
 
 @cache
@@ -100,12 +100,12 @@ def _below(n: int) -> SearchStrategy[int]:
 
 
 def words() -> SearchStrategy[str]:
-    """Text without lone surrogates: what can be written down."""
+    """Generate text without lone surrogates, so that it can be encoded."""
     return st.text(st.characters(codec="utf-8"), max_size=8)
 
 
 def values() -> SearchStrategy[object]:
-    """Any JSON value, and what Python calls one: lone surrogates, NaN, huge numbers, keys of any kind."""
+    """Generate JSON values, and Python values beyond JSON: lone surrogates, NaN, huge numbers, keys of any type."""
     leaves = st.one_of(
         st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=6), st.binary(max_size=3)
     )
@@ -118,17 +118,17 @@ def values() -> SearchStrategy[object]:
 
 
 def json_pieces() -> SearchStrategy[Json]:
-    """Ingested values."""
+    """Generate ingested values."""
     return values().map(lambda value: ingest(value).json)
 
 
 def bindings() -> SearchStrategy[Binding]:
-    """Bindings of any names."""
+    """Generate bindings with any names."""
     return st.builds(Binding, words(), words(), words(), words(), words())
 
 
 def blocks() -> SearchStrategy[Block]:
-    """Blocks of every kind."""
+    """Generate blocks of every kind."""
     seals = st.none() | st.builds(ProviderState, words(), words().map(quote), bindings())
     maybe = st.none() | json_pieces()
     media = st.builds(Media, words(), words(), words())
@@ -153,7 +153,7 @@ def blocks() -> SearchStrategy[Block]:
 
 
 def messages() -> SearchStrategy[Message]:
-    """Messages of any blocks under any role."""
+    """Generate messages of any blocks under any role."""
     roles = st.sampled_from(ROLES)
     return st.builds(
         Message, roles, st.lists(blocks(), max_size=3), st.integers(0, 99), st.none() | bindings()
@@ -161,7 +161,7 @@ def messages() -> SearchStrategy[Message]:
 
 
 def call_events(ids: SearchStrategy[str] | None = None) -> SearchStrategy[CallEvent | RequestSent]:
-    """What may happen to a tool call, its seal included. `ids`: canonical ids to choose from; few, by default."""
+    """Generate ledger events of tool calls, including seals, for the canonical `ids` (few by default)."""
     call_ids = (st.sampled_from(["c1", "c2", ""]) if ids is None else ids).map(CallId)
     reasons = st.sampled_from(REASONS)
     ends = st.sampled_from([quote("one"), quote("two"), Json(b"null"), Json(b'{"a":[1]}')])
@@ -187,7 +187,7 @@ def call_events(ids: SearchStrategy[str] | None = None) -> SearchStrategy[CallEv
 
 
 def events() -> SearchStrategy[LogEvent]:
-    """Events of every kind."""
+    """Generate log events of every kind."""
     count = st.integers(0, 2**40)
     packed = messages().map(pack)
     said = st.lists(packed, max_size=2).map(tuple)
