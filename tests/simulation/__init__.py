@@ -1,4 +1,4 @@
-"""Simulations whose logs, requests and actors are checked against the promises of the runtime.
+"""Run simulations and check their logs, requests and actors against the promises of the runtime.
 
     from tests.simulation import simulate
 

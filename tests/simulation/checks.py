@@ -1,4 +1,4 @@
-"""Check a simulation: what its logs and requests contain, and what its runtime holds at the end.
+"""Check a simulation: the content of its logs and requests, and the state of its runtime at the end.
 
 `Witness` checks the logs, `invariants` the features, `judge` the end of the run.
 """
@@ -30,7 +30,7 @@ class RuntimeChecks(Observer):
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """How often each feature was used."""
+        """The number of uses of each feature."""
         return {**self.witness.counts, **self.features.counts}
 
     def event(self, session: str, event: LogEvent) -> None:

@@ -23,7 +23,7 @@ SESSIONS, TURNS = 50, 10
 
 
 class Played(NamedTuple):
-    """What a worker tells of one seed."""
+    """The result of one seed, as a worker reports it."""
 
     seed: int
     line: str
@@ -33,12 +33,12 @@ class Played(NamedTuple):
 
 
 def run(seed: int, sessions: int = SESSIONS) -> SimulationReport:
-    """Play a seed: the odd ones come to rest at the end."""
+    """Run a seed; odd seeds use the liveness mode."""
     return simulate(seed, sessions=sessions, turns=TURNS, mode="liveness" if seed % 2 else "safety")
 
 
 def played(seed: int, *, sessions: int) -> Played:
-    """Play a seed; a worker's job."""
+    """Run a seed in a worker process."""
     began = time.process_time()
     report = run(seed, sessions)
     return Played(seed, report.line, report.problems, dict(report.counts), time.process_time() - began)
@@ -68,7 +68,7 @@ def last_line(done: int, options: argparse.Namespace, failed: int, seconds: floa
 
 
 def main() -> int:
-    """Play as many seeds as the command line asks for."""
+    """Run the seeds that the command line selects."""
     parser = argparse.ArgumentParser(prog="python -m tests.test_simulation", description="Play seeds.")
     parser.add_argument("--count", type=int, default=200, help="how many")
     parser.add_argument("--seed", type=int, default=0, help="the first")

@@ -1,4 +1,4 @@
-"""Count the figures of `runtime.stats()` again, from the logs of a simulation and from its servers and tools.
+"""Recount the figures of `runtime.stats()` from the logs, servers and tools of a simulation.
 
 In:  the world of a run, and the checks that followed it.
 Out: the expected value of each figure; or, for figures that only the runtime knows, why it is not counted again.
@@ -60,7 +60,7 @@ OF_A_BACKEND: Mapping[str, Callable[[Recount, str], int]] = {
     "models.requests": lambda seen, name: seen.requests[name],
     **{f"tools.{name}": _of_tools(name) for name in COUNTERS},
 }
-"""Figures of each backend that are counted again."""
+"""Recounted figures of each backend."""
 OF_ALL: Mapping[str, Callable[[Recount], int | None]] = {
     "sessions": lambda seen: seen.sessions,
     "refused": lambda seen: sum(each.tool_api_400_total for each in seen.tools.values()),
@@ -74,7 +74,7 @@ OF_ALL: Mapping[str, Callable[[Recount], int | None]] = {
     "budgets.reserved_tokens": lambda seen: 0,
     "budgets.in_flight": lambda seen: 0,
 }
-"""Figures of the whole runtime that are counted again; None where a crash took away what tells.
+"""Recounted figures of the runtime; None if a crash destroyed the evidence.
 
 A transcript that the judge refuses is a problem of its own.
 """
@@ -112,11 +112,11 @@ EXCUSED: Mapping[str, str] = {
     "budgets.refused": "turns and asks tell it in words, each in its own",
     "budgets.left_seconds": "a state and no count",
 }
-"""Figures that are not counted again, and why."""
+"""Figures that are not recounted, with the reason."""
 
 
 def figures(stats: RuntimeStats, backends: Iterable[str]) -> Iterator[tuple[str, str, int]]:
-    """Yield the name, the backend if it is one's, and the value of each figure that is counted again."""
+    """Yield name, backend (if any) and value of each recounted figure."""
     for backend in backends:
         each = stats.backends.get(backend, BackendStats(ToolCounts()))
         for name in OF_A_BACKEND:
@@ -135,7 +135,7 @@ def _figure(stats: object, name: str) -> int:
 
 
 def stats_differences(stats: RuntimeStats, seen: Recount) -> Iterator[str]:
-    """Yield a line for each figure that is not what was seen."""
+    """Yield a line for each figure that differs from its recount."""
     for name, backend, value in figures(stats, {**stats.backends, **seen.requests, **seen.tools}):
         must = OF_A_BACKEND[name](seen, backend) if backend else OF_ALL[name](seen)
         if must is not None and value != must:
@@ -143,7 +143,7 @@ def stats_differences(stats: RuntimeStats, seen: Recount) -> Iterator[str]:
 
 
 def names_of(kind: Any = RuntimeStats, within: str = "") -> Iterator[str]:  # Any: a struct
-    """Yield the name of each figure that stats have."""
+    """Yield the name of each figure in the stats."""
     for each in fields(kind):
         if (part := _PARTS.get((kind, each.name))) is not None:
             yield from names_of(*part)

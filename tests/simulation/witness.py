@@ -16,17 +16,17 @@ from actors.testing.simulation.observer import Problems
 from actors.testing.simulation.plan import OUTSIDE
 
 REAL = (events.Returned, events.Failed, events.Denied, events.Refused)
-"""A call's real completions."""
+"""The real completions of a call."""
 TOKEN = re.compile(rb"<<[^<>]{1,40}>>")
-"""Stands in each result that a simulated tool returns, once in a run."""
+"""Pattern of the unique mark in each result of a simulated tool."""
 KEY = re.compile(rb'"key":\s*"([^"]+)"')
-"""Names a call of a simulated tool, in its arguments."""
+"""Pattern of the key of a simulated call, in its arguments."""
 ASK = re.compile(r"\[(?:ask|task) ([\w.]+)\]")
-"""Names an ask, in what the user says, or in what a subagent is told."""
+"""Pattern of the name of an ask, in a user message or a task of a subagent."""
 THREADED = "block"
-"""The tool that is not async: its thread may begin when its call is closed, and no other call of it runs."""
+"""The tool that is not async. Its thread may begin after its call is closed, while no other call of it runs."""
 TASK = re.compile(rb"\[task ([\w.]+)\]")
-"""Names what a subagent is told, in the arguments of a call."""
+"""Pattern of the task of a subagent, in the arguments of a call."""
 SYNTHETIC = b"[No result was recorded for this tool call"
 
 Happened = TypeVar("Happened", bound=LogEvent)
@@ -34,7 +34,7 @@ Happened = TypeVar("Happened", bound=LogEvent)
 
 @dataclass(slots=True)
 class Sighting:
-    """What the log of one session came to so far.
+    """The state of one session, from its log up to now.
 
     `tokens` are those of real results, `due` those that every request has to show from now on; `keys` the calls by
     what their tools are given. `said` is the ask that runs, `usage` what each came to. `made` are the calls of the
@@ -76,7 +76,7 @@ class Sighting:
 
 
 class Witness:
-    """What the logs of a run came to so far, and whether each event may follow.
+    """The state of all logs of a run; checks whether each event may follow.
 
     Args:
         problems: Receives the invariants that were broken.
@@ -90,9 +90,9 @@ class Witness:
         self.counts = Counter[str](summaries_in_asks=0)
         self.seen: dict[str, Sighting] = {}
         self.retries: Counter[str] = Counter()
-        """Tries that a server saw and that were not the first of their round, by backend."""
+        """Number of requests that repeated a round, by backend."""
         self.is_handing: Callable[[str], bool] = lambda session: False
-        """Says whether the turn of a session is about to be handed over."""
+        """Returns True if the turn of a session is about to be handed over."""
 
     def event(self, session: str, event: LogEvent) -> None:
         """Check an event that is about to be appended, and pass it to its subscribers."""
@@ -147,7 +147,7 @@ class Witness:
         seen.usage[seen.said], seen.over = Usage(), False
 
     def _rewind(self, session: str, seen: Sighting, turn: int) -> None:
-        """Take out what was called behind a turn: no request shows any of it, whenever it came."""
+        """Remove calls after a turn; no later request shows them or their late results."""
         if seen.bound is not None:
             self._wrong("no turn is open when a history is rewound", session, turn)
         calls = max([made for ended, made in seen.ends if ended <= turn], default=0)
@@ -243,7 +243,7 @@ class Witness:
         seen.round, seen.tries = event.round, 0
 
     def _asked_whom(self, session: str, seen: Sighting, event: events.RequestSent) -> None:
-        """Hold whom an ask begins with against the target. Whoever answered last writes a summary ahead of it."""
+        """Check the backend of a new ask against the target. A preceding summary comes from the previous backend."""
         if not event.aside and seen.elsewhere:
             self._wrong("a turn begins on the selected target", session, seen.elsewhere)
         if event.aside and not seen.requests:
@@ -276,7 +276,7 @@ class Witness:
                 seen.held = None
 
     def request(self, session: str, backend: str, body: bytes) -> None:
-        """Hold a body that a server is about to see against the session's log."""
+        """Check a request body against the log of its session, before the server receives it."""
         seen = self.seen.get(session)
         if seen is None or seen.bound is None or seen.round is None:
             self._wrong("a request is in the log before it is sent", session, backend)
@@ -303,7 +303,7 @@ class Witness:
             self._wrong("what is shown was recorded", session, f"{len(tokens)} results")
 
     def runs(self, session: str, key: str) -> None:
-        """Hold a tool that begins to run against the log."""
+        """Check the start of a tool against the log."""
         seen = self.seen[session]
         call = seen.keys.get(key)
         if call is None or call not in seen.started:
@@ -312,7 +312,7 @@ class Witness:
             self._wrong("what is recorded is not run again", session, key)
 
     def returned(self, session: str, key: str) -> None:
-        """Hold a tool that came to its end against the log, some time later."""
+        """Check the end of a tool against the log, some time later."""
         seen = self.seen[session]
         if seen.closed:
             return  # what a tool returns after its session's end is dropped
@@ -320,5 +320,5 @@ class Witness:
             self._wrong("a real result is recorded, however late", session, f"{key} ({call})")
 
     def usage(self, session: str, ask: str) -> Usage:
-        """Return what the rounds of an ask came to."""
+        """Return the sum of the rounds of an ask."""
         return self.seen[session].usage.get(ask, Usage())

@@ -1,4 +1,4 @@
-"""Invariants of single features: what each promises, held against the log and against the bodies that servers see.
+"""Check the invariants of single features against the logs and the request bodies.
 
 A feature has a module, and a class in it that hears of the events and bodies that it needs. How often each feature was
 met is counted, so that a run that never played one shows it.
@@ -27,14 +27,14 @@ from tests.simulation.witness import Witness
 
 
 class Invariant(Protocol):
-    """What holds of one feature."""
+    """The invariants of one feature."""
 
     def request(self, session: str, ask: str, body: bytes) -> None:
-        """Hold a body that a server is about to see against what is known."""
+        """Check a request body before a server receives it."""
 
 
 class FeatureInvariants:
-    """All of them, told by the witness of a run's logs.
+    """The invariants of all features, which subscribe to the witness of a run.
 
     Args:
         members: Which backends a target stands for.
@@ -61,7 +61,7 @@ class FeatureInvariants:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How often each feature was met."""
+        """The number of uses of each feature."""
         of_asks = self.answers, self.content, self.parts, self.limits, self.budgets, self.shared
         of_calls = self.arguments, self.order, self.program, self.below, self.handing
         of_requests = self.configured, self.media, self.too_long
@@ -69,11 +69,11 @@ class FeatureInvariants:
         return {name: count for each in every for name, count in each.counts.items()}
 
     def came(self, session: str, ask: str, result: AskResult) -> None:
-        """Hold how an ask ended against what each feature promises."""
+        """Check the result of an ask against each feature."""
         self.answers.came(session, ask, result)
         self.content.came(session, ask, result)
 
     def request(self, session: str, ask: str, body: bytes) -> None:
-        """Hold a body against what each feature promises."""
+        """Check a request body against each feature."""
         for each in self._of_bodies:
             each.request(session, ask, body)

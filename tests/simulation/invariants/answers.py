@@ -1,4 +1,4 @@
-"""Answers of a form: an ask that has one ends with the value, or says so, after a few tries."""
+"""Check structured answers: an ask with an output format ends with a value or an error after a few corrections."""
 
 from collections import Counter
 
@@ -10,13 +10,13 @@ from actors.testing.simulation.plan import WishOf
 from tests.simulation.witness import Witness
 
 CORRECTIONS = 3
-"""How often an answer may be corrected, as runtimes have it by default."""
+"""Default number of corrections of an answer."""
 CORRECTED = "Your answer"
-"""How it begins what a model is told then."""
+"""Beginning of the feedback to the model."""
 
 
 class AnswerForms:
-    """Watches what callers who asked for a form are given."""
+    """Checks the results of asks with an output format."""
 
     def __init__(self, witness: Witness, wish_of: WishOf) -> None:
         self._problems = witness.problems
@@ -34,7 +34,7 @@ class AnswerForms:
             self._problems.add("an answer is corrected so many times at most", f"{session}: ask {event.ask}")
 
     def came(self, session: str, ask: str, result: AskResult) -> None:
-        """Hold how an ask ended against what it asked for."""
+        """Check the result of an ask against its output format."""
         wish = self._wish_of(ask, "output")
         wanted = None if wish is None or result.status != "complete" else FORMS[wish.what].value(ask)
         if result.output != wanted or type(result.output) is not type(wanted):

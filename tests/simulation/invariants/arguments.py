@@ -1,4 +1,4 @@
-"""Arguments: a tool is given what the log says, the model's own or those that somebody put in their place."""
+"""Check arguments: a tool receives those in the log, from the model or edited by an approval."""
 
 import json
 from collections import Counter
@@ -12,7 +12,7 @@ from tests.simulation.witness import Witness
 
 
 class GivenArguments:
-    """Watches what tools are given."""
+    """Checks the arguments of tools."""
 
     def __init__(self, witness: Witness) -> None:
         self._problems = witness.problems
@@ -32,7 +32,7 @@ class GivenArguments:
             self._edited.add((session, event.call_id))
 
     def begun(self, session: str, key: str, arguments: Mapping[str, Value]) -> None:
-        """Hold what a tool was given, and names its call by a key, against the log."""
+        """Check the arguments of a tool, which contain the key of its call, against the log."""
         call = self._seen[session].keys.get(key)
         if call is None:
             return

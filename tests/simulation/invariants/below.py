@@ -1,4 +1,4 @@
-"""Subagents: a session below a call has ended, with every call of its own, before the call has; and both say so."""
+"""Check subagents: the session of a subagent and all its calls end before the calling tool call."""
 
 import json
 import re
@@ -13,7 +13,7 @@ from actors.testing.simulation.plan import form_below
 from tests.simulation.witness import ASK, TASK, Witness
 
 _CALL = re.compile(r"-c(\d+)")
-"""Names the call in a subagent's id."""
+"""Pattern of the call in the id of a subagent."""
 
 
 @dataclass(slots=True)
@@ -26,7 +26,7 @@ class _Below:
 
 
 class EndedSubagents:
-    """Watches sessions that tools open."""
+    """Checks sessions that tools open."""
 
     def __init__(self, witness: Witness) -> None:
         self._problems = witness.problems

@@ -1,4 +1,4 @@
-"""Budgets: once one is used up, by the log's own count, no request is sent any more."""
+"""Check budgets: no request is sent after a budget is used up according to the log."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from tests.simulation.witness import Witness
 
 @dataclass(slots=True)
 class _BudgetUse:
-    """What a session may use, and has used."""
+    """The budget and the usage of a session."""
 
     budget: Budget
     binding: Binding = RUNTIME
@@ -23,7 +23,7 @@ class _BudgetUse:
 
     @property
     def is_over(self) -> str:
-        """Which part is used up; empty while there is some of each left."""
+        """The exhausted part of the budget; empty if there is none."""
         budget, tokens = self.budget, self.usage.input_tokens + self.usage.output_tokens
         money = (self.usage.input_tokens * PRICE.input + self.usage.output_tokens * PRICE.output) / 1e6
         used = {"rounds": self.rounds, "tokens": tokens, "money": money, "seconds": self.seconds}
@@ -32,7 +32,7 @@ class _BudgetUse:
 
 
 class SessionBudgets:
-    """Watches sessions that have one."""
+    """Checks sessions with a budget."""
 
     def __init__(self, witness: Witness) -> None:
         self._problems = witness.problems
@@ -78,7 +78,7 @@ class SessionBudgets:
                 account.usage += usage
 
     def refused(self, session: str) -> None:
-        """Hold a refusal for want of a budget against what was used."""
+        """Check a budget error against the usage."""
         account = self._accounts.get(session)
         self.counts["budgets_used_up"] += 1
         if account is None or not account.is_over:

@@ -1,4 +1,4 @@
-"""What requests say in front of the messages: the system prompt and the tools that were configured last, and no others.
+"""Check that requests contain the system prompt and the tools that were configured last, and no others.
 
 What a caller configured is in force from the next ask on, and so is what a toolset offers anew.
 
@@ -22,7 +22,7 @@ OFFERED = b"[tool "
 
 @dataclass(slots=True)
 class _Preamble:
-    """What is in force in one session, `tools` None as long as nobody said which; and what its caller `wants`.
+    """The configuration of one session, and the one its caller `wants`. `tools` is None until they are known.
 
     `is_told`: the log says which tools. Until then nobody does of those that a toolset has at times. `held`: what is
     wanted only behind the turn `until`, which was in flight.
@@ -44,7 +44,7 @@ class _Preamble:
 
 
 class ConfiguredRequests:
-    """Watches system prompts and tools.
+    """Checks system prompts and tools.
 
     Args:
         own: Names of the user's tools, which have no marks.
@@ -63,11 +63,11 @@ class ConfiguredRequests:
         witness.subscribe(events.RequestSent, self._sent)
 
     def offered(self, session: str, tools: tuple[str, ...]) -> None:
-        """Note which tools a session was opened with: its log does not say."""
+        """Record the initial tools of a session, which its log does not contain."""
         self._known.setdefault(session, _Preamble()).tools = tools
 
     def wants(self, session: str, outcome: SwitchOutcome, **wanted: object) -> None:
-        """Note what was configured, `system` or `tools`, and was not refused."""
+        """Record an accepted configuration of `system` or `tools`."""
         known = self._known[session]
         if outcome.status == "queued":
             known.held.update(wanted)
@@ -116,7 +116,7 @@ class ConfiguredRequests:
         self._known[session].tools_off = event.tools_off
 
     def request(self, session: str, ask: str, body: bytes) -> None:
-        """Hold a body against what is in force."""
+        """Check a request body against the current configuration."""
         known = self._known[session]
         if body.count(PROMPT) != (known.system is not None) or (known.system or "").encode() not in body:
             self._problems.add("each request has the system prompt that was configured", session)

@@ -1,4 +1,4 @@
-"""Answers without content: they are asked for once more, and no ask is complete with one that says nothing of it."""
+"""Check answers without content: they are requested again, and a complete ask reports a missing content."""
 
 from collections import Counter
 
@@ -10,7 +10,7 @@ WITHOUT_CONTENT = ("empty", "unparsed")
 
 
 class AnswerContent:
-    """Watches what becomes of answers without content."""
+    """Checks answers without content."""
 
     def __init__(self, witness: Witness) -> None:
         self._problems = witness.problems
@@ -38,7 +38,7 @@ class AnswerContent:
             self._problems.add("an answer without content is asked for once more", about)
 
     def came(self, session: str, ask: str, result: AskResult) -> None:
-        """Hold how an ask ended against what it says of its answer."""
+        """Check the status of an ask against its answer."""
         is_plain = result.status == "complete" and result.incomplete is None and not result.error
         if is_plain and not result.text.strip():
             self._problems.add("a complete ask has an answer, or says why not", f"{session}: {ask}")

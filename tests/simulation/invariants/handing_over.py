@@ -1,4 +1,4 @@
-"""Handing over: the turn ends in the place of its next round, and the ask goes on with the new target."""
+"""Check handoffs: the turn ends before its next round, and the ask continues with the new target."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ GOES_ON = "an ask that is handed over goes on with its new target"
 
 @dataclass(slots=True)
 class _HandingBatch:
-    """The calls of a batch that hand over, and to whom; those of them that returned; and the ask that is to go on.
+    """The handoff calls of a batch with their targets, the returned ones, and the ask to continue.
 
     `elsewhere`: on whom a turn of it began that is not the new target. It may make room for that one, and no more.
     """
@@ -27,7 +27,7 @@ class _HandingBatch:
 
 
 class HandoverTurns:
-    """Watches who goes on. `members`: which backends a target stands for."""
+    """Checks the backend after a handoff. `members` maps a target to its backends."""
 
     def __init__(self, witness: Witness, members: Mapping[str, frozenset[str]]) -> None:
         self._problems = witness.problems
@@ -47,7 +47,7 @@ class HandoverTurns:
         witness.subscribe(events.TurnStarted, self._bound)
 
     def is_handing(self, session: str) -> bool:
-        """Say whether the turn of a session is about to be handed over."""
+        """Return True if the turn of a session is about to be handed over."""
         return session in self._batches and bool(self._batches[session].returned)
 
     def _answered(self, session: str, event: events.RoundEnded) -> None:
@@ -79,7 +79,7 @@ class HandoverTurns:
         self._held.pop(session, None)
 
     def _switched(self, session: str, event: events.SwitchApplied) -> None:
-        """Hold who goes on against what the host held, and else against what the model called."""
+        """Check the next backend against a queued switch of the host, or else against the handoff call."""
         held = self._held.pop(session, None)
         if not self.is_handing(session):
             return

@@ -1,4 +1,4 @@
-"""Resources: tools that write to the same thing never run at the same time, and begin in the order of their calls."""
+"""Check resources: tools that write to one resource run one at a time, in the order of their calls."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from tests.simulation.witness import Witness
 
 
 class ResourceWriters:
-    """Watches the tools that write to something."""
+    """Checks tools that write to a resource."""
 
     def __init__(self, witness: Witness) -> None:
         self._problems = witness.problems
@@ -22,7 +22,7 @@ class ResourceWriters:
 
     @contextmanager
     def writing(self, session: str, key: str, resource: str) -> Iterator[None]:
-        """Note that a tool runs, until it has come to its own end."""
+        """Record a running tool until the tool itself ends."""
         place = session, resource
         if (other := self._writing.get(place)) is not None:
             self._problems.add("two calls never write to the same at once", f"{session}: {other} and {key}")

@@ -1,4 +1,4 @@
-"""Messages of several parts: each request of an ask has its texts, images and documents in their order.
+"""Check messages of several parts: each request has their texts, images and documents in order.
 
 Where a provider takes no such thing, a note stands in its place. A summary may be summed up again; the words that it
 stands for are in that request no more.
@@ -14,7 +14,7 @@ from tests.simulation.witness import Witness
 
 
 class OrderedParts:
-    """Watches messages of several parts."""
+    """Checks messages of several parts."""
 
     def __init__(self, witness: Witness, wish_of: WishOf) -> None:
         self._witness = witness
@@ -22,7 +22,7 @@ class OrderedParts:
         self.counts = Counter[str](parts_in_requests=0, parts_noted=0)
 
     def request(self, session: str, ask: str, body: bytes) -> None:
-        """Hold a body against what its ask says."""
+        """Check a request body against the message of its ask."""
         if (wish := self._wish_of(ask, "parts")) is None:
             return
         if self._witness.seen[session].aside and SUMMARY.encode() in body and words(ask).encode() not in body:
@@ -43,7 +43,7 @@ class OrderedParts:
 
 
 def _expected(ask: str, kind: str) -> Iterator[tuple[bytes, bytes]]:
-    """Give each part as it stands in a body, with what may stand in its place."""
+    """Yield the encoded form of each part, with its allowed substitutes."""
     yield words(ask).encode(), b""
     for media_type in PARTS[kind]:
         yield (

@@ -1,4 +1,4 @@
-"""Calls that the program makes itself: each is a turn without a model, nobody is asked, and its result is the log's."""
+"""Check calls by the program: each is a turn without a model or approval, and its result is in the log."""
 
 from collections import Counter
 
@@ -9,7 +9,7 @@ from tests.simulation.witness import Witness
 
 
 class ProgramCalls:
-    """Watches calls of `Session.call_tool`."""
+    """Checks calls of `Session.call_tool`."""
 
     def __init__(self, witness: Witness) -> None:
         self._problems = witness.problems
@@ -37,7 +37,7 @@ class ProgramCalls:
             self._results[session, event.call_id] = event.result
 
     def came(self, session: str, key: str, result: ToolResult) -> None:
-        """Hold what the program was given against the log."""
+        """Check the result that the program received against the log."""
         known = self._results.get((session, result.call_id))
         self.counts["program_calls"] += 1
         if known is None:

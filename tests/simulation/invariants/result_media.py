@@ -1,4 +1,4 @@
-"""Media of results: a request that has the words of a result has its images and documents once, or a note for each."""
+"""Check media of results: a request with the text of a result has its media once, or a note for each."""
 
 from collections import Counter, defaultdict
 from typing import NamedTuple
@@ -8,11 +8,11 @@ from actors.core.values.identity import CallId
 from tests.simulation.witness import TOKEN, Witness
 
 NOTE = "[An attachment of type %s stood here"
-"""How it begins what stands in the place of media that cannot be shown."""
+"""Beginning of the note that replaces media."""
 
 
 class _Attached(NamedTuple):
-    """Media of one result, which its words name by a token."""
+    """The media of one result, whose text contains a token."""
 
     call: CallId
     token: bytes
@@ -21,7 +21,7 @@ class _Attached(NamedTuple):
 
 
 class ResultMedia:
-    """Watches the media of results."""
+    """Checks the media of results."""
 
     def __init__(self, witness: Witness) -> None:
         self._problems = witness.problems
@@ -36,7 +36,7 @@ class ResultMedia:
             self._attached[session].append(_Attached(event.call_id, token, media.data.encode(), note))
 
     def request(self, session: str, ask: str, body: bytes) -> None:
-        """Hold a body against the results that it shows. Those that came late are told in words."""
+        """Check a request body against its results. Late results appear as text."""
         sealed = self._seen[session].sealed
         for call, token, data, note in self._attached.get(session, ()):
             if call in sealed or token not in body:

@@ -1,4 +1,4 @@
-"""Settings of one ask: they hold for its requests and for no others, and bound its rounds, tokens and seconds."""
+"""Check settings of asks: they apply only to their own requests, and limit rounds, tokens and seconds."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ from tests.simulation.invariants.content import WITHOUT_CONTENT
 from tests.simulation.witness import Witness
 
 ROUNDS = 5
-"""Rounds of a turn, where its ask says nothing else."""
+"""Default limit of rounds."""
 LATE = 1.0
-"""Seconds that an ask may take beyond its time: what runs has half a second to end."""
+"""Seconds that an ask may exceed its timeout; running tools have half a second to end."""
 
 
 @dataclass(slots=True)
 class _LimitedAsk:
-    """The ask that runs in a session.
+    """The running ask of a session.
 
     `waited`: for its caller, and no time limit ran meanwhile. `extra`: rounds of its turn beyond the limit, each for an
     answer without content.
@@ -36,7 +36,7 @@ class _LimitedAsk:
 
 
 class AskLimits:
-    """Watches what asks set for themselves."""
+    """Checks the settings of asks."""
 
     def __init__(self, witness: Witness, wish_of: WishOf) -> None:
         self._problems = witness.problems
@@ -94,7 +94,7 @@ class AskLimits:
         self.counts["token_limits"] += "tokens" in event.why and "budget" not in event.why
 
     def request(self, session: str, ask: str, body: bytes) -> None:
-        """Hold a body against the settings of its ask."""
+        """Check a request body against the settings of its ask."""
         now = self._running.get(session)
         if now is None or now.aside:
             return

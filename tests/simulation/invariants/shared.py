@@ -1,4 +1,4 @@
-"""Shared budgets: once what a tenant's sessions may use together is used up, none of them sends a request any more.
+"""Check shared budgets: no session of a tenant sends a request after their shared budget is used up.
 
 By the logs of all of them. Of what is in flight then nothing is known but by the runtime; so it counts what has been
 sent behind that moment, by the virtual clock.
@@ -16,7 +16,7 @@ from tests.simulation.witness import Witness
 
 
 class TenantBudget:
-    """Watches the sessions of the tenant that has one."""
+    """Checks the sessions of the tenant with a budget."""
 
     def __init__(self, witness: Witness) -> None:
         self._problems = witness.problems
@@ -24,7 +24,7 @@ class TenantBudget:
         self._bound: dict[str, bool] = {}
         self._over = inf
         self.tokens = 0
-        """What they have used."""
+        """The usage of these sessions."""
         self.counts = Counter[str](sessions_of_a_tenant=0, shared_budgets_used_up=0)
         witness.subscribe(events.Opened, self._opened)
         witness.subscribe(events.TurnStarted, self._turned)
@@ -33,7 +33,7 @@ class TenantBudget:
 
     @property
     def sessions(self) -> frozenset[str]:
-        """Those that share it."""
+        """The sessions that share the budget."""
         return frozenset(self._bound)
 
     def _opened(self, session: str, event: events.Opened) -> None:
@@ -57,13 +57,13 @@ class TenantBudget:
                 self._over = anyio.current_time()
 
     def refused(self, session: str) -> bool:
-        """Note that an ask was refused for want of a budget; say whether it may have been this one."""
+        """Record a budget error of an ask; return True if this budget may have caused it."""
         self.counts["shared_budgets_used_up"] += session in self._bound
         self._refused += [session] if session in self._bound else []
         return session in self._bound
 
     def judge(self) -> None:
-        """Hold the refusals against what was used."""
+        """Check the budget errors against the usage."""
         if self._over == inf:
             for session in self._refused:
                 self._problems.add("an ask is refused only when a shared budget is used up", session)

@@ -1,4 +1,4 @@
-"""Requests that a server refused as too long: one is tried again with a shorter history, thrice at most."""
+"""Check requests refused as too long: the turn retries with a shorter history, at most three times."""
 
 from collections import Counter
 
@@ -6,11 +6,11 @@ from actors.core.log import events
 from tests.simulation.witness import Witness
 
 TRIES = 4
-"""The request as it was, and over histories that are shorter each time."""
+"""The original request, and retries with shorter and shorter histories."""
 
 
 class TooLongRequests:
-    """Watches what is refused as too long."""
+    """Checks requests refused as too long."""
 
     def __init__(self, witness: Witness) -> None:
         self._problems = witness.problems
@@ -29,7 +29,7 @@ class TooLongRequests:
             self._refused[session] = 0
 
     def refused(self, session: str) -> None:
-        """Note that the request of a session was refused. One for a summary is no request of the turn's own."""
+        """Record the refusal of a request. Requests for summaries do not count for the turn."""
         if self._seen[session].aside:
             return
         self._refused[session] += 1
