@@ -1,4 +1,4 @@
-"""A plan played: each session's caller asks, switches, cancels, goes away, and waits for the end."""
+"""Execute a plan: the caller of each session asks, switches, cancels, leaves, and waits for the end."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -38,31 +38,31 @@ from actors.testing.simulation.saying import Said, prompt, said, words
 from actors.testing.simulation.world import World
 
 SETTLING = 36_000.0
-"""Virtual seconds in which every session comes to rest, whatever happened to it."""
+"""Virtual seconds within which every session becomes quiescent."""
 QUIET = 1000.0
-"""Virtual seconds after which no provider's wait and no breaker stands in the way any more."""
+"""Virtual seconds after which no retry delay and no circuit breaker is active."""
 LAST_ASKS = 3
 PROMPT = 1.0
-"""Seconds in which a cancel has closed every call: the grace, and as much again."""
+"""Seconds within which a cancel closes every call: twice the grace period."""
 SLEEPING = 0.12
-"""How often a session with nothing to do is put to sleep, before an ask or when something is brought for its turn."""
+"""Probability that a quiescent session is hibernated before an ask or before input for its turn."""
 CROWD = 3
-"""Asks at once, so that some have to wait and one is too many."""
+"""Number of concurrent asks: some are queued, and one exceeds the queue."""
 
 
 class UnknownCommand(Command, frozen=True):
-    """A command that no actor knows: its receiver crashes."""
+    """A command that no actor accepts, so its receiver crashes."""
 
 
 class Reader:
-    """Somebody who reads a stream, and holds the pieces of each round's text against its whole message."""
+    """A reader of a stream, which compares the deltas of each round with its complete message."""
 
     def __init__(self) -> None:
         self._text: dict[tuple[int, int], str] = {}
         self._missed = False
 
     def agrees(self, event: SessionEvent) -> bool:
-        """Take an event; say whether it agrees with those before. Where deltas were missed, nothing can be said."""
+        """Process an event; return False if it contradicts earlier events. Missed deltas prevent the comparison."""
         match event:
             case TextEvent(text=text, turn=turn, round=number):
                 self._text[turn, number] = self._text.get((turn, number), "") + text
@@ -76,7 +76,7 @@ class Reader:
 
 
 class Player:
-    """Plays a plan in a runtime."""
+    """Executes a plan in a runtime."""
 
     def __init__(self, world: World, runtime: Runtime) -> None:
         self._world = world
@@ -86,7 +86,7 @@ class Player:
         world.journal.on_wait = self._waits
 
     async def play(self) -> None:
-        """Play all of it; return when every session is at rest."""
+        """Execute the plan; return when every session is quiescent."""
         async with anyio.create_task_group() as outside:
             await self._played(outside)
 
@@ -131,7 +131,7 @@ class Player:
                 await self._ask(session, ask)
 
     def _sleep(self, session: Session, occasion: str) -> None:
-        """Have a session sleep, if it has nothing to do and this is an occasion: nobody sees a difference."""
+        """Hibernate a quiescent session at random; callers must not notice a difference."""
         chance = Random(f"{self._world.plan.seed}/{session.id}/{occasion}").random()  # noqa: S311  as in the plan
         lifecycle, before = session._lifecycle, (session.target, session.busy, session.pending)
         if chance >= SLEEPING or not lifecycle.passivate() or lifecycle.is_over:
@@ -161,7 +161,7 @@ class Player:
         )
 
     async def _listened(self, session: Session, ask: Said) -> None:
-        """Read an ask's events. There is one terminal one, and it is the last."""
+        """Read the events of an ask and check that exactly one is terminal, and that it is the last."""
         last, terminal, reader, name = None, 0, Reader(), ask.name
         async with session.stream(ask.words, output=ask.output, **ask.settings) as events:
             async for last in events:
@@ -186,7 +186,7 @@ class Player:
         self._world.observer.ask_result(session.id, name, result, is_caller=True)
 
     async def _cancel(self, session: Session) -> None:
-        """Cancel; every call is closed within the grace, whatever its tool does."""
+        """Cancel, and check that every call is closed within the grace period."""
         began = anyio.current_time()
         await session.cancel()
         if session.id not in self._world.crashed and (took := anyio.current_time() - began) > PROMPT:
@@ -239,7 +239,7 @@ class Player:
         self._world.observer.program_call(session.id, move.name, result)
 
     async def _configure(self, session: Session, move: Move) -> None:
-        """Have another system prompt, other tools, or both."""
+        """Configure another system prompt, other tools, or both."""
         change: dict[str, Any] = {}  # Any: fields of `configure`
         wants: dict[str, object] = {}
         if move.target in ("system", "no system", "both"):
@@ -270,7 +270,7 @@ class Player:
                 )
 
     async def _counted(self, action: Callable[[], Any], session: Session) -> None:  # Any: something to await
-        """Do something that may be refused, as is counted by the kind of refusal."""
+        """Run an action and count its error by kind, if it is rejected."""
         try:
             await action()
         except (QueueFull, SessionClosed, SessionError, ToolsetFailed) as error:
@@ -279,7 +279,7 @@ class Player:
                 self._world.observer.over_budget(session.id)
 
     async def _rest(self, talk: Talk) -> None:
-        """Wait until a session has nothing to do; in liveness mode it has to answer then."""
+        """Wait until a session is quiescent; in liveness mode, then require an answer."""
         with self._leaving(talk.id), suppress(SessionClosed):
             session = self._runtime.session(talk.id)
             with anyio.move_on_after(SETTLING) as patience:
@@ -300,7 +300,7 @@ class Player:
             self._outside[name].scope.cancel()
 
     async def _last(self, session: Session, talk: Talk) -> None:
-        """Ask until there is an answer: a breaker may let only one request of many sessions try first."""
+        """Ask until there is an answer, because a circuit breaker may admit only one request at first."""
         why = ""
         for number in range(LAST_ASKS):
             await anyio.sleep(QUIET)

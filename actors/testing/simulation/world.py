@@ -1,4 +1,4 @@
-"""The world of one run: servers of several dialects without sockets, their model, tools, logs, and a runtime on top."""
+"""Assemble the parts of one run: servers without sockets, their model, tools, logs, and a runtime."""
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
@@ -41,13 +41,13 @@ from actors.tools import Tool
 from actors.tools.toolsets import Item
 
 DIALECTS = ("openai_chat", "anthropic", "openai_responses", "gemini", "mistral", "bedrock")
-"""What the servers speak, one each."""
+"""Dialects of the servers."""
 POOLS = {"either": "failover", "by-turns": "round_robin"}
 TARGETS = (*DIALECTS, *POOLS)
 KNOWN = {"openai_chat": 1_800}
-"""Backends of which the window is known, in tokens: histories are made shorter before it is full."""
+"""Known context windows of backends, in tokens; histories are compacted before they are full."""
 WINDOWS = {"gemini": 1_500}
-"""Servers that refuse what is longer, as long as there are faults, and nobody knows it."""
+"""Undeclared limits of servers, enforced while there are faults."""
 
 Tools: TypeAlias = Sequence[Tool[..., Any]]  # Any: any function
 
@@ -56,7 +56,7 @@ _SERVER = ServerLimits(recordings=1)
 
 
 class _Said(Script):
-    """A server's script: whatever the model says to the request that is being answered."""
+    """A script that asks the model for the answer to the current request."""
 
     def __init__(self, model: Model) -> None:
         super().__init__()
@@ -70,7 +70,7 @@ class _Said(Script):
 
 
 class World:
-    """All of one run but the callers.
+    """All parts of one run except the callers.
 
     Args:
         tools: The user's own.
@@ -96,7 +96,7 @@ class World:
         self.faultless = False
         """Whether faults have stopped."""
         self.crashed: set[str] = set()
-        """Sessions of which an actor crashed: what was under way then may be lost."""
+        """Sessions with a crashed actor, whose pending work may be lost."""
         arguments = {each.name: made_from(each.schema) for each in tools}
         self.model = Model(plan, arguments)
         self.random = Random(f"{plan.seed}/world")  # noqa: S311  as in the plan
@@ -132,7 +132,7 @@ class World:
         return (*tools, self.toolsets.source(name)), (*names, OF_A_TOOLSET)
 
     def session_of(self, call: str) -> str:
-        """Return the session that a call belongs to."""
+        """Return the session of a call."""
         task = call.partition("/")[0] if "/" in call else ""
         return self.journal.session_of(task) if task else f"s{call.partition('.')[0]}"
 
@@ -170,7 +170,7 @@ class World:
         return server
 
     def prompts(self, server: LoopbackServer) -> None:
-        """Do without a prompt cache: what it had read would cost a tenth of a run."""
+        """Disable the prompt cache, which would take a tenth of the time of a run."""
         server.prompt = _no_prompt  # type: ignore[method-assign]  # of this server alone
 
     def _backend(self, server: LoopbackServer) -> BackendSettings:
@@ -187,7 +187,7 @@ class World:
         )
 
     def _note_verdict(self, backend: str, exchange: Exchange) -> None:
-        """Take note of a server's verdict."""
+        """Record the verdict of a server."""
         if (verdict := exchange.verdict) is not None:
             about = f"{backend}, ask {self.model.now}: {verdict.rule}: {verdict.message[:200]}"
             self.problems.add("no body is refused for its structure", about)
@@ -205,7 +205,7 @@ class World:
         return fault
 
     def _note_request(self, backend: str, body: bytes) -> None:
-        """Take note of a request before its server does."""
+        """Record a request before its server receives it."""
         self.digest.update(b"%s %d\n" % (backend.encode(), len(body)))
         self.digest.update(body)
         self.model.read(body)
@@ -227,7 +227,7 @@ class World:
 
 
 def _no_prompt(request: HttpRequest, parsed: Json) -> None:
-    """Return what a host's cache sees of a request: these have none."""
+    """Return None, because these hosts have no prompt cache."""
 
 
 def _pool(policy: str) -> PoolSettings:
