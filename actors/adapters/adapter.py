@@ -1,7 +1,7 @@
-"""Adapters by wire family: how each provider says it.
+"""Choose the adapter of a dialect: the pure code that turns a rendered transcript into a request.
 
-An `Adapter` is pure: a rendered transcript to a request. `actors.adapters.codec` has what differs by family, imported
-when the first adapter is asked for, and reads the answers; `actors.adapters.classify` reads the errors.
+The provider actor and `actors.encode` use it. `actors.adapters.codec` holds the parts that differ by family, imported
+with the first adapter, and reads the answers; `actors.adapters.classify` reads the errors.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,7 +20,7 @@ from actors.core.transcript.transcript import NO_FACTS, Encoder, TranscriptFacts
 
 
 class Prepared(Struct, frozen=True):
-    """What settings decide of every request that is made with them: to be kept where the settings are."""
+    """The part of a request that its settings decide. The owner of the settings caches it."""
 
     settings: Settings
     dialect: Dialect
@@ -32,7 +32,7 @@ class Prepared(Struct, frozen=True):
     tools: frozenset[str]
 
     def request(self, segments: Segments, facts: TranscriptFacts) -> Request:
-        """Return the request that sends a lane's segments, its last message closed; `facts` is `Rendered.facts`."""
+        """Return the request for a lane's segments, with the last message closed. `facts` is `Rendered.facts`."""
         begun, dialect = self.preamble, self.dialect
         ends, said = marked(segments, self.settings, dialect, facts, self.closing)
         opening = begun.before + ends + routed(self.settings, dialect, facts) + begun.after
@@ -43,17 +43,17 @@ class Prepared(Struct, frozen=True):
 
 
 class Adapter(Struct, frozen=True):
-    """One dialect's codec: what writes the array of messages, and what makes the preamble of a request."""
+    """The encoder of one dialect: it writes the array of messages and the preamble of a request."""
 
     dialect: Dialect
     encoder: Encoder
     preamble: Callable[[Settings, Dialect, frozenset[str]], Preamble]
 
     def prepared(self, settings: Settings, called: frozenset[str] = NO_FACTS.tools) -> Prepared:
-        """Return what settings decide, given as they were asked for, tools under their own names.
+        """Return the part of a request that the settings decide. Tools have their own names here.
 
-        `called` are the tools that a transcript shows, for settings that declare none. Where they declare some, what a
-        model invented must not change them: reasoning is bound to them (ANT-44).
+        `called` are the tools in the transcript, for settings that declare none. If the settings declare tools, a
+        name that a model invented must not change them: reasoning is bound to the tools (ANT-44).
         """
         dialect = for_model(self.dialect, settings.model)
         asked, names, keys, losses = fit(settings, dialect)

@@ -1,9 +1,12 @@
-"""A part of an answer while it arrives, and the block it becomes: words, a tool call, or what is its provider's own.
+"""Collect a part of an answer while it arrives, and build its block: text, thinking, a tool call, or a provider
+block.
 
-done            the provider says that it is complete, which it may take back
-is_keepable     whether it may be kept of an answer that broke off
-block           the block, or None if it would hold nothing; `maker` is the binding with the upstream that served it
-is_said_again   whether the block says all that the model said: it is not left out, cut, trimmed or renamed
+The decoders fill these parts through `actors.adapters.assembly`.
+
+- done: the provider reported the part as complete, which a later delta may revoke.
+- is_keepable: the part may be kept if the answer broke off.
+- block: the block, or None if it would be empty; `maker` is the binding with the upstream that served it.
+- is_said_again: the block repeats exactly what the model sent; nothing was dropped, trimmed or renamed.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -30,14 +33,14 @@ from actors.core.values.content import (
 from actors.core.values.identity import Binding, CallId
 from actors.core.values.stream import ArgumentsDelta, StreamEvent, TextDelta, ThinkingDelta
 
-_LARGE = 64 * 1024  # characters from which a text is written in slices
+_LARGE = 64 * 1024  # characters; a longer text is written in slices
 
 
 @dataclass(slots=True, eq=False)
 class Pieces:
     """Text that arrives in pieces, which may be cut inside a surrogate pair. `size` is in characters.
 
-    What is not ASCII is kept in UTF-8: as a string, each character of a piece takes as much as its widest.
+    A piece beyond ASCII is stored as UTF-8: in a Python string, each character takes as much as the widest.
     """
 
     size: int = 0
@@ -46,11 +49,11 @@ class Pieces:
 
     @classmethod
     def of(cls, text: str) -> "Pieces":
-        """Return a well-formed text as its only piece."""
+        """Return a well-formed text as a single piece."""
         return cls(len(text), [text])
 
     def add(self, piece: str) -> str:
-        """Keep `piece` and return what can be shown: well-formed, a trailing half pair held back."""
+        """Add a piece and return its well-formed text. A trailing half pair is held back for the next piece."""
         piece, self._half = self._half + piece, ""
         if piece and "\ud800" <= piece[-1] <= "\udbff":
             piece, self._half = piece[:-1], piece[-1]
@@ -64,7 +67,7 @@ class Pieces:
         return piece
 
     def take(self, text: str | Long) -> None:
-        """Keep a text, a long one in slices."""
+        """Add a text; a long one in slices."""
         for piece in (text,) if isinstance(text, str) else text.slices():
             self.add(piece)
 
@@ -73,35 +76,35 @@ class Pieces:
         return map(_text, self.kept)
 
     def whole(self) -> str:
-        """Return all of it. A half pair whose other half never came is U+FFFD."""
+        """Return the complete text. A half pair without its other half becomes U+FFFD."""
         whole = "".join(self.texts())
         return whole + sanitise(self._half) if self._half else whole
 
     def slices(self) -> Iterator[str]:
-        """Yield all of it in slices of at most `SLICE` characters."""
+        """Yield the text in slices of at most `SLICE` characters."""
         for piece in chain(self.texts(), [sanitise(self._half)]):
             for at in range(0, len(piece), SLICE):
                 yield piece[at : at + SLICE]
 
     def literal(self, form: bytes = b"%b") -> Json:
-        """Return all of it as a JSON string literal, inside of `form`.
+        """Return the text as a JSON string literal, inserted into `form`.
 
-        A large text is written piece by piece: as one string, each of its characters takes as much as the widest.
+        A large text is written piece by piece: in one string, each character takes as much as the widest.
         """
         if self.size < _LARGE:
             return Json(form % quote(self.whole()))
         before, after = (form % b'""').split(b'""')
         written = BytesIO()
-        written.seek(len(before) + 1 + sum(map(len, self._quoted())))
-        written.write(b'"' + after)  # all of the room at once, so that none is to spare
+        written.seek(len(before) + 1 + sum(map(len, self._escaped_pieces())))
+        written.write(b'"' + after)  # reserve the final size at once, without spare capacity
         written.seek(0)
         written.write(before + b'"')
-        for piece in self._quoted():
+        for piece in self._escaped_pieces():
             written.write(piece)
         return Json(written.getvalue())
 
-    def _quoted(self) -> Iterator[bytes]:
-        """Yield the text as it stands in a literal, in pieces of a bounded size."""
+    def _escaped_pieces(self) -> Iterator[bytes]:
+        """Yield the escaped text, without quotes, in pieces of a bounded size."""
         begun: list[str] = []
         size = 0
         for piece in self.slices():
@@ -113,7 +116,7 @@ class Pieces:
         yield quote("".join(begun))[1:-1]
 
     def stripped(self, most: int) -> str | None:
-        """Return the text without the blanks around it; None if that is longer than `most` characters."""
+        """Return the text without surrounding whitespace; None if that is longer than `most` characters."""
         if self.size <= most:
             return self.whole().strip()
         begun: list[str] = []
@@ -129,7 +132,7 @@ class Pieces:
         return text if len(text) <= most else None
 
     def rest_of(self, texts: Iterable[str | Long]) -> Iterator[str] | None:
-        """Return what texts say behind this one; None if they do not begin with it."""
+        """Return the remainder of `texts` after this text; None if they do not begin with it."""
         given = _well_formed(texts)
         held, at = "", 0
         for piece in self.slices():
@@ -154,7 +157,7 @@ class Pieces:
         return not self._half and all(_text(piece).isspace() for piece in self.kept)
 
     def ends_with(self, end: str) -> bool:
-        """Return whether the text ends with a character, blanks aside, as far as the last piece shows."""
+        """Return True if the text ends with `end`, whitespace aside. Only the last piece is examined."""
         return bool(self.kept) and _text(self.kept[-1]).rstrip().endswith(end)
 
 
@@ -163,7 +166,7 @@ def _text(piece: str | bytes) -> str:
 
 
 def _well_formed(texts: Iterable[str | Long]) -> Iterator[str]:
-    """Yield what texts say together, as `Pieces` keep it."""
+    """Yield the joined texts, well-formed, as `Pieces` stores them."""
     pieces = Pieces()
     for text in texts:
         for piece in (text,) if isinstance(text, str) else text.slices():
@@ -184,7 +187,7 @@ class Words:
     done: bool = False
 
     def delta(self, text: str) -> TextDelta | ThinkingDelta:
-        """Return the event of a piece."""
+        """Return the event for a piece."""
         return TextDelta(text) if self.kind == "text" else ThinkingDelta(text)
 
     @property
@@ -203,7 +206,7 @@ class Words:
 
 @dataclass(slots=True, eq=False)
 class LongTextDeltas:
-    """The deltas of a long text, made from the pieces of its block when they are iterated."""
+    """The deltas of a long text, created from the pieces of its block during iteration."""
 
     delta: Callable[[str], StreamEvent]
     kept: Sequence[str | bytes]
@@ -217,7 +220,7 @@ class LongTextDeltas:
 
 @dataclass(slots=True, eq=False)
 class Events:
-    """The events of a whole answer, in order."""
+    """The events of a complete answer, in order."""
 
     known: Sequence[StreamEvent | LongTextDeltas]
 
@@ -228,20 +231,21 @@ class Events:
 
 @dataclass(slots=True, eq=False)
 class PartialCall:
-    """A tool call that is arriving. Without a name it is arguments that wait for their call.
+    """A tool call that is arriving. A call without a name holds arguments whose call is not known yet.
 
     Attributes:
-        slot: Where its first fragment said that it is.
-        name: The tool's own name; `wire_name` is the one that the provider gave.
-        free: Whether it is given free text instead of arguments.
-        ended: Whether its end was announced; `done` may be taken back.
-        dropped: Whether it is left out: cut, a copy of another, or a part of one.
-        told: Whether it is complete by name or by coming whole: free text cannot show it.
-        is_closed: Whether the provider marked its end, behind which another call may have its place.
-        is_guessed: Whether fragments are part of it by their position alone, so that they may be another call's.
-        signature: What stands in front of it and is worth nothing without it.
-        keys: Properties of its tool that the provider knows by another key: that key to the tool's own.
-        renamed: Whether it goes back under another name than the model gave it: one that its provider takes.
+        slot: The index of its first fragment.
+        name: The tool's own name; `wire_name` is the name that the provider sent.
+        free: Whether the tool takes free text instead of arguments.
+        ended: Whether its end was announced as an event; `done` may still be revoked.
+        dropped: Whether the call is excluded from the message: cut, a copy, or a part of another call.
+        told: Whether the wire format itself marks the call as complete. Free text cannot show its own end.
+        is_closed: Whether the provider marked its end, after which another call may use the same index.
+        is_guessed: Whether fragments were assigned by position alone, so that they may belong to another call.
+        signature: The thinking block directly before the call, which is useless without it.
+        keys: Renamed properties of its tool: the key on the wire to the tool's own key.
+        renamed: Whether the call is sent back under a name other than the model's, because the provider rejects the
+            model's.
     """
 
     id: CallId
@@ -264,18 +268,18 @@ class PartialCall:
     done: bool = False
 
     def delta(self, text: str) -> ArgumentsDelta:
-        """Return the event of a piece."""
+        """Return the event for a piece."""
         return ArgumentsDelta(self.id, text)
 
     def early(self) -> Sequence[StreamEvent | LongTextDeltas]:
-        """Return the events of the arguments that came before the call was announced."""
+        """Return the events of the arguments that arrived before the call was announced."""
         if self.pieces.size >= _LARGE:
             return [LongTextDeltas(self.delta, self.pieces.kept, 0, len(self.pieces.kept))]
         return [self.delta(early)] if (early := self.pieces.whole()) else []
 
     @property
     def is_whole(self) -> bool:
-        """Whether there are arguments, and all of them: as told, or an object that was written to its end."""
+        """Whether the arguments are present and complete: by the wire format, or as a complete JSON object."""
         if self.pieces.is_blank:
             return False
         return self.told or (self.pieces.size <= MAX_ARGUMENTS and self._is_object)
@@ -289,7 +293,7 @@ class PartialCall:
         return self.done and bool(self.wire_name) and (self.ended or self.told or self.is_whole)
 
     def block(self, binding: Binding, maker: Binding) -> Block | None:
-        """Return the call. Its arguments are the model's own bytes; `{}` and `raw` if they are no object."""
+        """Return the call. Its arguments are the model's own bytes; if they are not an object, `{}` with `raw`."""
         if self.dropped:
             return None
         native = ToolCall.sealed_id(self.native_id, {}, binding)
@@ -308,7 +312,7 @@ class PartialCall:
         )
 
     def _with_own_keys(self, json: Json) -> Json:
-        """Return arguments with the tool's own keys; as they are, if a key would be there twice."""
+        """Return the arguments with the tool's own keys; unchanged if a key would occur twice."""
         own = with_keys(json, self.keys)
         return json if own != json and parse_object(own.decode()) is None else own
 
@@ -334,7 +338,7 @@ def take_long(part: Words | PartialCall, text: Long) -> LongTextDeltas:
 
 @dataclass(slots=True, eq=False)
 class Own:
-    """What is the provider's own, as it stands on the wire and as far as it came, or a medium that its model made."""
+    """A provider's own block as on the wire, as far as it arrived, or media that the model generated."""
 
     name: str
     value: object
@@ -342,7 +346,7 @@ class Own:
     done: bool = False
 
     @property
-    def is_keepable(self) -> bool:  # a call of a provider's own tool is refused without its result (ANT-10)
+    def is_keepable(self) -> bool:  # the provider rejects a call of its own tool without the result (ANT-10)
         return self.done and isinstance(self.value, Media)
 
     def block(self, binding: Binding, maker: Binding) -> Block | None:

@@ -1,17 +1,18 @@
-"""One answer being put together: pieces in order of appearance in, events and a message out.
+"""Assemble one answer: pieces go in by order of appearance, events and a message come out.
 
-A family's decoder decides which piece belongs to which part, whether they are streamed or come in one body. This module
-decides what a part becomes, and what may be kept of an answer that broke off.
+A family's decoder assigns each piece to a part, for streams and for complete bodies. This module decides what block a
+part becomes, and which parts of a broken answer are kept.
 
-Canonical ids are minted in order of appearance. What the provider called a call is kept sealed, and decides
-nothing: ids may be blank, repeated, or restart with every response.
+Canonical ids are minted in order of appearance. The provider's id of a call is sealed and decides nothing: such ids
+may be blank, repeated, or restart with every response.
 
-An answer that was cut (`length`, `max_tokens`, a filter) may end inside a call. Servers stop its block all the same,
-and without its arguments it would read as a call with none. So the last call is not done before it is known what
-follows. A call whose arguments are not whole when the answer was cut is left out; the reason to stop says why.
+An answer that was cut (`length`, `max_tokens`, a filter) may end inside a call. Servers close its block all the same,
+and a call cut before its arguments looks like a call without arguments. So the last call stays open until the next
+part or the end of the answer arrives. A call with incomplete arguments in a cut answer is dropped; the finish reason
+tells the caller why.
 
-Where reasoning is bound to its prefix, what the model thought behind something that is not kept as it said it (an
-empty text, an unfinished call, a block of an unknown kind) loses its seal: it could only be refused (ANT-44, OAR-09).
+If reasoning is bound to its prefix, thinking loses its seal after any part that is not kept exactly as it was sent
+(an empty text, an unfinished call, a block of an unknown kind): the provider would reject it (ANT-44, OAR-09).
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -33,32 +34,32 @@ from actors.core.values.content import Block, Media, Message, ProviderState, Thi
 from actors.core.values.identity import Binding, mint
 from actors.core.values.stream import ArgumentsDelta, CallDone, CallStarted, Cut, Finish, StreamEvent, Usage
 
-_KINDS = 64  # of what is left out or marked, that are told apart; and characters of a word for it
+_KINDS = 64  # most distinct kinds of dropped or marked content, and most characters of the name of a kind
 
 MAX_CALLS = 1024
-"""Calls one message may hold. The scheduler refuses extras far below this; past it the answer is a fault."""
+"""Most calls in one message. The scheduler's limit is far lower; an answer with more calls is a fault."""
 
 
 @lru_cache(maxsize=64)
 def _once(reason: str) -> str:
-    """Return the word as it was first read: every round's is kept, and providers have few."""
+    """Return one shared string per reason: every round keeps its reason, and providers have few."""
     return reason
 
 
 @dataclass(eq=False)
 class MessageBuilder:
-    """The parts of one answer, and the events not yet handed out.
+    """The parts of one answer, and the events not yet taken.
 
     Attributes:
-        binding: Who is answering: the message's origin, and what its seals are stamped with.
-        tools: The declared tools by their names on the wire; None if they are not known.
-        usage: The figures so far.
-        upstream: Who served the answer behind a gateway, where the answer says so. Seals are stamped with it, or with
-            the upstream that the binding is pinned to, whose name in answers may be another.
-        continuation: By which the provider goes on with an answer that it paused; empty if it did not.
-        withheld: Why the provider hid parts of the request from its model, a reason for each part.
-        left_out: What the answer held that the message does not, by the provider's word for it, and how many: logprobs,
-            what a search was grounded in, calls that were cut (`cut_call`).
+        binding: The answering binding: the origin of the message and the maker of its seals.
+        tools: The declared tools by their names on the wire; None if unknown.
+        usage: The latest token figures.
+        upstream: The provider behind a gateway that served the answer, if the answer names it. Seals carry it, or the
+            upstream to which the binding is pinned, whose name in answers may differ.
+        continuation: The token that continues an answer the provider paused; empty if it did not pause.
+        withheld: Why the provider hid parts of the request from its model, one reason per part.
+        left_out: Content of the answer that the message lacks, as counts by the provider's name for it: logprobs,
+            search grounding, dropped calls (`cut_call`).
     """
 
     dialect: Dialect
@@ -71,7 +72,7 @@ class MessageBuilder:
 
     def __post_init__(self) -> None:
         self.usage = Usage()
-        self._usage_before = Usage()  # by the responses before this one
+        self._usage_before = Usage()  # of the responses before this one
         self.continuation = ""
         self.upstream = ""
         self.withheld: tuple[str, ...] = ()
@@ -80,29 +81,29 @@ class MessageBuilder:
         self.begin()
 
     def begin(self) -> None:
-        """Begin with nothing said."""
+        """Reset the parts of the answer."""
         self.finish_reason: str | None = None
         self.left_out: dict[str, int] = {}
         self._parts: list[Part] = []
         self._marks: dict[str, Own] = {}
         self._figures: dict[str, int] = {}
-        self._held: PartialCall | None = None  # the last part: a call that ended, or was cut
+        self._held: PartialCall | None = None  # the last part, if it is a call that ended or was cut
         self._table = CallTable(self.tools)
-        self._is_lost = False  # whether arguments, or a call's, went astray
+        self._is_lost = False  # whether arguments, or a whole call, were lost
 
     def take(self) -> list[StreamEvent]:
         """Return the events since the last call."""
         return list(self.take_lazily())
 
     def take_lazily(self) -> Iterable[StreamEvent]:
-        """Return the events since the last call. The deltas of a long text are made when it is iterated."""
+        """Return the events since the last call. The deltas of a long text are created during iteration."""
         known, self._known = self._known, []
         return Events(known)
 
     def restart(self) -> None:
-        """Begin the answer again: what came before is void. A call's number that was given is not given again.
+        """Start the answer again and discard the earlier parts. Call numbers already used are not used again.
 
-        Text that was handed out cannot be taken back; the message is without it.
+        Text that was already emitted cannot be revoked; the message lacks it.
         """
         for part in self._parts:
             if isinstance(part, PartialCall):
@@ -120,25 +121,26 @@ class MessageBuilder:
         return last if isinstance(last, Words) and last.kind == kind else self.words(kind)
 
     def say(self, part: Words, piece: str | Long) -> None:
-        """Add a piece to a text or thinking block. An empty piece says nothing."""
+        """Add a piece to a text or thinking block. An empty piece has no effect."""
         if not isinstance(piece, str):
             self._known.append(take_long(part, piece))
         elif text := part.pieces.add(piece):
             self._known.append(part.delta(text))
 
     def seal(self, part: Words, kind: str, data: str) -> None:
-        """Attach the provider's own state to a thinking block, verbatim. A later one replaces it."""
+        """Attach the provider's own state to a thinking block, verbatim. A later seal replaces it."""
         if data:
             part.seal = ProviderState(kind, quote(data), self._maker)
 
     @property
     def _maker(self) -> Binding:
-        """Who seals: the binding, and the upstream that served it."""
+        """The maker of the seals: the binding, with the upstream that served it."""
         served = self.binding.upstream or self.upstream
         return replace(self.binding, upstream=served) if served else self.binding
 
     def complete(self, part: Words | PartialCall, *texts: str | Long) -> None:
-        """Add what is missing of a text that the provider repeats whole at the end. On arguments it has the last word.
+        """Add the missing rest of a text that the provider repeats in full at the end. For arguments, the repetition
+        wins.
 
         An empty text or an empty object overrides nothing.
         """
@@ -158,13 +160,13 @@ class MessageBuilder:
                 part.pieces = final
 
     def sign(self, call: PartialCall, kind: str, data: str) -> None:
-        """Put the provider's signature of a call directly in front of it."""
+        """Insert the provider's signature of a call directly before the call."""
         words = call.signature = Words("thinking", done=True)
         self.seal(words, kind, data)
         self._parts.insert(self._parts.index(call), words)
 
     def native(self, name: str, value: object, *, goes_back: bool) -> Own:
-        """Take a part that is the provider's own; `goes_back` if the provider takes it back as it is."""
+        """Add a provider's own part; with `goes_back`, the provider accepts it unchanged in a later request."""
         part = Own(_word(name), value, "part" if goes_back else "unknown")
         self._append(part)
         return part
@@ -174,7 +176,8 @@ class MessageBuilder:
         self.native("media", made, goes_back=False).done = True
 
     def mark(self, name: str, value: object, *, more: bool = True) -> None:
-        """Take what is said about the words. `more`: a list comes in pieces; else each time it is all there is."""
+        """Add metadata about the text. With `more`, a list arrives in pieces; otherwise each value replaces the
+        previous one."""
         if not value:
             return
         known = self._marks.get(name := _word(name))
@@ -192,7 +195,7 @@ class MessageBuilder:
         text: str | Long = "",
         touched: Collection[PartialCall] = (),
     ) -> PartialCall:
-        """Take a fragment of a tool call, and return the call that it begins or continues.
+        """Add a fragment of a tool call, and return the call that it begins or continues.
 
         `touched` are the calls that earlier fragments of the same delta belong to.
 
@@ -216,11 +219,11 @@ class MessageBuilder:
         return call
 
     def _real_name(self, name: object) -> str:
-        """Return a tool's name; empty for a placeholder, unless a tool has that name."""
+        """Return the tool name; empty for a placeholder, unless a declared tool has that name."""
         return name if isinstance(name, str) and name in (self.tools or ()) else real_word(name)
 
     def call(self, native_id: str, name: str, slot: Slot = None) -> PartialCall:
-        """Begin a tool call. Without a name, it is arguments that wait for one.
+        """Begin a tool call. A call without a name holds arguments whose call is not known yet.
 
         Raises:
             StreamFault: The message holds too many calls.
@@ -236,13 +239,13 @@ class MessageBuilder:
 
     @property
     def minted(self) -> int:
-        """How many calls were given a canonical id, those included that are left out or were never announced."""
+        """The number of canonical ids minted, including those of dropped and unannounced calls."""
         return self._calls
 
     def identify(self, call: PartialCall, native_id: str, name: str, *, is_final: bool = False) -> None:
-        """Give a call the id and name that it does not have yet, or that a final item has for it.
+        """Set the id and the name of a call if they are missing, or if a final item repeats them.
 
-        The call is announced once it has a name that is no piece of one.
+        The call is announced as soon as its name is complete.
         """
         if native_id and (is_final or not call.native_id) and (native_id := real_word(native_id)):
             call.native_id = sanitise(native_id)
@@ -267,19 +270,19 @@ class MessageBuilder:
             self._known.append(ArgumentsDelta(call.id, text))
 
     def drop_unfinished_calls(self) -> None:
-        """Leave out the calls that the provider did not call complete: it says that the answer is cut."""
+        """Drop the calls that the provider did not mark as complete, because it reports that the answer was cut."""
         for part in self._parts:
             if isinstance(part, PartialCall) and not part.done:
                 self._drop(part)
 
     def end(self, part: Part, *, told: bool = True) -> None:
-        """Mark a part as complete for good; `told` if its own end was told, and not the answer's alone.
+        """Mark a part as complete for good; with `told`, its own end marker arrived and not only that of the answer.
 
-        For a call this is announced. Doing it twice changes nothing.
+        The end of a call is announced. A second call has no effect.
 
         Raises:
-            StreamFault: It is a call whose end was not told, without all of its arguments, and no reason to stop says
-                that the answer was cut.
+            StreamFault: A call ended without an end marker and without complete arguments, and no finish reason
+                reports that the answer was cut.
         """
         if not told and isinstance(part, PartialCall) and not (part.dropped or part.is_whole or self._is_cut):
             raise broken("the answer ended inside a tool call")
@@ -292,13 +295,13 @@ class MessageBuilder:
             self._conclude(part)
 
     def end_all(self, unended: Iterable[Part] = (), *, fails: bool = True) -> None:
-        """Settle the calls and mark every part as complete: the answer has ended.
+        """Settle the calls and mark every part as complete, at the end of the answer.
 
-        The ends of the `unended` parts were not marked. If one of them is a call without all of its arguments, the
-        answer `fails`, or it goes on without that call and is incomplete.
+        The `unended` parts have no end marker. If one of them is a call with incomplete arguments, either the answer
+        fails (`fails`), or the call is dropped and the answer is incomplete.
 
         Raises:
-            StreamFault: As `end`, if it fails.
+            StreamFault: As `end`, if `fails`.
         """
         self._settle()
         for part in unended:
@@ -323,14 +326,14 @@ class MessageBuilder:
 
     @property
     def is_proper(self) -> bool:
-        """Whether the answer ended as it should, so that a call in it may have no arguments."""
+        """Whether the answer ended regularly, so that a call without arguments is plausible."""
         return True
 
     def finish(self, reason: str) -> None:
-        """Note why the provider says it stopped. Calls that came whole are calls, whatever the reason.
+        """Record the provider's finish reason. Complete calls are kept for any reason.
 
-        Relays give a reason more than once, and before the words. The last one counts, but a plain one does not make up
-        for a cut.
+        Relays send several reasons, some before the text. The last one counts, except that a plain reason does not
+        replace a cut.
         """
         reason = _once(sanitise(reason))
         if reason == self.finish_reason or (
@@ -343,19 +346,20 @@ class MessageBuilder:
 
     @property
     def cut(self) -> Cut | None:
-        """Why the answer is not whole: as its reason to stop says, or because arguments went astray."""
+        """Why the answer is incomplete: by its finish reason, or because arguments were lost."""
         return cut(self.finish_reason or "") or ("fault" if self._is_lost else None)
 
     def report_usage(self, usage: Usage) -> None:
-        """Replace the token figures. They are cumulative on the wire, never summed here."""
+        """Replace the token figures. They are cumulative on the wire and never summed here."""
         if usage != self.usage:
             self.usage = usage
             self._known.append(usage)
 
     def count(self, usage: object, places: Mapping[str, tuple[int, ...]]) -> None:
-        """Take the figures that are given, keep the others: they are cumulative, and not always all there.
+        """Update the figures in `usage` and keep the others: they are cumulative, and events may omit some.
 
-        `places` has the fields of a `Usage` that a name is added to: 0 input, 1 output, 2 cache read, 3 cache written.
+        `places` maps a name to the fields of `Usage` that it adds to: 0 input, 1 output, 2 cache read, 3 cache
+        written.
         """
         for name, value in fields(usage).items():
             if name in places and (figure := number(value)) is not None:
@@ -367,21 +371,21 @@ class MessageBuilder:
         self.report_usage(self._usage_before + Usage(*totals))
 
     def report_withheld(self, given: object) -> None:
-        """Note the provider's list of what it hid from its model; a later list replaces it.
+        """Record the provider's list of the parts that it hid from its model; a later list replaces it.
 
-        Old reasoning that a provider leaves out at the end of a turn, as it says it will, is not told.
+        Old reasoning that a provider omits at the end of a turn, as documented, is not reported.
         """
         reasons = (sanitise(string(entry.get("reason"))) for entry in map(fields, items(given)))
         self.withheld = tuple(why for why in reasons if why not in ("", "turn_boundary")) or self.withheld
 
     def leave_out(self, kind: str) -> None:
-        """Count something that the message does not hold."""
+        """Count content that the message does not hold."""
         kind = _word(kind)
         if kind in self.left_out or len(self.left_out) < _KINDS:
             self.left_out[kind] = self.left_out.get(kind, 0) + 1
 
     def leave_out_once(self, kind: str, value: object) -> None:
-        """Note what a stream says over and over, in pieces or anew each time. What is empty says nothing."""
+        """Count content that a stream repeats, in pieces or completely. Empty values are ignored."""
         if value and kind not in self.left_out:
             self.leave_out(kind)
 
@@ -391,14 +395,14 @@ class MessageBuilder:
 
     @property
     def says(self) -> bool:
-        """Whether there is a call, or a text that is not blank."""
+        """Whether the answer has a call, or a text that is not blank."""
         texts = (part for part in self._parts if isinstance(part, Words) and part.kind == "text")
         return self.calls or any(not part.pieces.is_blank for part in texts)
 
     def partial_message(self) -> Message:
-        """Return what may be kept of an answer that broke off: text as far as it came, sealed thinking, finished calls.
+        """Return the usable part of a broken answer: text as far as it arrived, sealed thinking, finished calls.
 
-        A call or a thinking block counts as finished when the provider said so.
+        A call or a thinking block is finished if the provider marked its end.
         """
         return self._message(whole=False)
 
@@ -419,15 +423,15 @@ class MessageBuilder:
 
     @property
     def _is_cut(self) -> bool:
-        """Whether the provider says that it stopped in the middle, and may have done so inside a call."""
+        """Whether the finish reason reports a cut, which may be inside a call."""
         return cut(self.finish_reason or "") is not None
 
     def place_of(self, part: Part | None) -> int:
-        """Return the place behind a part; None stands for the last."""
+        """Return the position after a part; None stands for the last part."""
         return len(self._parts) if part is None else self._parts.index(part) + 1
 
     def move_parts(self, first: int, place: int) -> int:
-        """Move the parts from `first` on to an earlier place, and return the place behind them."""
+        """Move the parts from `first` on to an earlier position, and return the position after them."""
         moved = self._parts[first:]
         del self._parts[first:]
         self._parts[place:place] = moved
@@ -438,13 +442,13 @@ class MessageBuilder:
         self._parts.append(part)
 
     def _release(self) -> None:
-        """Decide on the call that was held: something follows it, or the answer has ended."""
+        """Conclude the held call: another part follows, or the answer has ended."""
         call, self._held = self._held, None
         if call is not None and call.done and not call.dropped:
             self._conclude(call)
 
     def _conclude(self, call: PartialCall) -> None:
-        self._announce(call)  # a number that was given is told, so that nothing else gets it
+        self._announce(call)  # announce the number even if the call is dropped, so that no other call gets it
         if self._is_cut and not call.is_whole:
             self._drop(call)
         else:
@@ -467,12 +471,12 @@ class MessageBuilder:
 
 
 def _word(kind: str) -> str:
-    """Return the provider's word for something, no longer than such words are."""
+    """Return the provider's name for a kind of content, shortened to the usual length."""
     return sanitise(kind)[:_KINDS] or "unknown"
 
 
 def _unbound(block: Block) -> Block:
-    """Return a block without a seal that is bound to what stands before it."""
+    """Return a block without a seal that is bound to the preceding blocks."""
     if isinstance(block, Thinking) and block.seal is not None and block.seal.is_bound:
         return Thinking(json=block.json)
     return block

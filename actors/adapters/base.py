@@ -1,8 +1,8 @@
-"""A decoder of one answer: bytes cut anywhere in, events and a message out.
+"""Decode one answer: bytes split at any point go in, events and a message come out.
 
-A family says what an event of its stream means, and what a whole body means. What all of them share is here: a stream
-without its end marker is a fault and never a success, a reason to stop may be a failure, what follows the end is
-ignored, and after a fault every further call raises it again.
+Each family derives its decoder from `Decoder` and defines the meaning of an event and of a complete body. The shared
+rules are here: a stream without its end marker is a fault, never a success; a finish reason may be a failure; bytes
+after the end are ignored; after a fault, every further call raises it again.
 """
 
 from abc import ABC, abstractmethod
@@ -22,15 +22,15 @@ from actors.core.values.content import Message
 from actors.core.values.stream import StreamEvent
 from actors.errors import StreamFault
 
-_LARGE = 1024 * 1024  # bytes of an answer from which no copy of an argument is made that need not be
+_LARGE = 1024 * 1024  # bytes of an answer; above this, avoidable copies of arguments are not made
 MAX_ANSWER = 32 * 1024 * 1024
-"""Bytes of an answer, unless a backend's `limits.answer_bytes` says otherwise."""
+"""Default limit on the bytes of an answer; `limits.answer_bytes` of a backend overrides it."""
 
 
 class Frames(Protocol):
-    """Splits the bytes of a stream into events. Raises StreamFault for bytes that are no such stream.
+    """Splits the bytes of a stream into events. Raises StreamFault if the bytes do not have the expected framing.
 
-    `max_event`: bytes of one event.
+    `max_event`: most bytes of one event.
     """
 
     def __init__(self, max_event: int) -> None: ...
@@ -42,12 +42,12 @@ class Frames(Protocol):
 
 @dataclass(eq=False)
 class Decoder(MessageBuilder, ABC):
-    """Feed it bytes, read events, close it once. `actors.adapters.codec` makes one.
+    """The decoder of one answer: feed it bytes, read events, close it once. `actors.adapters.codec` creates one.
 
     Attributes:
-        max_bytes: Of the answer, as it is on the wire; one that is larger is a fault.
-        ended: Whether the dialect's end marker was read: what follows it is not part of the answer.
-        late: What became known only by `close`.
+        max_bytes: Most bytes of the answer on the wire; a larger answer is a fault.
+        ended: Whether the end marker was read. Later bytes are not part of the answer.
+        late: Events that became known only in `close`.
     """
 
     frames: ClassVar[type[Frames]] = EventParser
@@ -65,25 +65,25 @@ class Decoder(MessageBuilder, ABC):
         self._closed = self._is_at_end = False
 
     def framing(self) -> Frames:
-        """Return a new parser of the framing of the dialect's streams; one event may be as large as the answer."""
+        """Return a new parser of the stream's framing. One event may be as large as the answer."""
         return self.frames(self.max_bytes)
 
     @abstractmethod
     def event(self, name: str, payload: Fields) -> None:
-        """Take one event of a stream. Sets `ended` at the dialect's end marker. Raises nothing but `StreamFault`."""
+        """Process one event of a stream. Set `ended` at the end marker. Raise only `StreamFault`."""
 
     @abstractmethod
     def body(self, body: Fields) -> None:
-        """Take a whole answer. Raises nothing but `StreamFault`."""
+        """Process a complete answer. Raise only `StreamFault`."""
 
     def done(self) -> None:
-        """Take `[DONE]`. Relays send it in any dialect, so by itself it says nothing."""
+        """Process `[DONE]`. Relays send it in any dialect, so by default it has no meaning."""
 
     def stream_end(self) -> None:
-        """Take the end of a stream that has no end marker. Sets `ended` if the answer may end there."""
+        """Process the end of a stream without an end marker. Set `ended` if the answer may end there."""
 
     def arguments(self, value: object) -> str | Long:
-        """Return arguments as text that are given as text, or as a value: each where the other is documented."""
+        """Return arguments as text. Servers send text or a JSON value, each in place of the other."""
         if self._size < _LARGE or not value or isinstance(value, str | LongText):
             return argument_text(value)
         return LongJson(value)
@@ -93,13 +93,13 @@ class Decoder(MessageBuilder, ABC):
         raise AnswerFault(in_answer(payload, self.dialect))
 
     def feed(self, chunk: bytes) -> list[StreamEvent]:
-        """Take bytes cut anywhere and return what became known. What follows the end is ignored.
+        """Decode bytes split at any point and return the new events. Bytes after the end are ignored.
 
-        `Usage` events carry the figures so far: the last one counts, they are not to be summed.
+        `Usage` events carry cumulative figures: the last one counts, and they must not be summed.
 
         Raises:
-            StreamFault: The provider reported an error inside the answer, it is larger than an answer may be, or the
-                bytes are no stream of this dialect. Deltas of the same chunk are lost; what they said is in
+            StreamFault: The provider reported an error inside the answer, the answer is too large, or the bytes are
+                not a stream of this dialect. The deltas of this chunk are lost; their content is in
                 `partial_message`.
         """
         if self._fault is not None:
@@ -120,9 +120,9 @@ class Decoder(MessageBuilder, ABC):
         return self.take()
 
     def end_response(self) -> str:
-        """Read the end of a response, and return by which token the provider goes on; empty if the answer ends here.
+        """End a response and return the token that continues the answer; empty if the answer is complete.
 
-        `resume` then reads the next response as a part of the same answer; `close` ends it in any case.
+        `resume` then reads the next response as a part of the same answer; `close` ends the answer in any case.
 
         Raises:
             StreamFault: As `close`, for the bytes.
@@ -135,7 +135,7 @@ class Decoder(MessageBuilder, ABC):
         return self.continuation
 
     def resume(self, *, stream: bool) -> None:
-        """Begin to read a response that goes on with the answer, streamed or as one document."""
+        """Start reading a response that continues the answer, streamed or as one document."""
         self._parser = self.framing() if stream else None
         self._usage_before, self._figures = self.usage, {}
         self.continuation, self.finish_reason = "", None
@@ -147,8 +147,8 @@ class Decoder(MessageBuilder, ABC):
         """Return the model's message. Events of the last bytes are in `late`.
 
         Raises:
-            StreamFault: The answer ended without the dialect's end marker, or for a reason that leaves no answer,
-                or had failed before.
+            StreamFault: The answer ended without its end marker, its finish reason means that there is no answer, or
+                it had failed before.
         """
         if not self._closed and self._fault is None:
             try:
@@ -186,17 +186,17 @@ class Decoder(MessageBuilder, ABC):
             raise broken("the stream ended without its end marker")
 
     def _read_body(self) -> None:
-        """Read a whole answer. Of a large one no copy is kept beside what it is read into."""
+        """Decode a complete answer. The bytes of a large one are released before it is processed."""
         written, self._written = self._written, BytesIO()
         document = _document(written.getvalue().removeprefix(b"\xef\xbb\xbf"), "the body")
         written.close()
         self.body(document)
 
     def _judge_end(self) -> None:
-        """Raise the failure that the reason to stop stands for, unless there is an answer all the same.
+        """Raise the failure that the finish reason stands for, unless the answer is usable.
 
-        What was only cut short stands as far as it came, and calls are calls whatever the reason. Words beside a call
-        that the model could not write are not an answer.
+        A cut answer counts as far as it arrived, and calls count for any reason. Text next to a call that the model
+        could not write is not an answer.
         """
         failure = unfinished(self.finish_reason or "")
         if failure is None:
@@ -207,22 +207,22 @@ class Decoder(MessageBuilder, ABC):
 
 
 def _is_whole(data: str) -> bool:
-    """Return whether the event at the end of a stream is more than the beginning of one."""
+    """Return True if the last event of a stream is complete."""
     try:
         return data == DONE or loaded(data) is not None
     except TooManyValues:
-        return True  # whoever reads it says so
+        return True  # the reader of the event raises the error
     except ValueError:
         return False
 
 
 def _document(text: str | bytes, what: str) -> Fields:
-    """Return the JSON object that `text` is, alone or in a list of its own, as some relays wrap errors.
+    """Return the JSON object in `text`, alone or in a list of one, as some relays wrap errors.
 
-    A large one may hold long texts.
+    A large object may hold `LongText`.
 
     Raises:
-        StreamFault: It is something else, or holds too many values. The message quotes nothing of it.
+        StreamFault: It is not an object, or holds too many values. The message quotes nothing of it.
     """
     try:
         is_short = isinstance(text, str) and len(text) < _LARGE

@@ -1,15 +1,15 @@
 """Choose the tool call that a fragment of an answer belongs to: one rule for every wire family.
 
-In:  what a fragment says of itself: an index, an id, a name, and argument text.
-Out: the call that it continues, or None where it begins one.
+In:  the index, the id, the name and the argument text of a fragment.
+Out: the call that it continues, or None if it begins one.
 
-Only a name begins a call. The documentation says that a fragment goes by its index; relays send a growing index, 0 for
-every call, the index as text, none at all, a fresh id with each fragment, the words `null` and `None` for ids, the name
-with each fragment, or the name in pieces. A fragment without a name therefore continues the call that its index, its id
-or its position suggests. Where the call before it has all of its arguments, the fragment belongs to none, and waits
-for a name in a call of its own.
+Only a name begins a call. By the documentation, the index identifies the call. Relays send a growing index, 0 for
+every call, the index as text, no index, a fresh id with each fragment, the words `null` and `None` for ids, the name
+with each fragment, or the name in pieces. A fragment without a name therefore continues the call that its index, its
+id or its position suggests. If that call already has complete arguments, the fragment becomes a nameless call of its
+own, which waits for a name.
 
-What only the whole answer can decide is decided at its end (`actors.adapters.settling`).
+Ambiguities that only the complete answer resolves are left to `actors.adapters.settling`.
 """
 
 from collections.abc import Collection
@@ -19,14 +19,14 @@ from actors.adapters.arriving import PartialCall
 from actors.adapters.settling import repaired
 
 Slot: TypeAlias = int | str | None
-"""Where a fragment says that its call is; None if it does not say."""
+"""The index of a call as a fragment gives it; None if it gives none."""
 
 _PLACEHOLDERS = frozenset({"null", "none", "undefined", "nil"})
-_SMALL = 64 * 1024  # characters of argument text that are tried for completeness while it arrives
+_SMALL = 64 * 1024  # characters; longer argument text is not checked for completeness while it arrives
 
 
 def slot_of(index: object) -> Slot:
-    """Return the place that an index names. Some relays write the number as text."""
+    """Return the slot of an index. Some relays write the number as text."""
     if type(index) is int:
         return index
     if isinstance(index, str) and (word := index.strip()):
@@ -35,7 +35,7 @@ def slot_of(index: object) -> Slot:
 
 
 def real_word(value: object) -> str:
-    """Return an id or a name as it stands; empty for a blank and for a placeholder such as `null`."""
+    """Return an id or a name unchanged; empty for a blank and for a placeholder such as `null`."""
     if isinstance(value, str):
         word = value.strip()
         return "" if not word or (len(word) < 10 and word.casefold() in _PLACEHOLDERS) else value
@@ -45,22 +45,22 @@ def real_word(value: object) -> str:
 class CallTable:
     """The calls of one answer by index and by id.
 
-    `tools` are the declared tools by their names on the wire, None if they are not known. Where they are, a name may
-    come in pieces.
+    `tools` are the declared tools by their names on the wire, None if unknown. If they are known, names that arrive
+    in pieces are recognised.
     """
 
     def __init__(self, tools: Collection[str] | None) -> None:
         self.tools = tools
-        self.makes_ids = False  # whether a fragment of a call came under an id of its own
+        self.makes_ids = False  # whether a fragment of a call arrived under an id of its own
         self._latest: PartialCall | None = None
-        self._reopened: PartialCall | None = None  # a whole call that was named again
+        self._reopened: PartialCall | None = None  # a complete call whose name arrived again
         self._by_slot: dict[Slot, PartialCall] = {}
         self._by_id: dict[tuple[Slot, str], PartialCall] = {}
 
     def find(
         self, slot: Slot, native_id: str, name: str, text: str, touched: Collection[PartialCall] = ()
     ) -> PartialCall | None:
-        """Return the call that a fragment continues, None if it begins one.
+        """Return the call that a fragment continues; None if it begins one.
 
         `touched` are the calls that earlier fragments of the same delta belong to: a name never continues those.
         """
@@ -68,7 +68,7 @@ class CallTable:
         if not name:
             if call is not None and call is self._latest and not native_id:
                 return call  # nearly every fragment
-            return self._continued(slot, native_id, text)
+            return self._nameless_call(slot, native_id, text)
         if native_id and (same := self._by_id.get((slot, native_id))):
             call = same
         elif slot is None:
@@ -78,14 +78,14 @@ class CallTable:
         return call if self._goes_on(call, native_id, name, text) else None
 
     def note(self, call: PartialCall, slot: Slot, native_id: str) -> None:
-        """Remember that a fragment of a call came under this slot and id."""
+        """Record the slot and the id under which a fragment of a call arrived."""
         self._latest = call
         if slot is not None:
             self._by_slot[slot] = call
         if native_id:
             self._by_id[slot, native_id] = self._by_id[None, native_id] = call
 
-    def _continued(self, slot: Slot, native_id: str, text: str) -> PartialCall | None:
+    def _nameless_call(self, slot: Slot, native_id: str, text: str) -> PartialCall | None:
         """Return the call that a fragment without a name continues."""
         if native_id and (same := self._by_id.get((slot, native_id))):
             return same
@@ -115,7 +115,7 @@ class CallTable:
         return call
 
     def _goes_on(self, call: PartialCall, native_id: str, name: str, text: str) -> bool:
-        """Return whether a fragment with a name continues a call at its place instead of beginning another."""
+        """Return True if a fragment with a name continues the call at its index instead of beginning another."""
         has_other_id = bool(native_id and call.native_id and native_id != call.native_id)
         if call.is_closed:
             return False
@@ -133,14 +133,14 @@ class CallTable:
             self._reopened = call  # it may be sent again from its start
             return bool(call.native_id)
         if call.native_id and not native_id:
-            return True  # sent again: another call would have an id too
+            return True  # sent again: another call would also have an id
         opens, ends = call.pieces.stripped(len("{}")) == "{}", text.strip() == "{}"  # as some relays do
         return (opens and not ends) or (ends and bool(native_id))
 
     def grown_name(self, call: PartialCall, native_id: str, name: str) -> str:
-        """Return the name of a call with a further piece of it; empty if that would be another call's name.
+        """Return the name of a call extended by a further piece; empty if the piece is another call's name.
 
-        The piece may begin with the name so far. Where the declared tools are not known, a name is a piece if it comes
+        The piece may repeat the name so far. If the declared tools are unknown, a name is a piece if it arrives
         without an id although the call has one.
         """
         if not call.pieces.is_blank:
@@ -158,7 +158,7 @@ class CallTable:
 
 
 def _has_all(call: PartialCall) -> bool:
-    """Return whether a call has all of its arguments, as far as that is seen while it arrives."""
+    """Return True if the arguments of a call are complete, as far as can be seen before the end."""
     if call.told:
         return True
     pieces = call.pieces

@@ -1,6 +1,6 @@
 """Classify the error of a provider as one `Failure`, whatever its shape.
 
-In:  status, headers and body of a refused request, or an error found inside an answer.
+In:  status, headers and body of a rejected request, or an error found inside an answer.
 Out: the kind of failure, and the reaction to it.
 
 Servers and gateways shape their errors differently: nested under `error`, flat, a bare string, a list, or the
@@ -44,7 +44,7 @@ from actors.core.settings.table import SAMPLING
 from actors.core.values.stream import Cut
 
 MAX_TITLE = 120
-"""Characters of a page's title that are kept."""
+"""Characters kept of a page's title."""
 _PAGE = re.compile(r"\s*(?:<!doctype|<html|<\?xml|<head|<body|<center|<h1)", re.IGNORECASE)
 _TITLES = tuple(
     re.compile(rf"<{tag}\b[^>]{{0,200}}>([^<]{{1,1000}})<", re.IGNORECASE)
@@ -54,7 +54,7 @@ _REDIRECTS = (301, 302, 303, 307, 308)
 
 
 def page_title(text: str, status: int | None) -> str | None:
-    """Return in one short line what a page says, with its status; None if the text is no page."""
+    """Return a one-line summary of an HTML page, with its status; None if the text is not a page."""
     if not _PAGE.match(text):
         return None
     answer = f"HTTP {status}" if status else "The answer"
@@ -66,7 +66,8 @@ def page_title(text: str, status: int | None) -> str | None:
 
 
 def redirect(status: int, headers: Mapping[str, str]) -> str | None:
-    """Return where a redirect leads, without its query, which may hold a key; None if it is none."""
+    """Return a message with the target of a redirect, without its query, which may hold a key; None if it is no
+    redirect."""
     target = headers.get("location", "").strip().partition("?")[0].partition("#")[0]
     if status not in _REDIRECTS or not target:
         return None
@@ -74,10 +75,10 @@ def redirect(status: int, headers: Mapping[str, str]) -> str | None:
 
 
 MAX_MESSAGE = 500
-"""Characters of a provider's words that are kept."""
-_READ = 64 * 1024  # bytes of an error body that are looked at
-_HEADER = 64  # characters of a header that a body repeats
-_GATEWAYS = 3  # gateways behind each other that are unwrapped
+"""Characters kept of a provider's message."""
+_READ = 64 * 1024  # bytes of an error body that are examined
+_HEADER = 64  # most characters of a header that a body repeats
+_GATEWAYS = 3  # most nested gateways that are unwrapped
 
 _ANY = re.compile("")
 _SECRETS = (
@@ -95,10 +96,10 @@ _SECRETS = (
 
 
 class _Report(Struct, frozen=True):
-    """An error as its provider words it. `text` is all of it, for what no field is known for.
+    """An error in the provider's words. `text` is the complete error, for details without a known field.
 
-    `place` is the part of the request that it names, as it names it. `headers` are those of the provider behind a
-    gateway that repeats them in its body (OpenRouter), names in lower case.
+    `place` is the part of the request that the error names. `headers` are those of the provider behind a gateway that
+    repeats them in its body (OpenRouter), names in lower case.
     """
 
     message: str = ""
@@ -113,10 +114,10 @@ class _Report(Struct, frozen=True):
 def classify(
     status: int, headers: Mapping[str, str], body: bytes, dialect: Dialect, *, now: float | None = None
 ) -> Failure:
-    """Classify the answer to a refused request. Never raises.
+    """Classify the response to a rejected request. Never raises.
 
-    Its headers may be in any case, and its body, as far as it was read, JSON, HTML or nothing. The dialect gives the
-    words for a context overflow; `now` is seconds since the epoch, to understand a `Retry-After` date.
+    Header names may be in any case; the body may be partial, and JSON, HTML or empty. The dialect provides the
+    patterns for a context overflow; `now` is seconds since the epoch, to interpret a `Retry-After` date.
     """
     lowered = {name.lower(): value for name, value in headers.items()}
     report = _report(_value(body))
@@ -129,21 +130,21 @@ def classify(
     should_retry = lowered.get("x-should-retry", "").strip().lower()
     if should_retry == "false" and failure.action == "retry":
         return replace(failure, action="next_backend")
-    # Never what our own bug, its size or the bill refused.
+    # Never for our own bugs, oversized requests or unpaid bills.
     if should_retry == "true" and failure.kind == "config":
         return replace(failure, action="retry")
     return failure
 
 
 def in_answer(payload: Fields, dialect: Dialect) -> Failure:
-    """Classify an error that came inside a 200. It means what it would have meant as a status."""
+    """Classify an error inside a 200 response. It means the same as it would with its own status."""
     report = _report(payload)
     status = report.status or STATUS_OF_TYPE.get(report.type) or STATUS_OF_TYPE.get(report.code)
     return _failure(replace(report, status=status), dialect, {}, None, bare=False)
 
 
 def unfinished(reason: str) -> Failure | None:
-    """Return the failure that a reason to stop stands for, or None if it is an ordinary one."""
+    """Return the failure that a finish reason stands for; None for an ordinary reason."""
     kind = KIND_OF_FINISH.get(finish_word(reason))
     if kind is None:
         return None
@@ -152,9 +153,9 @@ def unfinished(reason: str) -> Failure | None:
 
 @lru_cache(maxsize=256)
 def cut(reason: str) -> Cut | None:
-    """Return how an answer is cut that stopped for this reason, None if it is whole as far as that says.
+    """Return how an answer with this finish reason was cut; None if it is complete.
 
-    No reason says nothing; one that nobody knows is `unknown`.
+    An empty reason counts as complete; an unrecognised reason is `unknown`.
     """
     word = finish_word(reason)
     if not word or word in WHOLE:
@@ -177,7 +178,7 @@ def _failure(
     row = next(row for row in _rows(dialect, status, bare=bare) if row.pattern.search(words))
     parameter = _parameter(row, report)
     if parameter is not None and row.rule in SAMPLING_RULES and SAMPLING.isdisjoint(parameter.settings):
-        row = replace(row, rule=None)  # its words are said of any parameter, such as `max_tokens`
+        row = replace(row, rule=None)  # its words are also used for other parameters, such as `max_tokens`
     kind: Kind = row.kind if parameter is None else "parameter"
     return Failure(
         kind,
@@ -194,13 +195,13 @@ def _failure(
 
 
 def _wait(kind: Kind, headers: Mapping[str, str], text: str, now: float | None) -> float | None:
-    """Return the seconds that the provider asks to wait, where it says so in any way."""
+    """Return the seconds that the provider asks its client to wait; None if it does not say."""
     told = retry_after(headers, text, now)
     return until_reset(headers, now) if told is None and kind in ("rate_limit", "quota") else told
 
 
 def _parameter(row: Row, report: _Report) -> RefusedParameter | None:
-    """Return the optional parameter that was refused, if the words are those of no other rule."""
+    """Return the optional parameter that was rejected, unless the wording belongs to another rule."""
     if row.kind not in ("transcript", "config") or report.status not in (400, 422):
         return None
     if (schema := refused_schema(report.message)) and row.rule in SCHEMA_RULES:
@@ -213,7 +214,7 @@ def _parameter(row: Row, report: _Report) -> RefusedParameter | None:
 
 @lru_cache(maxsize=256)
 def _rows(dialect: Dialect, status: int | None, *, bare: bool) -> tuple[Row, ...]:
-    """Return the wordings that may come with a status, in the order in which they are asked."""
+    """Return the wordings that a status allows, in the order in which they are searched."""
     patterns, rule = dialect.request.overflow_patterns, dialect.request.overflow_rule
     overflows = [Row("overflow", re.compile(pattern, re.IGNORECASE), rule=rule) for pattern in patterns]
     without_words = [Row("overflow", _ANY, (400,))] if bare else []
@@ -245,7 +246,7 @@ def _report(value: object, depth: int = _GATEWAYS) -> _Report:
     inner = body.get("error")
     error = {**body, "message": inner} if isinstance(inner, str) else fields(inner) or body
     outer = _plain(error)
-    upstream = fields(error.get("metadata")).get("raw")  # what a gateway wraps, as JSON text or as it is
+    upstream = fields(error.get("metadata")).get("raw")  # JSON text or an object
     if not upstream or depth == 0:
         return outer
     if isinstance(upstream, str):
@@ -268,7 +269,7 @@ def _plain(error: Fields) -> _Report:
     repeated = fields(fields(error.get("metadata")).get("headers"))
     message = string(error.get("message")) or string(error.get("detail"))
     if not message and (detail := items(error.get("detail") or fields(error.get("message")).get("detail"))):
-        message = json_text(detail)  # a list of fields that were not accepted
+        message = json_text(detail)  # a list of rejected fields
     return _Report(
         message=message,
         type=string(error.get("type")) or string(error.get("status")),
@@ -281,20 +282,20 @@ def _plain(error: Fields) -> _Report:
 
 
 def _location(error: Fields) -> str:
-    """Return the first place that a list of unaccepted fields names: `body.temperature` (FastAPI, pydantic)."""
+    """Return the first location in a list of rejected fields: `body.temperature` (FastAPI, pydantic)."""
     for item in items(error.get("detail") or fields(error.get("message")).get("detail")):
         return ".".join(map(str, items(fields(item).get("loc"))))
     return ""
 
 
 def _quotas(details: object) -> str:
-    """Return the names of the quotas that were used up: which one decides whether waiting helps (GEM-15)."""
+    """Return the names of the exhausted quotas. The name decides whether waiting helps (GEM-15)."""
     violations = [item for detail in map(fields, items(details)) for item in items(detail.get("violations"))]
     return " ".join(filter(None, (string(fields(item).get("quotaId")) for item in violations)))
 
 
 def _one_line(text: str) -> str:
-    """Return a provider's words on one line, shortened, credentials removed."""
+    """Return a provider's message on one line, shortened, with credentials removed."""
     text = sanitise(text[: 4 * MAX_MESSAGE])
     for secret, substitute in _SECRETS:
         text = secret.sub(substitute, text)

@@ -1,4 +1,7 @@
-"""What there is to know of a wire family in one value: how it is written, and how what it says is read."""
+"""Find the codec of a wire family: its writer, preamble, decoder and transcript reader.
+
+`decode` creates the decoder of one answer; `actors.adapters.adapter` and `actors.adapters.importing` use the rest.
+"""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -17,11 +20,11 @@ from actors.core.values.identity import Binding
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Codec:
-    """One wire family.
+    """The codec of one wire family.
 
-    `preamble` is given the settings, and the tools called where those declare none: some providers want them declared
-    (BED-03). What a dialect does not take of the settings is a loss. `reading` is given the origin of what the model
-    said.
+    `preamble` receives the settings, and the tools called in the transcript if the settings declare none: some
+    providers require declarations for them (BED-03). Settings that the dialect does not accept are losses. `reading`
+    receives the origin of the model's messages.
     """
 
     writer: type[Writing]
@@ -31,7 +34,7 @@ class Codec:
 
 
 def codec(family: Family) -> Codec:
-    """Return the codec of a family, whose package has its name and is imported when it is first asked for."""
+    """Return the codec of a family. Its module has the family's name and is imported on first use."""
     made: Codec = import_module(f"actors.adapters.{family}").CODEC
     return made
 
@@ -51,14 +54,15 @@ def decode(
     """Return a decoder for one answer.
 
     Args:
-        binding: Who is answering; without it, a nameless backend of this dialect.
-        stream: Whether the answer is streamed; else it is one JSON document, whose events are in `late` after `close`.
+        binding: The answering binding; by default, a nameless backend of this dialect.
+        stream: Whether the answer is streamed; otherwise it is one JSON document, whose events are in `late` after
+            `close`.
         first_call: Number of the first canonical id to mint.
-        names: `Request.names` of what is being answered: tools the provider knows by another name.
-        keys: `Request.keys` of it: properties the provider knows by another key.
-        tools: `Request.tools` of what is being answered: the declared tools by their names on the wire. They show which
-            names come in pieces. None if they are not known.
-        max_bytes: Of the answer, as it is on the wire; one that is larger is a fault.
+        names: `Request.names` of the request: tools that the provider knows by another name.
+        keys: `Request.keys` of the request: properties that the provider knows by another key.
+        tools: `Request.tools` of the request: the declared tools by their names on the wire, which show whether a
+            name arrives in pieces. None if unknown.
+        max_bytes: Most bytes of the answer on the wire; a larger answer is a fault.
     """
     binding = binding or Binding(profile.name, profile.name)
     made = codec(profile.family).decoder

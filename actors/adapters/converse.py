@@ -39,7 +39,7 @@ from actors.core.models.concerns import Role
 from actors.core.transcript.transcript import Titled
 from actors.core.values.content import Media, Thinking, ToolCall
 
-_FORMATS = {"text/markdown": "md", "text/plain": "txt"}  # the others are called as their media type is
+_FORMATS = {"text/markdown": "md", "text/plain": "txt"}  # other formats are named as their media type
 _ANY_INPUT = Json(b'{"type":"object","properties":{}}')
 
 
@@ -56,7 +56,7 @@ class ConverseWriter(Writing):
         self.block(b'{"text":', json, b"}")
 
     def thinking(self, block: Thinking) -> None:
-        """Write sealed reasoning as it came; the renderer lets no other pass."""
+        """Write sealed reasoning verbatim. The renderer passes no unsealed reasoning here."""
         assert block.seal is not None
         if block.seal.kind == "redacted":
             self.block(b'{"reasoningContent":{"redactedContent":', block.seal.data, b"}}")
@@ -73,23 +73,23 @@ class ConverseWriter(Writing):
         self.block(opening + call.json + b"}}")
 
     def result(self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]) -> None:
-        """Write a `toolResult` block: its text and its media. Beside media, no text need stand for a blank one."""
+        """Write a `toolResult` block: its text and its media. With media, a blank text is omitted."""
         self.block(b'{"toolResult":{"toolUseId":"%b","content":[' % call_id.encode())
         self._comma = b""
         if json != b'""' or not media:
-            self.block(b'{"text":', self._said(json), b"}")
+            self.block(b'{"text":', self._result_text(json), b"}")
         for item, title in media:
             self.block(_media(item, title))
         self._loose.append(b'],"status":"error"}}' if failed else b'],"status":"success"}}')
         self._comma = b","
 
-    def _said(self, json: Json) -> Json:
-        """Return a result's text, or what stands for one that is blank (BED-04)."""
+    def _result_text(self, json: Json) -> Json:
+        """Return a result's text, or the substitute for a blank one (BED-04)."""
         return self._nothing if self._nothing != b'""' and is_blank(json) else json
 
 
 def _media(media: Media, title: str) -> bytes:
-    """Write an attachment. A document has the name the transcript gave it, and a text beside it (BED-13)."""
+    """Write an attachment. A document is preceded by a text that gives its name from the transcript (BED-13)."""
     source = b'"source":{"bytes":%b}' % quote(media.data)
     kind = (_FORMATS.get(media.media_type) or media.media_type.partition("/")[2]).encode()
     form = b'"format":"%b",' % kind
@@ -103,12 +103,12 @@ def _media(media: Media, title: str) -> bytes:
 def preamble(settings: Settings, dialect: ConverseDialect, called: frozenset[str]) -> Preamble:
     """Return the preamble of a request; see `actors.adapters.codec.Codec`.
 
-    Where the settings name no tool, those that were called are declared (BED-03). There is no tool choice that forbids
-    calls, so `none` is `auto` and a loss.
+    If the settings declare no tool, the tools called in the transcript are declared (BED-03). Converse cannot forbid
+    calls, so the tool choice `none` becomes `auto` and a loss.
     """
     ends, said = mark(settings, dialect), system(settings)
     tools = [*settings.tools, *(ToolSpec(name, "", _ANY_INPUT) for name in sorted(called))]
-    forced = _forced(settings)
+    forced = _forced_choice(settings)
     told = forced or (settings.tools and settings.tool_choice == "auto") or not tools
     limited = settings.max_tokens is not None or settings.thinking == "manual"
     table: WireTable = {
@@ -133,8 +133,8 @@ def preamble(settings: Settings, dialect: ConverseDialect, called: frozenset[str
     )
 
 
-def _forced(settings: Settings) -> Wire:
-    """Return the tool choice that forces a tool, if one does."""
+def _forced_choice(settings: Settings) -> Wire:
+    """Return the tool choice that forces a tool; None if no tool is forced."""
     choice = chosen(settings)
     if isinstance(choice, ToolSpec):
         return {"tool": {"name": choice.name}}
@@ -142,7 +142,8 @@ def _forced(settings: Settings) -> Wire:
 
 
 def _answer(settings: Settings) -> Wire:
-    """Return the schema of the answer, every object of it closed: a text that holds JSON."""
+    """Return the text format with the answer's schema, in which every object is closed. The schema is a string of
+    JSON."""
     schema = None if settings.output is None else closed(settings.output)
     if schema is None:
         return None
@@ -150,7 +151,7 @@ def _answer(settings: Settings) -> Wire:
 
 
 _ROOM = 4096
-"""Tokens of an answer behind manual thinking where nobody said how many."""
+"""Tokens of an answer after manual thinking, if the settings give no limit."""
 
 
 def _tool(tool: ToolSpec) -> dict[str, Wire]:
@@ -167,7 +168,7 @@ _FIGURES = {
 
 
 class ConverseDecoder(Decoder):
-    """Reads events, and a whole body as blocks that start and stop at once."""
+    """Reads events, and a complete body as blocks that start and stop at once."""
 
     frames = FrameParser
     _stopped = False
@@ -193,13 +194,13 @@ class ConverseDecoder(Decoder):
             case "exception":
                 self.report(payload)
             case _:
-                pass  # `messageStart`, and what comes to be
+                pass  # `messageStart`, and future events
 
     def done(self) -> None:
         self.stream_end()
 
     def stream_end(self) -> None:
-        """End the answer if it has a reason to stop. What comes between the reason and the figures belongs to it."""
+        """End the answer if it has a finish reason. Events between the reason and the figures belong to it."""
         if self._stopped and not self.ended:
             unended = [part for slot in list(self._open) if (part := self._close(slot)) is not None]
             self.end_all(unended)
@@ -230,16 +231,16 @@ class ConverseDecoder(Decoder):
             return self._own(slot, block)
         told = fields(block["toolUse"])
         self._open[slot] = call = self.fragment(slot, told.get("toolUseId"), told.get("name"))
-        if given := told.get("input"):  # of a body; `{}` is said of none, and of those that never came
+        if given := told.get("input"):  # of a body; streams send `{}` before the arguments
             self.argue(call, self.arguments(given))
         return None
 
     def _own(self, slot: Slot, block: Fields) -> None:
-        """Take a block that is the provider's own. How its pieces are put together is not known: it stays here."""
+        """Add a block of the provider's own. It is not sent back, since the merging of its deltas is undocumented."""
         self._open[slot] = self.native(next(iter(block), ""), dict(block), goes_back=False)
 
     def _delta(self, slot: Slot, delta: Fields) -> None:
-        """Take a delta of a block, or a whole block that holds the same."""
+        """Process a delta of a block, or a complete block with the same keys."""
         part = self._open.get(slot)
         if "text" in delta:
             self.say(self._words_at(slot, "text"), long_string(delta["text"]))
@@ -264,7 +265,7 @@ class ConverseDecoder(Decoder):
             self._own(slot, delta)
 
     def _words_at(self, slot: Slot, kind: Literal["text", "thinking"]) -> Words:
-        """Return the block that a delta continues; it begins one where none of its kind is open at its index."""
+        """Return the block that a delta continues, or begin one if no block of its kind is open at its index."""
         part = self._open.get(slot)
         if not isinstance(part, Words) or part.kind != kind:
             part = self.words(kind)
@@ -273,35 +274,35 @@ class ConverseDecoder(Decoder):
 
     def _reasoning(self, slot: Slot, piece: Fields) -> None:
         part = self._words_at(slot, "thinking")
-        piece = {**fields(piece.get("reasoningText")), **piece}  # as a whole block has it
+        piece = {**fields(piece.get("reasoningText")), **piece}  # a complete block nests these keys
         self.say(part, long_string(piece.get("text")))
         for kind in ("signature", "redactedContent"):
             if data := string(piece.get(kind)):
                 self._seals.setdefault((part, kind), []).append(data)
 
     def _stop(self, slot: Slot) -> None:
-        """End a block. If none is open at this index, it is the only one that is open."""
+        """End a block. A stop without an index ends the only open block."""
         if slot not in self._open and len(self._open) == 1 and slot is None:
             slot = next(iter(self._open))
         part = self._close(slot)
         if part is None:
-            self.words("text")  # an empty text, of which no piece came, is not sent again
+            self.words("text")  # no piece arrived: an empty text, which is not sent again
             return
         if isinstance(part, PartialCall):
             part.is_closed = True
         self.end(part)
 
     def _close(self, slot: Slot) -> Part | None:
-        """Return the block that was open at an index, with all that came of it."""
+        """Remove and return the open block at an index, with its collected seals attached."""
         part = self._open.pop(slot, None)
         if isinstance(part, Words) and part.kind == "thinking":
             self.seal(part, "signature", "".join(self._seals.pop((part, "signature"), [])))
-            self.seal(part, "redacted", _joined(self._seals.pop((part, "redactedContent"), [])))
+            self.seal(part, "redacted", _join_base64(self._seals.pop((part, "redactedContent"), [])))
         return part
 
 
-def _joined(pieces: list[str]) -> str:
-    """Return base64 that came in pieces, each encoded on its own, as one."""
+def _join_base64(pieces: list[str]) -> str:
+    """Return pieces of base64, each encoded separately, as one base64 string."""
     if len(pieces) < 2:
         return "".join(pieces)
     try:
@@ -314,7 +315,7 @@ _DOCUMENTS = {"csv": "text/csv", "html": "text/html", "txt": "text/plain", "md":
 
 
 class ConverseReading(TranscriptReader):
-    """A Converse transcript being read."""
+    """Reads a Converse transcript."""
 
     stray_part: ClassVar[str] = "block of no kind"
 
@@ -322,7 +323,7 @@ class ConverseReading(TranscriptReader):
         if not part:
             self.fold(self.stray_part, {})
         for kind in part.fields:
-            if kind != "cachePoint":  # a mark for the provider's cache is no content, and is not carried
+            if kind != "cachePoint":  # a cache mark is not content, and is not imported
                 self._block(part, kind)
 
     def _block(self, part: WireObject, kind: str) -> None:
@@ -348,7 +349,8 @@ class ConverseReading(TranscriptReader):
                 self.fold(f"block of type {str(kind)[:40]!r}", part.take(kind))
 
     def spread(self, holder: WireObject, *keys: str) -> tuple[object, list[Media]]:
-        """Return the content of a result: a single `json` part is its value, other parts are texts, one a line."""
+        """Return the content of a result: the value of a single `json` part, otherwise the texts of the parts, one
+        per line."""
         if not isinstance(holder.fields.get("content"), list | tuple | None):
             return holder.take("content"), []
         parts = holder.each("content")
@@ -364,7 +366,7 @@ class ConverseReading(TranscriptReader):
 
 
 def _attachment(part: WireObject, kind: str) -> Media | None:
-    """Return the image or the document that a block holds, if it holds one."""
+    """Return the image or document in a block, or None."""
     held = part.inner(kind)
     if not (data := blob(held.inner("source").take("bytes"))):
         return None

@@ -1,14 +1,14 @@
 """Parse the JSON documents of a provider, and keep long texts out of memory.
 
-In:  a JSON text, in UTF-8 where it is bytes.
-Out: its value. In a large document each long string beyond ASCII is a `LongText`.
-A document of too many values is refused before it is parsed: it would hold up the event loop for seconds.
+In:  a JSON text, in UTF-8 if it is bytes.
+Out: its value. In a large document, each long string beyond ASCII is a `LongText`.
 
-An answer that is almost right must still be read, so this parser is more tolerant than `actors.core.data.jsonio`: it
-takes duplicate keys and half surrogate pairs, which some servers cut between two deltas.
+A document of too many values is rejected before it is parsed: it would block the event loop for seconds.
 
-A Python string takes for each of its characters as many bytes as its widest one needs: one emoji makes four million
-bytes of a million. So a long text stays in its document, and is decoded slice by slice where it can be used that way.
+An almost correct answer must still be read, so this parser is more tolerant than `actors.core.data.jsonio`: it
+accepts duplicate keys and half surrogate pairs, which some servers split between two deltas. In a Python string,
+every character takes as many bytes as the widest one: a single emoji makes four million bytes of one million. So a
+long text stays in its document, and is decoded slice by slice if the caller can use slices.
 """
 
 import json
@@ -20,12 +20,12 @@ import jiter
 
 from actors.core.data.jsonio import quote
 
-_LARGE = 1024 * 1024  # bytes of a document below which its strings may take what they take
+_LARGE = 1024 * 1024  # bytes of a document; the strings of a smaller one are decoded normally
 _LONG = 64 * 1024  # bytes of a string
 SLICE = 8 * 1024
-"""Bytes of a slice of a long text, at most."""
+"""Most bytes of a slice of a long text."""
 MAX_VALUES = 1_000_000
-"""Values of a document, and strings of one, names included. Words and images are few values, however long they are."""
+"""Most values of a document, and most strings, names included. Text and images are few values, however long."""
 _NO_SEPARATORS = bytes(set(range(256)) - set(b",[{"))
 _ESCAPE = 6  # bytes of the longest
 _KEY = re.compile(rb"\s*:")
@@ -36,20 +36,20 @@ class TooManyValues(ValueError):
 
 
 def loaded(text: str | bytes) -> object:
-    """Return the value of a JSON text, in UTF-8 where it is bytes.
+    """Return the value of a JSON text, in UTF-8 if it is bytes.
 
     Raises:
-        TooManyValues: It would take too long to parse.
-        ValueError: It is not JSON, or nested too deep to read.
+        TooManyValues: The text would take too long to parse.
+        ValueError: The text is not JSON, or is nested too deep.
     """
     _check_values(text)
-    return _parsed(text)
+    return _parse(text)
 
 
-def _parsed(text: str | bytes) -> object:
+def _parse(text: str | bytes) -> object:
     try:
         value: object = jiter.from_json(text if isinstance(text, bytes) else text.encode(), cache_mode="keys")
-    except ValueError:  # it has no half pairs and less depth, so the slower parser has the last word
+    except ValueError:  # jiter rejects half pairs and has a lower depth limit, so the slower parser decides
         try:
             value = json.loads(text if isinstance(text, str) else text.decode("utf-8", "replace"))
         except RecursionError:
@@ -58,7 +58,7 @@ def _parsed(text: str | bytes) -> object:
 
 
 class LongText:
-    """A string in a JSON document, as it stands there between its quotes. `str` gives all of it."""
+    """A string in a JSON document, still encoded between its quotes. `str` decodes all of it."""
 
     __slots__ = ("_begin", "_document", "_end")
 
@@ -72,19 +72,19 @@ class LongText:
         """Yield the text in pieces, which may be cut inside a surrogate pair.
 
         Raises:
-            ValueError: It is no JSON string.
+            ValueError: It is not a JSON string.
         """
         at = self._begin
         while at < self._end:
-            end = self._cut(at, at + SLICE)
+            end = self._cut_position(at, at + SLICE)
             yield self._text(at, end)
             at = end
 
     def _text(self, begin: int, end: int) -> str:
-        return str(_parsed(b'"%b"' % self._document[begin:end]))
+        return str(_parse(b'"%b"' % self._document[begin:end]))
 
-    def _cut(self, begin: int, end: int) -> int:
-        """Return the last place up to `end` that is neither inside a character nor inside an escape, as `begin` is."""
+    def _cut_position(self, begin: int, end: int) -> int:
+        """Return the last position up to `end` that is neither inside a character nor inside an escape."""
         if end >= self._end:
             return self._end
         for _ in range(3):
@@ -97,32 +97,32 @@ class LongText:
 
 
 def load_document(data: bytes) -> object:
-    """Return the value of a JSON document in UTF-8, with its long texts where it is large.
+    """Return the value of a JSON document in UTF-8; if it is large, with its long texts as `LongText`.
 
     Raises:
-        TooManyValues: It would take too long to parse.
-        ValueError: It is not JSON, or nested too deep to read.
+        TooManyValues: The document would take too long to parse.
+        ValueError: The document is not JSON, or is nested too deep.
     """
     _check_values(data)
     if len(data) < _LARGE or _is_narrow(data):
-        return _parsed(data)
+        return _parse(data)
     texts: dict[str, LongText] = {}
     kept, at = list[memoryview | bytes](), 0
-    mark = blake2b(data, digest_size=16).hexdigest()  # no document can hold its own
+    mark = blake2b(data, digest_size=16).hexdigest()  # cannot occur in the document
     for begin, end in _long_strings(data):
         name = f"{mark} {len(texts)}"
         text = texts[name] = LongText(data, begin, end)
         for _ in text.slices():
-            pass  # it is JSON, or it is found here that it is not
+            pass  # check each escape now, so that invalid JSON is reported here
         kept += [memoryview(data)[at : begin - 1], quote(name)]
         at = end + 1
     if not texts:
-        return _parsed(data)
-    return _with_texts(_parsed(b"".join((*kept, memoryview(data)[at:]))), texts)
+        return _parse(data)
+    return _with_texts(_parse(b"".join((*kept, memoryview(data)[at:]))), texts)
 
 
 def _check_values(text: str | bytes) -> None:
-    """Refuse a document of too many values. Commas and brackets are counted in strings too, if that is enough."""
+    """Raise if a document has too many values. Separators inside strings are excluded only if the total is too high."""
     if len(text) <= MAX_VALUES:
         return
     data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
@@ -138,12 +138,12 @@ def _check_values(text: str | bytes) -> None:
 
 
 def _separators(data: bytes) -> int:
-    """Return how many characters there are of which each stands in front of one value at most."""
+    """Return the number of characters that each precede at most one value."""
     return len(data.translate(None, _NO_SEPARATORS))
 
 
 def _without_escaped_quotes(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield a document in pieces, and where each begins; every quote in them begins or ends a string."""
+    """Yield a document in pieces with their positions. Every remaining quote begins or ends a string."""
     begin = 0
     while begin < len(data):
         end = min(begin + SLICE, len(data))
@@ -153,7 +153,7 @@ def _without_escaped_quotes(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _quotes(data: bytes) -> Iterator[int]:
-    """Yield where strings begin and end."""
+    """Yield the positions of the quotes around strings."""
     count = 0
     for begin, part in _without_escaped_quotes(data):
         count += part.count(b'"')
@@ -166,7 +166,7 @@ def _quotes(data: bytes) -> Iterator[int]:
 
 
 def _long_strings(data: bytes) -> Iterator[tuple[int, int]]:
-    """Yield where the texts of long strings beyond ASCII begin and end. Keys of objects are none of them."""
+    """Yield the bounds of long strings beyond ASCII. Keys of objects are excluded."""
     quotes = _quotes(data)
     for before, end in zip(quotes, quotes, strict=False):
         begin = before + 1
@@ -175,7 +175,7 @@ def _long_strings(data: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _backslashes(data: bytes, begin: int, end: int) -> int:
-    """Return how many backslashes stand in front of `end`, counting no further back than `begin`."""
+    """Return the number of backslashes directly before `end`, counting no further back than `begin`."""
     size = 16
     while True:
         before = data[max(begin, end - size) : end]
@@ -186,12 +186,12 @@ def _backslashes(data: bytes, begin: int, end: int) -> int:
 
 
 def _is_narrow(text: bytes) -> bool:
-    """Say whether the characters of a text take a byte each."""
+    """Return True if each character of a text takes one byte."""
     return text.isascii() and b"\\u" not in text
 
 
 def _with_texts(value: object, texts: Mapping[str, LongText]) -> object:
-    """Return a value, changed in place, with a text in place of each string that is the name of one."""
+    """Return a value, changed in place, with each placeholder name replaced by its text."""
     whole = [value]
     left: list[object] = [whole]
     while left:

@@ -1,7 +1,7 @@
-"""What went wrong with a request, as one value: the same for a status, a body and an error inside a stream.
+"""Describe a failed request as one value, the same for a status, a body and an error inside a stream.
 
-The kind is what happened. The action follows from the kind, by the table below, and tells the provider
-actor and the session what to do about it. Nothing here waits, retries or counts.
+The provider actor and the session act on it. The kind names the cause, and the action follows from the kind by the
+table below. Nothing here waits, retries or counts.
 """
 
 from typing import Literal, TypeAlias
@@ -38,7 +38,7 @@ ACTIONS: dict[Kind, Action] = {
     "media": "leave_out",
     "parameter": "leave_out",
     "model_fault": "retry",  # the model wrote something its server could not read; it may do better
-    "too_long": "next_backend",  # the same server would most likely say as much again
+    "too_long": "next_backend",  # the same server would most likely answer at the same length again
     "config": "next_backend",
     "refusal": "give_up",
     "overloaded": "next_backend",  # these two are ours: nothing was sent
@@ -46,19 +46,19 @@ ACTIONS: dict[Kind, Action] = {
 }
 
 TOO_LONG: frozenset[str] = frozenset(kind for kind, action in ACTIONS.items() if action == "compact")
-"""Kinds that a shorter request would not have."""
+"""Kinds that a shorter request would avoid."""
 
 BACKEND_KINDS: frozenset[Kind] = frozenset(("transient", "rate_limit", "quota", "config"))
-"""Kinds that say something of the backend, not of one request."""
+"""Kinds that concern the backend, not a single request."""
 
 
 class RefusedParameter(Struct, frozen=True):
-    """An optional parameter that a provider refused.
+    """An optional parameter that a provider rejected.
 
     Args:
         settings: The settings behind it, by their names in `Settings.omitted`.
-        is_value: Whether the value is rejected; else the provider does not support the parameter at all.
-        otherwise: The kind of the failure where the request does not have the parameter.
+        is_value: Whether the value is rejected; otherwise the provider does not support the parameter at all.
+        otherwise: The kind of the failure if the request does not have the parameter.
     """
 
     settings: tuple[str, ...]
@@ -100,7 +100,7 @@ class Failure(Struct, frozen=True):
 
 
 class AnswerFault(StreamFault):
-    """The one error a decoder raises: an answer that reported an error, broke off, or is no answer."""
+    """The only error that a decoder raises: the answer reported an error, broke off, or is unreadable."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.message, status=failure.status, retry_after=failure.retry_after)
@@ -108,5 +108,5 @@ class AnswerFault(StreamFault):
 
 
 def broken(message: str, kind: Kind = "transient", code: str | None = None) -> AnswerFault:
-    """Return the fault for an answer that cannot stand. Another try may bring a whole one, unless `kind` says more."""
+    """Return the fault for an unusable answer. It may be retried, unless `kind` says otherwise."""
     return AnswerFault(Failure(kind, ACTIONS[kind], message, code=code))

@@ -62,7 +62,7 @@ def misfit(family: Family, messages: Sequence[object]) -> int | None:
 
 
 def is_words_alone(message: Fields) -> bool:
-    """Return True if a message has a role and words, and nothing that reads differently in another format."""
+    """Return True if a message has a role and text, and no field that another format would read differently."""
     if not message.keys() <= _CHAT_KEYS or "role" not in message:
         return False
     content = message.get("content")

@@ -39,47 +39,47 @@ from actors.adapters.wire import fields, string
 from actors.errors import StreamFault
 
 MAX_OTHER = 1024 * 1024
-"""Bytes of a line that is no data, and of all lines outside any event: no server has a reason to write more."""
+"""Most bytes of a line other than data, and of all lines outside any event: no server has a reason to send more."""
 
 MAX_LINES = 100_000
-"""Lines of data of one event: each takes memory of its own, however short it is."""
+"""Most data lines of one event. Each line takes memory of its own, however short it is."""
 
 _MARK = b"\xef\xbb\xbf"  # the byte order mark
 
 DONE = "[DONE]"
-"""The data of an event that says nothing but that the stream ends."""
+"""The data of an event that only marks the end of the stream."""
 
 
 class ServerEvent(Struct, frozen=True, gc=False):
-    """One event. `name` is empty where the server gave none."""
+    """One event. `name` is empty if the server sent none."""
 
     name: str
     data: str
 
 
 class EventParser:
-    """Splits a stream into events.
+    """Splits a stream of server-sent events.
 
     Args:
-        max_event: Bytes of one event. The last event of an answer may repeat all of it, and an image is one event, so
-            there is no smaller bound than that of the answer.
+        max_event: Most bytes of one event. The last event of an answer may repeat all of it, and an image is one
+            event, so the limit is that of the answer.
     """
 
     def __init__(self, max_event: int) -> None:
         self._max_event = max_event
-        self._begun = bytearray()  # of the line that has not ended
+        self._begun = bytearray()  # the line that has not ended
         self._size = 0  # bytes of the current event's lines
         self._name = ""
         self._data: list[str] = []
-        self._stray = bytearray()  # lines of JSON that are no field
-        self._after_cr = False  # an LF that comes next belongs to the CR before it
+        self._stray = bytearray()  # lines of JSON outside any field
+        self._after_cr = False  # an LF at the start of the next chunk belongs to this CR
         self._at_start = True
 
     def feed(self, chunk: bytes) -> list[ServerEvent]:
         """Return the events that `chunk` completes.
 
         Raises:
-            StreamFault: An event is larger than its cap, or has too many lines.
+            StreamFault: An event is too large, or has too many lines.
         """
         if not chunk:
             return []
@@ -104,7 +104,7 @@ class EventParser:
         return events
 
     def close(self) -> list[ServerEvent]:
-        """Return what the end of the stream left: an event without its blank line, and JSON outside of events."""
+        """Return the events left at the end of the stream: one without its blank line, and JSON outside of events."""
         events: list[ServerEvent] = []
         if line := self._whole_line(b""):
             self._take(line)
@@ -115,7 +115,7 @@ class EventParser:
         return events
 
     def _whole_line(self, end: bytes) -> bytes:
-        """Return the line that was begun, with its end, and begin another."""
+        """Return the pending line completed by `end`, and start a new one."""
         line = bytes(self._begun) + end
         self._begun.clear()
         if self._at_start:
@@ -124,14 +124,14 @@ class EventParser:
         return line
 
     def _check(self, line: bytes | bytearray) -> None:
-        """Refuse a line, whole or begun, that makes the event or what is outside of events too large."""
+        """Raise if a line, complete or pending, makes the event or the text outside of events too large."""
         if self._size + len(line) > self._max_event:
             raise broken(f"an event of the stream is larger than {self._max_event} bytes")
         if len(self._stray) + len(line) > MAX_OTHER and not line.startswith(b"data"):
             raise broken(f"a line of the stream is no data and larger than {MAX_OTHER} bytes")
 
     def _take(self, line: bytes) -> None:
-        """Take a whole line that is not blank."""
+        """Process a complete line that is not blank."""
         self._check(line)
         field, _, value = line.partition(b":")
         if not field:
@@ -154,7 +154,7 @@ class EventParser:
 
 
 END = ServerEvent("", DONE)
-"""What `close` gives: the bytes have ended on the border of a frame, or inside one that is dropped."""
+"""The result of `close`. The bytes ended between two frames, or inside one, which is dropped."""
 
 _PRELUDE = 12
 _CRC = 4
@@ -165,7 +165,7 @@ _FIXED = dict(zip((0, 1, 2, 3, 4, 5, 8, 9), (0, 0, 1, 2, 4, 8, 8, 16), strict=Tr
 
 
 class FrameParser:
-    """Splits a stream into events, none of them in a frame larger than `max_event` bytes."""
+    """Splits an AWS event stream into events. A frame has at most `max_event` bytes."""
 
     def __init__(self, max_event: int) -> None:
         self._max_event = max_event
@@ -175,10 +175,11 @@ class FrameParser:
     def feed(self, chunk: bytes) -> list[ServerEvent]:
         """Return the events that `chunk` completes.
 
-        A fault behind whole frames is raised by the next call, so that bytes mean the same in any pieces.
+        A fault after complete frames is raised by the next call, so the result does not depend on how the bytes are
+        split.
 
         Raises:
-            StreamFault: A checksum is wrong, or a frame is malformed or larger than its cap.
+            StreamFault: A checksum is wrong, or a frame is malformed or too large.
         """
         if self._fault is not None:
             raise self._fault
@@ -197,10 +198,10 @@ class FrameParser:
         return events
 
     def close(self) -> list[ServerEvent]:
-        """Return `END`. What is left of a frame that was cut is dropped: it cannot be checked.
+        """Return `END`. An incomplete frame is dropped, since its checksum cannot be verified.
 
         Raises:
-            StreamFault: The bytes fed last hold one.
+            StreamFault: The last bytes hold a malformed frame.
         """
         if self._fault is not None:
             raise self._fault
@@ -208,7 +209,7 @@ class FrameParser:
         return [END]
 
     def _size(self, place: int) -> int:
-        """Return the length of the frame that begins at `place`, 0 if its prelude is not there yet."""
+        """Return the length of the frame at `place`, or 0 if its prelude is incomplete."""
         if len(self._held) - place < _PRELUDE:
             return 0
         size, headers, checksum = unpack_from(">III", self._held, place)
@@ -222,7 +223,7 @@ class FrameParser:
 
 
 def _event(frame: bytes) -> ServerEvent:
-    """Return the event that a whole frame is."""
+    """Return the event in a complete frame."""
     if crc32(frame[:-_CRC]) != unpack_from(">I", frame, len(frame) - _CRC)[0]:
         raise broken("a frame of the stream has a wrong message checksum")
     end = _PRELUDE + unpack_from(">I", frame, 4)[0]
@@ -230,15 +231,15 @@ def _event(frame: bytes) -> ServerEvent:
     payload = frame[end:-_CRC].decode("utf-8", "replace")
     match headers.get(":message-type"):
         case "exception":
-            return _failed(headers.get(":exception-type", ""), payload)
+            return _exception_event(headers.get(":exception-type", ""), payload)
         case "error":
             words = json.dumps({"message": headers.get(":error-message", "")})
-            return _failed(headers.get(":error-code", ""), words)
+            return _exception_event(headers.get(":error-code", ""), words)
         case _:
             return ServerEvent(headers.get(":event-type", ""), payload)
 
 
-def _failed(kind: str, payload: str) -> ServerEvent:
+def _exception_event(kind: str, payload: str) -> ServerEvent:
     try:
         told = fields(loaded(payload))
     except ValueError:
@@ -247,7 +248,7 @@ def _failed(kind: str, payload: str) -> ServerEvent:
 
 
 def _headers(data: bytes) -> dict[str, str]:
-    """Return the headers that are strings; the others are stepped over."""
+    """Return the headers of type string; skip the others."""
     headers: dict[str, str] = {}
     place = 0
     try:
@@ -272,7 +273,7 @@ def _headers(data: bytes) -> dict[str, str]:
 
 
 class ChunkParser:
-    """Splits a stream into events, none of them in a frame larger than `max_event` bytes."""
+    """Splits a stream of InvokeModel into events. A frame has at most `max_event` bytes."""
 
     def __init__(self, max_event: int) -> None:
         self._frames = FrameParser(max_event)
@@ -281,10 +282,11 @@ class ChunkParser:
     def feed(self, chunk: bytes) -> list[ServerEvent]:
         """Return the events that `chunk` completes.
 
-        A fault after whole events is raised by the next call, so that bytes mean the same in any pieces.
+        A fault after complete events is raised by the next call, so the result does not depend on how the bytes are
+        split.
 
         Raises:
-            StreamFault: A frame is malformed, or the chunk in it is not base64.
+            StreamFault: A frame is malformed, or its chunk is not base64.
         """
         if self._fault is not None:
             raise self._fault
@@ -317,5 +319,5 @@ def _text(payload: str) -> str:
         return b64decode(string(fields(loaded(payload)).get("bytes")), validate=True).decode(
             "utf-8", "replace"
         )
-    except ValueError:  # binascii's error is one
+    except ValueError:  # binascii's error is a ValueError
         raise broken("a frame of the stream holds no chunk in base64") from None

@@ -41,7 +41,7 @@ from actors.core.transcript.transcript import Titled
 from actors.core.values.content import Code, Media, MessageRole, Thinking, ToolCall
 
 BLANK = "signed_blank"
-"""Kind of the seal of a signature whose part is a text of nothing but whitespace, or of nothing."""
+"""Kind of the seal for a signature whose part is an empty or blank text."""
 
 
 class GeminiWriter(Writing):
@@ -52,10 +52,10 @@ class GeminiWriter(Writing):
 
     def __init__(self, dialect: GeminiDialect, last_role: Role | None) -> None:
         super().__init__(dialect, last_role)
-        self._signature: Json | None = None  # of the part that comes next
+        self._signature: Json | None = None  # of the next part
 
     def begin(self, role: Role) -> None:
-        """Begin a message. A signature never moves to another one."""
+        """Begin a message. A pending signature stays in the message before."""
         self._sign_nothing()
         super().begin(role)
 
@@ -67,14 +67,14 @@ class GeminiWriter(Writing):
         self.block(b'{"text":', json)
 
     def thinking(self, block: Thinking) -> None:
-        """Keep a signature for the part behind it. That of a blank text is a part of its own."""
+        """Hold a signature for the next part. The signature of a blank text is a part of its own."""
         self._sign_nothing()
         self._signature = block.json if block.seal is None else block.seal.data
         if block.seal is not None and block.seal.kind == BLANK:
             self.block(b'{"text":', block.json)
 
     def native(self, part: bytes) -> None:
-        """Write a part as it came, its own signature in it."""
+        """Write a part verbatim. It contains its own signature."""
         self._sign_nothing()
         super().block(part)
 
@@ -82,16 +82,16 @@ class GeminiWriter(Writing):
         self.block(_inline(media))
 
     def call(self, call_id: str, name: str, call: ToolCall) -> None:
-        self.block(b'{"functionCall":{%b,"args":%b}' % (_identified(call_id, name), call.json))
+        self.block(b'{"functionCall":{%b,"args":%b}' % (_id_and_name(call_id, name), call.json))
 
     def result(self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]) -> None:
         key = b"error" if failed else b"output"
-        opening = b'{"functionResponse":{%b,"response":{"%b":' % (_identified(call_id, name), key)
+        opening = b'{"functionResponse":{%b,"response":{"%b":' % (_id_and_name(call_id, name), key)
         held = b',"parts":[%b]' % b",".join([_inline(item) + b"}" for item, _ in media]) if media else b""
         self.block(opening, json, b"}%b}" % held)
 
     def block(self, opening: bytes, literal: bytes = b"", ending: bytes = b"") -> None:
-        """Write a part, signature and closing brace behind what is given."""
+        """Write a part, followed by the pending signature and the closing brace."""
         signature, self._signature = self._signature, None
         if signature is None:
             super().block(opening, literal, ending + b"}")
@@ -100,7 +100,7 @@ class GeminiWriter(Writing):
             self.more(signature, b"}")
 
     def _sign_nothing(self) -> None:
-        """Write a signature that no part follows as the one of an empty text."""
+        """Write a pending signature without a part as the signature of an empty text."""
         if self._signature is not None:
             self.block(b'{"text":', b'""')
 
@@ -109,8 +109,8 @@ def _inline(media: Media) -> bytes:
     return b'{"inlineData":{"mimeType":%b,"data":%b}' % (quote(media.media_type), quote(media.data))
 
 
-def _identified(call_id: str, name: str) -> bytes:
-    """Write the id, where there is one to be sent (GEM-09), and the name."""
+def _id_and_name(call_id: str, name: str) -> bytes:
+    """Write the id, if one is sent (GEM-09), and the name."""
     named = b'"name":"%b"' % name.encode()
     return b'"id":"%b",%b' % (call_id.encode(), named) if call_id else named
 
@@ -118,7 +118,7 @@ def _identified(call_id: str, name: str) -> bytes:
 def preamble(settings: Settings, dialect: GeminiDialect, _: frozenset[str]) -> Preamble:
     """Return the preamble of a request; see `actors.adapters.codec.Codec`.
 
-    The model, and whether the answer is streamed, are in the path.
+    The path holds the model and whether the answer is streamed.
     """
     losses: list[str] = []
     limit = dialect.request.max_tokens_default if settings.max_tokens is None else settings.max_tokens
@@ -143,7 +143,8 @@ def preamble(settings: Settings, dialect: GeminiDialect, _: frozenset[str]) -> P
 
 
 def _answer(settings: Settings, dialect: GeminiDialect, losses: list[str]) -> Mapping[str, Wire]:
-    """Return the schema of the answer, in the provider's subset where the dialect has no other."""
+    """Return the fields for the answer's schema, reduced to the provider's subset unless the dialect accepts JSON
+    Schema."""
     if settings.output is None:
         return {}
     if dialect.request.schema_subset != "gemini":
@@ -173,7 +174,7 @@ def _tool(tool: ToolSpec, dialect: GeminiDialect, losses: list[str]) -> Wire:
 
 
 def _thinking(settings: Settings, dialect: GeminiDialect) -> Wire:
-    """Return how much to think: a level or a budget of tokens, which are not accepted together."""
+    """Return the thinking configuration: a level or a budget of tokens. The API rejects both together."""
     has_levels, budget = dialect.reasoning.switch == "gemini", settings.thinking_tokens
     if settings.thinking == "off" and not has_levels:
         budget = 0
@@ -199,7 +200,7 @@ _FIGURES = {
 
 
 class GenerateContentDecoder(Decoder):
-    """Reads responses, whole or in pieces."""
+    """Reads responses, complete or as a stream."""
 
     def body(self, body: Fields) -> None:
         self.event("", body)
@@ -208,10 +209,10 @@ class GenerateContentDecoder(Decoder):
             raise broken("the body holds no finished candidate")
 
     def stream_end(self) -> None:
-        """End the answer if it has a finish reason. Relays give one with each event, or ahead of the words."""
+        """End the answer if it has a finish reason. Relays send one with each event, or before the text."""
         if self.finish_reason is not None:
             if cut(self.finish_reason) != "paused":
-                self.continuation = ""  # one that was good in the middle of the stream
+                self.continuation = ""  # the token was meant for the middle of the stream
             self.end_all()
             self.ended = True
 
@@ -251,7 +252,8 @@ class GenerateContentDecoder(Decoder):
             self._text("text", long_string(part.get("text")))
 
     def _provider_part(self, part: Fields) -> None:
-        """Take a part that is Google's own, its signature in it. That of an image is worth nothing without the part."""
+        """Add a part of Google's own, with its signature. The signature of an image is dropped: it is useless without
+        the part."""
         name = next(name for name in part if name not in _FLAGS)
         image = fields(part[name]) if name == "inlineData" else {}
         if data := string(image.get("data")):
@@ -262,7 +264,7 @@ class GenerateContentDecoder(Decoder):
             self.native(name, dict(part), goes_back=goes_back).done = True
 
     def _text(self, kind: Literal["text", "thinking"], text: str | LongText, *, signed: bool = False) -> None:
-        """Go on with the text before, if that is of this kind and not signed."""
+        """Continue the previous text if it has this kind and is not signed; otherwise begin one."""
         if text:
             before = self.latest_words(kind)
             words = self.words(kind) if before.done else before
@@ -291,12 +293,12 @@ class GenerateContentDecoder(Decoder):
         self.argue(call, self.arguments(given.get("args")))
         if signature and self.minted > before:
             self.sign(call, self.dialect.reasoning.carrier, signature)
-        call.told = call.is_closed = True  # `{}` is said of no arguments, and of those that never came
+        call.told = call.is_closed = True  # streams send `{}` for no arguments and for lost ones
         self.end(call)
 
 
 class ContentsReading(TranscriptReader):
-    """A generateContent transcript being read."""
+    """Reads a generateContent transcript."""
 
     container: ClassVar[str] = "contents"
     content: ClassVar[str] = "parts"
@@ -356,7 +358,7 @@ def _both(key: str) -> tuple[str, str]:
 
 
 def _outcome(response: object) -> tuple[object, bool]:
-    """Return what a response says and whether it is an error, by the convention of one key."""
+    """Return the content of a response and whether it is an error, by the convention of a single key."""
     if isinstance(response, dict) and len(response) == 1:
         ((key, value),) = response.items()
         if key in ("output", "result") or (key == "error" and value is not None):

@@ -1,13 +1,14 @@
-"""Read a provider's wire transcript, complete or broken, into messages.
+"""Import a provider's wire transcript, complete or broken, as messages.
 
-With a named dialect, only the marks of another dialect lead to a refusal. Without a name, a wrong guess could turn the
-words of the model into the user's. So each message must have the shape of the guessed family, and a transcript that
-fits no family, or several, is refused. A mark is plain, which refuses a transcript that is read as another family's,
-or a hint, which only counts without a named dialect. The reading of the family (`Codec.reading`) does the rest.
+`actors.transcripts.from_wire` uses it. With a named dialect, only unambiguous marks of another dialect lead to a
+rejection. Without a name, a wrong guess could turn the model's text into the user's. So each message must have the
+shape of the guessed family, and a transcript that fits no family, or several, is rejected. A plain mark rejects a
+transcript that is named as another family's; a hint only counts without a named dialect. The reader of the family
+(`Codec.reading`) does the rest.
 
-`declared` reads the other fields of a request body: tools, limits, the model. It reads only fields that `actors.encode`
-can write again; the rest is counted by its path, and so are a provider's own tools, which never become functions of the
-client.
+`declared` reads the other fields of a request body: tools, limits, the model. It reads only fields that
+`actors.encode` can write again. The remaining fields are counted by path, and so are a provider's own tools, which
+never become functions of the client.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,11 +36,11 @@ from actors.core.values.identity import Binding
 from actors.core.values.intake import NameTally, ReportBuilder
 from actors.errors import TranscriptError
 
-HOLDERS = ("messages", "input", "contents")  # keys under which a request body holds its transcript
+HOLDERS = ("messages", "input", "contents")  # keys of a request body that may hold its transcript
 
 
 class _Mark(NamedTuple):
-    """Something that one family has, where it stands, and whether no other family could have it."""
+    """A feature of one family, its place, and whether no other family can have it."""
 
     family: Family
     place: str
@@ -51,7 +52,7 @@ _NAMES: Mapping[Family, Dialect] = {
 }
 _BLOCKS: Mapping[str, tuple[Family, bool]] = {
     **dict.fromkeys(("tool_use", "redacted_thinking", "server_tool_use"), ("anthropic", True)),
-    "tool_result": ("anthropic", False),  # without its call it may be one that somebody sent to another host
+    "tool_result": ("anthropic", False),  # without its call, it may come from another host
     **dict.fromkeys(("input_text", "output_text", "input_image", "input_file"), ("responses", False)),
     **dict.fromkeys(("image_url", "input_audio"), ("openai_chat", False)),
 }
@@ -76,16 +77,15 @@ _FOREIGN: tuple[tuple[str, tuple[frozenset[str], ...]], ...] = (
     ("llxprt", (frozenset({"role", "blocks"}),)),
     ("the Responses API's list of items", (frozenset({"object", "data"}),)),
 )
-"""Formats of other tools, by keys that a document or each of its messages has. They are named, and not read."""
+"""Formats of other tools, by keys of the document or of each message. The error names them; they are not imported."""
 
 
 def recognise(transcript: object, named: Dialect | None) -> tuple[Dialect, str]:
-    """Return the dialect that is named; without a name the one that a transcript is certainly in, and what shows it.
+    """Return the named dialect, or else the only dialect that the transcript fits, with the evidence.
 
     Raises:
-        TranscriptError: It has plain marks of another than is named and none of this one, or of several; it is said to
-            be Gemini's, and has nothing where Gemini says everything; or no dialect is named, and it fits none, or more
-            than one.
+        TranscriptError: The transcript has plain marks of several dialects, or of another dialect and none of the
+            named one; it is named as Gemini's but has no parts; or no dialect is named, and it fits none or several.
     """
     marks, plain_marks = list(_marks(transcript)), dict[Family, _Mark]()
     for mark in marks:
@@ -106,12 +106,12 @@ def recognise(transcript: object, named: Dialect | None) -> tuple[Dialect, str]:
 
 
 def refuse_foreign(transcript: object, named: Dialect | None) -> None:
-    """Refuse a document in the own format of another tool. With a dialect named, messages with roles are read as such.
+    """Reject a document in the own format of another tool. With a named dialect, messages with roles are accepted.
 
     Raises:
-        TranscriptError: It is in such a format.
+        TranscriptError: The document has such a format.
     """
-    document, messages = fields(transcript), [message for _, message in _placed(transcript)]
+    document, messages = fields(transcript), [message for _, message in _messages_by_place(transcript)]
     if named is not None and any("role" in message for message in messages):
         return
     for tool, shapes in _FOREIGN:
@@ -128,8 +128,8 @@ _NAME_IT = f"name its dialect (--from): {', '.join(PROFILES)}"
 
 
 def _guess(transcript: object, marks: Sequence[_Mark]) -> tuple[Dialect, str]:
-    """Return the one family that a transcript fits, with what shows it."""
-    placed = list(_placed(transcript))
+    """Return the one family that a transcript fits, with the evidence."""
+    placed = list(_messages_by_place(transcript))
     messages = [message for _, message in placed]
     families = {mark.family: mark for mark in reversed(marks)}
     fits: list[_Mark] = []
@@ -150,7 +150,7 @@ def _guess(transcript: object, marks: Sequence[_Mark]) -> tuple[Dialect, str]:
 
 
 def _describe(placed: Sequence[tuple[str, Fields]]) -> str:
-    """Return what an uncertain transcript holds, by its first message that is not words alone."""
+    """Return a description of an ambiguous transcript, by its first message with more than a role and text."""
     odd = (each for each in placed if not is_words_alone(each[1]))
     if (place := next(odd, None)) is None:
         at = misfit("openai_chat", [message for _, message in placed]) or 0
@@ -161,11 +161,11 @@ def _describe(placed: Sequence[tuple[str, Fields]]) -> str:
 
 def _marks(transcript: object) -> Iterator[_Mark]:
     yield from _of_body(fields(transcript))
-    for place, message in _placed(transcript):
+    for place, message in _messages_by_place(transcript):
         yield from _of_message(message, place)
 
 
-def _placed(transcript: object) -> Iterator[tuple[str, Fields]]:
+def _messages_by_place(transcript: object) -> Iterator[tuple[str, Fields]]:
     body = fields(transcript)
     container = next((key for key in reversed(HOLDERS) if key in body), "messages")
     for at, value in enumerate(items(body.get(container, transcript))):
@@ -173,8 +173,8 @@ def _placed(transcript: object) -> Iterator[tuple[str, Fields]]:
 
 
 def _said_in_content(transcript: object) -> str | None:
-    """Return the first message that has content, where no message has parts (which would be a plain mark)."""
-    return next((place for place, message in _placed(transcript) if message.get("content")), None)
+    """Return the first message with `content`. Messages with `parts` would be a plain mark."""
+    return next((place for place, message in _messages_by_place(transcript) if message.get("content")), None)
 
 
 def _of_body(body: Fields) -> Iterator[_Mark]:
@@ -218,21 +218,21 @@ def _of_block(block: Fields, place: str) -> Iterator[_Mark]:
         yield _Mark("converse", f"{place} is a text without a type", is_plain=False)
 
 
-INSTRUCTIONS = ("system", "instructions", "systemInstruction", "system_instruction")  # and its system prompt
+INSTRUCTIONS = ("system", "instructions", "systemInstruction", "system_instruction")  # of a request body
 
 
 def read(transcript: object, name: str | None) -> tuple[list[tuple[str, Message]], ReportBuilder, str | None]:
-    """Read a wire transcript in the shape it is in; return its messages, what was odd, and the system prompt.
+    """Read a wire transcript in its own shape. Return its messages, the import report, and the system prompt.
 
     Args:
-        transcript: The parsed `messages` list (`input`, `contents`), or a whole request body that holds one.
-        name: The dialect it is written in; without it, the only one it fits, and the report says which.
+        transcript: The parsed `messages` list (`input`, `contents`), or a complete request body with one.
+        name: The dialect of the transcript; by default, the only one that it fits, named in the report.
 
-    What the model said has the origin `imported`, so nothing sealed in it is ever sent to a provider as its own.
+    Messages of the model have the origin `imported`, so their seals are never sent to a provider as its own.
 
     Raises:
-        TranscriptError: It is no transcript at all, or plainly one of another dialect, or fits none or several.
-        UnknownTarget: There is no such dialect.
+        TranscriptError: It is not a transcript, plainly belongs to another dialect, or fits none or several.
+        UnknownTarget: The dialect is unknown.
     """
     from actors.adapters.codec import codec
 
@@ -251,7 +251,7 @@ def read(transcript: object, name: str | None) -> tuple[list[tuple[str, Message]
 
 
 def _messages(transcript: object, body: WireObject) -> Sequence[object]:
-    """Return the messages of a transcript, or of a body that holds one."""
+    """Return the messages of a transcript, or of the body around it."""
     if isinstance(transcript, Mapping):
         held = next((key for key in HOLDERS if key in transcript), None)
         if held is None:
@@ -268,9 +268,9 @@ def _messages(transcript: object, body: WireObject) -> Sequence[object]:
 
 
 class Declared(NamedTuple):
-    """What a body says beside its transcript: the client's tools, and the model, empty if none is named.
+    """The fields of a body besides its transcript: the client's tools, and the model (empty if missing).
 
-    `left_out` has the path of each thing that is not carried, with how often it was met.
+    `left_out` counts the fields that are not imported, by path.
     """
 
     model: str
@@ -281,23 +281,23 @@ class Declared(NamedTuple):
 
 
 def declared(body: object) -> Declared:
-    """Return what a request body declares; of a list of messages, nothing."""
+    """Return the declarations of a request body; empty ones for a list of messages."""
     read, left = WireObject(body), NameTally()
-    for key in (*HOLDERS, *INSTRUCTIONS):  # which `from_wire` reads
+    for key in (*HOLDERS, *INSTRUCTIONS):  # read by `from_wire`
         read.take(key)
     tools: list[ToolSpec] = []
     for holder in (read, read.inner("toolConfig")):
         for tool in holder.each("tools"):
             tools += _tools(tool, left)
     model, limit, stream = read.text("model"), _limit(read), read.says("stream", True)
-    read.says("store", False)  # what is sent is never stored
+    read.says("store", False)  # requests are never stored
     for path in read.unread():
         left.add(path.removeprefix("."))
     return Declared(model, tuple(tools), limit, stream, left.counts())
 
 
 def _limit(body: WireObject) -> int | None:
-    """Return the first limit that is a number above 0."""
+    """Return the first positive limit on the tokens of the answer."""
     inference, generation = body.inner("inferenceConfig"), body.inner("generationConfig")
     named = [(body, key) for key in ("max_tokens", "max_completion_tokens", "max_output_tokens")]
     for holder, key in (*named, (inference, "maxTokens"), (generation, "maxOutputTokens")):
@@ -308,7 +308,7 @@ def _limit(body: WireObject) -> int | None:
 
 
 def _tools(tool: object, left: NameTally, namespace: str = "") -> Iterator[ToolSpec]:
-    """Give the client's tools of one entry; count what is none."""
+    """Yield the client's tools of one entry; count entries of other kinds."""
     if not isinstance(tool, WireObject):
         left.add("tools[]")
         return
@@ -318,7 +318,7 @@ def _tools(tool: object, left: NameTally, namespace: str = "") -> Iterator[ToolS
         for inner in tool.each("tools"):
             yield from _tools(inner, left, tool.text("name"))
     elif functions or not (kind or "name" in tool.fields):
-        for key in tool.fields:  # a server's tool is a key, often with nothing in it
+        for key in tool.fields:  # a server's tool is a key, often with an empty value
             if key not in (*_LISTS, "toolSpec"):
                 tool.take(key)
                 left.add(f"tools[].{key}")
@@ -348,7 +348,7 @@ _SCHEMAS = ("parameters", "parametersJsonSchema", "parameters_json_schema", "inp
 
 
 def _form(told: WireObject) -> Json:
-    """Return how a free text looks. Chat Completions has a grammar in an object of its own."""
+    """Return the format of a free text. Chat Completions nests the grammar in an object of its own."""
     if not told:
         return TEXT
     grammar = told.inner("grammar")

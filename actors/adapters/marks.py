@@ -1,8 +1,9 @@
-"""Cache marks: spliced into a request's text when its body is put together.
+"""Splice cache marks into the text of a request when its body is put together.
 
-A lane's segments are immutable, and no mark is in them: the piece in which a mark stands is cut there. Two places of
-a lane are marked. An entry is written where a request ends, so the end of the lane's previous request is where it is
-found, however much came since; the end of this one is where the next request will look.
+`actors.adapters.adapter` uses it. A lane's segments are immutable and contain no marks, so a segment is split where a
+mark goes. Two places of a lane are marked. A provider writes a cache entry at a mark, where the request ends. So the
+mark at the end of the lane's previous request finds that entry, and the mark at the end of this request creates the
+entry for the next.
 """
 
 from collections.abc import Mapping
@@ -19,7 +20,7 @@ _CONTENT = b'"content":'
 
 
 def mark(settings: Settings, dialect: Dialect) -> Mapping[str, Wire]:
-    """Return what marks a block: its last key, or the point that stands behind it; empty where nothing is marked."""
+    """Return the key that marks a block, or the cache point after it; empty if the dialect has no marks."""
     kind = dialect.caching.marks
     return {} if settings.cache == "off" or kind == "none" else _mark(kind, settings.cache)
 
@@ -31,13 +32,13 @@ def _mark(kind: str, cache: Cache) -> Mapping[str, Wire]:
 
 @lru_cache
 def _spliced_in(kind: str, cache: Cache) -> bytes:
-    """Return a mark as it stands behind what is marked."""
+    """Return the bytes of a mark, as they follow the marked block."""
     text = written(_mark(kind, cache))
     return b"," + (text if kind == "point" else text[1:-1])
 
 
 def routed(settings: Settings, dialect: Dialect, facts: TranscriptFacts) -> bytes:
-    """Return the keys that lead a request to the machine that has its lane; empty where there are none."""
+    """Return the keys that route a request to the machine with its cached lane; empty if there are none."""
     if settings.cache == "off" or not dialect.caching.keyed:
         return b""
     named = b',"prompt_cache_key":' + quote(facts.lane) if facts.lane else b""
@@ -64,15 +65,15 @@ def marked(
     places = [end] if end > 0 and not dialect.caching.moving else []
     if 0 < facts.before < end:
         places.append(facts.before)
-    for place in places:  # from behind, so that what is spliced in moves no place that follows
-        segments = _spliced(segments, place, wanted, dialect.caching.marks)
+    for place in places:  # from the end, so that a splice does not move the remaining places
+        segments = _splice(segments, place, wanted, dialect.caching.marks)
     return wanted if dialect.caching.moving else b"", segments
 
 
-def _spliced(segments: Segments, place: int, wanted: bytes, kind: str) -> Segments:
-    """Return segments with a mark for what ends at `place`, behind the last of a block or message.
+def _splice(segments: Segments, place: int, wanted: bytes, kind: str) -> Segments:
+    """Return segments with a mark after the last block or message that ends at `place`.
 
-    It is looked for from the end: a long lane is marked in what the last requests added.
+    The search starts at the end, since marks of a long lane are in the segments of its latest requests.
     """
     if place <= segments.paged:
         segments = segments.flatten()
@@ -82,21 +83,23 @@ def _spliced(segments: Segments, place: int, wanted: bytes, kind: str) -> Segmen
         at -= len(segments.recent[last])
     first, piece, end = last, segments.recent[last], place - at
     while first and kind == "part" and not _has_content(piece, end):
-        first -= 1  # a long result is a piece of its own, and the message around it three
+        first -= 1  # a long result is a segment of its own, and its message has three
         piece, end = segments.recent[first] + piece, end + len(segments.recent[first])
-    return segments.splice(first, last, _marked(piece, end, wanted, kind))
+    return segments.splice(first, last, _mark_piece(piece, end, wanted, kind))
 
 
 def _has_content(piece: bytes, end: int) -> bool:
-    """Say whether the content of the message that ends there begins in this piece, or is a list that ends in it."""
+    """Return True if the content of the message that ends at `end` begins in this piece, or is a list that ends in
+    it."""
     return piece[max(end - 3, 0) : end].endswith(b"}]}") or piece.rfind(_CONTENT, 0, end) >= 0
 
 
-def _marked(piece: bytes, end: int, wanted: bytes, kind: str) -> tuple[bytes, ...]:
-    """Return what to send for a piece in which a block or a message ends at `end`, and is to be marked.
+def _mark_piece(piece: bytes, end: int, wanted: bytes, kind: str) -> tuple[bytes, ...]:
+    """Return the pieces of a segment with a mark for the block or message that ends at `end`.
 
-    A mark stands behind it, in it, or in the last part of a message. Content that is one string becomes a list of one
-    part, which says the same. It is the last key; quotes within a string are escaped, so it is found from behind.
+    Depending on the dialect, the mark stands after the block, in it, or in the last part of a message. Content that
+    is a single string becomes a list of one part, with the same meaning. `content` is the last key, and quotes inside
+    a string are escaped, so searching backwards finds the key.
     """
     if kind != "part" or piece[end - 2 : end] == b"]}":
         place = end - {"point": 0, "block": 1, "part": 3}[kind]

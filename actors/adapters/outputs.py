@@ -1,9 +1,10 @@
-"""The form of an answer by a dialect's own means: a schema in the request, a tool that stands for the answer, or words.
+"""Request a structured answer by the dialect's means: a schema in the request, an answer tool, or instructions.
 
-Words are the weakest, and every model takes them: they go with the user's message (`actors.core.turn.output`), so the
-prefix before it stands. A schema of the request is better where the provider has it. A tool that stands for the answer
-changes the tools, which reasoning may be bound to: it is for dialects that bind none. Whatever the means, the answer is
-validated against the whole schema, so what a provider's subset cannot say costs guidance and no safety.
+`actors.adapters.settings` and the session use it. Instructions are the weakest means, and every model accepts them:
+they go with the user's message (`actors.core.turn.output`), so the prefix before it is unchanged. A schema in the
+request is better if the provider supports it. An answer tool changes the tools, to which reasoning may be bound, so
+it is only for dialects without such a binding. In any case the answer is validated against the complete schema, so a
+provider's smaller subset weakens the guidance, not the validation.
 """
 
 from functools import lru_cache
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from actors.adapters.schemas.closed import Measures
 
 NAME = "answer"
-"""What a schema of the request is called."""
+"""The name of a schema in the request."""
 
 _MAX_OPTIONAL, _MAX_UNIONS = 24, 16  # ANT-S20
 _MAX_LEVELS = 20  # of those that Gemini's subset is projected to
@@ -39,7 +40,7 @@ _MAX_OBJECTS, _MAX_PROPERTIES, _MAX_VALUES, _MAX_CHARACTERS = (
 
 
 def means(settings: Settings, dialect: Dialect) -> OutputMeans:
-    """Return how a model is told the form of its answer, for settings that have one."""
+    """Return the means by which a model learns the form of its answer. The settings must have an output schema."""
     rules = dialect.request
     dialect = for_model(dialect, settings.model)
     facts = dialect.model
@@ -56,10 +57,11 @@ def means(settings: Settings, dialect: Dialect) -> OutputMeans:
 
 
 def _is_sayable(schema: Json, subset: Literal["any", "closed", "filled"]) -> bool:
-    """Say whether a subset of JSON Schema says what a schema does; one that is not its own root says more."""
+    """Return True if a subset of JSON Schema can express a schema. It cannot if the schema refers to a root outside
+    itself."""
     if subset == "any":
         return True
-    from actors.adapters.schemas.closed import closed, measured  # few answers are to have a form
+    from actors.adapters.schemas.closed import closed, measured  # few answers have a schema
 
     made = closed(schema) if rooted(schema)[0] == schema else None
     if made is None or (size := measured(made)).is_recursive:
@@ -70,7 +72,7 @@ def _is_sayable(schema: Json, subset: Literal["any", "closed", "filled"]) -> boo
 
 
 def asked_form(settings: Settings, dialect: Dialect) -> Settings:
-    """Return settings with the form of the answer as the request says it: in no way, where words do."""
+    """Return settings with the form of the answer as the request expresses it; without a schema if instructions do."""
     match means(settings, dialect):
         case "schema":
             return settings
@@ -85,7 +87,7 @@ def asked_form(settings: Settings, dialect: Dialect) -> Settings:
 
 
 def named_schema(schema: Json) -> dict[str, str | bool | Json]:
-    """Return a schema of the answer as OpenAI's wires have it: strict where that says the same of it."""
+    """Return the answer's schema as OpenAI's APIs expect it: strict if that has the same meaning."""
     from actors.adapters.schemas.closed import closed, measured  # as above
 
     made = closed(schema, demands=True)
@@ -95,7 +97,7 @@ def named_schema(schema: Json) -> dict[str, str | bool | Json]:
 
 
 def _is_strict(size: "Measures") -> bool:
-    """Say whether strict decoding takes a closed schema of this size."""
+    """Return True if strict decoding accepts a closed schema of this size."""
     is_small = size.objects <= _MAX_OBJECTS and size.properties <= _MAX_PROPERTIES
     is_short = size.values <= _MAX_VALUES and size.characters <= _MAX_CHARACTERS
     return is_small and is_short and size.alike == 0 and size.untyped == 0
@@ -103,7 +105,7 @@ def _is_strict(size: "Measures") -> bool:
 
 @lru_cache(maxsize=256)
 def _without_open_patterns(schema: Json) -> Json:
-    """Return a schema without patterns that do not say how a text begins and ends: no grammar is made of those."""
+    """Return a schema without unanchored patterns, for which no grammar can be compiled."""
 
     def made(value: JsonValue) -> JsonValue:
         if type(value) is not dict:

@@ -1,8 +1,8 @@
-"""A wire transcript being read into messages: one algorithm for every dialect, and its words by family.
+"""Read a wire transcript into messages: one algorithm for every dialect, with the vocabulary of each family.
 
-Transcripts that people bring are broken: ids blank or repeated, results before their calls, twice, or for
-calls nobody made. Shapes are read here and nothing is repaired: calls and results keep the ids they came with, and
-`actors.core.normalize` pairs them. What was odd about a shape is noted, and what is not carried is counted by its path.
+Imported transcripts are often broken: ids are blank or repeated, results come before their calls, twice, or without a
+call. This module reads shapes and repairs nothing: calls and results keep their ids, and `actors.core.normalize`
+pairs them. The report records odd shapes, and counts the fields that are not imported by path.
 """
 
 from base64 import b64encode
@@ -37,10 +37,10 @@ _SAID_BY: Mapping[type[Block], MessageRole] = {
 
 
 class TranscriptReader:
-    """Collects messages, and notes what was odd. A family says what its messages and parts are.
+    """Collects messages, and reports oddities. Subclasses define the messages and parts of a family.
 
-    As they stand, `said` reads messages as Anthropic and those who copy it have them, `part` and `media` parts as
-    OpenAI's two protocols have them. `origin` is stamped on what the model said and on its seals.
+    By default, `said` reads messages in the format of Anthropic and compatible hosts, `part` and `media` read parts
+    of OpenAI's two protocols. `origin` is stamped on messages of the model and on their seals.
     """
 
     container: ClassVar[str] = "messages"  # the key of a body that holds its messages
@@ -56,11 +56,11 @@ class TranscriptReader:
         self.where = "transcript"
         self._role: MessageRole = "user"
         self._runs: list[tuple[str, MessageRole, list[Block]]] = []
-        self._silent = False  # whether the wire message being read has said nothing so far
+        self._silent = False  # whether the current wire message has yielded nothing so far
         self._fresh = True  # the next block begins a message of its own
         self._system: list[str] = []
 
-    # ---- what a family says
+    # ---- the vocabulary of a family
 
     def message(self, message: WireObject) -> None:
         """Read a message."""
@@ -69,7 +69,7 @@ class TranscriptReader:
         self.said(role, message)
 
     def said(self, role: str, message: WireObject) -> None:
-        """Read what a message of this role says."""
+        """Read the content of a message of this role."""
         if role in self.instructors:
             self.instruct(message, self.content)
         elif role in self.roles:
@@ -78,7 +78,7 @@ class TranscriptReader:
             self.fold_role(message)
 
     def fold_role(self, message: WireObject) -> None:
-        """Take a message of a role that the protocol does not have: its words, or all of it."""
+        """Add a message of a role that the protocol does not have: its text, or all of it."""
         label = f"message of role {as_text(message.take('role'))[:40]}"
         self.fold(label, message.text("content") or message.whole())
 
@@ -90,7 +90,7 @@ class TranscriptReader:
             self.attached("content part", part)
 
     def media(self, part: WireObject) -> Media | None:
-        """Return the attachment that a part is, if it is one. A file that its provider keeps is none."""
+        """Return the attachment in a part, or None. A reference to a file stored at the provider is None."""
         match part.text("type"):
             case "image_url" | "input_image":
                 part.says("detail", "auto")
@@ -113,13 +113,13 @@ class TranscriptReader:
                 return None
 
     def words(self, part: WireObject) -> str | None:
-        """Return the words that a part of a result is, if it is words."""
+        """Return the text of a part of a result; None if the part is not text."""
         return part.text("text") if part.fields.get("type") in _WORDS else None
 
-    # ---- what was read
+    # ---- the result
 
     def read(self, messages: Sequence[object]) -> None:
-        """Read wire messages, oldest first. What is no object is kept as text."""
+        """Read wire messages, oldest first. Items that are not objects are kept as text."""
         for number, value in enumerate(messages):
             self.where, self._silent = f"{self.container}[{number}]", True
             if not isinstance(value := plain(value), dict):
@@ -134,7 +134,7 @@ class TranscriptReader:
                 self.remarks.left_out.add(f"{self.container}[] that says nothing")
 
     def done(self) -> tuple[list[tuple[str, Message]], ReportBuilder, str | None]:
-        """Return the messages with their places, what was odd, and the system prompt if there is one."""
+        """Return the messages with their places, the report, and the system prompt if there is one."""
         said = [
             (
                 place,
@@ -145,21 +145,21 @@ class TranscriptReader:
         return said, self.remarks, "\n\n".join(self._system) or None
 
     def begin(self, role: MessageRole, *, joins: bool = False) -> None:
-        """Let what follows be said by this role: a message of its own.
+        """Begin a message of this role.
 
-        One that `joins` goes on with the message before it, where the model or its tools said that too.
+        A message that `joins` continues the previous one if both come from the model, or both from its tools.
         """
         goes_on = joins and self._runs and role == self._role != "user"
         self._role = role
         self._fresh = self._fresh or not goes_on
 
     def note(self, kind: str, *about: str) -> None:
-        """Note something odd about the wire message being read: `kind` with a `%s` for each thing it is about."""
+        """Report an oddity of the current wire message. `kind` has a `%s` for each item of `about`."""
         self._silent = False
         self.remarks.add(self.where, kind, *about)
 
     def say(self, block: Block) -> None:
-        """Take a block. It may decide who speaks: models call and think, tools answer."""
+        """Add a block. Its type may determine the role: models call and think, tools answer."""
         self._silent = False
         role = _SAID_BY.get(type(block), self._role)
         if self._fresh or self._runs[-1][1] != role:
@@ -168,24 +168,24 @@ class TranscriptReader:
         self._runs[-1][2].append(block)
 
     def text(self, text: str) -> None:
-        """Take words. Empty ones say nothing."""
+        """Add text. Empty text is skipped."""
         if text:
             self.say(from_fields(Text, quote(text)))
 
     def fold(self, label: str, value: object) -> None:
-        """Take what has no place in a conversation as labelled text, and note it."""
+        """Add a value without a place in a conversation as labelled text, and report it."""
         self.note(f"{label} kept as text".replace("%", ""))
         self.say(Text(f"[{label}] {as_text(value)}"))
 
     def attached(self, what: str, part: WireObject) -> None:
-        """Take what is an attachment, or else of a type that is not known: as labelled text."""
+        """Add an attachment, or a part of an unknown type as labelled text."""
         if found := self.media(part):
             self.say(self.readable(found))
         else:
             self.fold(f"{what} of type {part.text('type')[:40]!r}", part.whole())
 
     def readable(self, media: Media) -> Media | Text:
-        """Return an attachment; a note in place of one that cannot be read, which no provider would accept."""
+        """Return an attachment, or a note in place of an unreadable one, which every provider would reject."""
         if not media.data or (damage := media.damage) is None:
             return media
         self.note("attachment of type %s left out: %s", repr(media.media_type)[:40], damage)
@@ -194,7 +194,7 @@ class TranscriptReader:
         )
 
     def think(self, text: str, kind: str = "", state: str = "") -> None:
-        """Take reasoning, sealed if the provider left its state."""
+        """Add reasoning, sealed if the transcript has the provider's state."""
         seal = ProviderState(kind, quote(state), self._origin) if state else None
         if text or seal:
             self.say(Thinking(text, seal))
@@ -209,15 +209,16 @@ class TranscriptReader:
         free: bool = False,
         has_name: bool = False,
     ) -> None:
-        """Take a tool call under its own id. Without one, its results pair by the name of the tool or by place.
+        """Add a tool call under its own id. The results of a call without an id pair by the tool's name or by
+        position.
 
         Args:
-            key: Its id, "" if it has none.
-            name: The name of its tool.
-            given: Its arguments.
-            namespace: That of the tool.
-            free: Whether it takes text instead of arguments.
-            has_name: Whether its results give the name of the tool, so that it needs no id.
+            key: The id, "" if missing.
+            name: The name of the tool.
+            given: The arguments.
+            namespace: The namespace of the tool.
+            free: Whether the tool takes text instead of arguments.
+            has_name: Whether its results contain the tool's name, so that no id is needed.
         """
         if not key and not has_name:
             self.note("call to %s has no id", repr(name)[:80])
@@ -231,7 +232,7 @@ class TranscriptReader:
             self.say(ToolCall(key, name, None, raw, native, namespace=namespace, json=json))
 
     def _arguments(self, name: str, given: object) -> tuple[Json, str | None]:
-        """Return arguments as a JSON object, and verbatim if they are none."""
+        """Return arguments as a JSON object; if they are not one, an empty object and the verbatim text."""
         if given is None:
             return Json(b"{}"), None
         if isinstance(given, str):
@@ -249,9 +250,9 @@ class TranscriptReader:
     def result(
         self, key: str, content: object, media: Iterable[Media] = (), *, name: str = "", failed: bool = False
     ) -> None:
-        """Take a tool result, and the media in it. One that is not there is an empty one: it was sent as an answer.
+        """Add a tool result with its media. A missing result is an empty one, since the transcript has an answer.
 
-        `name` is that of the tool, where a result gives one: it tells the calls of one id apart.
+        `name` is the tool's name if the result contains it; it distinguishes calls with the same id.
         """
         held = ingest("" if content is None else content)
         if held.marks:
@@ -260,14 +261,14 @@ class TranscriptReader:
         self.say(from_fields(ToolResult, result_key(key, name), json, error, None, tuple(media)))
 
     def pending(self, key: str, name: str = "") -> None:
-        """Take the block of a call that had begun and had no result yet."""
+        """Add a result block for a call that had started and had no result yet."""
         self.note("result of call %s had not come when the transcript was made", repr(key)[:80])
         self.say(from_fields(ToolResult, result_key(key, name), None, None, False, ()))
 
     # ---- contents
 
     def parts(self, message: WireObject) -> None:
-        """Read a content: a string, or a list of parts; anything else that is there is kept as text."""
+        """Read the content of a message: a string, or a list of parts. Other values are kept as text."""
         for part in _each(message, self.content):
             if isinstance(part, str):
                 self.text(part)
@@ -277,14 +278,14 @@ class TranscriptReader:
                 self.fold(self.stray_part, part)
 
     def spread(self, holder: WireObject, *keys: str) -> tuple[object, list[Media]]:
-        """Return the content of a result, and the media in it. What is no list of parts is returned as it is."""
+        """Return the content of a result and its media. A value that is not a list of parts is returned unchanged."""
         parts = [part for part in holder.each(*keys) if part is not None]
         if any(isinstance(part, WireObject) and part.text("type") for part in parts):
             return self.joined(parts)
         return holder.take(*keys), []
 
     def joined(self, parts: Iterable[object]) -> tuple[str, list[Media]]:
-        """Return the texts of some parts, one a line, and the media in them; parts of an unknown kind as JSON."""
+        """Return the texts of the parts, one per line, and their media; parts of an unknown kind as JSON."""
         texts: list[str] = []
         media: list[Media] = []
         for part in parts:
@@ -302,9 +303,9 @@ class TranscriptReader:
         return "\n".join(texts), media
 
     def instruct(self, holder: WireObject, *keys: str) -> None:
-        """Take a part of the system prompt: a text, or blocks, or a content that has parts.
+        """Add a part of the system prompt: a text, blocks, or a content with parts.
 
-        After the conversation has begun, it is a note inside it.
+        After the conversation has begun, it becomes a note inside it.
         """
         content = holder.inner(*keys)
         if "parts" in content.fields:
@@ -322,7 +323,7 @@ class TranscriptReader:
             self._system.append(text)
 
     def _instruction(self, part: object) -> str | None:
-        """Return the words of a part of the system prompt; None if it has none."""
+        """Return the text of a part of the system prompt; None if it has none."""
         if not isinstance(part, WireObject):
             return as_text(part)
         if isinstance(part.fields.get("text"), str):
@@ -335,28 +336,28 @@ class TranscriptReader:
 
 
 def _each(holder: WireObject, *keys: str) -> Iterable[object]:
-    """Return the parts of a content. A text is a part; so is anything else that is not a list."""
+    """Return the parts of a content. A text or any other value outside a list is a single part."""
     listed = holder.each(*keys)
     value = None if listed else holder.take(*keys)
     return listed if value is None or isinstance(value, list | tuple) else [value]
 
 
 def as_text(value: object) -> str:
-    """Return any value as text: a string as it is, anything else as JSON."""
+    """Return a value as text: a string unchanged, anything else as JSON."""
     return sanitise(value) if isinstance(value, str) else ingest(value).json.decode()
 
 
 def blob(value: object) -> str:
-    """Return a blob as it stands in JSON. Vendors' clients hold it as bytes."""
+    """Return a blob as its string in JSON. Vendors' clients represent it as bytes."""
     if isinstance(value, bytes | bytearray):
         return b64encode(value).decode()
     return sanitise(value) if isinstance(value, str) else ""
 
 
 def data_url(url: str, kind: str = "") -> Media | None:
-    """Return the media of a type that a URL holds or points to; None if it is empty.
+    """Return the media that a URL contains or points to; None if the URL is empty.
 
-    Without a type it is the URL's own, or that of an image: nothing more is known of what is elsewhere.
+    By default, the type is that in the URL, or `image/*` for a remote resource, whose type is unknown.
     """
     header, comma, data = url.partition(",")
     if comma and header.startswith("data:") and header.endswith(";base64"):

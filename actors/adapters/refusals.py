@@ -1,12 +1,12 @@
-"""How providers word their failures, as one table.
+"""List how providers word their failures, in one table.
 
-The first row that fits decides: its pattern is searched in `type code message`, and its statuses, if it
-names any, must hold the status. The rows stand in the order in which they must be asked: what looks like a
-rate limit but never passes comes before rate limits, and rate limits come before context overflows, whose
-words they share. Gateways put one provider's words into another's shape, so there is one table for all.
+`actors.adapters.classify` uses it. The first matching row decides: its pattern is searched in `type code message`,
+and its statuses, if it has any, must include the status. The order matters: failures that look like a rate limit but
+never pass come before rate limits, and rate limits come before context overflows, which use the same words. Gateways
+put one provider's words into another's shape, so one table serves all.
 
-A rule of the rulebook says itself in which words it is refused (`Rule.words`), and what it means follows from its fault
-class. Here stands what that leaves: failures that break no rule, and other wordings.
+A rule of the rulebook contains the wording of its own rejection (`Rule.words`), and its fault class determines the
+kind. This table has the remaining cases: failures that break no rule, and other wordings.
 """
 
 import re
@@ -20,9 +20,9 @@ from actors.core.values.stream import Cut
 
 
 class Row(Struct, frozen=True):
-    """One way of wording a failure: what it means, and the statuses it may come with, any where none is named.
+    """One wording of a failure: its kind, and the statuses that may accompany it (any if empty).
 
-    `rule` is named where the row is a rule's own text; `case` tells rules of one family apart (`cited`).
+    `rule` is the rule whose own text the row is; `case` distinguishes rules of one family (`cited`).
     """
 
     kind: Kind
@@ -40,7 +40,7 @@ def _row(kind: Kind, pattern: str, *statuses: int) -> Row:
 
 
 def _rule(rule: str, pattern: str, *statuses: int, kind: Kind | None = None, case: str = "") -> Row:
-    """Return a wording of a rule, which means what follows from its fault class, or `kind`."""
+    """Return a row for a rule's wording. Its kind follows from the rule's fault class, unless `kind` overrides it."""
     row = _row(kind or _MEANS[RULES[rule].fault_class], pattern, *statuses)
     return replace(row, rule=rule, case=case)
 
@@ -55,15 +55,15 @@ _MEANS: dict[FaultClass, Kind] = {
 _OF_MEDIA = frozenset(
     "ALL-10 ALL-15 ANT-30 ANT-54 ANT-58 ANT-59 ANT-61 BED-16 BED-17 MIS-18 OAC-08".split()  # noqa: SIM905  as a list it is a page
 )
-"""Rules about attachments: their type, size, number and place. A refused attachment can be left out of a lane."""
+"""Rules about attachments: their type, size, number and place. A rejected attachment can be omitted from a lane."""
 _PARAMETERS = """ALL-14 ANT-28 ANT-34 ANT-35 ANT-45 ANT-46 ANT-47 ANT-48 ANT-49 ANT-50 ANT-56 BED-08 BED-10 BED-11
     DSK-08 GEM-10 KIM-09 KIM-10 MIS-19 MIS-32 OAC-12 OAC-17 OAC-18 OAC-20"""
 PARAMETER_RULES = frozenset(_PARAMETERS.split())
-"""Rules whose words may name an optional parameter, which can be left out."""
+"""Rules whose wording may name an optional parameter, which can be omitted."""
 SAMPLING_RULES = frozenset(("ANT-56", "KIM-09", "OAC-18"))
-"""Rules about sampling whose words other parameters are refused in too."""
+"""Rules about sampling whose wording is also used for other parameters."""
 SCHEMA_RULES = frozenset((None, "ANT-57", "BED-10", "CMP-03", "OAC-11"))
-"""Rules whose words may ask for another form of tools' schemas; None is words of no rule."""
+"""Rules whose wording may require another form of tool schemas; None stands for wordings without a rule."""
 _TOLD = [
     _rule(rule.id, rule.words, kind="media" if rule.id in _OF_MEDIA else None)
     for rule in RULES.values()
@@ -85,7 +85,7 @@ _UNUSABLE = (
     r"be|password|protected|encrypted|in an? \w+ state|no pages)"
 )
 _NO_TOOL = r"^(?!.*(?:\btools?\b[.\[]|signature|encrypted_content))"
-"""Not about a tool's declaration, nor about reasoning."""
+"""Excludes words about a tool's declaration and about reasoning."""
 
 BEFORE_OVERFLOW = (
     # Gemini words an empty bucket of a minute as it does one of a day, and as OpenAI does an empty account.
@@ -116,7 +116,7 @@ BEFORE_OVERFLOW = (
     # The prompt fits, and the answer asked for does not fit behind it.
     _rule("ANT-37", r"input length and .max_tokens. exceed context limit"),
 )
-"""Asked before the dialect's overflow patterns."""
+"""Searched before the dialect's overflow patterns."""
 
 AFTER_OVERFLOW = (
     _row("overflow", r"token count of \d+ exceeds the limit of|request_too_large"),
@@ -212,7 +212,7 @@ AFTER_OVERFLOW = (
     _row("config", r"API key not valid|API_KEY_INVALID|FAILED_PRECONDITION|PERMISSION_DENIED"),
     _row("config", r"invalid_api_key|authentication_error|permission_error"),
 )
-"""Asked after the dialect's overflow patterns. What fits no row goes by its status."""
+"""Searched after the dialect's overflow patterns. A failure that matches no row is classified by its status."""
 
 _TYPES = {
     400: "invalid_request_error INVALID_ARGUMENT validationException",
@@ -229,17 +229,17 @@ _TYPES = {
     529: "overloaded_error",
 }
 STATUS_OF_TYPE = {name: status for status, names in _TYPES.items() for name in names.split()}
-"""The status an error inside a 200 stands for."""
+"""The status that the type of an error inside a 200 stands for."""
 
 KIND_OF_STATUS: dict[int, Kind] = {
-    400: "transcript",  # a structural 400 that is not recognised is still ours to look at
+    400: "transcript",  # an unrecognised structural 400 is treated as our own bug
     422: "transcript",
     408: "transient",
     409: "transient",
     424: "transient",
     425: "transient",
 }
-"""Statuses that decide alone. Other 3xx and 4xx are `config`; 5xx, and no status, are `transient`."""
+"""Kinds of failures without a known wording. Other 3xx and 4xx are `config`; 5xx, and no status, are `transient`."""
 
 _REASONS: dict[Kind, str] = {
     "overflow": "model_length model_context_window_exceeded",
@@ -255,14 +255,14 @@ _REASONS: dict[Kind, str] = {
 
 
 def finish_word(reason: str) -> str:
-    """Return a reason to stop as relays agree on it: `TOOL_CALLS`, `tool-calls` and `toolCalls` are one."""
+    """Return a finish reason in the form common to all relays: `TOOL_CALLS`, `tool-calls` and `toolCalls` are equal."""
     return reason.casefold().replace("_", "").replace("-", "").replace(" ", "")
 
 
 KIND_OF_FINISH = {
     finish_word(reason): kind for kind, reasons in _REASONS.items() for reason in reasons.split()
 }
-"""Reasons to stop that are failures, by the provider's own word as `finish_word` has it."""
+"""Finish reasons that are failures, by the provider's word as `finish_word` returns it."""
 
 _CUTS: dict[Cut, str] = {
     "length": "length max_tokens max_output_tokens max_length token_limit incomplete",
@@ -270,11 +270,11 @@ _CUTS: dict[Cut, str] = {
     "fault": "abort aborted cancelled IMAGE_OTHER NO_IMAGE",
 }
 CUT_OF_FINISH = {finish_word(reason): kind for kind, reasons in _CUTS.items() for reason in reasons.split()}
-"""Reasons to stop in the middle of an answer, beside those that are failures."""
+"""Finish reasons in the middle of an answer, in addition to the failures."""
 
 _PLAIN = (
     "stop end_turn stop_sequence tool_calls tool_call tool_use tool function_call function_calls completed complete"
     " eos eos_token eos_found end_of_text end_of_turn im_end stop_token stop_word end finish finished done normal"
 )
 WHOLE = frozenset(map(finish_word, _PLAIN.split()))
-"""Reasons to stop at the end of an answer. One that is in no table here is not known."""
+"""Finish reasons of complete answers. A reason in none of these tables is unknown."""

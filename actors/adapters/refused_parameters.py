@@ -1,12 +1,12 @@
-"""Recognise the optional parameter that a provider refuses, by its words.
+"""Recognise the optional parameter that a provider rejects, by the wording of its error.
 
-In:  the words of a refusal, and the field in which the provider names a part of the request (`param`, `loc`).
-Out: the settings behind that parameter, and whether the provider calls it unsupported or rejects its value.
+In:  the message of a rejection, and the field in which the provider names a part of the request (`param`, `loc`).
+Out: the settings behind that parameter, and whether it is unsupported or its value is rejected.
 
-Hosts copy each other's wordings, and each names parameters as its own wire does, so there is one table of names and one
-of wordings for all. Names are compared without case, underscores and indices: `reasoning_effort`, `topP` and
-`generationConfig.thinkingConfig.thinkingLevel` are found by their last parts. A place inside the messages or the tools
-is no parameter, except for cache marks, which stand there. What a tool's schema may hold is known by other words.
+Hosts copy each other's wordings, and each names parameters as on its own wire, so one table of names and one of
+wordings serve all. Names are compared without case, underscores and indices: `reasoning_effort`, `topP` and
+`generationConfig.thinkingConfig.thinkingLevel` are found by their last parts. A place inside the messages or the
+tools is not a parameter, except for cache marks, which stand there. Errors about a tool's schema have other wordings.
 """
 
 import re
@@ -39,7 +39,7 @@ _EXTRA_NAMES: Mapping[tuple[str, ...], str] = {
 
 
 def _table_names() -> Mapping[str, tuple[str, ...]]:
-    """Return the settings of the table by their wire names. `user` is left out: refusals quote it as a role."""
+    """Return the settings of the table by their wire names. `user` is excluded, since errors quote it as a role."""
     found: dict[str, tuple[str, ...]] = {}
     for name, setting in SETTINGS.items():
         paths = [*setting.wire.values(), *(path for each in setting.constants.values() for path in each)]
@@ -48,7 +48,7 @@ def _table_names() -> Mapping[str, tuple[str, ...]]:
 
 
 def _last_keys(path: str) -> str:
-    """Return the last key of a path, with the one before it if it alone says little."""
+    """Return the last key of a path, with its parent if the key alone is ambiguous."""
     parts = path.replace("_", "").lower().split(".")
     return ".".join(parts[-2 if parts[-1] in ("type", "summary") else -1 :])
 
@@ -60,7 +60,7 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = {
 """The settings behind each parameter, by its name on a wire without case and underscores."""
 
 _INSIDE = frozenset(("messages", "contents", "input", "tools", "system", "systeminstruction"))
-"""Where places begin that are no parameters."""
+"""First keys of places that are not parameters."""
 _CACHE = frozenset(("cachecontrol", "cachepoint"))
 _PREFIXES = frozenset(
     ("body", "request", "generatecontentrequest", "generationconfig", "inferenceconfig", "toolconfig")
@@ -86,7 +86,7 @@ _PATHS = tuple(
         r"response (?:format|schema|mime type)|stop sequences?|thinking)\b",
     )
 )
-"""Ways to name a parameter, the plainest first."""
+"""Patterns that name a parameter, the most specific first."""
 
 _VALUE = re.compile(
     r"unsupported[ _]value|invalid[ _]value|supported (?:values|levels|types)|is invalid|one of|\bboth\b|"
@@ -118,11 +118,11 @@ _SCHEMAS = (
         r"(?:unsupported|invalid) (?:regex|regular expression|pattern)|json schema conversion failed",
     ),
 )
-"""Words about a tool's schema that one rewrite answers."""
+"""Wordings about a tool's schema that a rewrite of the schema fixes."""
 
 
 def refused_schema(message: str) -> RefusedParameter | None:
-    """Return the rewrite of schemas that a refusal asks for, None if its words are about none that is known."""
+    """Return the schema rewrite that an error calls for; None if its wording is unknown."""
     for name, pattern in _SCHEMAS:
         if re.search(pattern, message, re.IGNORECASE):
             return RefusedParameter((name,), is_value=False)
@@ -130,12 +130,12 @@ def refused_schema(message: str) -> RefusedParameter | None:
 
 
 def refused_parameter(message: str, place: str, code: str = "") -> RefusedParameter | None:
-    """Return the parameter that a refusal names, None if it names none that is known.
+    """Return the parameter that an error names; None if it names no known one.
 
     Args:
-        message: The provider's words.
-        place: The part of the request that the provider names in a field of its own; empty if it names none.
-        code: The provider's type and code of the refusal.
+        message: The provider's message.
+        place: The part of the request that the provider names in a field of its own; empty if missing.
+        code: The provider's type and code of the error.
     """
     words = f"{code} {message}"
     is_value = _VALUE.search(words) is not None or _UNSUPPORTED.search(words) is None
@@ -155,7 +155,7 @@ def _paths(words: str) -> Iterator[str]:
 
 
 def _parts(path: str) -> list[str]:
-    """Return the keys of a path, such as `body.generation_config.thinkingConfig[0]`, as the table has them."""
+    """Return the keys of a path, such as `body.generation_config.thinkingConfig[0]`, in the form of the table."""
     plain = re.sub(r"[_ -]", "", path.lower())
     parts = [part for part in re.split(r"[./\[\]#]+", plain) if part and not part.isdecimal()]
     while len(parts) > 1 and parts[0] in _PREFIXES:
@@ -164,7 +164,7 @@ def _parts(path: str) -> list[str]:
 
 
 def _settings(parts: list[str]) -> tuple[str, ...]:
-    """Return the settings behind a path: by its last keys, or by those before them, of which they are a part."""
+    """Return the settings behind a path: by its last keys, or by their parents."""
     for end in range(len(parts), 0, -1):
         for start in range(max(0, end - 2), end):
             if found := PARAMETERS.get(".".join(parts[start:end])):

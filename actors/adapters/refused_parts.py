@@ -1,12 +1,12 @@
-"""Find the part of a request that its provider refused: a tool's schema, or attachments.
+"""Find the part of a request that its provider rejected: a tool's schema, or attachments.
 
-In:  the provider's words, and the request.
-Out: the words with the tool and the keys named; or the names of the attachments (`actors.core.render.media_name`).
+In:  the provider's message, and the request.
+Out: the message with the tool and the keys named; or the names of the attachments (`actors.core.render.media_name`).
 
-Providers point at a tool by its position (`tools.0.custom.input_schema`), and those that compile all tools into one
-grammar point at none. They point at an attachment by its position (`messages.3.content.1.image.source`,
-`input[2].content[0].image_url`, `contents[0].parts[1].inline_data`) or by its address, and often not at all. Positions
-count the parts that were sent, so the body is parsed. Requests are rarely refused for this, so it need not be fast.
+Providers identify a tool by its position (`tools.0.custom.input_schema`); providers that compile all tools into one
+grammar identify none. They identify an attachment by its position (`messages.3.content.1.image.source`,
+`input[2].content[0].image_url`, `contents[0].parts[1].inline_data`) or by its URL, and often not at all. Positions
+count the parts that were sent, so the body is parsed. These errors are rare, so speed does not matter.
 """
 
 import re
@@ -28,7 +28,7 @@ _NAMED = 3  # keys
 _LONGEST = 80  # characters of a name
 
 
-def _parsed(body: bytes) -> dict[str, JsonValue]:
+def _parse(body: bytes) -> dict[str, JsonValue]:
     """Return a request body; an empty object if it is not JSON."""
     try:
         request = parse(body, max_bytes=_MOST, max_depth=_DEPTH)
@@ -43,7 +43,7 @@ class _Tool(NamedTuple):
 
 
 def refused_tool(message: str, request: Request) -> str:
-    """Return a provider's words about a tool's schema with the tool and the keys named; other words as they are."""
+    """Return a message about a tool's schema with the tool and the keys named; return other messages unchanged."""
     if not _IS_SCHEMA.search(message):
         return message
     tools = [tool for tool in _tools(request.body) if tool.name]
@@ -64,7 +64,7 @@ def refused_tool(message: str, request: Request) -> str:
 
 
 def _keys(message: str, tool: _Tool) -> list[str]:
-    """Return the keys of a tool's schema that the words are about."""
+    """Return the keys of a tool's schema that the message is about."""
     members = tool.schema.get("properties") if isinstance(tool.schema, dict) else None
     if (demanded := _PATTERN.search(message)) is not None and isinstance(members, dict):
         return [key for key in members if not re.fullmatch(demanded[1], key)]
@@ -78,7 +78,7 @@ def _keys(message: str, tool: _Tool) -> list[str]:
 
 
 def _members(schema: JsonValue) -> Iterator[tuple[str, JsonValue]]:
-    """Yield the properties of a schema, those of inner ones behind those around them."""
+    """Yield the properties of a schema, outer ones before inner ones."""
     if not isinstance(schema, dict):
         return
     members = schema.get("properties")
@@ -99,14 +99,14 @@ def _has_pattern(schema: JsonValue) -> bool:
 
 def _tools(body: bytes) -> Iterator[_Tool]:
     """Yield the tools of a request body of any family, in order."""
-    request = _parsed(body)
+    request = _parse(body)
     for holder in (request, request.get("toolConfig")):
         tools = holder.get("tools") if isinstance(holder, dict) else None
         for tool in tools if isinstance(tools, list) else ():
-            yield from _declared(tool)
+            yield from _tools_of_entry(tool)
 
 
-def _declared(tool: JsonValue) -> Iterator[_Tool]:
+def _tools_of_entry(tool: JsonValue) -> Iterator[_Tool]:
     if not isinstance(tool, dict):
         return
     declarations = tool.get("functionDeclarations")
@@ -127,15 +127,15 @@ def _declared(tool: JsonValue) -> Iterator[_Tool]:
 
 
 _LISTS = ("messages", "input", "contents")
-"""The keys of a body below which messages stand, by family."""
+"""The keys of a body that hold its messages, by family."""
 _CALLS = frozenset(("input", "arguments", "args", "toolUse", "functionCall"))
-"""Keys below which a model's own arguments stand, which hold no attachments."""
+"""Keys that hold the model's own arguments, which contain no attachments."""
 _MEDIA_PLACE = re.compile(r"\b(?:messages|input|contents)((?:[.\[]+\w+\]?)+)")
 _DATA_URL = re.compile(r"data:[^,]{0,200};base64,")
 
 
 class MediaPart(NamedTuple):
-    """An attachment of a request: the indices that lead to it, its name, and its address where it has one."""
+    """An attachment of a request: the indices that lead to it, its name, and its URL if it has one."""
 
     place: tuple[int, ...]
     name: str
@@ -143,13 +143,13 @@ class MediaPart(NamedTuple):
 
 
 def media_parts(body: bytes) -> tuple[MediaPart, ...]:
-    """Return the attachments of a request body of any family, in order; none if it is no JSON."""
-    request = _parsed(body)
+    """Return the attachments of a request body of any family, in order; none if it is not JSON."""
+    request = _parse(body)
     return tuple(found for key in _LISTS for found in _below(request.get(key), ()))
 
 
 def named_media(words: str, parts: Iterable[MediaPart]) -> tuple[str, ...]:
-    """Return the names of the attachments that a provider's words point at, by their place or their address."""
+    """Return the names of the attachments that a provider's message identifies, by position or by URL."""
     places = [
         tuple(map(int, re.findall(r"(?<=[.\[])\d+(?=[.\]:]|$)", found)))
         for found in _MEDIA_PLACE.findall(words)
@@ -163,7 +163,7 @@ def named_media(words: str, parts: Iterable[MediaPart]) -> tuple[str, ...]:
 
 
 def _is_at(part: tuple[int, ...], place: tuple[int, ...]) -> bool:
-    """Return True if one of two places leads to the other: words may name a message, or a page of a document."""
+    """Return True if one place is a prefix of the other: a message may name a message, or a page of a document."""
     least = min(len(part), len(place))
     return part[:least] == place[:least]
 
@@ -183,7 +183,7 @@ def _below(value: JsonValue, place: tuple[int, ...]) -> Iterator[MediaPart]:
 
 
 def _content(block: dict[str, JsonValue]) -> str:
-    """Return the data or the address of a block that is an attachment, as its family has it; else an empty string."""
+    """Return the data or the URL of an attachment block of any family; otherwise an empty string."""
     source = block.get("source") or block.get("image_url") or block.get("inlineData")
     if block.get("type") in ("input_image", "input_file"):
         source = block.get("image_url") or block.get("file_data") or block.get("file_url")

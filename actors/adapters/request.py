@@ -1,7 +1,7 @@
-"""What a request says besides the transcript, and the request that comes of it.
+"""Define the settings of a request besides its transcript, and the request built from them.
 
-`Settings` are resolved from a binding when a turn begins and stay frozen for it. A `Request` is segments, handed to
-the transport as they are; nothing joins them on the way.
+`Settings` are resolved from a binding when a turn begins and stay frozen during it. A `Request` consists of segments,
+which go to the transport without being joined.
 """
 
 from collections.abc import Mapping
@@ -24,14 +24,14 @@ _FREE = Json(
 
 
 class ToolSpec(Struct, frozen=True):
-    """A tool as a model is told of it.
+    """A tool as it is declared to a model.
 
     Args:
-        name: Its name; a tool of a namespace has that in front (`crm__lookup`).
+        name: The name of the tool, prefixed by its namespace if it has one (`crm__lookup`).
         parameters: JSON Schema of its arguments, encoded.
-        form: For a tool that is given free text: how the text looks, as Responses says it (`{"type":"text"}`, or a
-            grammar). Where there are only functions, the text is an argument, and `parameters` say which.
-        namespace: The group of tools it is in, where there are such groups.
+        form: For a tool that takes free text: the format of the text in the form of Responses (`{"type":"text"}`, or
+            a grammar). Hosts with functions only receive the text as an argument, which `parameters` describe.
+        namespace: The group of tools that it belongs to, if any.
     """
 
     name: str
@@ -42,7 +42,7 @@ class ToolSpec(Struct, frozen=True):
 
     @staticmethod
     def free_form(name: str, description: str, form: Json = TEXT, namespace: str = "") -> "ToolSpec":
-        """Return a tool that is given free text."""
+        """Return a tool that takes free text."""
         return ToolSpec(name, description, _FREE, form, namespace)
 
 
@@ -105,17 +105,17 @@ _TAKEN = {
 
 
 class Request(Struct, frozen=True):
-    """A request body as segments, and where it goes.
+    """A request body as segments, with its path and headers.
 
     Args:
         path: Path below the endpoint.
-        headers: Headers the dialect asks for, without credentials.
-        losses: Settings that were asked for and that the dialect does not take, by name.
+        headers: Headers of the dialect, without credentials.
+        losses: Requested settings that the dialect does not accept, by name.
         names: Tools that the provider knows by another name: that name to the tool's own.
         keys: Properties that the provider knows by another key: by each tool's own name, that key to the tool's own.
-        assumed: What nobody asked for and the dialect demands, in words (`max_tokens 8192`).
+        assumed: Values that the dialect requires and the settings lack, as text (`max_tokens 8192`).
         tools: The declared tools by the names that the provider knows.
-        omitted: The losses that are left out because the provider refused them.
+        omitted: The losses that are omitted because the provider rejected them.
     """
 
     path: str
@@ -129,11 +129,11 @@ class Request(Struct, frozen=True):
     omitted: tuple[str, ...] = ()
 
     def continued(self, token: str) -> Segments:
-        """Return the body that asks generateContent for more of an answer that it paused: the same, with its token."""
+        """Return the body that continues an answer that generateContent paused: the same body with its token."""
         first, *others = self.segments
         return Segments.of(b'{"continuationToken":%b,' % quote(token) + first[1:], *others)
 
     @property
     def body(self) -> bytes:
-        """The whole body, joined. Not for the hot path."""
+        """The complete body, joined. Not for the hot path."""
         return b"".join(self.segments)

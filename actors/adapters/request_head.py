@@ -1,7 +1,8 @@
 """Write the head of a request: all fields that its settings decide, up to the first message.
 
-Encoders collect the fields in a table of wire keys. The table of settings (`actors.core.settings.table`) names the wire
-field of each setting, so that an encoder has no code of its own for most of them.
+The encoders of all families use it. They collect the fields in a table of wire keys. The table of settings
+(`actors.core.settings.table`) names the wire field of each setting, so an encoder needs no code of its own for most
+of them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,11 +16,11 @@ from actors.core.settings.table import REQUEST_SETTINGS, SETTINGS, Setting
 from actors.core.settings.values import ToolChoice
 
 Wire: TypeAlias = "bytes | str | int | float | Sequence[Wire] | Mapping[str, Wire] | None"
-"""A value of a request. Bytes are JSON already."""
+"""A value in a request. Bytes are already JSON."""
 
 
 class Preamble(NamedTuple):
-    """All of a request that its settings decide. What asks a cache to keep the lane stands between its two parts."""
+    """The part of a request that its settings decide. Cache routing keys go between `before` and `after`."""
 
     path: str
     before: bytes
@@ -30,7 +31,7 @@ class Preamble(NamedTuple):
 
 
 def written(value: Wire) -> bytes:
-    """Return a value as JSON without whatever in it says nothing; empty for None, and where nothing is left."""
+    """Return a value as JSON, without empty members; empty bytes for None, and for a container without members."""
     if value is None or isinstance(value, bytes):
         return value or b""
     if isinstance(value, str):
@@ -45,12 +46,12 @@ def written(value: Wire) -> bytes:
 
 
 def opened(table: Mapping[str, Wire], messages: str) -> bytes:
-    """Return the beginning of a body: the keys of a table, and the messages' up to the first of them."""
+    """Return the beginning of a body: the keys of a table, and the key of the messages up to the first message."""
     return written({**table, messages: b"["})[:-1]
 
 
 def chosen(settings: Settings) -> Literal["none", "required"] | ToolSpec | None:
-    """Return the tool choice, the one tool that is forced as it is declared; None where it goes without saying."""
+    """Return the tool choice, or the declaration of the forced tool; None if the choice is the default."""
     choice = settings.tool_choice
     if choice == "auto" or not settings.tools:
         return None
@@ -60,7 +61,7 @@ def chosen(settings: Settings) -> Literal["none", "required"] | ToolSpec | None:
 
 
 def system(settings: Settings) -> str | None:
-    """Return the system prompt, None for a blank one."""
+    """Return the system prompt; None if it is blank."""
     return settings.system if settings.system and settings.system.strip() else None
 
 
@@ -68,7 +69,7 @@ WireTable = dict[str, Any]  # Any: values of a request (`actors.adapters.request
 
 
 def is_lacking(name: str, dialect: Dialect) -> bool:
-    """Return True if a host or the model has no field for a setting, whatever its value."""
+    """Return True if the host or the model has no field for a setting, whatever its value."""
     setting, request = SETTINGS[name], dialect.request
     field = field_name(name, dialect)
     if not field or name in request.lacks:
@@ -89,7 +90,7 @@ def field_name(name: str, dialect: Dialect) -> str:
 
 
 def with_fields(table: WireTable, settings: Settings, dialect: Dialect) -> WireTable:
-    """Return an encoder's part of a request with the fields of the settings that the table alone describes."""
+    """Return an encoder's part of a request with the fields of the settings that need no code of their own."""
     for name, setting in _PLAIN[dialect.family].items():
         if (value := getattr(settings, name)) in (None, ()):
             continue
@@ -100,7 +101,7 @@ def with_fields(table: WireTable, settings: Settings, dialect: Dialect) -> WireT
 
 
 def _put(table: WireTable, path: str, value: object) -> None:
-    """Set a field, with the objects around it."""
+    """Set a field, creating the objects around it."""
     *parents, key = path.split(".")
     for parent in parents:
         if not isinstance(table.get(parent), dict):
@@ -118,4 +119,4 @@ def _plain(family: str) -> Mapping[str, Setting]:
 
 
 _PLAIN = {family: _plain(family) for family in get_args(Family)}
-"""The settings that the table alone describes, by wire family."""
+"""The settings that need no code of their own, by wire family."""

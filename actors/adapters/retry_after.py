@@ -17,14 +17,14 @@ from collections.abc import Mapping
 from math import isnan
 
 MAX_WAIT = 86_400.0
-"""Seconds. What is longer, or infinite, is a day: the caller compares it with a budget far below."""
+"""Seconds. Longer and infinite waits count as a day; the caller's budget is far smaller."""
 MOST_AHEAD = 32 * MAX_WAIT
-"""Seconds ahead beyond which a moment is nonsense: no provider counts by more than a month."""
+"""Seconds. A moment further ahead is ignored: no provider counts in periods beyond a month."""
 
 _NUMBER = r"\d{1,9}(?:\.\d{1,9})?"
 _UNIT = r"milliseconds?|ms|microseconds?|us|µs|ns|days?|d|hours?|h|minutes?|min|m|seconds?|sec|s"
 AMOUNTS = rf"((?:{_NUMBER}\s?(?:{_UNIT})(?![a-z])\s?)+)"
-"""A pattern of amounts with their units, one behind the other."""
+"""A pattern of consecutive amounts with their units."""
 _AMOUNT = re.compile(rf"({_NUMBER})\s?({_UNIT})(?![a-z])", re.IGNORECASE)
 _DURATION = re.compile(rf"(?:P?T)?(?:{_NUMBER}\s?(?:{_UNIT})\s?)+", re.IGNORECASE)
 _SECONDS_IN = (
@@ -40,14 +40,14 @@ _SECONDS_IN = (
     ("s", 1.0),
 )  # by how a unit begins
 _MOMENTS = ((1e9, 1e11, 1.0), (1e12, 1e14, 1e-3), (1e15, 1e17, 1e-6), (1e18, 1e20, 1e-9))
-"""Ranges of numbers that are moments, and the seconds in one of each: from 2001 on."""
+"""Ranges of numbers that are moments from 2001 on, with the length of their unit in seconds."""
 _RFC_3339 = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:\.\d+)?(?:[Zz]|([+-])(\d\d):(\d\d))"
 )
 
 
 def number(value: str) -> float | None:
-    """Return a number, or None if the text is none. Underscores, which Python allows, are no part of a number here."""
+    """Return a number; None if the text is not one. Underscores, which Python allows, are rejected."""
     try:
         read = float(value)
     except ValueError:
@@ -56,13 +56,13 @@ def number(value: str) -> float | None:
 
 
 def server_clock(headers: Mapping[str, str], now: float | None) -> float | None:
-    """Return what the server's clock shows, in seconds since 1970, or `now` if it does not say."""
+    """Return the server's clock in seconds since 1970, or `now` if the response does not show it."""
     told = _http_date(headers.get("date", ""))
     return now if told is None else told
 
 
 def ahead(value: str, now: float | None) -> float | None:
-    """Return the seconds until a time, None if it is not understood; what lies in the past is 0.
+    """Return the seconds until a time, 0 if it is past, None if it is not understood.
 
     `now` is in seconds since 1970; without it, moments are not understood.
     """
@@ -75,7 +75,7 @@ def ahead(value: str, now: float | None) -> float | None:
 
 
 def duration(text: str) -> float:
-    """Return the seconds of amounts with their units, such as `1m2.5s`."""
+    """Return the total seconds of amounts with units, such as `1m2.5s`."""
     return sum(float(amount) * _seconds_in(unit.lower()) for amount, unit in _AMOUNT.findall(text))
 
 
@@ -92,7 +92,7 @@ def _moment(value: float) -> float | None:
 def _date(value: str) -> float | None:
     if (date := _RFC_3339.fullmatch(value.strip())) is None:
         return _http_date(value)
-    from calendar import timegm  # few providers name a date
+    from calendar import timegm  # imported lazily, as few providers send a date
 
     sign, hours, minutes = date[7] or "+", int(date[8] or 0), int(date[9] or 0)
     offset = (hours * 3600 + minutes * 60) * (-1 if sign == "-" else 1)
@@ -102,7 +102,7 @@ def _date(value: str) -> float | None:
 def _http_date(value: str) -> float | None:
     if not value:
         return None
-    from email.utils import parsedate_to_datetime  # and half a mail client; as above
+    from email.utils import parsedate_to_datetime  # imported lazily, as it loads the email package
 
     try:
         return parsedate_to_datetime(value).timestamp()
@@ -117,7 +117,7 @@ def _seconds_in(unit: str) -> float:
 _SENTENCE = re.compile(rf"(?:try again|retry) (?:in|after) {AMOUNTS}", re.IGNORECASE)
 _RETRY_INFO = re.compile(r'"retryDelay"\s*:\s*"(\d{1,9}(?:\.\d{1,9})?)s"')
 AT_ONCE = 3600.0
-"""Seconds. What is whole again later than that comes back as a whole: a day's quota, and not little by little."""
+"""Seconds. A quota that resets later than this returns all at once, like a daily quota, and not gradually."""
 _PERIODS = ("minute", "hour", "day")
 _KINDS = ("requests", "tokens", "input-tokens", "output-tokens")
 _X_KINDS = (
@@ -140,41 +140,41 @@ _LEFT = (
         for kind in _KINDS
     ),
 )
-"""Headers that say what is given in a period, what is left of it, and when it is whole again."""
+"""Headers for the limit of a period, the remaining amount, and the time of the reset."""
 
 
 def retry_after(headers: Mapping[str, str], body: str, now: float | None) -> float | None:
-    """Return the seconds to wait, 0 to `MAX_WAIT`, or None if the provider does not say.
+    """Return the seconds to wait, 0 to `MAX_WAIT`; None if the provider does not say.
 
-    Headers are given in lower case, `now` in seconds since the epoch; without it, dates are not understood. What lies
-    in the past is 0. What cannot be read is as if it were not there.
+    Header names are in lower case; `now` is in seconds since the epoch, and without it, dates are not understood.
+    Times in the past are 0. Unreadable values are ignored.
     """
     clock = server_clock(headers, now)
     for name in ("retry-after-ms", "x-ms-retry-after-ms"):
         if (milliseconds := number(headers.get(name, ""))) is not None:
-            return _bounded(milliseconds / 1000)
-    if (told := _told(headers.get("retry-after", ""), clock)) is not None:
-        return _bounded(told)
-    said = _said(body)
-    return None if said is None else _bounded(said)
+            return _clamp(milliseconds / 1000)
+    if (told := _header_seconds(headers.get("retry-after", ""), clock)) is not None:
+        return _clamp(told)
+    said = _body_seconds(body)
+    return None if said is None else _clamp(said)
 
 
 def until_reset(headers: Mapping[str, str], now: float | None) -> float | None:
-    """Return the seconds until a refused account has something left, or None if nothing is said of that.
+    """Return the seconds until a rejected account has quota again; None if the headers do not say.
 
-    A limit of which it is not said how much is left may be the one that was met.
+    A limit without a remaining amount counts as exhausted.
     """
     waits = [wait for wait in _waits(headers, now, otherwise="0") if wait is not None]
-    return _bounded(max(waits)) if waits else None
+    return _clamp(max(waits)) if waits else None
 
 
 def used_up(headers: Mapping[str, str], now: float) -> float:
-    """Return the seconds until an account has a request or a token left; 0 if it has, or nothing is said."""
-    return _bounded(max((wait or 0.0 for wait in _waits(headers, now, otherwise="")), default=0.0))
+    """Return the seconds until an account has a request or a token left; 0 if it has some or does not say."""
+    return _clamp(max((wait or 0.0 for wait in _waits(headers, now, otherwise="")), default=0.0))
 
 
 def _waits(headers: Mapping[str, str], now: float | None, *, otherwise: str) -> list[float | None]:
-    """Return the waits for the limits of which nothing is left; `otherwise` is left of one that does not say."""
+    """Return the waits for the exhausted limits. `otherwise` is the remaining amount of a limit that gives none."""
     met = [
         names
         for names in _LEFT
@@ -187,23 +187,23 @@ def _waits(headers: Mapping[str, str], now: float | None, *, otherwise: str) -> 
 
 
 def _first_left(limit: str, full: float | None) -> float | None:
-    """Return the seconds until the first is there again: it comes back evenly, unless that takes hours."""
+    """Return the seconds until the first unit is available. Quota returns evenly, unless the reset takes hours."""
     if full is None or full > AT_ONCE:
         return full
     return full / max(1.0, number(limit) or 1.0)
 
 
-def _told(value: str, clock: float | None) -> float | None:
-    """Return what `Retry-After` says. A number that is no moment is one of seconds, however many."""
+def _header_seconds(value: str, clock: float | None) -> float | None:
+    """Return the seconds in `Retry-After`. A number that is not a moment counts seconds, however many."""
     told = ahead(value, clock)
     return number(value) if told is None else told
 
 
-def _said(body: str) -> float | None:
+def _body_seconds(body: str) -> float | None:
     if info := _RETRY_INFO.search(body):
         return float(info[1])
     return None if (sentence := _SENTENCE.search(body)) is None else duration(sentence[1])
 
 
-def _bounded(seconds: float) -> float:
+def _clamp(seconds: float) -> float:
     return min(max(seconds, 0.0), MAX_WAIT)

@@ -54,11 +54,12 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = {  # Any: each setting has its own t
     "schema_keys": {},
     "schema_patterns": {},
 }
-"""The settings of each parameter that can be left out, with the values that say nothing."""
+"""The settings of each parameter that can be omitted, with their neutral values."""
 
 
 def leave_out(settings: Settings, dialect: Dialect) -> tuple[Settings, tuple[str, ...]]:
-    """Return settings without what is in `settings.omitted`, and the names of what that changes, in their order."""
+    """Return settings without the parameters in `settings.omitted`, and the names of those that had a value, in
+    order."""
     lost: list[str] = []
     for name in settings.omitted:
         defaults = _defaults(name, settings, dialect)
@@ -79,24 +80,24 @@ def _defaults(name: str, settings: Settings, dialect: Dialect) -> dict[str, Any]
 
 
 def _is_off_an_effort(dialect: Dialect) -> bool:
-    """Return True if a host is asked not to think by an effort."""
+    """Return True if a host switches thinking off by an effort."""
     return dialect.family == "responses" or dialect.reasoning.switch in ("effort", "gemini")
 
 
 def setting_value(settings: Settings, name: str) -> str:
-    """Return what a request asks for under a name, as a short text: to tell a rejected value from others."""
+    """Return the value of a parameter as a short text, to distinguish a rejected value from others."""
     if name == "tool_choice":
         choice = settings.tool_choice
         return choice if isinstance(choice, str) else "named"
     keys = (
         (*DEFAULTS[name], "thinking") if name == "effort" else DEFAULTS[name]
-    )  # some hosts have an effort for both
+    )  # some hosts express both by an effort
     value = ", ".join([repr(getattr(settings, key)) for key in keys])
     return value if len(value) <= 64 else content_name(value)
 
 
 class FittedSettings(NamedTuple):
-    """Settings as a dialect takes them, with `Request.names`, `Request.keys`, and what was lost."""
+    """Settings that a dialect accepts, with `Request.names`, `Request.keys`, and the losses."""
 
     settings: Settings
     names: Mapping[str, str]
@@ -143,7 +144,7 @@ def fit(settings: Settings, dialect: Dialect) -> FittedSettings:
 
 
 def _form(settings: Settings, dialect: Dialect, lost: dict[str, None]) -> Json | None:
-    """Return the schema of the answer as the dialect takes it; note what it lost."""
+    """Return the answer's schema as the dialect accepts it, and record its losses."""
     if settings.output is None:
         return None
     form = _fit_schema(settings.output, settings, dialect, lost, keyed=False)
@@ -163,7 +164,7 @@ def can_force(settings: Settings, dialect: Dialect) -> bool:
 
 
 def _forcing(dialect: Dialect) -> Permission:
-    """Return when a tool may be forced, by the host and by the model."""
+    """Return when the host and the model allow forcing a tool."""
     return max(_HOSTS[dialect.request.forced_choice], dialect.model.forced_choice, key=_STRICTNESS.index)
 
 
@@ -176,10 +177,10 @@ _STRICTNESS = get_args(Permission)
 
 
 def _fit_choice(settings: Settings, dialect: Dialect, losses: dict[str, None]) -> Settings:
-    """Return settings with a tool choice that can be sent: one tool by its name, else any, else `auto`.
+    """Return settings with a tool choice that can be sent: a tool by name, otherwise any tool, otherwise `auto`.
 
-    Where a forced tool excludes thinking, thinking is switched off for this request (ANT-48, DSK-08): a model that
-    thinks by default would refuse the request although it does not mention thinking.
+    If a forced tool excludes thinking, thinking is switched off for this request (ANT-48, DSK-08): a model that
+    thinks by default would reject the request even if it does not mention thinking.
     """
     choice = settings.tool_choice
     if choice in ("auto", "none"):
@@ -198,25 +199,25 @@ def _fit_choice(settings: Settings, dialect: Dialect, losses: dict[str, None]) -
 
 
 def _choice(choice: ToolChoiceSetting, settings: Settings, dialect: Dialect) -> ToolChoiceSetting:
-    """Return a forced choice as the model and the host take it: by the tool's name, or as any tool."""
+    """Return a forced choice as the model and the host accept it: by the tool's name, or as any tool."""
     if not isinstance(choice, ToolChoice):
         return choice
     tool = next((tool for tool in settings.tools if tool.name == choice.tool), None)
-    if tool is None:  # it went while the ask waited
+    if tool is None:  # the tool was removed while the ask was queued
         return "auto"
     is_named = dialect.request.named_choice and dialect.model.named_choice
     return choice if is_named and not (tool.namespace and dialect.request.namespaces) else "required"
 
 
 def _renamed(choice: ToolChoiceSetting, names: Mapping[str, str]) -> ToolChoiceSetting:
-    """Return a choice by the name that the tool is declared under."""
+    """Return a choice with the tool's name on the wire."""
     if not isinstance(choice, ToolChoice):
         return choice
     return next((ToolChoice(made) for made, own in names.items() if own == choice.tool), choice)
 
 
 def why_no_tools(model: str, dialect: Dialect) -> str:
-    """Return why no request to a model may declare tools, with the fix; empty if one may (OAC-21)."""
+    """Return why requests to a model must not declare tools, with the fix; empty if they may (OAC-21)."""
     if not _has_chat_rule(dialect) or dialect.model.chat_tools != "never":
         return ""
     return (
@@ -226,14 +227,14 @@ def why_no_tools(model: str, dialect: Dialect) -> str:
 
 
 def _has_chat_rule(dialect: Dialect) -> bool:
-    """Return True if tools and effort depend on each other: on hosts that take the effort as OpenAI does."""
+    """Return True if tools and effort exclude each other: on hosts with OpenAI's effort."""
     return dialect.family == "openai_chat" and dialect.reasoning.switch == "effort"
 
 
 def _fit_chat_tools(
     settings: Settings, asked: Settings, dialect: Dialect, losses: dict[str, None]
 ) -> Settings:
-    """Return settings with the effort that Chat Completions accepts beside function tools (OAC-20)."""
+    """Return settings with the effort that Chat Completions accepts together with function tools (OAC-20)."""
     rule = dialect.model.chat_tools
     if not _has_chat_rule(dialect) or not settings.tools:
         return settings
@@ -252,7 +253,7 @@ def _fit_chat_tools(
 
 
 def _fit_fields(settings: Settings, dialect: Dialect, losses: dict[str, None]) -> Settings:
-    """Return settings without those for which the host or the model has no field, or not now."""
+    """Return settings without those that the host or the model lacks, or does not accept in this request."""
     no_sampling = not _accepts_sampling(settings, dialect)
     changes: dict[str, Any] = {}  # Any: each setting has its own type
     for name in _FITTED:
@@ -271,11 +272,11 @@ _FITTED = [
     for name in REQUEST_SETTINGS
     if name not in ("max_tokens", "tool_choice", "thinking", "effort", "stop")
 ]
-"""The settings that are omitted as a whole. The others have functions of their own, because a part of them remains."""
+"""The settings that are omitted completely. The others have functions of their own, which keep a part of them."""
 
 
 def _accepts_sampling(settings: Settings, dialect: Dialect) -> bool:
-    """Return True if a request with these settings may have sampling settings."""
+    """Return True if a request with these settings may contain sampling settings."""
     match dialect.model.sampling:
         case "never":
             return False
@@ -286,7 +287,7 @@ def _accepts_sampling(settings: Settings, dialect: Dialect) -> bool:
 
 
 def _fit_values(settings: Settings, dialect: Dialect, losses: dict[str, None]) -> Settings:
-    """Return settings without values that the host rejects, and without combinations that it rejects."""
+    """Return settings without values and combinations that the host rejects."""
     rules, changes = dialect.request, dict[str, Any]()  # Any: each setting has its own type
     if settings.temperature is not None and settings.temperature > rules.max_temperature:
         changes["temperature"] = None
@@ -306,7 +307,7 @@ def _fit_values(settings: Settings, dialect: Dialect, losses: dict[str, None]) -
 def _fit_schema(
     schema: Json, settings: Settings, dialect: Dialect, lost: dict[str, None], *, keyed: bool
 ) -> HostSchema:
-    """Return a schema as the host accepts it, without what it refused; note which refusals change it."""
+    """Return a schema as the host accepts it, without rejected features; record which rejections change it."""
     patterns, pattern = dialect.request.patterns, dialect.model.property_keys if keyed else None
     fitted = host_schema(schema, patterns, pattern)
     refused = {name for name in ("schema_keys", "schema_patterns") if name in settings.omitted}
@@ -323,7 +324,7 @@ def _fit_schema(
 def _fit_tool(
     tool: ToolSpec, settings: Settings, dialect: Dialect, lost: dict[str, None]
 ) -> tuple[ToolSpec, Mapping[str, str]]:
-    """Return a tool under a name and with a schema that are taken, and its made keys; note what the schema lost."""
+    """Return a tool with an accepted name and schema, and its renamed keys; record the losses of the schema."""
     taken = _fit_schema(tool.parameters, settings, dialect, lost, keyed=True)
     lost.update(dict.fromkeys(f"schema.{keyword}" for keyword in taken.losses))
     pattern = dialect.ids.tool_name_pattern

@@ -1,11 +1,11 @@
-"""Settle the tool calls of an answer once all of it has arrived.
+"""Settle the tool calls of an answer after all of it has arrived.
 
-In:  the calls in order of appearance, as their fragments were assigned (`actors.adapters.calls`).
-Out: the same calls, some with other arguments, some dropped; what was left out; and whether something was lost.
+In:  the calls in order of appearance, with the fragments that `actors.adapters.calls` assigned to them.
+Out: the same calls, some with other arguments, some dropped; the dropped content; and whether something was lost.
 
-Only the whole answer shows whether arguments were sent twice, whether a call was told again, or whether fragments are
-left that belong to no call. A regular answer is left alone: every call has a name, an object for arguments and an id of
-its own. A call never gets `{}` because its arguments went astray.
+Only the complete answer shows whether arguments or a call were sent twice, and whether fragments remain that belong
+to no call. A regular answer is unchanged: every call has a name, an object as arguments and an id of its own. A call
+never gets `{}` in place of lost arguments.
 """
 
 import json
@@ -22,8 +22,8 @@ from msgspec.json import Decoder
 from actors.adapters.arriving import PartialCall, Pieces
 from actors.core.data.jsonio import MAX_ARGUMENTS, parse_object
 
-_SENT = 8 * MAX_ARGUMENTS  # characters of arguments that were sent over and over
-_TRIES = 64  # calls of one answer from which fragments of others are looked for
+_SENT = 8 * MAX_ARGUMENTS  # most characters of arguments that were sent repeatedly
+_TRIES = 64  # most calls of one answer whose missing fragments are searched for
 _EMPTY_IN_FRONT, _EMPTY_BEHIND = re.compile(r"\A(?:\{\s*\}\s*)+"), re.compile(r"(?:\s*\{\s*\})+\Z")
 _EMPTY = re.compile(rb"(?:\{\s*\}\s*)+")
 _TRAILING = re.compile(r"trailing characters \(byte (\d+)\)")
@@ -37,8 +37,7 @@ class AnswerCalls:
     """The calls of one answer while they are settled.
 
     Attributes:
-        left_out: What was dropped, a word for each: `repeated_call`, `repeated_arguments`, `stray_arguments`,
-            `cut_call`.
+        left_out: The kinds of dropped content: `repeated_call`, `repeated_arguments`, `stray_arguments`, `cut_call`.
         is_lost: Whether something is missing, or may be: arguments without a call, or a call without its arguments.
     """
 
@@ -52,7 +51,7 @@ class AnswerCalls:
         self.is_lost = False
 
     def settle(self, *, is_proper: bool) -> None:
-        """Settle the calls. `is_proper`: the answer ended as it should, so that a call may have no arguments."""
+        """Settle the calls. `is_proper`: the answer ended regularly, so that a call may have no arguments."""
         if any(call.native_id for call in self._calls) and not all(call.native_id for call in self._calls):
             self._join_without_ids()
         if not all(call.wire_name and (call.told or call.free or call.is_whole) for call in self._calls):
@@ -65,13 +64,13 @@ class AnswerCalls:
             if self._has_odd_arguments() and any(
                 call.pieces.is_blank and not call.is_closed for call in self._calls
             ):
-                self.is_lost = True  # they may be another call's
+                self.is_lost = True  # the arguments may belong to another call
             if self.is_lost or not is_proper:
                 self._drop_doubtful()
         self._drop_copies()
 
     def _drop_echoes(self) -> None:
-        """Drop a call without arguments that is one before it by id and name: an empty fragment of that one."""
+        """Drop a call without arguments whose id and name an earlier call has: it is an empty fragment of that call."""
         known: dict[tuple[str, str], PartialCall] = {}
         for call in self._calls:
             key = call.native_id, call.wire_name
@@ -83,7 +82,7 @@ class AnswerCalls:
         self._keep()
 
     def _place_strays(self) -> None:
-        """Give arguments without a name to the call before them if that makes an object of the two."""
+        """Append arguments without a name to the previous call if both together form an object."""
         before: PartialCall | None = None
         for call in self._calls:
             if call.wire_name:
@@ -100,13 +99,13 @@ class AnswerCalls:
         self._keep()
 
     def _goes_on(self, before: PartialCall, stray: PartialCall) -> bool:
-        """Return whether arguments without a name are more of the call before them: they have no id of their own."""
+        """Return True if arguments without a name and without an id of their own continue the previous call."""
         if before.is_closed or (stray.native_id and not self._makes_ids):
             return False
         return repaired(before.pieces, stray.pieces) is not None
 
     def _join_without_ids(self) -> None:
-        """Join a call that has an id with those of its name behind it that have none, if they are more of it."""
+        """Join a call that has an id with the following calls of the same name without an id, if they continue it."""
         at = 0
         while at < len(self._calls):
             call, behind = self._calls[at], self._calls[at + 1 :]
@@ -120,7 +119,7 @@ class AnswerCalls:
         self._keep()
 
     def _join_fragments(self) -> None:
-        """Join neighbours of one name, none of them whole, that are one object together."""
+        """Join adjacent incomplete calls of one name that together form one object."""
         tries, at = 0, 0
         while at < len(self._calls) and tries < _TRIES:
             first = self._calls[at]
@@ -150,7 +149,7 @@ class AnswerCalls:
             self.is_lost = True
 
     def _join_empty(self) -> None:
-        """Join a call without arguments with the call behind it that is its second half, or may be."""
+        """Join a call without arguments with the next call if that is, or may be, its second half."""
         for at, call in enumerate(self._calls[:-1]):
             if call.free or call.is_closed or not call.pieces.is_blank:
                 continue
@@ -170,20 +169,20 @@ class AnswerCalls:
         self._keep()
 
     def _next(self, at: int) -> PartialCall:
-        """Return the call behind one: the next of its index, where fragments of a call have ids of their own."""
+        """Return the next call; if fragments of a call have ids of their own, the next call of the same index."""
         call, behind = self._calls[at], self._calls[at + 1 :]
         if self._makes_ids and call.slot is not None:
             return next((other for other in behind if other.slot == call.slot), behind[0])
         return behind[0]
 
     def _has_odd_arguments(self) -> bool:
-        """Return whether arguments were sent again, or are no object."""
+        """Return True if arguments were repeated or are not an object."""
         return bool(self.left_out) or any(
             not (call.free or call.told or call.pieces.is_blank or call.is_whole) for call in self._calls
         )
 
     def _may_be_piece(self, call: PartialCall, other: PartialCall) -> bool:
-        """Return whether a call's name may be the beginning of the next one's, as far as is known."""
+        """Return True if a call's name may be the beginning of the next call's name, as far as is known."""
         if self._tools is None:
             return call.slot == other.slot and not other.native_id
         whole, is_known = call.wire_name + other.wire_name, call.wire_name in self._tools
@@ -191,7 +190,8 @@ class AnswerCalls:
         return other.wire_name not in self._tools and (grows or not is_known)
 
     def _drop_doubtful(self) -> None:
-        """Drop the calls without arguments and, where arguments went astray, those that may have another's."""
+        """Drop the calls without arguments and, if arguments were lost, those that may hold arguments of another
+        call."""
         was_lost = self.is_lost
         for call in self._calls:
             is_empty = call.pieces.is_blank and not (call.told and (call.free or not was_lost))
@@ -201,7 +201,7 @@ class AnswerCalls:
         self._keep()
 
     def _drop_copies(self) -> None:
-        """Drop a call that has the id, the name and the arguments of one before it."""
+        """Drop a call that repeats the id, the name and the arguments of an earlier one."""
         known: dict[tuple[str, str], list[PartialCall]] = {}
         for call in self._calls:
             if not call.native_id:
@@ -218,11 +218,11 @@ class AnswerCalls:
 
 
 def repaired(*parts: Pieces) -> str | None:
-    """Return the object that fragments of arguments are, also where it was sent more than once; None if they are none.
+    """Return the object that fragments of arguments form, even if it was sent repeatedly; None if they form none.
 
-    Fragments that are an object together stand as they are: one that is an object by itself may lie inside a string.
-    Otherwise a `{}` in front or behind does not count, nor does an exact repetition, and where each fragment begins
-    with the one before it, the last is all.
+    Fragments that form an object together are joined unchanged: a fragment that is an object by itself may lie inside
+    a string. Otherwise a leading or trailing `{}` is ignored, and so is an exact repetition; and if each fragment
+    begins with the one before it, the last fragment is complete.
     """
     size = sum(part.size for part in parts)
     if size > _SENT or (size > MAX_ARGUMENTS and not _may_be_object(parts)):
@@ -241,9 +241,9 @@ def repaired(*parts: Pieces) -> str | None:
 
 
 def _may_be_object(parts: Sequence[Pieces]) -> bool:
-    """Return whether a text longer than an object may be one that was sent more than once, as its beginning shows.
+    """Return True if the beginning of an oversized text shows that it may be a repeated object.
 
-    Most such texts are not, and a string of all of them may take more than there is room for.
+    Most such texts are not, and joining one could take too much memory.
     """
     window = _beginning(parts)
     rest = window[empty.end() :] if (empty := _EMPTY.match(window)) else window
@@ -254,7 +254,7 @@ def _may_be_object(parts: Sequence[Pieces]) -> bool:
 
 
 def _grows(texts: Iterable[str]) -> bool:
-    """Return whether each fragment begins with the one before it, blank and empty ones aside."""
+    """Return True if each fragment begins with the one before it, ignoring blank and empty ones."""
     before = ""
     for text in texts:
         if len(text) > MAX_ARGUMENTS:
@@ -267,8 +267,8 @@ def _grows(texts: Iterable[str]) -> bool:
 
 
 def _beginning(parts: Sequence[Pieces]) -> bytes:
-    """Return the first bytes of a text, without blanks in front."""
-    written, size = BytesIO(), 0  # it gives away what it holds, without a copy
+    """Return the first bytes of a text, without leading whitespace."""
+    written, size = BytesIO(), 0  # getvalue returns the buffer without a copy
     for text in chain.from_iterable(part.slices() for part in parts):
         size += written.write((text if size else text.lstrip()).encode())
         if size >= _WINDOW:
@@ -278,9 +278,9 @@ def _beginning(parts: Sequence[Pieces]) -> bytes:
 
 
 def _first_end(data: bytes) -> int:
-    """Return where the JSON object ends that bytes begin with, 0 if they begin with none or with a part of one.
+    """Return the end of the JSON object at the start of the bytes; 0 if it is missing or incomplete.
 
-    It is passed over and not read, since its strings may take four times as much.
+    The object is skipped, not decoded, since its strings may take four times as much memory.
     """
     if not data.startswith(b"{"):
         return 0
@@ -296,7 +296,7 @@ def _first_end(data: bytes) -> int:
 
 
 def _last_grown(pieces: Sequence[str]) -> str | None:
-    """Return the last piece if it is an object, and each begins with the one before it."""
+    """Return the last piece if it is an object, and each piece begins with the one before it."""
     if (
         pieces
         and all(later.startswith(earlier) for earlier, later in pairwise(pieces))
@@ -307,7 +307,7 @@ def _last_grown(pieces: Sequence[str]) -> str | None:
 
 
 def object_end(text: str) -> int:
-    """Return where the JSON object ends that a text begins with, 0 if it begins with none."""
+    """Return the end of the JSON object at the start of a text; 0 if there is none."""
     if not text.startswith("{"):
         return 0
     try:
@@ -321,12 +321,12 @@ def _is_object(text: str) -> bool:
 
 
 def _without_empty(text: str) -> str:
-    """Return a text without the empty objects in front of it and behind it."""
+    """Return a text without leading and trailing empty objects."""
     return _EMPTY_BEHIND.sub("", _EMPTY_IN_FRONT.sub("", text))
 
 
 def _fragments(calls: Sequence[PartialCall]) -> int:
-    """Return how many calls behind the first are further fragments of it, by their text."""
+    """Return how many of the calls after the first continue its text."""
     name, texts, size = calls[0].wire_name, [], 0
     for call in calls:
         is_more = call.wire_name == name and not (call.free or call.told)
@@ -353,7 +353,7 @@ def _is_without_id(name: str, call: PartialCall) -> bool:
 
 
 def _is_followed(pieces: Pieces) -> bool:
-    """Return whether an object ends where a fragment does, and others come behind it: they belong to no call."""
+    """Return True if an object ends at the end of a fragment and another object follows, which belongs to no call."""
     if pieces.size > MAX_ARGUMENTS and (pieces.size > _SENT or not _first_end(_beginning([pieces]))):
         return False
     texts = list(pieces.texts())
@@ -367,7 +367,7 @@ def _is_followed(pieces: Pieces) -> bool:
 
 
 def _absorb(call: PartialCall, other: PartialCall) -> None:
-    """Add what came of a call under another's place or id."""
+    """Append the fragments of a call that arrived under another index or id."""
     call.pieces.size += other.pieces.size
     call.pieces.kept += other.pieces.kept
     call.native_id = call.native_id or other.native_id
@@ -378,7 +378,7 @@ def _absorb(call: PartialCall, other: PartialCall) -> None:
 
 
 def _arguments(call: PartialCall) -> str:
-    """Return arguments so that equal ones are the same text; `{}` if there are none."""
+    """Return arguments in a form in which equal ones are equal texts; `{}` if there are none."""
     if call.pieces.size > MAX_ARGUMENTS:
         digest = blake2b()
         for piece in call.pieces.slices():

@@ -22,7 +22,7 @@ _BETWEEN_TOOLS = ("low", "medium", "high")  # efforts that `between_tools` accep
 
 
 def fit_thinking(settings: Settings, dialect: Dialect, losses: dict[str, None]) -> Settings:
-    """Return settings that ask for thinking in a form that the model accepts; note what is lost."""
+    """Return settings that request thinking in a form that the model accepts; record the losses."""
     if dialect.reasoning.switch == "none":
         return _without(settings, losses)
     if settings.display is not None and settings.thinking == "default" and _thinks_unasked(dialect):
@@ -46,7 +46,7 @@ def _thinks_unasked(dialect: Dialect) -> bool:
 
 
 def has_display(settings: Settings, dialect: Dialect) -> bool:
-    """Return True if a request with these settings, which `fit_thinking` returned, can say how thinking is shown."""
+    """Return True if a request with these settings, which `fit_thinking` returned, can set the display of thinking."""
     return dialect.reasoning.switch != "anthropic" or settings.thinking in ("adaptive", "manual")
 
 
@@ -74,7 +74,7 @@ def will_think(settings: Settings, dialect: Dialect) -> bool:
 
 
 def _has_efforts_alone(dialect: Dialect) -> bool:
-    """Return True if a host asks for thinking by an effort and by nothing else."""
+    """Return True if an effort is the host's only way to request thinking."""
     return dialect.reasoning.switch == "effort" or dialect.family == "responses"
 
 
@@ -106,7 +106,7 @@ def _is_gateway(dialect: Dialect) -> bool:
 
 
 def _nearest_effort(effort: str, efforts: Sequence[str]) -> str | None:
-    """Return the accepted level that is nearest to another one, the lower of two."""
+    """Return the accepted level nearest to another one; the lower of two equally near."""
     if effort not in EFFORTS:
         return None
     at = EFFORTS.index(effort)
@@ -167,9 +167,9 @@ def _fit_on(settings: Settings, dialect: Dialect, losses: dict[str, None]) -> Se
 
 
 def _fit_by_effort(settings: Settings, facts: ModelFacts, losses: dict[str, None]) -> Settings:
-    """Return settings for a host with an effort and no switch: a model that does not think by default gets one.
+    """Return settings for a host with an effort and no switch. A model that does not think by default gets an effort.
 
-    Where its levels are not known, none can be chosen, so nothing would be sent.
+    If its levels are unknown, none can be chosen, so thinking is a loss.
     """
     effort = settings.effort
     if effort is None and facts.efforts is None and not facts.thinks:
@@ -180,7 +180,7 @@ def _fit_by_effort(settings: Settings, facts: ModelFacts, losses: dict[str, None
     return replace(settings, thinking="adaptive", thinking_tokens=None, effort=effort)
 
 
-_MANUAL_TOKENS = 1024  # fewest of a manual thinking budget; also left for the answer where less is asked for
+_MANUAL_TOKENS = 1024  # smallest manual budget; also reserved for the answer if its limit is smaller
 
 
 def _budget(settings: Settings) -> int:
@@ -201,7 +201,7 @@ def claude_thinking(settings: Settings, dialect: Dialect) -> dict[str, str | int
 
 
 def answer_tokens(settings: Settings, default: int) -> int:
-    """Return the most tokens of an answer. A manual thinking budget is part of them and must be smaller."""
+    """Return the token limit of an answer. A manual thinking budget counts towards it and must be smaller."""
     most = settings.max_tokens or default
     if settings.thinking != "manual":
         return most

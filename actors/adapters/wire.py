@@ -22,7 +22,7 @@ _NOTHING: Fields = {}
 
 
 def json_text(value: object) -> str:
-    """Return compact JSON of a value that was read from a document. What is nested too deep is cut, visibly."""
+    """Return compact JSON of a value from a document. Values that are nested too deep are cut, with a mark."""
     try:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
     except RecursionError:
@@ -31,7 +31,7 @@ def json_text(value: object) -> str:
 
 @dataclass(slots=True, frozen=True)
 class LongJson:
-    """The text of `json_text` of a large value, made in slices: all of it at once takes more than it says."""
+    """The text of `json_text` of a large value, made in slices to limit memory."""
 
     value: object
 
@@ -39,7 +39,7 @@ class LongJson:
         return json_text(self.value)
 
     def slices(self) -> Iterator[str]:
-        """Yield the text in slices of a bounded size where it can be cut."""
+        """Yield the text in slices of a bounded size."""
         begun: list[str] = []
         size = 0
         for piece in _pieces(self.value):
@@ -52,7 +52,7 @@ class LongJson:
 
 
 def _pieces(value: object, depth: int = 0) -> Iterator[str]:
-    """Yield the JSON text of a value of a document, a long text in slices."""
+    """Yield the JSON text of a document's value, long texts in slices."""
     if isinstance(value, LongText) or (isinstance(value, str) and len(value) > SLICE):
         yield '"'
         for piece in _slices(value) if isinstance(value, str) else value.slices():
@@ -81,10 +81,10 @@ Long: TypeAlias = LongText | LongJson
 
 
 def argument_text(value: object) -> str | LongText:
-    """Return the arguments of a call, or a piece of them, as text.
+    """Return the arguments of a call, or a fragment of them, as text.
 
-    Some servers send the object where the documentation has a string, and the other way round. An empty value of any
-    type is an empty text: some relays write an empty object as `[]`.
+    Some servers send an object in place of the documented string, and the reverse. An empty value of any type is an
+    empty text: some relays write an empty object as `[]`.
     """
     if isinstance(value, str | LongText):
         return value
@@ -102,7 +102,7 @@ def items(value: object) -> Sequence[object]:
 
 
 def first(value: object) -> Fields:
-    """Return the answer with index 0 of a list of them: no more than one is asked for."""
+    """Return the candidate with index 0; requests ask for one only."""
     for each in value if type(value) is list else ():
         if type(each) is dict and (not (index := each.get("index")) or index == "0"):
             return each
@@ -115,7 +115,7 @@ def string(value: object) -> str:
 
 
 def long_string(value: object) -> str | LongText:
-    """Return `value` if it is a string, a long one as it stands in its document, else an empty one."""
+    """Return `value` if it is a string (a long one still encoded in its document), else an empty one."""
     return value if isinstance(value, str | LongText) else ""
 
 
@@ -125,7 +125,7 @@ def number(value: object) -> int | None:
 
 
 class WireObject:
-    """One object, read key by key. Anything else that stands on the wire is one without keys."""
+    """A JSON object, read key by key. Any other value counts as an object without keys."""
 
     __slots__ = ("_opened", "_taken", "fields")
 
@@ -138,7 +138,8 @@ class WireObject:
         return bool(self.fields)
 
     def take(self, *keys: str, kind: type = object) -> object:
-        """Take the value of the first of these keys that holds one of a kind; None if none does."""
+        """Return the value of the first of these keys with a value of this kind, and mark it as read; None if none
+        has one."""
         for key in keys:
             value = self.fields.get(key)
             if value is not None and isinstance(value, kind):
@@ -147,26 +148,26 @@ class WireObject:
         return None
 
     def text(self, *keys: str) -> str:
-        """Take the first of these keys that holds a text, which is sanitised; an empty one if none does."""
+        """Return the first text under these keys, sanitised, and mark it as read; an empty text if there is none."""
         value = self.take(*keys, kind=str)
         return sanitise(value) if isinstance(value, str) else ""
 
     def native_id(self, *keys: str) -> str:
-        """Take what a call and its results pair by: the first of these keys that holds anything. A blank id is none."""
+        """Return the id that pairs a call with its results: the first value under these keys. A blank id is empty."""
         value = self.take(*keys)
         if isinstance(value, int) and not isinstance(value, bool):
             return str(value)[:64]
         return sanitise(value) if isinstance(value, str) and value.strip() else ""
 
     def says(self, key: str, *values: object) -> bool:
-        """Take a key if it says one of these values, and say whether it does."""
+        """Return True if a key has one of these values, and mark it as read if so."""
         found = self.fields.get(key) in values
         if found and key in self.fields:
             self._taken.add(key)
         return found
 
     def inner(self, *keys: str) -> "WireObject":
-        """Return the object under the first of these keys that holds one, to be read key by key."""
+        """Return the object under the first of these keys that holds one."""
         for key in keys:
             if isinstance(value := plain(self.fields.get(key)), dict):
                 opened: WireObject = self._open(key, [value])[0]
@@ -174,7 +175,7 @@ class WireObject:
         return _EMPTY
 
     def each(self, *keys: str) -> Sequence[object]:
-        """Return what a list holds, its objects to be read key by key. An object alone is a list of one."""
+        """Return the items of a list, objects as `WireObject`. A single object is a list of one."""
         for key in keys:
             value = plain(self.fields.get(key))
             if isinstance(value, dict | list | tuple):
@@ -182,12 +183,12 @@ class WireObject:
         return ()
 
     def whole(self) -> Fields:
-        """Take all of it."""
+        """Return all fields, and mark them as read."""
         self._taken.update(self.fields)
         return self.fields
 
     def unread(self) -> Iterator[str]:
-        """Give the path of each key that was not taken and says something. Places in lists are left out."""
+        """Yield the path of each unread key with a value. Indices of lists are omitted."""
         for key, value in self.fields.items():
             if key in self._taken or value is None or value is False:
                 continue
@@ -209,15 +210,15 @@ class WireObject:
 
 
 def plain(value: object) -> object:
-    """Return a value as plain data: people keep what a vendor's client returned among their own dicts."""
+    """Return a value as plain data: users store objects of a vendor's client among their own dicts."""
     dump = getattr(value, "model_dump", None)
     if not callable(dump) or isinstance(value, type):
         return value
     try:
         dumped: object = dump()
-    except Exception:  # foreign code; what cannot be read stays as it is and is kept as text
+    except Exception:  # foreign code may raise anything; the value is then kept as text
         return value
     return dumped
 
 
-_EMPTY = WireObject(None)  # one for all: without keys, nothing in it changes
+_EMPTY = WireObject(None)  # shared: an object without keys never changes

@@ -1,7 +1,8 @@
-"""An array of messages being written: what all families share, and what those do that merge neighbours.
+"""Write an array of messages: the code that all families share.
 
-There the last message stays open, and a neighbour of its role is written into it. The others close every message.
-Either way, appending to the transcript never changes a byte of it.
+The writers of the families derive from `Writing`. In families that merge neighbours, the last message stays open, and
+the next block of its role is written into it; the others close every message. Either way, appending to the transcript
+never changes an earlier byte.
 """
 
 from collections.abc import Mapping
@@ -14,21 +15,21 @@ from actors.core.transcript.transcript import Writer
 
 
 class Writing(Writer):
-    """Begins messages and keeps the pieces. How a block is written is the family's.
+    """Begins messages and collects the pieces. The family's subclass writes the blocks.
 
-    A long literal is a piece of its own, the object that was given. All that stands between two of them is one.
+    A long literal is a piece of its own, without a copy. The bytes between two long literals are joined to one piece.
     """
 
-    closing: ClassVar[bytes] = b"]}"  # what ends the open message, if one stays open
-    natives: ClassVar[bool] = True  # a provider's own parts can be written
-    opening: ClassVar[bytes] = b'{"role":"%b","content":['  # with a place for the role
+    closing: ClassVar[bytes] = b"]}"  # closes the open message, if one stays open
+    natives: ClassVar[bool] = True  # whether a provider's own parts can be written
+    opening: ClassVar[bytes] = b'{"role":"%b","content":['  # with a placeholder for the role
     roles: ClassVar[Mapping[str, bytes]] = {"user": b"user", "assistant": b"assistant"}
 
     def __init__(self, _: Dialect, last_role: Role | None) -> None:
         self._role = last_role
         self._comma = b"" if last_role is None else b","
         self._pieces: list[bytes] = []
-        self._loose: list[bytes] = []  # what stands behind the last of them
+        self._loose: list[bytes] = []  # bytes after the last piece, not yet joined
 
     def begin(self, role: Role) -> None:
         if role != self._role:
@@ -37,14 +38,14 @@ class Writing(Writer):
             self._role, self._comma = role, b""
 
     def block(self, opening: bytes, literal: bytes = b"", ending: bytes = b"") -> None:
-        """Write a block, or a message, behind what is there: all of it, or up to its first literal and behind that."""
+        """Write a block, or a message, after the existing ones: all of it, or the bytes around its first literal."""
         self._loose += (self._comma, opening)
         self._comma = b","
         if ending:
             self.more(literal, ending)
 
     def more(self, literal: bytes, ending: bytes) -> None:
-        """Write a literal of the block that is being written, and what is behind it."""
+        """Write a further literal of the current block, and the bytes after it."""
         if len(literal) < SHARED:
             self._loose += (literal, ending)
         else:

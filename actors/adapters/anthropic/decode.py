@@ -1,12 +1,12 @@
 """Decode the answers of Anthropic Messages, and read foreign transcripts.
 
-A stream is a sequence of named events: `message_start`, then blocks one after the other (start, deltas, stop, each with
-the block's index), `message_delta` with the stop reason, `message_stop`. `ping` may come anywhere, `error` at any time
-after the 200. There is no `[DONE]`; relays that send one end nothing by it.
+A stream is a sequence of named events: `message_start`, then blocks one after the other (start, deltas, stop, each
+with the block's index), `message_delta` with the stop reason, `message_stop`. `ping` may come anywhere, `error` at
+any time after the 200. There is no `[DONE]`; if a relay sends it, it has no effect.
 
-Blocks keep their order and their borders, because thinking is bound to the exact bytes before it. Signatures and
-redacted data are kept verbatim. So are the calls of the provider's own tools and their results, which go back together
-or not at all (ANT-10, ANT-11).
+Blocks keep their order and boundaries, because thinking is bound to the exact bytes before it. Signatures and
+redacted data are kept verbatim. So are the calls of the provider's own tools and their results, which are sent back
+together or not at all (ANT-10, ANT-11).
 
 In foreign transcripts, blocks are read in any message: a result in an assistant message is still a result. Blocks of
 server tools belong to their provider and are kept as text.
@@ -41,18 +41,18 @@ _FIGURES = {
 
 
 class MessagesDecoder(Decoder):
-    """Reads events, and a whole body as blocks that start and stop at once."""
+    """Reads events, and a complete body as blocks that start and stop at once."""
 
-    _begun = False  # whether anything of a message was there
+    _begun = False  # whether any part of a message has arrived
 
     def begin(self) -> None:
         super().begin()
         self._open: dict[Slot, Part] = {}
         self._own: list[Own] = []
-        self._given: dict[Part, object] = {}  # arguments that came with the start of a call
-        self._inputs: dict[Part, str] = {}  # of calls of the provider's own
+        self._given: dict[Part, object] = {}  # arguments in the start event of a call
+        self._inputs: dict[Part, str] = {}  # of calls of the provider's own tools
         self._early: Sequence[object] = ()  # blocks of `message_start`
-        self._early_calls: Sequence[object] = ()  # of which events may come, or not
+        self._early_calls: Sequence[object] = ()  # events may repeat them
 
     def framing(self) -> Frames:
         assert isinstance(self.dialect, AnthropicDialect)
@@ -71,11 +71,11 @@ class MessagesDecoder(Decoder):
             case "message_delta":
                 self.report_withheld(payload.get("input_transformations"))
                 self.count(payload.get("usage"), _FIGURES)
-                self._stopped(fields(payload.get("delta")))
+                self._take_stop_reason(fields(payload.get("delta")))
             case "message_stop":
                 self._message_stop()
             case kind:
-                if "error" in (kind, name) or payload.get("error"):  # a relay's has a form of its own
+                if "error" in (kind, name) or payload.get("error"):  # relays shape errors differently
                     self.report(payload)
 
     def body(self, body: Fields) -> None:
@@ -84,13 +84,13 @@ class MessagesDecoder(Decoder):
         if not isinstance(body.get("content"), list):
             raise broken("the body holds no message")
         self._message_start(body)
-        self._stopped(body)
+        self._take_stop_reason(body)
         self._message_stop()
 
     def _message_start(self, message: Fields) -> None:
-        """Begin the message. A second one begins it again, as relays do that ask their provider a second time.
+        """Begin the message. A second start event restarts it: relays send one when they retry their provider.
 
-        It may hold blocks that are finished. They wait: a relay may send them as events all the same.
+        The event may hold finished blocks. They are held back, because a relay may also send them as events.
         """
         if self._begun:
             self.restart()
@@ -100,7 +100,7 @@ class MessagesDecoder(Decoder):
         self._early = items(message.get("content"))
 
     def _take_early(self, slot: Slot = None, block: Fields | None = None) -> None:
-        """Take the blocks of `message_start`, unless a block that begins now is the first of them."""
+        """Add the blocks of `message_start`, unless the block that begins now is the first of them."""
         early, self._early = self._early, ()
         first = fields(early[0]) if early else {}
         if block and slot == 0 and first and all(first.get(k) == block.get(k) for k in ("type", "id")):
@@ -111,7 +111,7 @@ class MessagesDecoder(Decoder):
             self._stop(at)
 
     def _take_calls_without_events(self) -> None:
-        """Take the calls of `message_start` that no event had."""
+        """Add the calls of `message_start` that no event repeated."""
         for held in map(fields, self._early_calls):
             if not any(
                 isinstance(part, PartialCall) and part.native_id == held.get("id") for part in self._parts
@@ -120,7 +120,7 @@ class MessagesDecoder(Decoder):
                 self._stop(None)
         self._early_calls = ()
 
-    def _stopped(self, delta: Fields) -> None:
+    def _take_stop_reason(self, delta: Fields) -> None:
         self._take_early()
         if reason := real_word(delta.get("stop_reason")):
             self.finish(reason)
@@ -136,8 +136,8 @@ class MessagesDecoder(Decoder):
         self.ended = True
 
     def _start(self, slot: Slot, block: Fields) -> None:
-        """Begin a block. Whatever it holds already is taken, as some servers send blocks whole."""
-        self._begun = True  # a relay may have left `message_start` out
+        """Begin a block with its initial content: some servers send complete blocks."""
+        self._begun = True  # a relay may omit `message_start`
         self._take_early(slot, block)
         match block.get("type"):
             case "text":
@@ -176,12 +176,12 @@ class MessagesDecoder(Decoder):
         elif kind == "citations_delta":
             self.mark("citations", [citation] if (citation := delta.get("citation")) else None)
         elif isinstance(part, Own) and part.kind == "part":
-            part.kind = "unknown"  # in pieces that are put together in a way of their own
+            part.kind = "unknown"  # its deltas are merged in an undocumented way
         else:
             self.leave_out(kind)
 
     def _words_at(self, slot: Slot, kind: Literal["text", "thinking"]) -> Words:
-        """Return the block that a delta continues: at its index, else the latest open one, else one that begins."""
+        """Return the block that a delta continues: the one at its index, else the latest open one, else a new one."""
         for part in (self._open.get(slot), *reversed(self._open.values())):
             if isinstance(part, Words) and part.kind == kind:
                 return part
@@ -201,7 +201,7 @@ class MessagesDecoder(Decoder):
                 self.fragment(slot, "", "", text)
 
     def _stop(self, slot: Slot) -> None:
-        """End a block. If none is open at this index, it is the only one that is open."""
+        """End a block. If none is open at this index, end the only open block."""
         if slot not in self._open and len(self._open) == 1:
             slot = next(iter(self._open))
         if (part := self._close(slot)) is not None:
@@ -210,7 +210,7 @@ class MessagesDecoder(Decoder):
             self.end(part)
 
     def _close(self, slot: Slot) -> Part | None:
-        """Return the block that was open at an index, with all that came of it."""
+        """Remove and return the open block at an index, completed from its deltas."""
         part = self._open.pop(slot, None)
         match part:
             case Own() if text := self._inputs.pop(part, ""):
@@ -220,11 +220,12 @@ class MessagesDecoder(Decoder):
                 if given is not None and not part.pieces.size:
                     self.argue(part, self.arguments(given))
             case Words(kind="thinking", seal=None) if self.dialect.reasoning.required == "with_calls":
-                self.seal(part, UNSIGNED, UNSIGNED)  # copies that do not sign want it back
+                self.seal(part, UNSIGNED, UNSIGNED)  # hosts that do not sign require the thinking back
         return part
 
     def _pair(self) -> None:
-        """Let no call of a provider's own tool go back without its result, and no result without its call."""
+        """Mark calls of the provider's own tools without a result, and results without a call, as not to be sent
+        back."""
         values = [fields(own.value) for own in self._own]
         called = {string(value.get("id")) for value in values if value.get("type") == "server_tool_use"}
         answered = {string(value.get("tool_use_id")) for value in values}
@@ -235,7 +236,7 @@ class MessagesDecoder(Decoder):
 
 
 def _take_input(call: Own, text: str) -> None:
-    """Put the input of a provider's own call, which came in pieces, where a whole block has it."""
+    """Store the streamed input of a provider's own call where a complete block has it."""
     try:
         call.value = {**fields(call.value), "input": loaded(text)}
     except ValueError:
@@ -243,7 +244,7 @@ def _take_input(call: Own, text: str) -> None:
 
 
 class MessagesReading(TranscriptReader):
-    """A Messages transcript being read."""
+    """Reads a Messages transcript."""
 
     def part(self, part: WireObject) -> None:
         match part.text("type"):

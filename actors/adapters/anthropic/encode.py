@@ -25,13 +25,17 @@ VERSION = "2023-06-01"
 
 
 class Route(Struct, frozen=True):
-    """One operation.
+    """One operation of a host.
 
     Args:
-        whole, streamed: Paths below the endpoint; `{model}` stands for the model's name.
-        version: The value of `anthropic_version` in the body; empty where a header names the version.
-        says_stream: Whether a body asks for a stream; where not, the path alone does.
-        framing: How events of a stream are told apart: server-sent events, or binary frames of AWS.
+
+    whole, streamed: Paths below the endpoint; `{model}` stands for the model's name.
+
+    version: The value of `anthropic_version` in the body; empty if a header holds the version.
+
+    says_stream: Whether the body requests a stream; otherwise only the path does.
+
+    framing: The framing of a stream: server-sent events, or binary frames of AWS.
     """
 
     whole: str
@@ -41,12 +45,12 @@ class Route(Struct, frozen=True):
     framing: Literal["sse", "aws"] = "sse"
 
     def path(self, settings: Settings) -> str:
-        """Return where a request goes, below the endpoint."""
-        model = percent_encoded(settings.model, safe="@")  # Vertex AI separates a model's version by it
+        """Return the path of a request below the endpoint."""
+        model = percent_encoded(settings.model, safe="@")  # "@" precedes a model's version on Vertex AI
         return (self.streamed if settings.stream else self.whole).format(model=model)
 
     def opening(self, settings: Settings) -> Mapping[str, Wire]:
-        """Return the keys with which a body begins."""
+        """Return the first keys of a body."""
         return {"anthropic_version": self.version} if self.version else {"model": settings.model}
 
     @property
@@ -71,12 +75,12 @@ _ROUTES: Mapping[str, Route] = {
 
 
 def route_of(dialect: AnthropicDialect) -> Route:
-    """Return the operation that takes a dialect's requests."""
+    """Return the operation that serves a dialect's requests."""
     return _ROUTES[dialect.request.route]
 
 
 UNSIGNED = "unsigned"
-"""Kind of the seal of thinking that came without a signature, from a copy that wants it back all the same."""
+"""Kind of the seal for unsigned thinking of a compatible host that requires thinking back."""
 
 
 class AnthropicWriter(Writing):
@@ -86,7 +90,7 @@ class AnthropicWriter(Writing):
         self.block(b'{"type":"text","text":', json, b"}")
 
     def thinking(self, block: Thinking) -> None:
-        """Write thinking as it came. A placeholder has words alone, as has what a copy of the API thinks."""
+        """Write thinking verbatim. Placeholders and unsigned thinking get an empty signature."""
         seal = block.seal
         if seal is not None and seal.kind == "redacted":
             self.block(b'{"type":"redacted_thinking","data":', seal.data, b"}")
@@ -103,7 +107,7 @@ class AnthropicWriter(Writing):
         self.block(opening % (call_id.encode(), name.encode(), call.json))
 
     def result(self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]) -> None:
-        """Write a `tool_result` block. One that failed and said nothing says so (ANT-53)."""
+        """Write a `tool_result` block. A failed result must not be empty, so a blank one gets a text (ANT-53)."""
         opening = b'{"type":"tool_result","tool_use_id":"%b","content":' % call_id.encode()
         ending = b',"is_error":true}' if failed else b"}"
         if failed and is_blank(json):
@@ -118,7 +122,7 @@ _NO_WORDS = quote("(The tool failed and said nothing.)")
 
 
 def _parts(json: Json, media: Sequence[Titled]) -> bytes:
-    """Write a result with media as a list of blocks. An empty text is no block (ANT-20)."""
+    """Write a result with media as a list of blocks. An empty text is omitted (ANT-20)."""
     words = [b'{"type":"text","text":%b}' % json] if json != b'""' else []
     return b"[%b]" % b",".join([*words, *(_media(item) for item, _ in media)])
 
@@ -152,7 +156,7 @@ def preamble(settings: Settings, dialect: AnthropicDialect, _: frozenset[str]) -
 
 
 def _answer(settings: Settings) -> Wire:
-    """Return the schema of the answer, every object of it closed."""
+    """Return the answer's schema, with every object closed."""
     schema = None if settings.output is None else closed(settings.output)
     return None if schema is None else {"type": "json_schema", "schema": schema}
 
@@ -161,7 +165,7 @@ _CHOICES = {"required": "any", "none": "none", None: None}
 
 
 def _choice(settings: Settings) -> Wire:
-    """Return the tool choice, which also holds the limit to one call for each message."""
+    """Return the tool choice. It also holds the limit of one call per message."""
     choice, parallel = chosen(settings), settings.parallel_tool_calls
     limit = {} if parallel is None else {"disable_parallel_tool_use": not parallel}
     if isinstance(choice, ToolSpec):

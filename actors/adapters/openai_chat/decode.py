@@ -41,10 +41,10 @@ _WORDS = {"reasoning.text": "text", "reasoning.summary": "summary"}
 
 
 class ArrivingReasoning:
-    """The reasoning of one answer while it arrives. It is handed the answer each time: neither keeps the other alive.
+    """The reasoning of one answer while it arrives. Methods receive the answer, to avoid a reference cycle.
 
     Args:
-        carrier: How the dialect takes reasoning back.
+        carrier: The form in which the dialect accepts reasoning back.
     """
 
     def __init__(self, carrier: str) -> None:
@@ -54,7 +54,7 @@ class ArrivingReasoning:
         self._more: dict[str, object] = {}
 
     def take(self, answer: MessageBuilder, delta: Fields) -> None:
-        """Take what a delta, or a whole message, says in fields of its own."""
+        """Add the reasoning fields of a delta, or of a complete message."""
         details = [fields(item) for item in items(delta.get("reasoning_details"))]
         words = long_string(delta.get("reasoning_content")) or long_string(delta.get("reasoning"))
         for detail in details:
@@ -64,7 +64,7 @@ class ArrivingReasoning:
             self._say(answer, words)
 
     def chunk(self, answer: MessageBuilder, chunk: Fields) -> None:
-        """Take a chunk of type `thinking`, whole or a piece of one."""
+        """Add a chunk of type `thinking`, complete or partial."""
         thinking = chunk.get("thinking")
         pieces = [string(fields(item).get("text")) for item in items(thinking)]
         known = ("type", "thinking")
@@ -72,7 +72,7 @@ class ArrivingReasoning:
         self._say(answer, long_string(thinking) or "".join(pieces))
 
     def seal(self, answer: MessageBuilder) -> None:
-        """Seal what has arrived, where the dialect takes it back. Doing it twice changes nothing."""
+        """Seal the reasoning so far, if the dialect accepts it back. A second call has no effect."""
         for part in self._parts:
             if self._carrier == "reasoning_content":
                 answer.seal(part, self._carrier, self._carrier)
@@ -89,7 +89,7 @@ class ArrivingReasoning:
         answer.say(part, piece)
 
     def _detail(self, detail: Fields) -> None:
-        """Add a detail, or a piece to the one it continues: words of the same kind and index."""
+        """Add a detail, or append it to the previous one if type and index are the same."""
         last = self._details[-1] if self._details else {}
         words = _WORDS.get(string(detail.get("type")))
         same = all(key in detail and last.get(key) == detail[key] for key in ("type", "index"))
@@ -105,23 +105,23 @@ def _words_of(detail: Fields) -> str:
     return string(detail.get(_WORDS.get(string(detail.get("type")), "")))
 
 
-_LEGACY = "function_call"  # the one call of the protocol before tools
+_LEGACY = "function_call"  # the only call of the protocol before tools
 _CALLS = ("tool_calls", _LEGACY)
 _REASONING = frozenset({"reasoning_content", "reasoning", "reasoning_details"})
 _SAID = frozenset({"content", "refusal", "tool_calls", "function_call", "reasoning_content", "reasoning"})
 _READ = _SAID | _REASONING | {"role", "name"}
 _BESIDE = frozenset({"error", "base_resp", "citations", "search_results", "provider"})
-"""A chunk without these fields says nothing beside the message."""
+"""Chunks without these fields hold nothing besides the message."""
 _CUT = frozenset({"error", "network_error", "insufficient_system_resource"})
-"""Words for a failure after 200: a gateway's and Mistral's, GLM's, DeepSeek's."""
+"""Reasons for a failure after 200, of: a gateway and Mistral; GLM; DeepSeek."""
 _PLACES = {"input": (0,), "output": (1,), "reasoning": (1,), "read": (2,), "written": (3,)}
 _DATA = re.compile(r"data:([^;,]+);base64,(.*)", re.DOTALL)
 
 
 class ChatDecoder(Decoder):
-    """Reads chunks, and a whole body as if it were one chunk."""
+    """Reads chunks, and a complete body as a single chunk."""
 
-    _begun = False  # whether anything of a message was there
+    _begun = False  # whether any part of a message has arrived
 
     def begin(self) -> None:
         super().begin()
@@ -157,7 +157,8 @@ class ChatDecoder(Decoder):
         return self.finish_reason is not None
 
     def _rest_of_message(self, choice: Fields) -> Fields:
-        """Return what a whole message adds to a stream: some relays send nothing else, others repeat it at the end."""
+        """Return the part of a complete message that a stream lacks. Some relays send no deltas, others repeat the
+        message."""
         message = fields(choice.get("message"))
         if not self._parts:
             return message
@@ -167,18 +168,18 @@ class ChatDecoder(Decoder):
         if isinstance(usage := answer.get("usage") or choice.get("usage"), dict) and usage:
             self.count(_figures(usage), _PLACES)
         if said:
-            self._said(said)
+            self._take_message(said)
         if (told := choice.get("finish_reason")) and (reason := real_word(told)):
             if reason in _CUT:
                 raise broken(f"the provider ended the answer with finish_reason {reason!r}")
             self._reasoning.seal(self)
             for part in self._parts:
-                # It is kept if the answer breaks off now; some servers send arguments behind it.
+                # Kept if the answer breaks off here; some servers send arguments after the finish reason.
                 part.done = True
             self.finish(reason)
 
-    def _said(self, delta: Fields) -> None:
-        """Take a delta, or a whole message, which has the same fields."""
+    def _take_message(self, delta: Fields) -> None:
+        """Process a delta, or a complete message, which has the same fields."""
         if not _REASONING.isdisjoint(delta):
             self._reasoning.take(self, delta)
         if content := delta.get("content"):
@@ -193,12 +194,12 @@ class ChatDecoder(Decoder):
             for each in items(given) or (given,):
                 fragment = fields(each)
                 self._fragment(slot_of(fragment.get("index")), fragment, touched)
-        # An endpoint puts an empty one into every answer, and relays put one beside the `tool_calls` that it repeats.
+        # One endpoint puts an empty one into every answer, and relays add one that repeats `tool_calls`.
         elif isinstance(legacy, dict) and (legacy.get("name") or legacy.get("arguments")):
             self._fragment(_LEGACY, {"function": legacy}, set())
 
     def _content(self, content: object) -> None:
-        """Take a content that is a string or, from some servers, a list of chunks."""
+        """Process content: a string or, from some servers, a list of chunks."""
         if text := long_string(content):
             return self._text(text)
         for chunk in map(fields, items(content)):
@@ -215,7 +216,7 @@ class ChatDecoder(Decoder):
             self.say(self.latest_words("text"), piece)
 
     def _beside_words(self, delta: Fields) -> None:
-        """Take what a message holds beside its words: images, and in lists what they are taken from."""
+        """Process the other fields of a message: images, and lists of citations and sources."""
         for key in (key for key in delta if key not in _READ):
             given = delta[key]
             if key == "images":
@@ -227,7 +228,7 @@ class ChatDecoder(Decoder):
                 self.leave_out_once(key, given)
 
     def _image(self, image: Fields) -> None:
-        """Take a generated image, by value or by address."""
+        """Add a generated image, as data or as a URL."""
         url = string(fields(image.get("image_url")).get("url"))
         if match := _DATA.fullmatch(url):
             self.media(match[1], data=match[2])
@@ -237,7 +238,7 @@ class ChatDecoder(Decoder):
             self.leave_out("images")
 
     def _beside(self, answer: Fields, choice: Fields, *, reported: bool) -> None:
-        """Note what is said beside the message: an error, who serves it, how likely its words were, what was found."""
+        """Process fields outside the message: an error, the upstream, logprobs, citations."""
         status = fields(answer.get("base_resp"))
         if reported or answer.get("error"):
             self.report(answer)
@@ -252,7 +253,7 @@ class ChatDecoder(Decoder):
             self.upstream = sanitise(upstream)
 
     def _fragment(self, slot: Slot, fragment: Fields, touched: set[PartialCall]) -> None:
-        """Take a fragment of a call. `touched`: the calls that the same delta has spoken of already."""
+        """Process a fragment of a call. `touched`: the calls of earlier fragments in the same delta."""
         function = fields(fragment.get("function")) or fields(fragment.get("custom")) or fragment
         before, text = self.minted, self.arguments(function.get("arguments", function.get("input")))
         call = self.fragment(slot, fragment.get("id"), function.get("name"), text, touched)
@@ -263,7 +264,7 @@ class ChatDecoder(Decoder):
         touched.add(call)
 
     def _sign(self, call: PartialCall, extra: object, *, is_new: bool) -> None:
-        """Take a call's signature where it goes back; count what is no signature, or stays."""
+        """Attach a call's signature if the dialect accepts it back; otherwise count it as dropped."""
         signature = string(fields(fields(extra).get("google")).get("thought_signature"))
         if is_new and signature and self.dialect.reasoning.carrier == "extra_content":
             self.sign(call, "extra_content", signature)
@@ -272,7 +273,7 @@ class ChatDecoder(Decoder):
 
 
 def _figures(usage: Fields) -> dict[str, int | None]:
-    """Return the figures that are given, cache figures under the names of OpenAI, DeepSeek and Kimi."""
+    """Return the reported figures; cache figures by the names of OpenAI, DeepSeek and Kimi."""
     details = fields(usage.get("prompt_tokens_details"))
     read = (details.get("cached_tokens"), usage.get("prompt_cache_hit_tokens"), usage.get("cached_tokens"))
     written = (details.get("cache_write_tokens"), usage.get("cache_write_tokens"))
@@ -280,15 +281,15 @@ def _figures(usage: Fields) -> dict[str, int | None]:
         "input": number(usage.get("prompt_tokens")),
         "output": number(usage.get("completion_tokens")),
         "reasoning": _reasoning_beside(usage),
-        "read": _given(read),
-        "written": _given(written),
+        "read": _first_figure(read),
+        "written": _first_figure(written),
     }
 
 
 def _reasoning_beside(usage: Fields) -> int | None:
-    """Return the reasoning that `completion_tokens` do not hold, as those of xAI; None if none is reported.
+    """Return reasoning tokens that `completion_tokens` excludes, as at xAI; None if none are reported.
 
-    The total says which it is: elsewhere it is the sum of prompt and completion.
+    The total decides: at other hosts, it is the sum of prompt and completion.
     """
     reasoning = number(fields(usage.get("completion_tokens_details")).get("reasoning_tokens"))
     if reasoning is None:
@@ -301,18 +302,18 @@ def _reasoning_beside(usage: Fields) -> int | None:
     return reasoning if total == counted + reasoning else 0
 
 
-def _given(figures: tuple[object, ...]) -> int | None:
-    """Return the figure that is given under one of several names; a 0 does not hide another."""
+def _first_figure(figures: tuple[object, ...]) -> int | None:
+    """Return the first positive figure of several names, 0 if all are 0, None if all are missing."""
     given = [figure for each in figures if (figure := number(each)) is not None]
     return next(filter(None, given), 0) if given else None
 
 
-# Calls of the client's tools; a provider's own have other types.
+# Types of calls of the client's tools; a provider's own have other types.
 _OURS = ("", "function", "custom", "tool_call")
 
 
 class ChatReading(TranscriptReader):
-    """A Chat Completions transcript being read."""
+    """Reads a Chat Completions transcript."""
 
     instructors: ClassVar[Sequence[str]] = ("system", "developer")
 
@@ -324,7 +325,7 @@ class ChatReading(TranscriptReader):
                 self.text(message.text("refusal"))
                 self._calls(message)
             case "tool":
-                self._calls(message)  # it may answer one of those found beside it
+                self._calls(message)  # the result may answer a call in the same message
                 key, name = message.native_id("tool_call_id"), message.text("name")
                 self.result(key, *self.spread(message, "content"), name=name)
             case "function":  # the old protocol has no ids and pairs by name
@@ -342,9 +343,9 @@ class ChatReading(TranscriptReader):
         self.think(part.text("thinking") or "".join(chunk.text("text") for chunk in chunks))
 
     def _reasoning(self, message: WireObject) -> str:
-        """Return the words of reasoning beside the content. Its state is not kept: nobody may have it back.
+        """Return the text of reasoning fields. Their provider state is dropped, since no provider may receive it.
 
-        A gateway may say the same words under several names.
+        A gateway may repeat the same text under several names.
         """
         words = message.text("reasoning_content") or message.text("reasoning")
         message.says("reasoning", words)
@@ -367,18 +368,18 @@ class ChatReading(TranscriptReader):
             self._legacy_call(legacy.text("name"), legacy.take("arguments"))
 
     def _legacy_call(self, name: str, given: object) -> None:
-        """Take a call of the old protocol, which has no ids. Some hosts put an empty one into every answer: no call."""
+        """Add a call of the old protocol, which has no ids. Some hosts add an empty one to every answer: no call."""
         if name.strip():
             self.call("", name, given, has_name=True)
         elif given and given != "{}":
             self.fold("function_call without a name", given)
 
     def _call(self, call: WireObject) -> None:
-        """Take a call of type `function` or `custom`, or with name and arguments beside its id."""
+        """Add a call of type `function` or `custom`, or one with name and arguments next to its id."""
         if (kind := call.text("type")) not in _OURS:
             self.fold(f"call of type {kind[:40]!r}", call.whole())
             return
-        call.take("index")  # the list says as much
+        call.take("index")  # redundant with the position in the list
         key, custom = call.native_id("id"), call.inner("custom")
         if custom:
             self.call(key, custom.text("name"), custom.take("input"), free=True)

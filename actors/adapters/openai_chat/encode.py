@@ -1,10 +1,9 @@
-"""OpenAI Chat Completions and its vendors: a rendered transcript in, a request body out.
+"""Encode a rendered transcript as a request of OpenAI Chat Completions, for OpenAI and compatible hosts.
 
-Only the fields named here are ever sent (rulebook OAC-12, MIS-32).
-
-Reasoning has four carriers. As `reasoning_content` it is a field with the words; as `reasoning_details` a field
-with the provider's own list; as `thinking_chunk` it leads the content; as `extra_content` it is the signature of a
-call, and stands in the call. Where the dialect has none, none comes here.
+Only the fields named here are ever sent (rulebook OAC-12, MIS-32). Reasoning has four carriers: `reasoning_content`
+is a field with the text; `reasoning_details` is a field with the provider's own list; `thinking_chunk` is the first
+part of the content; `extra_content` is the signature inside a call. For a dialect without a carrier, the renderer
+sends no reasoning here.
 """
 
 from collections.abc import Mapping, Sequence
@@ -50,10 +49,10 @@ class OpenAIChatWriter(Writing):
         self._joined = min(_JOINED, dialect.turns.max_string or _JOINED)
         self._role = None  # of the message being collected
         self._words: list[Json] = []
-        self._parts: list[bytes] = []  # where the content is more than words: media, reasoning in chunks
+        self._parts: list[bytes] = []  # used if the content is more than text: media, reasoning chunks
         self._thoughts: list[Thinking] = []
         self._calls: list[bytes] = []
-        self._signature: Json | None = None  # of the call that comes next
+        self._signature: Json | None = None  # of the next call
 
     def begin(self, role: Role) -> None:
         self._end()
@@ -71,7 +70,8 @@ class OpenAIChatWriter(Writing):
             self._words.append(json)
 
     def thinking(self, block: Thinking) -> None:
-        """Take reasoning of the open message: it goes beside the content, leads it, or signs the call behind it."""
+        """Add reasoning to the open message: a field, the first part of the content, or the signature of the next
+        call."""
         if self._carrier == "extra_content":
             self._signature = block.json if block.seal is None else block.seal.data
         else:
@@ -83,7 +83,7 @@ class OpenAIChatWriter(Writing):
         self._parts.append(b'{"type":"image_url","image_url":{"url":%b}}' % quote(address))
 
     def call(self, call_id: str, name: str, call: ToolCall) -> None:
-        """Take a call of the open message: free text as it is where the host has tools for it."""
+        """Add a call to the open message. Free text is sent as such if the host supports custom tools."""
         signed = b"" if self._signature is None else _SIGNED % self._signature
         self._signature = None
         if self._custom and (text := call.text) is not None:
@@ -103,7 +103,7 @@ class OpenAIChatWriter(Writing):
         self.block(opening, self._nothing if blank else json, b"}")
 
     def _spread(self) -> None:
-        """Let the content be a list of parts from here on."""
+        """Turn the content collected so far into a list of parts."""
         self._parts += [_TEXT % json for json in self._words]
         self._words.clear()
 
@@ -125,7 +125,7 @@ class OpenAIChatWriter(Writing):
         elif words and len(joined := _GAP.join([json[1:-1] for json in words])) <= self._joined:
             self.block(
                 b'%b,"content":"%b"%b' % (opening, joined, ending)
-            )  # one string, which every copy takes
+            )  # a single string, which every host accepts
         else:
             self._spread()
             self.block(b'%b,"content":[%b]%b' % (opening, b",".join(self._parts), ending))
@@ -133,7 +133,7 @@ class OpenAIChatWriter(Writing):
         self._parts.clear()
 
     def _think(self) -> bytes:
-        """Return reasoning as a field beside the content, or let it begin that. A placeholder has words and no seal."""
+        """Return reasoning as a field, or prepend it to the content. A placeholder has text and no seal."""
         thoughts, self._thoughts = self._thoughts, []
         if self._carrier == "thinking_chunk":
             self._parts += map(_chunk, thoughts)
@@ -149,13 +149,13 @@ _OPENING: Mapping[Role, bytes] = {"user": b'{"role":"user"', "assistant": b'{"ro
 _SIGNED = b',"extra_content":{"google":{"thought_signature":%b}}'
 _TEXT = b'{"type":"text","text":%b}'
 _JOINED = 1024 * 1024
-"""Bytes up to which the texts of a message are one string where the dialect says no less (OAC-14)."""
+"""Bytes. The texts of a message are joined into one string up to this size, or the dialect's limit (OAC-14)."""
 _GAP = b"\\n\\n"
 
 
 def _chunk(block: Thinking) -> bytes:
-    assert block.seal is not None  # the renderer lets no other pass
-    more = unquote(block.seal.data).encode()[1:-1]  # what the chunk held besides, such as its signature
+    assert block.seal is not None  # the renderer passes no unsealed reasoning here
+    more = unquote(block.seal.data).encode()[1:-1]  # other fields of the chunk, such as its signature
     held = b'{"type":"thinking","thinking":[{"type":"text","text":%b}]' % block.json
     return held + b",%b}" % more if more else held + b"}"
 
@@ -188,26 +188,26 @@ def preamble(settings: Settings, dialect: ChatDialect, _: frozenset[str]) -> Pre
         written(with_fields(table, settings, dialect))[:-1],
         b"," + opened(after, "messages")[1:] + first,
         losses=tuple(dict.fromkeys(losses)),
-        assumed=_assumed(settings, dialect),
+        assumed=_assumed_settings(settings, dialect),
     )
 
 
-def _assumed(settings: Settings, dialect: ChatDialect) -> tuple[str, ...]:
-    """Return the effort that the model demands beside tools, where nobody asked for it (OAC-20)."""
+def _assumed_settings(settings: Settings, dialect: ChatDialect) -> tuple[str, ...]:
+    """Return the effort that the model requires with tools, if the settings did not request it (OAC-20)."""
     demands = dialect.model.chat_tools == "effort_none" and dialect.reasoning.switch == "effort"
     sends = settings.effort == "none" and settings.thinking != "off"
     return ("reasoning_effort none",) if demands and settings.tools and sends else ()
 
 
 def _answer(settings: Settings) -> Wire:
-    """Return the schema of the answer."""
+    """Return the answer's schema."""
     if settings.output is None:
         return None
     return {"type": "json_schema", "json_schema": named_schema(settings.output)}
 
 
 def _pin(settings: Settings, dialect: ChatDialect, losses: list[str]) -> Wire:
-    """Return what keeps a gateway to one upstream, whose reasoning no other can read."""
+    """Return the field that pins a gateway to one upstream, since no other can read its reasoning."""
     if settings.upstream and dialect.request.upstream_pin == "provider":
         return {"order": [settings.upstream], "allow_fallbacks": False}
     losses += ["upstream"] if settings.upstream else []
@@ -238,7 +238,7 @@ def _tool(tool: ToolSpec, dialect: ChatDialect, losses: list[str]) -> Wire:
 
 
 def _form(form: Json) -> Json:
-    """Return how a free text looks. A grammar stands in an object of its own here."""
+    """Return the format of a free text. Chat Completions nests a grammar in an object of its own."""
     said = parse(form)
     if not isinstance(said, dict) or said.get("type") != "grammar":
         return form
@@ -246,7 +246,7 @@ def _form(form: Json) -> Json:
 
 
 def _reasoning(settings: Settings, dialect: ChatDialect, losses: list[str]) -> Mapping[str, Wire]:
-    """Return how reasoning is asked for: by an effort, as on or off, or by a budget or an effort."""
+    """Return the fields that request reasoning: an effort, a switch, or a budget or an effort."""
     off, effort, budget = settings.thinking == "off", settings.effort, settings.thinking_tokens
     asked = settings.thinking != "default"
     match dialect.reasoning.switch:
@@ -258,7 +258,7 @@ def _reasoning(settings: Settings, dialect: ChatDialect, losses: list[str]) -> M
             return {"thinking": {"type": kind}, "reasoning_effort": effort}
         case "reasoning" if off or (budget is None and effort is None):
             return {"reasoning": {"enabled": not off if asked else None}}
-        case "reasoning":  # a gateway hands on either as its upstream wants it
+        case "reasoning":  # a gateway translates either for its upstream
             losses += ["effort"] if budget is not None and effort is not None else []
             return {"reasoning": {"max_tokens": budget, "effort": effort if budget is None else None}}
         case _:

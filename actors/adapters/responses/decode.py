@@ -2,19 +2,19 @@
 
 An answer is a list of items: messages, reasoning, calls. A stream has each item as `output_item.added`, deltas and
 `output_item.done`, and ends with one of `response.completed`, `response.incomplete` and `response.failed`. Items are
-merged by id. Relays rewrite the ids, so a delta with an unknown one goes by its `output_index`, and one with neither to
-the latest item of its kind. `output_item.done` and the `output` of the last event have whole items, which override what
-came before them, names and call ids included: a relay may send nothing else, and encrypted content may be a part of it
-before. An empty value overrides nothing. A call that the provider does not call finished is no call: cut arguments may
-read as good ones.
+merged by id. Relays rewrite the ids, so a delta with an unknown id is assigned by its `output_index`, and one with
+neither to the latest item of its kind. `output_item.done` and the `output` of the last event hold complete items,
+which override the deltas, names and call ids included: a relay may send nothing else, and encrypted content may be
+partial before. An empty value overrides nothing. A call that the provider does not mark as finished is dropped,
+because cut arguments may look complete.
 
-A reasoning item that can be sent again is sealed as the JSON text of the item, with nothing in it but what the
-API takes back. The phase of a message is sealed in front of its text, as `Thinking("", ProviderState("phase", ...))`.
-So is the id of an item (`"item"`) where items go back with theirs.
+A reasoning item that can be sent again is sealed as the JSON text of the item, reduced to the fields that the API
+accepts back. The phase of a message is sealed before its text, as `Thinking("", ProviderState("phase", ...))`. So is
+the id of an item (`"item"`), for dialects that send items back with their ids.
 
-In foreign transcripts, everything that the model made in a row (reasoning, text, calls) is one message, and so is a row
-of outputs. Items of an unknown type are kept as labelled text: references to items that a provider stored, and the
-items of its own tools, which are no calls of the client.
+In foreign transcripts, consecutive items of the model (reasoning, text, calls) form one message, and so do
+consecutive outputs. Items of an unknown type are kept as labelled text, and so are references to stored items and
+items of the provider's own tools, which are not calls of the client.
 """
 
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ from actors.core.values.content import Media, MessageRole
 _OWN = frozenset(
     {"web_search_call", "file_search_call", "code_interpreter_call", "mcp_call", "mcp_list_tools"}
 )
-"""Items of the provider's own tools that go back, without their id in any case."""
+"""Items of the provider's own tools that are sent back, always without their id."""
 _CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
 _NAMED = ("message", *_CALLS)
 _WORDS = ("output_text", "refusal", None)
@@ -53,24 +53,24 @@ _OF_EVENT = {
     "reasoning_summary_text": "reasoning",
     "reasoning_text": "reasoning",
 }
-"""The kind of item that a delta is a piece of, and `done` the whole."""
+"""The kind of item that a delta, or a `done` event, belongs to."""
 _Place: TypeAlias = tuple[str, int | None]
 
 
 @dataclass(slots=True)
 class _Item:
-    """An item that is arriving, and the part it becomes."""
+    """An arriving item, and its part."""
 
     kind: str
     part: Part
-    phase: Words | None = None  # where a message's phase is sealed
-    named: Words | None = None  # where its id is, if it is to go back
-    done: bool = False  # whether all of it was there
-    place: _Place | None = None  # the part of a reasoning item that the last words were of
+    phase: Words | None = None  # holds the seal of a message's phase
+    named: Words | None = None  # holds the seal of its id, if ids are sent back
+    done: bool = False  # whether the complete item has arrived
+    place: _Place | None = None  # the place of the latest text inside a reasoning item
 
 
 class ResponsesDecoder(Decoder):
-    """Reads events, and a whole body as items that come at once."""
+    """Reads events, and a complete body as items."""
 
     def begin(self) -> None:
         super().begin()
@@ -91,7 +91,7 @@ class ResponsesDecoder(Decoder):
         elif what in _OF_EVENT:
             self._piece(what, step, payload)
         elif what == "output_item" and step == "added":
-            self._begun(fields(payload.get("item")), slot_of(payload.get("output_index")))
+            self._take_start(fields(payload.get("item")), slot_of(payload.get("output_index")))
         elif what == "output_item" and step == "done":
             self._whole(fields(payload.get("item")), slot_of(payload.get("output_index")))
         elif not what and step in _ENDS:
@@ -122,12 +122,12 @@ class ResponsesDecoder(Decoder):
         self.ended = True
 
     def _merge(self, output: Sequence[object]) -> None:
-        """Take the items of the last event: each is an item of the stream, or one that the stream left out.
+        """Merge the items of the last event: each is an item of the stream, or one that the stream omitted.
 
-        Relays number and name them otherwise here. One without a known id is the next of its kind that can be the same.
+        Relays use other ids and indices here. An item without a known id is the next compatible item of its kind.
         """
         told = [fields(item) for item in output]
-        known = [self._identified(item) for item in told]
+        known = [self._item_by_id(item) for item in told]
         left = [item for item in self._items if not any(item is each for each in known)]
         place = 0
         for whole, item in zip(told, known, strict=True):
@@ -141,23 +141,23 @@ class ResponsesDecoder(Decoder):
                 self._take_whole(self._begin(whole, None), whole)
                 place = self.move_parts(count, place)
 
-    def _identified(self, told: Fields) -> _Item | None:
-        """Return the item that a whole item is by its id; by its call id, if only that one can be it."""
+    def _item_by_id(self, told: Fields) -> _Item | None:
+        """Return the item with the id of a complete item; by call id if only that one is compatible."""
         kind = string(told.get("type"))
         item = self._by_id.get((kind, real_word(told.get("id"))))
         other = self._by_call_id.get((kind, real_word(told.get("call_id"))))
         return other if other and _may_be(other, told) and not (item and _may_be(item, told)) else item
 
     def _find(self, kind: str, item_id: object, index: Slot) -> _Item | None:
-        """Return the item that an event is about, as its id, its index or its position says."""
-        key = kind, item_id if isinstance(item_id, str) else real_word(item_id)  # no placeholder is a key
+        """Return the item of an event, by id, index or position."""
+        key = kind, item_id if isinstance(item_id, str) else real_word(item_id)  # placeholders are not keys
         if item := self._by_id.get(key) or self._by_index.get((kind, index)) or self._by_call_id.get(key):
             return item
         latest = self._latest.get(kind)
         return latest if latest is not None and not latest.done else None
 
-    def _begun(self, told: Fields, index: Slot) -> None:
-        """Take the start of an item, which a relay may send again; behind its end, another one has its id."""
+    def _take_start(self, told: Fields, index: Slot) -> None:
+        """Process the start of an item. A relay may repeat it, or reuse the id of an ended item."""
         item = self._by_id.get((string(told.get("type")), real_word(told.get("id"))))
         if item is None or item.done:
             item = self._begin(told, index)
@@ -196,8 +196,8 @@ class ResponsesDecoder(Decoder):
             self._by_index[item.kind, index] = item
 
     def _whole(self, told: Fields, index: Slot) -> None:
-        """Take a whole item, whatever came of it before."""
-        kind, item = string(told.get("type")), self._identified(told)
+        """Process a complete item, whatever its deltas were."""
+        kind, item = string(told.get("type")), self._item_by_id(told)
         if item is None or self._is_reused(item, told, index):
             item = self._find(kind, "", index)
             if item is None or (item.done and not _may_be(item, told)):
@@ -205,7 +205,7 @@ class ResponsesDecoder(Decoder):
         self._take_whole(item, told)
 
     def _is_reused(self, item: _Item, told: Fields, index: Slot) -> bool:
-        """Return whether an id is that of an item that has ended, and now of another one at another place."""
+        """Return True if an ended item's id is reused for another item at another index."""
         is_there = index is None or self._by_index.get((item.kind, index)) is item
         return item.done and not is_there and not _may_be(item, told)
 
@@ -237,7 +237,7 @@ class ResponsesDecoder(Decoder):
             self.end(part)
 
     def _beside(self, message: Fields) -> None:
-        """Take what the parts of a message hold beside their words."""
+        """Process the fields of a message's parts other than text."""
         for part in map(fields, items(message.get("content"))):
             if part.get("type") not in _WORDS:
                 self.mark(string(part.get("type")), [dict(part)])
@@ -251,7 +251,7 @@ class ResponsesDecoder(Decoder):
             self.end(item.phase)
 
     def _piece(self, what: str, step: str, payload: Fields) -> None:
-        """Take a delta of an item, or its `done`; begin an item that was never announced."""
+        """Process a delta of an item, or its `done` event; begin an item that was never announced."""
         kind, index = _OF_EVENT[what], slot_of(payload.get("output_index"))
         item = self._find(kind, payload.get("item_id"), index)
         if item is None:
@@ -278,7 +278,7 @@ class ResponsesDecoder(Decoder):
 
 
 def _may_be(item: _Item, told: Fields) -> bool:
-    """Return whether a whole item can be one that came under another id: nothing that both say contradicts that."""
+    """Return True if a complete item may be one that arrived under another id: no field contradicts it."""
     if item.kind != told.get("type"):
         return False
     part = item.part
@@ -291,7 +291,7 @@ def _may_be(item: _Item, told: Fields) -> bool:
 
 
 def _take_item(own: Own, item: Fields) -> None:
-    """Take a whole item of the provider's own. A generated image is a medium; of the others the id stays behind."""
+    """Store a complete item of the provider's own. A generated image becomes media; other items lose their id."""
     if item.get("type") == "image_generation_call" and (data := string(item.get("result"))):
         own.value = Media(f"image/{sanitise(string(item.get('output_format')) or 'png')}", sanitise(data))
         return
@@ -301,13 +301,13 @@ def _take_item(own: Own, item: Fields) -> None:
 
 
 def _name_of(call: Fields, namespace: str = "") -> str:
-    """Return a tool's name, that of its namespace in front of it; empty for a placeholder."""
+    """Return a tool's name, prefixed by its namespace; empty for a placeholder."""
     name = real_word(call.get("name"))
     return flat_name(string(call.get("namespace")) or namespace, name) if name else ""
 
 
 def _texts_of(item: Fields) -> list[str | LongText]:
-    """Return the words of a message item, refusals too: they are what the model said."""
+    """Return the texts of a message item. Refusals are included: they are text of the model."""
     content = item.get("content")
     parts = map(fields, items(content))
     texts = [long_string(part.get("text")) or long_string(part.get("refusal")) for part in parts]
@@ -321,9 +321,11 @@ def _thoughts_of(item: Fields) -> list[str | LongText]:
 
 
 def _again(item: Fields) -> str:
-    """Return a reasoning item as it may be sent again, empty if it may not: by id alone it is not found (OAR-05).
+    """Return a reasoning item in the form that can be sent again; empty if it cannot: an id alone is not found
+    (OAR-05).
 
-    Relays leave the id out or make one up that is none. It goes back only if what follows has one too (OAR-03).
+    Relays omit the id or replace it by an invalid one. The id is sent back only if the next item has one too
+    (OAR-03).
     """
     item_id, state = string(item.get("id")), string(item.get("encrypted_content"))
     if not state:
@@ -342,12 +344,12 @@ def _parts(item: Fields, key: str) -> list[JsonValue]:
 
 
 _OUTPUTS = ("function_call_output", "custom_tool_call_output", "tool message")
-# Not part of the conversation, or something that only its provider can read.
+# Not part of the conversation, or readable only by its provider.
 _LEFT_OUT = ("additional_tools", "compaction", "compaction_summary", "compaction_trigger")
 
 
 class ItemsReading(TranscriptReader):
-    """A Responses transcript being read."""
+    """Reads a Responses transcript."""
 
     container: ClassVar[str] = "input"
     instructors: ClassVar[Sequence[str]] = ("system", "developer")
@@ -355,7 +357,7 @@ class ItemsReading(TranscriptReader):
 
     def message(self, item: WireObject) -> None:
         kind, role = item.text("type"), item.fields.get("role")
-        # A message may leave its type out; one of the other API's tools has none.
+        # A message may omit its type; a tool message of Chat Completions has none.
         if not kind and "role" in item.fields:
             kind = "tool message" if role == "tool" else "message"
         self.begin(_role(kind, role), joins=True)
@@ -389,7 +391,7 @@ class ItemsReading(TranscriptReader):
                 self.fold(f"item of type {kind[:40]!r}", item.whole())
 
     def _reasoning(self, item: WireObject) -> None:
-        """Take reasoning, sealed as the whole item where it holds more than words."""
+        """Add reasoning, sealed as the complete item if it holds more than text."""
         parts = [
             part for part in (*item.each("summary"), *item.each("content")) if isinstance(part, WireObject)
         ]

@@ -1,10 +1,10 @@
-"""OpenAI Responses: a rendered transcript in, a request body out.
+"""Encode a rendered transcript as an OpenAI Responses request.
 
-A message becomes a run of items. The request is stateless: nothing is stored, nothing is
-referred to by id, and reasoning comes back encrypted, to be sent again.
+A message becomes a sequence of items. The request is stateless: nothing is stored or referenced by id, and reasoning
+is returned encrypted, to be sent again.
 
-Items stand in the order of the blocks. The renderer lets no words come behind a call, so that outputs can follow
-directly after their calls (rulebook OAR-14).
+Items have the order of the blocks. The renderer puts no text after a call, so outputs follow directly after their
+calls (rulebook OAR-14).
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,14 +21,14 @@ from actors.core.transcript.transcript import Titled
 from actors.core.values.content import Media, Thinking, ToolCall
 
 MIN_TOKENS = 16
-"""Fewest tokens of an answer that may be asked for; less is "Invalid value for 'max_output_tokens'."."""
+"""Smallest limit on the answer's tokens; the API rejects less with "Invalid value for 'max_output_tokens'."."""
 
 
 class ResponsesWriter(Writing):
-    """Writes `input`, item by item; every item is closed. Those of the provider's own tools go back as they were kept.
+    """Writes `input`, item by item; every item is closed. Items of the provider's own tools are written verbatim.
 
-    No item has an id (OAR-04), unless the dialect says so; then reasoning waits for what follows it, and both have
-    theirs or neither has (`ResponsesReasoning.replay_item_ids`).
+    Items have no ids (OAR-04), unless the dialect requires them. Then reasoning is held until the next item, and
+    either both have ids or neither (`ResponsesReasoning.replay_item_ids`).
     """
 
     closing = b""
@@ -42,13 +42,13 @@ class ResponsesWriter(Writing):
         self._only: Json | None = None
         self._phase = b""
         self._keeps_ids = dialect.reasoning.replay_item_ids == "all"
-        self._thought: list[Mapping[str, JsonValue]] = []  # reasoning items that wait
+        self._thought: list[Mapping[str, JsonValue]] = []  # reasoning items held until the next item
         self._id = b""  # of the next item
-        self._named = False  # the items of this answer have ids, from their reasoning to here
-        self._free: set[str] = set()  # calls of the group that were given free text
+        self._named = False  # whether the items of this answer have ids, from their reasoning to here
+        self._free: set[str] = set()  # calls of the group with free text as input
 
     def begin(self, role: Role) -> None:
-        """Let what follows be said in this role: a user's message is one item, all else an item each."""
+        """Begin a message: a user's message is a single item, any other message one item per block."""
         self._end()
         self._by_user, self._phase, self._id, self._named = role == "user", b"", b"", False
 
@@ -57,7 +57,7 @@ class ResponsesWriter(Writing):
         return super().take_pieces()
 
     def text(self, json: Json) -> None:
-        """Write a message of the assistant, with the phase it is marked with; or take words of the user's."""
+        """Write a message of the assistant with its phase, or add text to the user's message."""
         if self._by_user:
             self._only = None if self._content else json
             self._content.append(_TEXT % json)
@@ -68,7 +68,7 @@ class ResponsesWriter(Writing):
         self._phase = b""
 
     def thinking(self, block: Thinking) -> None:
-        """Write a reasoning item as it came. A phase and an id are marks on what stands behind them."""
+        """Write a reasoning item verbatim. A phase and an id apply to the next item."""
         assert block.seal is not None
         if block.seal.kind == "phase":
             self._phase = block.seal.data
@@ -89,7 +89,7 @@ class ResponsesWriter(Writing):
         self._content.append(_media(media))
 
     def call(self, call_id: str, name: str, call: ToolCall) -> None:
-        """Write a `function_call` item, or that of a tool which takes free text."""
+        """Write a `function_call` item, or `custom_tool_call` for free text."""
         group = b""
         if call.namespace:
             group = b',"namespace":"%b"' % tool_name(call.namespace, self._pattern).encode()
@@ -104,7 +104,7 @@ class ResponsesWriter(Writing):
         self.block(opening % (kind, item_id, call_id.encode(), name.encode(), group, key), given, b"}")
 
     def result(self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]) -> None:
-        """Write a `function_call_output` item, or that of a tool which takes free text."""
+        """Write a `function_call_output` item, or `custom_tool_call_output` for free text."""
         kind = b"function_call_output"
         if call_id in self._free:
             self._free.discard(call_id)
@@ -120,9 +120,9 @@ class ResponsesWriter(Writing):
             self.block(opening, json, b"}")
 
     def _next_id(self, prefix: bytes | None) -> bytes:
-        """Write the reasoning that waits, and return the id of what follows it as a field.
+        """Write the held reasoning, and return the id field of the next item.
 
-        It is empty where that has none which begins so, and behind an item of the answer that has none.
+        The field is empty if the id is missing or has another prefix, or if an earlier item of the answer has no id.
         """
         waited, self._thought, item_id, self._id = self._thought, [], self._id, b""
         fits = prefix is not None and item_id.startswith(prefix)
@@ -132,7 +132,7 @@ class ResponsesWriter(Writing):
         return b',"id":' + item_id if self._named else b""
 
     def _end(self) -> None:
-        """Write the user's open message: a string where it is one text, else a list of parts."""
+        """Write the user's open message: as a string if it is a single text, else as a list of parts."""
         if self._content:
             opening = b'{"type":"message","role":"user","content":'
             if self._only is not None:
@@ -152,7 +152,7 @@ def _item(sealed: Json) -> Mapping[str, JsonValue]:
 
 
 def _again(item: Mapping[str, JsonValue], *, named: bool) -> bytes:
-    """Return a reasoning item as it goes back: without its id where what follows it has none (OAR-03)."""
+    """Return a reasoning item for sending, without its id if the next item has none (OAR-03)."""
     return dump({key: value for key, value in item.items() if named or key != "id"})
 
 
@@ -182,7 +182,7 @@ def preamble(settings: Settings, dialect: ResponsesDialect, _: frozenset[str]) -
         "store": False,
         "include": included,
         "instructions": system(settings),
-        "tools": _grouped(settings.tools),
+        "tools": _group_tools(settings.tools),
         "tool_choice": _choice(settings),
         "reasoning": {"effort": effort, "summary": summary},
         "max_output_tokens": most,
@@ -200,7 +200,7 @@ def preamble(settings: Settings, dialect: ResponsesDialect, _: frozenset[str]) -
 
 
 def _answer(settings: Settings) -> Wire:
-    """Return the schema of the answer."""
+    """Return the answer's schema."""
     return None if settings.output is None else {"type": "json_schema", **named_schema(settings.output)}
 
 
@@ -211,8 +211,8 @@ def _choice(settings: Settings) -> Wire:
     return choice
 
 
-def _grouped(tools: Sequence[ToolSpec]) -> list[Wire]:
-    """Return the tools, those of a namespace together where the first of them stands."""
+def _group_tools(tools: Sequence[ToolSpec]) -> list[Wire]:
+    """Return the tools, with each namespace as one group at the position of its first tool."""
     groups: dict[str, list[Wire]] = {}
     listed: list[Wire] = []
     for tool in tools:

@@ -1,8 +1,9 @@
-"""The schema of an answer with every object of it closed, as the providers want it that decode by a schema.
+"""Close every object of an answer's schema, as providers with schema-guided decoding require.
 
-What such a schema may not say is left out: bounds, defaults, which of several arms exactly. The answer is validated
-against the whole schema, so that costs guidance and no safety. What closing would change is not closed: objects of any
-key, values of any type, tuples.
+`actors.adapters.outputs` and the encoders use it. Keywords that the providers reject are dropped: bounds, defaults,
+and `oneOf` becomes `anyOf`. The answer is validated against the complete schema, so this weakens the guidance, not
+the validation. A schema is rejected if closing would change its meaning: objects with any key, values of any type,
+tuples.
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,19 +29,21 @@ _LONGEST = 32  # references in a row
 
 
 class Measures(NamedTuple):
-    """How large a closed schema is.
+    """The size of a closed schema.
 
     Args:
-        is_recursive: Whether it leads back to itself.
-        depth: Levels of it, references followed.
-        objects: Objects inside each other.
-        optional: Properties that an object need not have.
-        unions: Properties that are a choice.
+        is_recursive: Whether it refers to itself.
+        depth: Its levels, references followed.
+        objects: Nesting levels of objects.
+        optional: Properties that are not required.
+        unions: Properties with alternatives.
         hollow: Objects without properties, below the root.
-        alike: Choices of objects that begin with the same key, which tells them not apart.
-        untyped: Schemas without a type that are no choice and no reference.
-        properties, values: How many there are.
-        characters: Of the names of properties and definitions, and of the values that are texts.
+        alike: Alternatives of objects whose first key is the same and does not distinguish them.
+        untyped: Schemas without a type, alternatives or a reference.
+
+    properties, values: Their number.
+
+    characters: Of the names of properties and definitions, and of string values.
     """
 
     is_recursive: int
@@ -58,10 +61,10 @@ class Measures(NamedTuple):
 
 @lru_cache(maxsize=256)
 def closed(schema: Json, *, demands: bool = False) -> Json | None:
-    """Return a schema in which every object is closed; None where that would change what it says.
+    """Return a schema in which every object is closed; None if that would change its meaning.
 
     Args:
-        demands: Every property is demanded, which changes nothing for one that may be null or has a default.
+        demands: Make every property required, which is harmless for nullable properties and those with a default.
     """
     root = parse(schema)
     try:
@@ -94,7 +97,7 @@ class _Closing(SchemaRewriter):
         return super().schema({**given, "anyOf": given["oneOf"]} if "oneOf" in given else given)
 
     def _reference(self, given: Schema) -> Schema:
-        """Return a reference. Only definitions may stand beside it."""
+        """Return a reference, with its definitions and no other keywords."""
         if _UNSAYABLE & given.keys() or referred(given["$ref"], self._root) is None:
             raise SchemaRefused
         definitions = {"$defs": self.value("$defs", given["$defs"], given)} if "$defs" in given else {}
@@ -132,7 +135,7 @@ class _Closing(SchemaRewriter):
 
 
 def _may_be_silent(schema: JsonValue, root: Schema) -> bool:
-    """Say whether a property may be there and say nothing: null, or its default."""
+    """Return True if a property may be present without a value: null, or its default."""
     if type(schema) is not dict:
         return False
     arms = [*listed(schema.get("anyOf")), *listed(schema.get("oneOf"))]
@@ -145,24 +148,24 @@ def _kinds(schema: Mapping[str, JsonValue]) -> list[JsonValue]:
 
 
 def values(schema: Mapping[str, JsonValue]) -> list[JsonValue]:
-    """Return the values that an enumeration or a constant has."""
+    """Return the values of an enumeration or a constant."""
     return [schema["const"]] if "const" in schema else listed(schema.get("enum"))
 
 
 def referred(reference: JsonValue, root: Schema) -> Schema | None:
-    """Return what a reference to a definition names; None for any other."""
+    """Return the definition that a reference names; None for any other reference."""
     defined = root.get("$defs")
     name = str(reference).removeprefix("#/$defs/")
     found = defined.get(name) if type(defined) is dict else None
     return found if type(found) is dict and reference == f"#/$defs/{name}" else None
 
 
-# ---- how large it is
+# ---- size
 
 
 @lru_cache(maxsize=256)
 def measured(schema: Json) -> Measures:
-    """Return how large a closed schema is."""
+    """Return the size of a closed schema."""
     root = parse(schema)
     assert type(root) is dict
     inside = nodes(root)
@@ -199,7 +202,7 @@ def _inner(node: Schema) -> Iterator[JsonValue]:
 
 
 def _depths(schema: JsonValue, root: Schema, followed: tuple[JsonValue, ...]) -> tuple[int, int, int]:
-    """Return whether a schema leads back to itself, its levels and those of objects in it."""
+    """Return whether a schema refers to itself, its levels, and its levels of objects."""
     if type(schema) is not dict:
         return 0, 0, 0
     if "$ref" in schema:
@@ -213,7 +216,7 @@ def _depths(schema: JsonValue, root: Schema, followed: tuple[JsonValue, ...]) ->
 
 
 def _is_alike(node: Schema, root: Schema) -> bool:
-    """Say whether two objects of a choice begin with the same key and no value of it tells which one it is."""
+    """Return True if two objects of a choice begin with the same key and its values do not distinguish them."""
     first: dict[str, list[list[JsonValue]]] = {}
     for arm in listed(node.get("anyOf")):
         if type(arm) is not dict:

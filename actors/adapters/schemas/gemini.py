@@ -1,7 +1,7 @@
-"""A tool's JSON Schema in the subset that generateContent takes as `parameters`.
+"""Project a tool's JSON Schema to the subset that generateContent accepts as `parameters`.
 
-The provider refuses a keyword outside its subset (rulebook GEM-10), a schema without a type, an array without
-items, and anything beside `anyOf`. What the subset cannot say in other words is left out and named.
+The provider rejects a keyword outside its subset (rulebook GEM-10), a schema without a type, an array without items,
+and any keyword next to `anyOf`. Features that the subset cannot express are dropped and reported.
 """
 
 from collections.abc import Mapping
@@ -20,20 +20,20 @@ _KEPT: Mapping[str, tuple[type, ...]] = {
     **dict.fromkeys(("minimum", "maximum"), (int, float)),
     "default": (str, int, float, bool, list, dict, type(None)),
 }
-"""Keywords that are kept as they are, with the types they may have."""
+"""Keywords that are kept unchanged, with their allowed types."""
 _SILENT = frozenset({"$schema", "$id", "$comment", "$defs", "definitions", "examples"})
 _FORMATS = {"STRING": ("enum", "date-time"), "NUMBER": ("float", "double"), "INTEGER": ("int32", "int64")}
 _TYPES = frozenset({"STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT"})
 _READ = frozenset(
     "type properties required items enum const anyOf oneOf allOf $ref format nullable".split()  # noqa: SIM905  likewise
 )
-_DEEPEST = 24  # levels of a schema that are sent
-_LARGEST = 4096  # schemas, references followed, in one tool
+_DEEPEST = 24  # most levels of a schema that are sent
+_LARGEST = 4096  # most schemas in one tool, references followed
 
 
 @lru_cache(maxsize=1024)  # a session declares the same tools in every request
 def projected(schema: Json) -> tuple[Json | None, tuple[str, ...]]:
-    """Return a tool's schema in the provider's subset, None for one without parameters, and the keywords lost."""
+    """Return a tool's schema in the provider's subset, None if it has no parameters, and the lost keywords."""
     whole = parse(schema)
     projection = _Projection(whole if type(whole) is dict else {})
     made = projection.projected(projection.root)
@@ -41,7 +41,7 @@ def projected(schema: Json) -> tuple[Json | None, tuple[str, ...]]:
 
 
 class _Projection(SchemaRewriter):
-    """Projects one tool's schema to the subset, references and `allOf` written out."""
+    """Projects one tool's schema to the subset, with references and `allOf` expanded."""
 
     policies: ClassVar[Mapping[str, Policy]] = {
         **dict.fromkeys(_KEPT, "keep"),
@@ -53,11 +53,11 @@ class _Projection(SchemaRewriter):
         super().__init__()
         self.root = root
         self._made = 0
-        self._depth = _DEEPEST + 1  # levels that are left
-        self._followed: tuple[str, ...] = ()  # references around the schema being made
+        self._depth = _DEEPEST + 1  # remaining levels
+        self._followed: tuple[str, ...] = ()  # references that enclose the current schema
 
     def projected(self, given: JsonValue) -> Schema:
-        """Return a schema one level further down. A schema that goes too deep ends in an object of any kind."""
+        """Return a schema one level further down. At the depth limit, it is an object of any kind."""
         self._made += 1
         if type(given) is not dict:
             return {"type": "STRING"}
@@ -85,16 +85,16 @@ class _Projection(SchemaRewriter):
         for _ in range(depth):
             inner: list[JsonValue] = []
             if "$ref" in given:
-                inner.append(self._referred(given["$ref"]))
+                inner.append(self._follow(given["$ref"]))
             inner += listed(given.get("allOf"))
             if not inner:
                 return given
-            given = _merged([*(item for item in inner if type(item) is dict), _own(given)])
+            given = _merge([*(item for item in inner if type(item) is dict), _own(given)])
         self.lost.append("$ref")
         return _own(given)
 
-    def _referred(self, reference: JsonValue) -> JsonValue:
-        """Return what a local reference names. A foreign one, or one inside what it names, is an object."""
+    def _follow(self, reference: JsonValue) -> JsonValue:
+        """Return the target of a local reference. A remote or recursive reference becomes an object."""
         if type(reference) is not str or not reference.startswith("#") or reference in self._followed:
             self.lost.append("$ref")
             return {"type": "object"}
@@ -102,7 +102,7 @@ class _Projection(SchemaRewriter):
         return resolve_pointer(self.root, reference)
 
     def _arms(self, given: Schema) -> list[JsonValue]:
-        """Return the alternatives of a schema, if it is a choice among several."""
+        """Return the alternatives of a schema, if it has several."""
         for keyword in ("anyOf", "oneOf"):
             if arms := listed(given.get(keyword)):
                 if keyword == "oneOf":
@@ -112,7 +112,7 @@ class _Projection(SchemaRewriter):
         return [{**given, "type": kind} for kind in kinds] if len(kinds) > 1 else []
 
     def _either(self, given: Schema, arms: list[JsonValue]) -> Schema:
-        """Return a choice. Nothing may stand beside it, so `null` and the description go into its arms."""
+        """Return a choice. `anyOf` allows no other keyword, so `null` and the description move into its arms."""
         real = [arm for arm in arms if not _is_null(arm)]
         beside: Schema = {key: given[key] for key in ("title", "description", "default") if key in given}
         made = [self.projected({**beside, **arm} if type(arm) is dict else arm) for arm in real]
@@ -140,7 +140,7 @@ class _Projection(SchemaRewriter):
         return made
 
     def _values(self, given: Schema, made: Schema) -> None:
-        """Take an enumeration: of strings, as only those are taken; null among them makes it nullable."""
+        """Add an enumeration. Only strings are accepted; null makes the schema nullable."""
         values = [given["const"]] if "const" in given else given.get("enum")
         if type(values) is not list:
             return
@@ -167,7 +167,7 @@ def _own(given: Schema) -> Schema:
 
 
 def _kind(given: Mapping[str, JsonValue]) -> str:
-    """Return the type of a schema, guessed from its other keywords where it has none."""
+    """Return the type of a schema; if it has none, guess it from the other keywords."""
     kind = given.get("type")
     if type(kind) is list and kind:
         kind = kind[0]
@@ -187,7 +187,7 @@ def _is_null(arm: JsonValue) -> bool:
 
 
 def _spread(arm: Schema) -> list[Schema]:
-    """Return the arms of a choice inside a choice."""
+    """Return the arms of a nested choice."""
     inner = arm.get("anyOf")
     if type(inner) is not list:
         return [arm]
@@ -195,8 +195,8 @@ def _spread(arm: Schema) -> list[Schema]:
     return [{**item, "nullable": True} if null else item for item in inner if type(item) is dict]
 
 
-def _merged(schemas: list[Schema]) -> Schema:
-    """Return one schema for all of these; members and demands add up, else the later word counts."""
+def _merge(schemas: list[Schema]) -> Schema:
+    """Return the merged schema: properties and required names are united, otherwise the later value wins."""
     merged: Schema = {}
     for schema in schemas:
         for keyword, value in schema.items():

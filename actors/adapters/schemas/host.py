@@ -1,11 +1,11 @@
-"""A tool's JSON Schema as one host takes it, and the keys that its properties have there.
+"""Adapt a tool's JSON Schema to a host, and rename the property keys that the host rejects.
 
-In:  a schema of any origin, and the host's demands on keys and patterns.
-Out: the schema to declare; the keywords of which something was left out; the made keys, each with the tool's own.
+In:  a schema of any origin, and the host's rules for keys and patterns.
+Out: the schema to declare; the keywords that lost something; the new keys, each with the tool's own key.
 
-An entry that is no schema where one must stand becomes a schema of anything (OAC-11). Patterns that no grammar can be
-made of are left out (CMP-03). Keys that the host refuses are renamed, with all that names them (ANT-57). Arguments are
-validated against the tool's own schema before it runs, so all of this costs guidance and no safety.
+A value in place of a schema becomes the schema of anything (OAC-11). Patterns without an equivalent grammar are
+dropped (CMP-03). Keys that the host rejects are renamed, with all references to them (ANT-57). Arguments are
+validated against the tool's own schema before it runs, so this weakens the guidance, not the validation.
 """
 
 import re
@@ -25,13 +25,13 @@ _SPECIAL_GROUP = re.compile(r"\(\?(?!:)")
 _KEYED = ("properties", "dependentSchemas", "dependentRequired", "dependencies")
 _KEY_LISTS = ("dependentRequired", "dependencies")
 _NAMING = {"propertyNames": ("enum", "const"), "discriminator": ("propertyName",)}
-"""Keywords that name keys, with where they do."""
+"""Keywords that name keys, with the fields in which they do."""
 
 
 class HostSchema(NamedTuple):
-    """A schema as a host takes it.
+    """A schema as a host accepts it.
 
-    `losses` are keywords of which something was left out. `keys` has each made key with the tool's own.
+    `losses` are the keywords that lost something. `keys` maps each new key to the tool's own key.
     """
 
     schema: Json
@@ -41,11 +41,11 @@ class HostSchema(NamedTuple):
 
 @lru_cache(maxsize=1024)  # a session declares the same tools in every request
 def host_schema(schema: Json, patterns: Patterns = "any", key_pattern: str | None = None) -> HostSchema:
-    """Return a schema as a host takes it. One that needs nothing stays the bytes it was.
+    """Return a schema as a host accepts it. An acceptable schema is returned as the same bytes.
 
     Args:
-        patterns: Which patterns the host takes (`RequestRules.patterns`).
-        key_pattern: What the key of every property must match in full; None takes all.
+        patterns: The patterns that the host accepts (`RequestRules.patterns`).
+        key_pattern: A pattern that every property key must match in full; None accepts all.
     """
     given = parse(schema)
     if type(given) is not dict:
@@ -63,7 +63,7 @@ def host_schema(schema: Json, patterns: Patterns = "any", key_pattern: str | Non
 
 
 class _Pruning(SchemaRewriter):
-    """Drops keywords that hold no schema where one must stand, and patterns that the host cannot compile."""
+    """Drops keywords with a wrong type of value, and patterns that the host cannot compile."""
 
     def __init__(self, patterns: Patterns) -> None:
         super().__init__()
@@ -97,7 +97,7 @@ class _Pruning(SchemaRewriter):
 
 
 def _made_keys(schema: JsonValue, pattern: str) -> Mapping[str, str]:
-    """Return a made key for each that does not match the pattern, with the schema's own key."""
+    """Return a new key for each key that does not match the pattern, mapped to the schema's own key."""
     owned = dict.fromkeys(key for node in nodes(schema) for key in _keys_of(node))
     keys: dict[str, str] = {}
     for own in owned:
@@ -111,7 +111,7 @@ def _made_keys(schema: JsonValue, pattern: str) -> Mapping[str, str]:
 
 
 def _keys_of(node: Schema) -> Iterator[str]:
-    """Yield the keys of properties that a schema names, wherever it names them."""
+    """Yield the keys of properties in all keywords that name them."""
     for keyword in _KEYED:
         if type(value := node.get(keyword)) is dict:
             yield from value
@@ -131,29 +131,29 @@ class _Renaming(SchemaRewriter):
 
     def value(self, keyword: str, value: JsonValue, given: Schema) -> JsonValue:
         if keyword == "required":
-            return self._named(value)
+            return self._rename(value)
         if keyword == "$ref" and type(value) is str:
             return self._reference(value)
         if keyword in _NAMING and type(value) is dict:
             named = _NAMING[keyword]
-            return {key: self._named(item) if key in named else item for key, item in value.items()}
+            return {key: self._rename(item) if key in named else item for key, item in value.items()}
         value = super().value(keyword, value, given)
         if keyword not in _KEYED or type(value) is not dict:
             return value
-        return {self._names.get(key, key): self._demanded(item) for key, item in value.items()}
+        return {self._names.get(key, key): self._rename_entry(item) for key, item in value.items()}
 
-    def _demanded(self, value: JsonValue) -> JsonValue:
-        """Return what is demanded beside a key: a schema, or a list of keys."""
-        return self._named(value) if type(value) is list else value
+    def _rename_entry(self, value: JsonValue) -> JsonValue:
+        """Return the value of a keyed entry with renamed keys: a schema, or a list of keys."""
+        return self._rename(value) if type(value) is list else value
 
-    def _named(self, value: JsonValue) -> JsonValue:
+    def _rename(self, value: JsonValue) -> JsonValue:
         if type(value) is list:
-            return [self._named(item) for item in value]
+            return [self._rename(item) for item in value]
         return self._names.get(value, value) if type(value) is str else value
 
     def _reference(self, reference: str) -> str:
-        """Return a reference in whose path the keys of properties have their new names."""
-        from urllib.parse import quote, unquote  # only where a schema refers to itself
+        """Return a reference with the new names of the keys in its path."""
+        from urllib.parse import quote, unquote  # imported lazily, as few schemas refer to themselves
 
         tokens = reference.split("/")
         for at in range(1, len(tokens)):

@@ -1,7 +1,7 @@
-"""A tool's JSON Schema to the kind that Moonshot takes: every schema typed, every reference into `$defs`.
+"""Rewrite a tool's JSON Schema to the form that Moonshot accepts: every schema typed, every reference into `$defs`.
 
-What is left out of a schema is left to the model, so nothing here makes it say more than it said: a type that
-the values show is written down, and what may be anything is said to be any of the types (KIM-07).
+Dropped constraints are left to the model, so the rewrite never restricts a schema further: a type implied by the
+values is written out, and a schema of anything becomes a choice of all types (KIM-07).
 """
 
 from functools import lru_cache
@@ -27,25 +27,25 @@ _CHOICES = ("anyOf", "oneOf", "allOf")
 
 @lru_cache(maxsize=1024)  # a session declares the same tools in every request
 def moonshot(schema: Json) -> tuple[Json, tuple[str, ...]]:
-    """Return a tool's schema as Moonshot takes it, and the keywords of which something was left out."""
+    """Return a tool's schema as Moonshot accepts it, and the keywords that lost something."""
     given, typing = parse(schema), _Moonshot()
     return (dump(typing.schema(given)), typing.losses) if type(given) is dict else (schema, ())
 
 
 class _Moonshot(SchemaRewriter):
-    """Types every schema inside of one; the caller types the root."""
+    """Adds a type to every schema inside the root; the caller types the root."""
 
     def finish(self, made: Schema, given: Schema) -> Schema:
         if "definitions" in made:
             made = _with_one_list_of_definitions(made)
         if "$ref" in made:
-            return self._referred(made["$ref"])
-        return _with_members(self._choosing(made))
+            return self._reference(made["$ref"])
+        return _with_members(self._with_any_of(made))
 
-    def _choosing(self, made: Schema) -> Schema:
-        """Return a schema with `anyOf` for its only choice: beside it, no other is known to stand for a type.
+    def _with_any_of(self, made: Schema) -> Schema:
+        """Return a schema with `anyOf` as its only choice: Moonshot accepts no other choice in place of a type.
 
-        What is of exactly one arm, or of all, is of any. The other choices of several are lost.
+        `oneOf` and `allOf` become `anyOf`. If a schema has several choices, the others are lost.
         """
         choices = {key: arms for key in _CHOICES if (arms := made.get(key))}
         kept = {key: value for key, value in made.items() if key not in _CHOICES}
@@ -54,20 +54,20 @@ class _Moonshot(SchemaRewriter):
         chosen, *others = choices
         arms = choices[chosen]
         self.lost += [*others, *(["allOf"] if chosen == "allOf" and arms != listed(arms)[:1] else [])]
-        kept.pop("type", None)  # it stands in the arms
+        kept.pop("type", None)  # it is repeated in the arms
         return {**kept, "anyOf": arms}
 
     def value(self, keyword: str, value: JsonValue, given: Schema) -> JsonValue:
         if keyword in _CHOICES:
             value = [_arm(item, given) for item in value] if type(value) is list else value
-        elif keyword == "items" and type(value) is list:  # a tuple: each of its kinds may stand anywhere
+        elif keyword == "items" and type(value) is list:  # a tuple: items of each kind may appear anywhere
             return {"anyOf": [self.entry(keyword, item) for item in value] or _ANY}
         elif keyword == "additionalProperties" and type(value) is not dict:
             return value
         return super().value(keyword, value, given)
 
-    def _referred(self, reference: JsonValue) -> Schema:
-        """Return a reference by itself; nothing may stand beside it."""
+    def _reference(self, reference: JsonValue) -> Schema:
+        """Return a reference by itself, without other keywords."""
         led = reference.replace("#/definitions/", "#/$defs/", 1) if type(reference) is str else ""
         if led.startswith("#/$defs/"):
             return {"$ref": led}
@@ -77,13 +77,13 @@ class _Moonshot(SchemaRewriter):
     def entry(self, keyword: str, value: JsonValue) -> JsonValue:
         """Return the schema of a value with its type."""
         if type(value) is not dict:
-            return {"anyOf": _ANY} if value is True else {"type": "null"}  # `false`: nothing can stand there
+            return {"anyOf": _ANY} if value is True else {"type": "null"}  # `false` accepts no value
         made = self.schema(value)
         return {**made, **_type_of(made)} if made.keys().isdisjoint(_UNTYPED) else made
 
 
 def _with_one_list_of_definitions(made: Schema) -> Schema:
-    """Return a schema with all definitions under `$defs`. Those of the keyword that comes first count."""
+    """Return a schema with all definitions under `$defs`. The first keyword's definitions win."""
     joined: Schema = {}
     for keyword, value in made.items():
         key = "$defs" if keyword == "definitions" else keyword
@@ -93,14 +93,14 @@ def _with_one_list_of_definitions(made: Schema) -> Schema:
 
 
 def _arm(arm: JsonValue, parent: Schema) -> JsonValue:
-    """Return one arm of a choice with the type that stood beside the choice."""
+    """Return one arm of a choice with the type of the parent schema."""
     if type(arm) is dict and "type" in parent and arm.keys().isdisjoint(_UNTYPED):
         return {"type": parent["type"], **arm}
     return arm
 
 
 def _with_members(schema: Schema) -> Schema:
-    """Return a schema in which every name that is required is described."""
+    """Return a schema in which every required name has a property."""
     required, members = schema.get("required"), schema.get("properties", {})
     if type(required) is not list or type(members) is not dict:
         return schema
@@ -109,7 +109,7 @@ def _with_members(schema: Schema) -> Schema:
 
 
 def _type_of(schema: Schema) -> Schema:
-    """Return the type that a schema without one shows."""
+    """Return the type implied by a schema's keywords or values."""
     for key, kind in _IMPLIED_TYPES.items():
         if key in schema:
             return {"type": kind}

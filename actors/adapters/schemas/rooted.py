@@ -1,10 +1,10 @@
-"""What every provider demands of a tool's JSON Schema: an object at the root, with properties; arrays with items.
+"""Rewrite the root of a tool's JSON Schema as every provider requires: an object with properties; arrays with items.
 
-A choice at the root is refused by most (OAC-11), and so is a reference there. Both are flattened: the root describes
-every property that any arm describes, and demands what every arm demands. What one schema cannot say, such as which
-properties go together, is left out, and the keyword is named. A schema that needs nothing stays the bytes it was.
-Arguments are validated against the tool's own schema before anything runs, so what is left out here costs guidance
-and no safety.
+Most providers reject a choice or a reference at the root (OAC-11). Both are flattened: the root describes every
+property of any arm, and requires the names that every arm requires. Constraints that one schema cannot express, such
+as which properties go together, are dropped and reported. An acceptable schema is returned as the same bytes.
+Arguments are validated against the tool's own schema before anything runs, so this weakens the guidance, not the
+validation.
 """
 
 from collections.abc import Sequence
@@ -14,15 +14,15 @@ from actors.core.data.jsonio import Json, JsonValue, dump, parse, resolve_pointe
 from actors.core.schemas.json_schema import Schema, SchemaRewriter, below
 
 _ALTERNATIVES = ("anyOf", "oneOf")
-_UNSAID = ("not", "enum", "const")  # of a whole object: nothing that a root may say
+_UNSAID = ("not", "enum", "const")  # about a complete object; a root must not have them
 _FLATTENED = frozenset({"$ref", "allOf", *_ALTERNATIVES, *_UNSAID})
 _SILENT = frozenset(
     "$schema $id $anchor $comment $defs definitions title description default examples".split()  # noqa: SIM905  as a list it is a page
 )
-"""What an arm says that is not about the arguments."""
+"""Keywords of an arm that do not concern the arguments."""
 _TOGETHER = frozenset({"if", "then", "else"})
-_MOST = 200  # arms of one schema, counting each as often as references reach it: they also bound our stack
-_LONGEST = 32  # references in a row
+_MOST = 200  # most arms of one schema, counted per reference; this also bounds the recursion
+_LONGEST = 32  # most references in a row
 
 
 def nodes(schema: JsonValue) -> list[Schema]:
@@ -41,13 +41,13 @@ def nodes(schema: JsonValue) -> list[Schema]:
 
 
 def listed(value: JsonValue) -> list[JsonValue]:
-    """Return a list, an empty one for what is none."""
+    """Return the value if it is a list, else an empty list."""
     return value if type(value) is list else []
 
 
 @lru_cache(maxsize=1024)  # a session declares the same tools in every request
 def rooted(schema: Json) -> tuple[Json, tuple[str, ...]]:
-    """Return a schema that any provider takes at its root, and the keywords of which something was left out."""
+    """Return a schema that any provider accepts at its root, and the keywords that lost something."""
     value = parse(schema)
     if type(value) is not dict:
         return schema, ()
@@ -57,7 +57,7 @@ def rooted(schema: Json) -> tuple[Json, tuple[str, ...]]:
 
 
 class _Rooting(SchemaRewriter):
-    """Flattens the root of a schema. Inside of it, arrays get items, and references to dropped schemas go."""
+    """Flattens the root of a schema. Elsewhere, it adds items to arrays and removes references to dropped schemas."""
 
     def __init__(self, schema: Schema) -> None:
         super().__init__()
@@ -77,7 +77,7 @@ class _Rooting(SchemaRewriter):
         return {**made, "items": {}} if is_array and "items" not in made else made
 
     def _flat(self, schema: JsonValue, followed: tuple[str, ...]) -> Schema | None:
-        """Return a schema without reference or choice at its root; None for one that no object is of."""
+        """Return a schema without reference or choice at its root; None if it excludes objects."""
         self._left -= 1
         if schema is True:
             return {}
@@ -88,7 +88,7 @@ class _Rooting(SchemaRewriter):
         made = {key: value for key, value in schema.items() if key not in _FLATTENED}
         self.lost += [keyword for keyword in _UNSAID if keyword in schema]
         if "$ref" in schema:
-            made = self._both(made, self._followed(schema["$ref"], followed))
+            made = self._both(made, self._follow(schema["$ref"], followed))
         for item in listed(schema.get("allOf")):
             made = self._both(made, self._arm("allOf", item, followed))
         for keyword in _ALTERNATIVES:
@@ -96,30 +96,30 @@ class _Rooting(SchemaRewriter):
                 made = self._both(made, self._either(keyword, listed(schema[keyword]), followed))
         return made
 
-    def _followed(self, reference: JsonValue, followed: tuple[str, ...]) -> Schema:
-        """Return what a reference at the root names; nothing of one that leads back to itself."""
+    def _follow(self, reference: JsonValue, followed: tuple[str, ...]) -> Schema:
+        """Return the target of a reference at the root; an empty schema if it is recursive."""
         if type(reference) is not str or reference in followed or len(followed) == _LONGEST:
             self.lost.append("$ref")
             return {}
         return self._arm("$ref", resolve_pointer(self._given, reference), (*followed, reference))
 
     def _arm(self, keyword: str, item: JsonValue, followed: tuple[str, ...]) -> Schema:
-        """Return what must hold besides; nothing, and a loss, where no object can be of it."""
+        """Return an additional constraint; an empty schema, and a loss, if it excludes objects."""
         flat = self._flat(item, followed)
         if flat is None:
             self.lost.append(keyword)
         return flat or {}
 
     def _either(self, keyword: str, items: Sequence[JsonValue], followed: tuple[str, ...]) -> Schema:
-        """Return what several arms describe together. Arms that differ say more than that: it is lost."""
+        """Return the union of several arms. If the arms differ, the keyword is lost."""
         arms = [flat for item in items if (flat := self._flat(item, followed)) is not None]
         is_whole = bool(arms) and self._left >= 0
         if not is_whole or any(arm != arms[0] for arm in arms):
             self.lost.append(keyword)
-        return _united(arms) if is_whole else {}
+        return _union(arms) if is_whole else {}
 
     def _both(self, first: Schema, second: Schema) -> Schema:
-        """Return one schema for two that both hold. Where they differ in a keyword, the first one's stands."""
+        """Return the merged schema of two that both apply. For a conflicting keyword, the first schema wins."""
         made = dict(first)
         for key, value in second.items():
             before = made.get(key)
@@ -146,8 +146,8 @@ class _Rooting(SchemaRewriter):
         return made
 
 
-def _united(arms: Sequence[Schema]) -> Schema:
-    """Return what holds for an object of any of the arms, with every property that one of them describes."""
+def _union(arms: Sequence[Schema]) -> Schema:
+    """Return the constraints common to all arms, with every property of any arm."""
     made = {
         key: value
         for key, value in arms[0].items()

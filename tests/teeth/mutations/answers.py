@@ -78,7 +78,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "answers: fragments of calls without a name are one call whatever their index",
-        "actors/adapters/calls.py:CallTable._continued",
+        "actors/adapters/calls.py:CallTable._nameless_call",
         "slot not in (None, call.slot)",
         "False",
         (ASTRAY,),
@@ -99,7 +99,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "answers, responses: a second item under an id is the first",
-        "actors/adapters/responses/decode.py:ResponsesDecoder._begun",
+        "actors/adapters/responses/decode.py:ResponsesDecoder._take_start",
         "item is None or item.done",
         "item is None",
         (ASTRAY,),
@@ -197,21 +197,21 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "documents: a slice ends inside a character",
-        "actors/adapters/document.py:LongText._cut",
+        "actors/adapters/document.py:LongText._cut_position",
         "self._document[end] & 192 == 128",
         "0",
         (DOCUMENT,),
     ),
     Mutation(
         "documents: a slice ends inside an escape",
-        "actors/adapters/document.py:LongText._cut",
+        "actors/adapters/document.py:LongText._cut_position",
         "slash + (_ESCAPE if is_long else 2) > end",
         "False",
         (DOCUMENT,),
     ),
     Mutation(
         "documents: a pair of backslashes is half an escape",
-        "actors/adapters/document.py:LongText._cut",
+        "actors/adapters/document.py:LongText._cut_position",
         "slash < 0 or _backslashes(self._document, begin, slash + 1) % 2 == 0",
         "slash < 0",
         (DOCUMENT,),

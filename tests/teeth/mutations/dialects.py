@@ -33,7 +33,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "bedrock: a blank result goes as it is",
-        "actors/adapters/converse.py:ConverseWriter._said",
+        "actors/adapters/converse.py:ConverseWriter._result_text",
         "self._nothing if self._nothing != b'\"\"' and is_blank(json) else json",
         "json",
         ("tests/adapters/test_converse_encode.py", GENERATED),
@@ -117,7 +117,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "decode, openai_chat: an empty call of the old kind is a call",
-        "actors/adapters/openai_chat/decode.py:ChatDecoder._said",
+        "actors/adapters/openai_chat/decode.py:ChatDecoder._take_message",
         'isinstance(legacy, dict) and (legacy.get("name") or legacy.get("arguments"))',
         '"function_call" in delta',
         ("tests/adapters/test_openai_chat_decode.py",),
@@ -335,8 +335,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "gemini: a response goes without the id of its call",
         "actors/adapters/gemini.py:GeminiWriter.result",
-        "_identified(call_id, name)",
-        '_identified("", name)',
+        "_id_and_name(call_id, name)",
+        '_id_and_name("", name)',
         (GEMINI_ENCODE,),
     ),
     Mutation(
@@ -465,7 +465,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "schemas: what one arm demands is demanded of all",
-        "actors/adapters/schemas/rooted.py:_united",
+        "actors/adapters/schemas/rooted.py:_union",
         "[name for name in demands[0] if all((name in others for others in demands))]",
         "demands[0]",
         ("tests/adapters/test_tool_schemas.py",),
