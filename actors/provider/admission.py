@@ -1,16 +1,16 @@
-"""Admission: which of the requests that sessions have for a backend goes now.
+"""Admit requests to a backend: choose the next one among the requests of all sessions.
 
-Each backend has one, and its provider actor owns it. A request goes if there is a place for it, the account's minute
-has room, the backend asked nobody to wait, and nobody waits before it. Else it waits in a bounded queue, where tenants
-share by weight and sessions alike. Of a tenant's requests, those that continue a turn go ahead: turns that have begun
-end soon, where all would otherwise advance together and none end for long. Those that are tried again have a queue of
-their own, which is served first.
+Each backend has one `Admission`, owned by its provider actor. A request starts if a place is free, the rate limits of
+the account allow it, the backend did not ask to wait, and no other request is queued. Otherwise it waits in a bounded
+queue, which shares the backend among tenants by weight and among sessions equally. Within a tenant, requests that
+continue a turn go first: turns that have started finish soon, instead of all advancing together and none finishing
+for long. Retries have a queue of their own, which is served first.
 
-While it is in doubt whether the backend is down, one goes after the other. A backend that fails every time is not
-asked: who comes is refused at once, and so are those who wait.
+While it is uncertain whether the backend is down, requests start one at a time. If a backend fails every time, the
+breaker opens: new requests are rejected at once, and so are the queued ones.
 
-A request that waits to be tried again is not here: it holds no place and no slot of the queue. As long as no limit is
-in force, to enter and to leave is to count.
+A request that waits before a retry is not part of the admission: it holds no place and no slot of the queue. If no
+limit is in force, `enter` and `leave` only count.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,29 +27,35 @@ from actors.errors import CircuitOpen, Overloaded
 from actors.kernel.parking import Waiter, parking, wake
 
 TOKENS_PER_BYTE = 0.25
-"""What a byte of a request is reserved as, before usage was reported."""
+"""Tokens reserved per byte of a request until usage has been reported."""
 LEARNING = 0.2
-"""How much of its last error that figure makes up for with each report."""
+"""Weight of the latest observation in that ratio (exponential smoothing)."""
 PROBE = 0.001
 LEAD = 8
-"""Requests by which one that continues a turn goes ahead of its tenant's others. A longer turn waits with them."""
+"""Requests by which a continuing turn precedes its tenant's other requests. Later requests of a longer turn queue
+normally."""
 NEXT_PROBE = 1.0
-"""Seconds after which, in doubt, one more request goes out beside one that has no answer yet."""
+"""Seconds in doubt after which another request starts although the previous one has no answer yet."""
 NEXT_FIRST = 0.1
-"""Seconds between two requests that, in doubt, are tried for the first time: those that are tried again decide."""
+"""Seconds in doubt between the starts of two first tries. Retries decide whether the backend is up."""
 
 
 class Pace(Struct, frozen=True):
-    """What one backend is sent.
+    """The limits of one backend.
 
     Args:
-        concurrency: Requests at once, at most; the rate limits it answers with lower it for a while.
-        waiting: Requests that may wait for a place; one more is refused.
-        requests, tokens: In any minute; None has no limit of its own.
-        failures: Failed tries in a row after which it is left alone; what was in flight at the first counts as one.
-        cooldown: Seconds for which it is.
-        patience: Seconds that it may ask everybody to wait; if it asks for more, it is left alone meanwhile.
-        weights: Of tenants, where their requests wait; 1 for one that is not named.
+        concurrency: Most requests at once. Rate limit errors lower it for a while.
+        waiting: Most queued requests; further ones are rejected.
+
+    requests, tokens: Limits per minute; None is unlimited.
+
+    failures: Consecutive failures that open the breaker. Requests in flight at the first failure count once.
+
+    cooldown: Seconds for which the breaker stays open.
+
+    patience: Longest wait in seconds that a backend may request for all sessions; a longer one opens the breaker.
+
+    weights: Weights of the tenants in the queue; 1 by default.
     """
 
     concurrency: int = 256
@@ -63,9 +69,9 @@ class Pace(Struct, frozen=True):
 
 
 class Ticket(Struct, eq=False):
-    """One try of a request, the first or a later one, from before it enters until it has left.
+    """One try of a request, from before it enters until it has left.
 
-    `size` is its body's, in bytes; `continues` says that its turn has had an answer already.
+    `size` is the size of its body in bytes; `continues` is true if an earlier request of its turn was answered.
     """
 
     tenant: str
@@ -84,13 +90,17 @@ class Ticket(Struct, eq=False):
 
 
 class Condition(Struct, frozen=True):
-    """How a backend does.
+    """The state of a backend.
 
     Args:
-        in_flight, waiting: Requests of all sessions.
-        limit: How many may be in flight now.
-        closed_for: Seconds for which it is left alone; 0 if it is asked.
-        failed: Seconds since a round failed for good with no answer to anybody since; None if none did.
+
+    in_flight, waiting: Requests of all sessions.
+
+    limit: Most requests that may be in flight now.
+
+    closed_for: Seconds until the breaker allows a request; 0 if it is closed.
+
+    failed: Seconds since a round failed for good without a later success; None if none did.
     """
 
     in_flight: int
@@ -101,14 +111,14 @@ class Condition(Struct, frozen=True):
 
 
 class Admission:
-    """Lets requests in.
+    """Admits requests to one backend.
 
     Args:
-        name: Of the backend, for messages.
+        name: Name of the backend, for messages.
         pace: Its limits.
         now: The loop's clock.
         later: Calls a function at a time of that clock.
-        least: Seconds that failures must last before the backend is left alone: one request's tries take as long.
+        least: Shortest period of failures in seconds that opens the breaker: one request's retries take as long.
     """
 
     def __init__(
@@ -129,27 +139,27 @@ class Admission:
         self._tokens = MinuteBudget(pace.tokens) if pace.tokens else None
         self._retries = RetryBudget(burst=max(10.0, pace.concurrency))
         self._per_byte = TOKENS_PER_BYTE
-        self._hold = -inf  # until when nobody is let in, because the backend said so
+        self._hold = -inf  # no request starts before this time, as the backend asked
         self._next_look = inf
         self.concurrency = Concurrency(pace.concurrency)
         self.breaker = Breaker(pace.failures, pace.cooldown, least)
         self.in_flight = self.answers = self._first_tries = self._in_doubt = 0
-        self._probed = -inf  # when a request went out last in doubt
+        self._probed = -inf  # when the last request in doubt started
 
     @property
     def waiting(self) -> int:
-        """How many wait for a place."""
+        """The number of queued requests."""
         return self._again.size + self._queue.size
 
     def condition(self) -> Condition:
-        """Return how the backend does."""
+        """Return the state of the backend."""
         now, breaker = self._now(), self.breaker
         wait = breaker.wait(now)
         return Condition(
             self.in_flight,
             self.waiting,
             int(self.concurrency.limit),
-            0.0 if wait is None else max(wait, PROBE),  # while another probes, there is no knowing
+            0.0 if wait is None else max(wait, PROBE),  # while a probe runs, the end is unknown
             None if breaker.failed_at is None else now - breaker.failed_at,
         )
 
@@ -157,8 +167,8 @@ class Admission:
         """Wait for a place.
 
         Raises:
-            CircuitOpen: The backend is left alone for now.
-            Overloaded: As many wait as may.
+            CircuitOpen: The breaker is open.
+            Overloaded: The queue is full.
         """
         if ticket.is_first:
             self._first_tries += 1
@@ -176,7 +186,7 @@ class Admission:
             await self._wait(ticket)
 
     def leave(self, ticket: Ticket, failure: Failure | None, usage: Usage | None) -> None:
-        """Give the place back, with how the try ended; `usage` is None if it was stopped."""
+        """Release the place and record how the try ended. `usage` is None if it was stopped."""
         self.in_flight -= 1
         self._in_doubt -= ticket.is_in_doubt
         if self._tokens is not None and usage is not None:
@@ -186,21 +196,21 @@ class Admission:
                 self.breaker.cancel_probe()
         elif failure is None:
             self.answers += 1
-            self._answered()
+            self._record_success()
             if not ticket.is_first:
                 self._retries.give_back()
         else:
-            self._failed(ticket, failure)
+            self._record_failure(ticket, failure)
         if self.waiting:
             self._serve()
 
     def begun(self, ticket: Ticket) -> None:
-        """Note that a probe's answer has begun well: the breaker closes, and nobody waits for the answer's end."""
+        """Record that the answer to a probe has started: the breaker closes before the answer has ended."""
         if ticket.probes:
             ticket.probes = False
             if self.breaker.probing and self.breaker.record_answer():
-                self._closed()
-                self.concurrency.record_answer()  # beside it there is room for one
+                self._restart()
+                self.concurrency.record_answer()  # admits one request in addition to the probe
         elif ticket.is_in_doubt:
             ticket.is_in_doubt = False
             self._in_doubt -= 1
@@ -209,22 +219,23 @@ class Admission:
                 self._serve()
 
     def may_retry(self, failure: Failure) -> bool:
-        """Say whether one more retry is granted. Those of rate limits wait for a place, and multiply nothing."""
+        """Return True if a retry is granted. After rate limits it always is: such retries wait for a place and add no
+        load."""
         if self.breaker.until is not None:
             return False
         return failure.kind == "rate_limit" or self._retries.take(self._first_tries, self._now())
 
     def gave_up(self) -> None:
-        """Note that a round failed for good: for a while, pools pass over this backend."""
+        """Record that a round failed for good: pools avoid this backend for a while."""
         self.breaker.failed_at = self._now()
 
     def hold(self, seconds: float) -> None:
-        """Let nobody in for so long, as the backend asks; nothing if that is longer than anybody is made to wait."""
+        """Admit no request for so many seconds, as the backend asks. A longer wait than `patience` is ignored."""
         if seconds <= self._pace.patience:
             self._hold = max(self._hold, self._now() + seconds)
 
     def _probe(self, ticket: Ticket) -> None:
-        """Let one request through a breaker that is half-open, whatever else is in flight."""
+        """Admit one request through a half-open breaker, whatever else is in flight."""
         if (wait := self.breaker.wait(self._now())) is not None:
             raise self._open(wait)
         ticket.probes = self.breaker.probe()
@@ -234,11 +245,11 @@ class Admission:
         return self._queue if ticket.is_first else self._again
 
     def _must_wait(self, ticket: Ticket) -> bool:
-        """Say whether others wait that go before it."""
+        """Return True if other requests go first."""
         return bool(self._again.size or (ticket.is_first and self._queue.size))
 
     def _most_waiting(self, ticket: Ticket) -> int:
-        """Return how many may wait. What had a place may wait for another: it has been accepted."""
+        """Return the capacity of a ticket's queue. Retries were accepted before, so they get additional slots."""
         most = self._pace.waiting
         return most if ticket.is_first else most + self._pace.concurrency
 
@@ -251,7 +262,7 @@ class Admission:
         )
 
     def _fits(self, ticket: Ticket) -> bool:
-        """Say whether there is room for a request now. If only time will make some, look again then."""
+        """Return True if a request may start now. If only time must pass, schedule another check."""
         if self.in_flight > self.concurrency.limit - 1:
             return False
         is_in_doubt = self.breaker.is_in_doubt
@@ -294,12 +305,12 @@ class Admission:
         queue.put(ticket.tenant, ticket.session, ticket)
         try:
             await ticket.waiter
-        except BaseException:  # it was stopped, before or just after its turn came
+        except BaseException:  # stopped, before or just after its turn came
             if ticket.is_in:
                 self.leave(ticket, None, None)
             else:
                 queue.remove(ticket.tenant, ticket.session, ticket)
-                self._serve()  # it may have been what the others waited behind
+                self._serve()  # the others may have waited for this request
             raise
         if not ticket.is_in:
             raise self._open(self.breaker.wait(self._now()) or 0.0)
@@ -309,7 +320,7 @@ class Admission:
         self._serve()
 
     def _serve(self) -> None:
-        """Let in those who wait, in turn, as far as there is room."""
+        """Admit queued requests, in order, while there is room."""
         while self.waiting:
             queue = self._again if self._again.size else self._queue
             if not self._fits(ticket := queue.first()):
@@ -319,7 +330,7 @@ class Admission:
             wake(ticket.waiter)
 
     def _cost(self, ticket: Ticket) -> float:
-        """Return what a session is charged for a request: one, or its tokens where those are limited."""
+        """Return the cost of a request to its session: one, or its tokens if tokens are limited."""
         return max(1.0, ticket.size * self._per_byte) if self._tokens is not None else 1.0
 
     def _lead(self, ticket: Ticket) -> float:
@@ -332,29 +343,29 @@ class Admission:
         if used or failure is not None:
             budget.settle(ticket.second, ticket.tokens, used)
 
-    def _answered(self) -> None:
+    def _record_success(self) -> None:
         breaker = self.breaker
         if (
             breaker.in_a_row or breaker.failed_at is not None or breaker.until is not None
         ) and breaker.record_answer():
-            self._closed()
+            self._restart()
         elif self.concurrency.limit < self._pace.concurrency:
             self.concurrency.record_answer()
 
-    def _closed(self) -> None:
-        """Begin again at one request: the breaker was open, and is closed."""
+    def _restart(self) -> None:
+        """Restart with a concurrency of one after the breaker has closed."""
         self.concurrency.restart()
         telemetry.circuit_closed(self._name)
 
-    def _failed(self, ticket: Ticket, failure: Failure) -> None:
-        """Learn from a failed try, and log that the breaker opens, if it does."""
+    def _record_failure(self, ticket: Ticket, failure: Failure) -> None:
+        """Update the limits after a failed try, and log if the breaker opens."""
         was_open = self.breaker.until is not None
         self._learn(ticket, failure)
         if not was_open and (until := self.breaker.until) is not None:
             telemetry.circuit_opened(self._name, until - self._now(), self.breaker.in_a_row)
 
     def _learn(self, ticket: Ticket, failure: Failure) -> None:
-        """Learn from a failed try. Whatever the backend says but that it is down shows that it is there."""
+        """Update the limits after a failed try. Any error other than an outage shows that the backend is up."""
         asked = failure.retry_after
         if failure.kind == "rate_limit":
             self.concurrency.record_rate_limit(ticket.wave)
@@ -375,6 +386,6 @@ class Admission:
             self.breaker.cancel_probe()
 
     def _turn_away(self) -> None:
-        """Refuse all who wait: the breaker has opened."""
+        """Reject all queued requests, because the breaker has opened."""
         for ticket in (*self._again.clear(), *self._queue.clear()):
             wake(ticket.waiter)

@@ -1,13 +1,13 @@
-"""What to try when an ask failed: the one place that knows, for errors and for the command line.
+"""Suggest a fix for a failed ask, for errors and for the command line.
 
-In:  how an ask ended, and the configuration.
-Out: one line of advice, empty if there is none; the line that a person reads; the error that a program catches.
+In:  the result of an ask, and the configuration.
+Out: one line of advice, empty if there is none; the line for people; the error for programs.
 
-    a key that is refused          the variable that holds it
-    a model that is not there      the nearest name that is known
-    a parameter that is refused    its name, and whether another value may do
-    a base URL that is wrong       the URL that was tried, and the one that was probably meant
-    a conversation that is refused the turn to go back to
+- a rejected key: the variable that holds it
+- an unknown model: the nearest known name
+- a rejected parameter: its name, and whether another value may work
+- a wrong base URL: the URL of the request, and the probable correction
+- a rejected conversation: the turn to rewind to
 """
 
 import re
@@ -34,19 +34,19 @@ _NO_MODEL = re.compile(
     re.IGNORECASE,
 )
 _BOUNDS = ("limit", "time")
-"""Kinds of causes that are no failures: the ask took as much as it may."""
+"""Kinds of causes that are limits, not failures: the ask has used its rounds, tokens or time."""
 _FOR_LATER = frozenset(("overloaded", "circuit_open", "time"))
-"""Kinds of failures of ours that pass by themselves."""
+"""Kinds of our own failures that pass by themselves."""
 _UNUSABLE = frozenset(("transcript", "media", "overflow"))
-"""Kinds of failures that are about what was said. All that could be done about it was."""
+"""Kinds of failures that concern the conversation. All automatic remedies have been tried."""
 _NAMES = {"thinking": "thinking (reasoning)", "cache_life": "cache"}
-"""Settings whose names are others where they are set."""
+"""Settings whose names in the configuration differ."""
 _NO_SETTINGS = frozenset(("stream_options", "include"))
-"""Parameters that nobody can set."""
+"""Parameters without a setting."""
 
 
 def ask_failed(result: AskResult, config: "Config") -> AskFailed:
-    """Return the error of an ask that failed."""
+    """Return the error for a failed ask."""
     cause = _cause(result)
     return AskFailed(
         no_answer(result, config),
@@ -59,7 +59,7 @@ def ask_failed(result: AskResult, config: "Config") -> AskFailed:
 
 
 def no_answer(result: AskResult, config: "Config") -> str:
-    """Return one line on why an ask has no answer, and what to try."""
+    """Return one line on why an ask has no answer, with advice."""
     cause, found = _cause(result), advice(result, config)
     if cause is not None and cause.kind in _BOUNDS:
         failed = _sent_again(result)
@@ -69,7 +69,7 @@ def no_answer(result: AskResult, config: "Config") -> str:
 
 
 def advice(result: AskResult, config: "Config") -> str:
-    """Return what may help an ask that failed, in one line without credentials; empty if nothing is known to."""
+    """Return advice for a failed ask, in one line without credentials; empty if there is none."""
     attempt = _sent_again(result) or (result.attempts[-1] if result.attempts else None)
     if attempt is None or attempt.cause is None or attempt.cause.kind in _BOUNDS:
         return ""
@@ -83,7 +83,7 @@ def _cause(result: AskResult) -> Cause | None:
 
 
 def _sent_again(result: AskResult) -> Attempt | None:
-    """Return the failed request that was being sent again when the time of an ask was over."""
+    """Return the failed request whose retry was pending when the ask timed out."""
     cause = _cause(result)
     if cause is None or cause.kind != "time" or result.finish_reason is not None or len(result.attempts) < 2:
         return None
@@ -105,7 +105,7 @@ def _of_key(attempt: Attempt, cause: Cause, config: "Config") -> str:
 
 
 def _of_model(attempt: Attempt, cause: Cause, config: "Config") -> str:
-    """Name the nearest model, if the provider knows none of this name."""
+    """Name the nearest model if the provider does not know the model."""
     model, why = attempt.binding.model, attempt.error
     is_named = bool(model) and re.search(rf"(?<![\w-]){re.escape(model)}(?![\w-])", why) is not None
     says_so = _NO_MODEL.search(why) is not None
@@ -120,7 +120,7 @@ def _of_model(attempt: Attempt, cause: Cause, config: "Config") -> str:
 
 
 def _near_model(binding: Binding, config: "Config") -> str | None:
-    """Return the known model whose name is nearest to that of a binding; None if that one is known, or like none."""
+    """Return the known model with the nearest name; None if the model is known or no name is close."""
     from actors.core.models.lookup import base_name
     from actors.core.models.table import ROWS
 
@@ -134,12 +134,12 @@ def _near_model(binding: Binding, config: "Config") -> str | None:
 def _makers(binding: Binding, config: "Config") -> tuple[str, ...]:
     try:
         return config.dialect(binding.dialect).makers
-    except ConfigError:  # a dialect that the file had once
+    except ConfigError:  # a dialect that was removed from the file
         return ()
 
 
 def _of_parameter(attempt: Attempt, cause: Cause, config: "Config") -> str:
-    """Name the parameter that was refused, if it can be set."""
+    """Name the rejected parameter, if it can be set."""
     if cause.status not in (400, 422) or cause.kind not in ("parameter", "transcript", "config"):
         return ""
     from actors.adapters.refused_parameters import refused_parameter
@@ -148,24 +148,24 @@ def _of_parameter(attempt: Attempt, cause: Cause, config: "Config") -> str:
     names = [name for name in found.settings if name not in _NO_SETTINGS] if found else []
     if (
         found is None or not names or (names == ["thinking"] and cause.kind == "transcript")
-    ):  # blocks, more likely
+    ):  # the blocks are more likely the cause
         return ""
     said = " and ".join(_NAMES.get(name, name) for name in names)
     return f"give {said} another value, or leave it out" if found.is_value else f"leave {said} out"
 
 
 def _of_address(attempt: Attempt, cause: Cause, config: "Config") -> str:
-    """Name the URL that was tried and a likely fix, if the failure has to do with the address."""
+    """Name the URL of the request and a likely fix, if the failure concerns the address."""
     try:
         url = tried(attempt.binding, config)
-    except ConfigError:  # a dialect that the file had once
+    except ConfigError:  # a dialect that was removed from the file
         return ""
     fix = _fix(attempt, cause, url)
     return fix if not fix or url in attempt.error else f"tried POST {url}; {fix}"
 
 
 def _of_conversation(result: AskResult, cause: Cause) -> str:
-    """Name the turn to go back to, if what was said is refused: it would be in the next request too."""
+    """Name the turn to rewind to if the conversation is rejected: the next request would contain it too."""
     before = result.turn_before
     if cause.kind not in _UNUSABLE or before is None:
         return ""
@@ -173,7 +173,7 @@ def _of_conversation(result: AskResult, cause: Cause) -> str:
 
 
 def tried(binding: Binding, config: "Config") -> str:
-    """Return the URL that a request of this binding goes to."""
+    """Return the URL of a binding's requests."""
     from actors.adapters.adapter import adapter
     from actors.adapters.request import Settings
     from actors.core.data.segments import Segments
@@ -190,7 +190,7 @@ def _fix(attempt: Attempt, cause: Cause, url: str) -> str:
         return "it redirects, and a redirect is not followed: give the address it redirects to"
     if status is not None:
         return ""
-    host = _split(binding.endpoint).netloc
+    host = _split_url(binding.endpoint).netloc
     if "WRONG_VERSION_NUMBER" in why or "record layer failure" in why:
         return f"the server speaks plain HTTP: try http://{host}"
     if "name" in why.lower() and ("not known" in why or "resolution" in why or "resolve" in why):
@@ -199,19 +199,19 @@ def _fix(attempt: Attempt, cause: Cause, url: str) -> str:
 
 
 def _other_path(binding: Binding, url: str) -> str:
-    """Return which base URL was probably meant."""
-    base, path = binding.endpoint.rstrip("/"), _split(url).path
-    request = path.removeprefix(_split(base).path)
+    """Return a suggestion for the base URL."""
+    base, path = binding.endpoint.rstrip("/"), _split_url(url).path
+    request = path.removeprefix(_split_url(base).path)
     if base.endswith(request):
         return f"the base URL goes without {request}: try {base.removesuffix(request)}"
     if request.startswith("/v1/") and base.endswith("/v1"):
         return f"the base URL goes without /v1: try {base.removesuffix('/v1')}"
-    if not request.startswith("/v1") and not _split(base).path:
+    if not request.startswith("/v1") and not _split_url(base).path:
         return f"most such servers want a base URL that ends in /v1: try {base}/v1"
     return f"is this the base URL of a server that speaks {binding.dialect}?"
 
 
-def _split(url: str) -> "SplitResult":
-    from urllib.parse import urlsplit  # only where an ask fails
+def _split_url(url: str) -> "SplitResult":
+    from urllib.parse import urlsplit  # only needed after a failure
 
     return urlsplit(url)

@@ -1,6 +1,6 @@
-"""The rules of one attempt of a request: headers, timeouts, silence, retries, and the redaction of failures.
+"""Define the rules of one try of a request: headers, timeouts, silence, retries, and the redaction of failures.
 
-A round (`actors.provider.rounds`) applies them. Chance and time are arguments.
+A round (`actors.provider.rounds`) applies them. Randomness and time are arguments.
 """
 
 from collections.abc import Callable, Iterable
@@ -29,7 +29,7 @@ from actors.transport import Timeouts
 
 
 def timeouts_of(usual: Timeouts, asked: Asked | None) -> Timeouts:
-    """Return the bounds of a request, with those of its ask in place of the endpoint's."""
+    """Return the timeouts of a request: those of its ask, else those of the endpoint."""
     if asked is None or (asked.first_byte_timeout is None and asked.idle_timeout is None):
         return usual
     first_byte, idle = asked.first_byte_timeout or usual.first_byte, asked.idle_timeout or usual.idle
@@ -37,7 +37,7 @@ def timeouts_of(usual: Timeouts, asked: Asked | None) -> Timeouts:
 
 
 def merged_headers(usual: Headers, given: Headers) -> Headers:
-    """Return the usual headers with those that were given in their place, or behind them."""
+    """Return the usual headers, replaced and extended by the given ones."""
     if not given:
         return usual
     names = {name for name, _ in given}
@@ -45,11 +45,11 @@ def merged_headers(usual: Headers, given: Headers) -> Headers:
 
 
 SECRET = 6
-"""Fewest characters of a value that is removed."""
+"""Fewest characters of a value that is redacted."""
 
 
 def without_secrets(failure: Failure, headers: Headers) -> Failure:
-    """Return a failure without the values of headers that were sent."""
+    """Return a failure whose message contains no values of the sent headers."""
     message = failure.message
     for _, value in headers:
         for secret in (value, value.removeprefix("Bearer ")):
@@ -59,10 +59,10 @@ def without_secrets(failure: Failure, headers: Headers) -> Failure:
 
 
 class Silence:
-    """Ends the scope in which a stream is read, once it has said nothing for too long.
+    """Cancels the scope in which a stream is read when the stream has been silent for too long.
 
     Args:
-        scope: It has a deadline of its own, which stays.
+        scope: The scope; its own deadline remains in force.
         now: The loop's clock.
         timeout: Seconds; None allows any silence.
     """
@@ -74,18 +74,18 @@ class Silence:
 
     @property
     def why(self) -> str | None:
-        """What ended the scope, if it was silence."""
+        """The error message if silence has ended the scope."""
         if self._timeout is None or self._scope.deadline >= self._until:
             return None
         return f"The stream went on without saying anything for {self._timeout:g} s."
 
     def hear(self, events: Iterable[StreamEvent]) -> None:
-        """Begin to wait anew, if anything is said."""
+        """Restart the timeout if an event has content."""
         if self._timeout is not None and any(map(_says_something, events)):
             self._restart()
 
     def allow(self) -> None:
-        """Allow any silence: what comes is no stream."""
+        """Disable the timeout, because the response is not a stream."""
         self._timeout, self._scope.deadline = None, self._until
 
     def _restart(self) -> None:
@@ -106,19 +106,22 @@ def _says_something(event: StreamEvent) -> bool:
 
 
 MOST = 10.0
-"""Seconds that a failing backend is asked on at most before it is left alone, however long requests are tried."""
+"""Longest period in seconds in which a failing backend is tried before the breaker opens."""
 SLACK = 1.5
-"""How much longer than one request's waits that is: others begin later, and each try takes a while."""
+"""Ratio of that period to the waits of one request: other requests start later, and each try takes time."""
 
 
 class Retries(Struct, frozen=True):
-    """How a failed request is tried again, before anything of an answer was shown.
+    """The retry policy of a request, in force while no part of its answer was visible.
 
     Args:
-        attempts: Tries in all. One that is refused for the rate while others are served counts as none, `passes` times.
-        base, ceiling: Seconds of the first wait and of the longest; doubling in between, with jitter.
-        budget: Longest wait, in seconds, that a provider may ask for and is granted here; beyond it the
-            request fails, and another backend may serve it sooner.
+        attempts: Tries in total. Up to `passes` rate limit errors do not count if the backend answered other
+            requests.
+
+    base, ceiling: Seconds of the first and of the longest wait; doubling in between, with jitter.
+
+    budget: Longest wait in seconds that a provider may request. Beyond it, the request fails, since another backend
+    may serve it sooner.
     """
 
     attempts: int = 3
@@ -135,7 +138,7 @@ class Retries(Struct, frozen=True):
         return self._longest(attempt) * random.uniform(0.5 if attempt == 1 else 0.75, 1.0)
 
     def told(self, failure: Failure) -> Failure:
-        """Return a failure with the wait in its words, if that is longer than is granted here."""
+        """Return a failure whose message mentions the requested wait, if that exceeds the budget."""
         wait = failure.retry_after
         if wait is None or wait <= self.budget:
             return failure
@@ -143,12 +146,12 @@ class Retries(Struct, frozen=True):
 
     @property
     def passes(self) -> int:
-        """Tries beside `attempts` that a request has at a backend that serves others in the meantime."""
+        """Tries in addition to `attempts` at a backend that answers other requests in the meantime."""
         return 4 * (self.attempts - 1)
 
     @property
     def span(self) -> float:
-        """Seconds of failures after which the requests that met the first have been tried as often as they may be."""
+        """Seconds after which the requests that met the first failure have used up their tries."""
         return min(MOST, SLACK * sum(map(self._longest, range(1, self.attempts))))
 
     def _longest(self, attempt: int) -> float:
@@ -156,7 +159,7 @@ class Retries(Struct, frozen=True):
 
 
 def _in_words(seconds: float) -> str:
-    """Return a wait as people write it: `45 s`, `12 min`, `5 h 2 min`, `a day or more`."""
+    """Return a wait in words: `45 s`, `12 min`, `5 h 2 min`, `a day or more`."""
     if seconds >= MAX_WAIT:
         return "a day or more"
     minutes = round(seconds / 60)

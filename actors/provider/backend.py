@@ -41,15 +41,15 @@ class ResolvedBackend(Struct):
         asked: Asked | None = None,
         omitted: Sequence[Omission] = (),
     ) -> Request:
-        """Return the request that sends what was rendered for a session, with the settings of its ask.
+        """Return the request for a rendered transcript of a session, with the settings of its ask.
 
-        `omitted`: parameters that it leaves out because the provider refused them (`omissions`).
+        `omitted`: parameters to leave out because the provider rejected them (`omissions`).
         """
         facts = rendered.facts._replace(lane=lane_key(session, self.binding))
         wanted = choice, asked, omitted, NO_FACTS.tools if self.settings.tools else facts.tools
         if (
             self._prepared is None or self._prepared[0] != wanted
-        ):  # most requests are made with what the last was
+        ):  # most requests repeat the previous settings
             settings = self.asked_settings(choice, asked)
             if omitted:
                 settings = replace(settings, omitted=tuple([omission.name for omission in omitted]))
@@ -57,7 +57,7 @@ class ResolvedBackend(Struct):
         return self._prepared[1].request(rendered.segments, facts)
 
     def needs_words(self, asked: Asked | None) -> bool:
-        """Say whether the form of an ask's answer is told in words here; no if it has none."""
+        """Return True if the form of an ask's answer must be described in the prompt; False if it has no form."""
         if asked is None or asked.output is None:
             return False
         settings = self.asked_settings(asked.tool_choice, asked)
@@ -66,9 +66,9 @@ class ResolvedBackend(Struct):
         return means(settings, self.adapter.dialect) == "prompt"
 
     def forces_in_words(self, asked: Asked | None) -> ToolChoiceSetting | None:
-        """Return the tool choice of an ask if the model accepts none that forces a tool; None if it does, or need not.
+        """Return the ask's tool choice if the model cannot be forced to call a tool; None if it can, or need not be.
 
-        The instruction stands in for the choice: taking the other tools away would break reasoning bound to them.
+        An instruction replaces the choice: removing the other tools would break reasoning bound to them.
         """
         if asked is None or asked.tool_choice in (None, "auto", "none") or not self.settings.tools:
             return None
@@ -77,11 +77,11 @@ class ResolvedBackend(Struct):
         return asked.tool_choice if is_refused or not can_force(settings, self.adapter.dialect) else None
 
     def omissions(self, choice: ToolChoiceSetting | None, asked: Asked | None) -> tuple[Omission, ...]:
-        """Return the parameters that a request leaves out because the provider refused them before."""
+        """Return the parameters that a request omits because the provider rejected them before."""
         return self.facts.omissions(self.asked_settings(choice, asked))
 
     def asked_settings(self, choice: ToolChoiceSetting | None, asked: Asked | None) -> Settings:
-        """Return the backend's settings with those of an ask in their place."""
+        """Return the backend's settings, overridden by those of an ask."""
         changes = {} if asked is None else asked.of_request
         if choice is not None:
             changes["tool_choice"] = choice

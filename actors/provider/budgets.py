@@ -1,11 +1,11 @@
-"""Budgets that several sessions use at the same time: of a tenant, of a pool, of those below the calls of a batch.
+"""Share budgets among sessions: of a tenant, of a pool, or of the subagents below a batch of calls.
 
-Each request counts when it has been answered, and until then as what it is estimated to come to. One for which that
-leaves nothing waits until another has been answered and gives it the room: who waits for longer first, unless another
-budget keeps it. So what is used exceeds a budget by one request, as in a session alone, as far as estimates are right.
+A request counts with its actual usage when it has been answered, and with an estimate until then. If the budget has
+no room for it, it waits until an answered request frees some; the oldest request goes first, unless another budget
+blocks it. So the usage exceeds a budget by at most one request, as in a single session, if the estimates are right.
 
-A request waits in the line of one budget that has no room for it, so the line of a budget with room is empty. When a
-request ends, it wakes only the requests that go next: waking thousands each time would take minutes.
+A request waits in the line of a single budget without room, so the line of a budget with room is empty. The end of a
+request wakes only the requests that go next: waking thousands each time would take minutes.
 """
 
 from bisect import bisect_left, insort
@@ -28,7 +28,7 @@ _arrived = attrgetter("arrived")
 
 
 class Demand(Struct, frozen=True):
-    """What a request may come to."""
+    """The estimated usage of a request."""
 
     tokens: int = 0
     money: float = 0.0
@@ -38,11 +38,11 @@ class Demand(Struct, frozen=True):
 
 
 class Window:
-    """The periods of a budget, one after the other.
+    """The consecutive periods of a budget.
 
     Args:
-        seconds: How long each is.
-        now: The seconds of a clock that nobody sets.
+        seconds: Length of a period.
+        now: A monotonic clock, in seconds.
     """
 
     __slots__ = ("_from", "_now", "_seconds")
@@ -52,11 +52,11 @@ class Window:
 
     @property
     def left(self) -> float:
-        """Seconds until the next one begins."""
+        """Seconds until the next period begins."""
         return self._from + self._seconds - self._now()
 
     def passed(self) -> bool:
-        """Say whether another has begun since this was asked last."""
+        """Return True if a new period has begun since the last call, and move to it."""
         if (over := -self.left) < 0:
             return False
         self._from = self._now() - over % self._seconds
@@ -64,15 +64,15 @@ class Window:
 
 
 class SharedBudget:
-    """What several sessions may use together.
+    """A budget that several sessions share.
 
     Args:
-        budget: Seconds do not count: those below a call are in the call's.
-        before: What is used already.
-        cost: What usage costs.
-        parking: How a task waits.
-        whose: What it is called.
-        window: When it begins anew; None for never.
+        budget: The limits. Seconds are ignored: the time of subagents is part of their call's.
+        before: The usage so far.
+        cost: Returns the cost of usage.
+        parking: Creates waiters.
+        whose: Description of the budget for messages.
+        window: The periods after which the budget restarts; None without periods.
     """
 
     __slots__ = (
@@ -103,36 +103,36 @@ class SharedBudget:
         self._in_flight, self._reserved = 0, Demand()
         self.waiter = parking.waiter
         self.refused = 0
-        """Requests and asks that it was used up for."""
+        """Requests and asks rejected because the budget was used up."""
         self.line: list[Share] = []
-        """Those whose requests wait for this budget, the one that came first at the front."""
+        """The sessions whose requests wait for this budget, oldest first."""
 
     @property
     def left(self) -> Budget:
-        """What a session that is opened now may use. Raises `OverBudget` where nothing is left."""
+        """The remaining budget for a session that is opened now. Raises `OverBudget` if nothing is left."""
         return left(self._budget, self.used, self._cost)
 
     @property
     def used(self) -> Used:
-        """What was used in this period."""
+        """The usage in this period."""
         if self._window is not None and self._window.passed():
             self._used = Used()
         return self._used
 
     @property
     def counts_money(self) -> bool:
-        """Whether it needs prices."""
+        """True if the budget needs prices."""
         return self._budget.money is not None
 
     def why_over(self) -> str | None:
-        """Return which part is used up, in one line; None while there is some of each left."""
+        """Return which limit is used up, in one line; None if none is."""
         why = why_over(self._budget, self.used, self._cost, self.whose)
         if why is None or self._window is None:
             return why
         return f"{why}; it begins anew in {self._window.left:.0f} s"
 
     def is_roomy(self) -> bool:
-        """Say whether something is left behind the requests in flight."""
+        """Return True if the budget has room in addition to the requests in flight."""
         budget, used, reserved = self._budget, self.used, self._reserved
         return not self._in_flight or (
             (budget.rounds is None or used.rounds + self._in_flight < budget.rounds)
@@ -142,7 +142,7 @@ class SharedBudget:
 
     @property
     def is_open(self) -> bool:
-        """Whether no request has to wait for it: it has room, or is used up."""
+        """Whether no request has to wait: the budget has room, or is used up."""
         return self.is_roomy() or self.why_over() is not None
 
     def reserve(self, demand: Demand) -> None:
@@ -151,12 +151,12 @@ class SharedBudget:
         self._reserved = Demand(self._reserved.tokens + demand.tokens, self._reserved.money + demand.money)
 
     def release(self, demand: Demand) -> None:
-        """Note that a request is in flight no more."""
+        """Stop counting a request as in flight."""
         self._in_flight -= 1
         self._reserved = self._reserved - demand if self._in_flight else Demand()
 
     def settle(self, binding: Binding, usage: Usage, *, is_round: bool) -> None:
-        """Count what a request has used. `is_round`: as a round too."""
+        """Count the usage of a request; with `is_round`, as a round too."""
         self._used = replace(self.used.plus(binding, usage), rounds=self.used.rounds + is_round)
 
     @property
@@ -178,7 +178,7 @@ class SharedBudget:
 
 
 class Share:
-    """One session's requests under the budgets that it shares, one at a time. As a context: none is left in flight."""
+    """The requests of one session under its shared budgets, one at a time. Leaving its context releases the request."""
 
     __slots__ = ("_budgets", "_demand", "_reserved", "_waiter", "_waits_for", "arrived")
 
@@ -189,7 +189,7 @@ class Share:
         self._waiter: Waiter | None = None
         self._waits_for: SharedBudget | None = None
         self.arrived = 0
-        """A number of the request that waits, higher than those of requests that have waited for longer."""
+        """The number of the waiting request; older requests have lower numbers."""
 
     def __enter__(self) -> Self:
         return self
@@ -199,13 +199,13 @@ class Share:
 
     @property
     def is_empty(self) -> bool:
-        """Whether it shares none."""
+        """Whether the session shares no budget."""
         return not self._budgets
 
     async def admitted(self, demand: Demand, is_stopped: Callable[[], bool]) -> str | None:
-        """Wait until each budget has room for a request, and count it as in flight; else return why there will be none.
+        """Wait until each budget has room and count the request as in flight; if a budget is used up, return why.
 
-        One that is stopped meanwhile is not counted.
+        A request that is stopped while it waits is not counted.
         """
         self.ended()
         self._demand = demand
@@ -222,7 +222,7 @@ class Share:
         return why
 
     async def _wait_for_room(self, is_stopped: Callable[[], bool]) -> str | None:
-        """Return once the request is counted or stopped; else why it never will be."""
+        """Return after the request was counted or stopped; return a reason if a budget is used up."""
         while not is_stopped():
             for budget in self._budgets:
                 if (why := budget.why_over()) is not None:
@@ -230,7 +230,7 @@ class Share:
                     return why
             if self._reserved is None:
                 self._waiter = None
-                _share_room(self._budgets)  # a period may have begun since
+                _share_room(self._budgets)  # a new period may have begun
                 self.proceed()
             if self._reserved is not None:
                 return None
@@ -239,7 +239,7 @@ class Share:
         return None
 
     def proceed(self) -> None:
-        """Count the request, or have it wait for a budget without room; wake it unless it waits."""
+        """Count the request and wake it, or queue it in the line of a budget without room."""
         self._leave()
         full = next((each for each in self._budgets if not each.is_open), None)
         if full is not None:
@@ -254,29 +254,29 @@ class Share:
         wake(self._waiter)
 
     def _leave(self) -> None:
-        """Leave the line that the request waits in, if any. This gives no other request more room."""
+        """Leave the line in which the request waits, if any. This frees no room for other requests."""
         if (budget := self._waits_for) is not None:
             self._waits_for = None
             del budget.line[bisect_left(budget.line, self.arrived, key=_arrived)]
 
     @property
     def is_in_flight(self) -> bool:
-        """Whether a request is counted so."""
+        """Whether a request is counted as in flight."""
         return self._reserved is not None
 
     def look_again(self) -> None:
-        """Have the waiting request look whether it was stopped, has room, or will have none."""
+        """Wake the waiting request to check whether it was stopped, has room, or will never have room."""
         wake(self._waiter)
 
     def settle(self, binding: Binding, usage: Usage, *, is_round: bool) -> None:
-        """Count what a request has used; it is in flight no more."""
+        """Count the usage of the request, which is no longer in flight."""
         if is_round or usage != Usage():
             for budget in self._budgets:
                 budget.settle(binding, usage, is_round=is_round)
         self.ended()
 
     def ended(self) -> None:
-        """Note that this session's request is in flight no more."""
+        """Stop counting this session's request as in flight."""
         if (demand := self._reserved) is not None:
             self._reserved = None
             for budget in self._budgets:
@@ -285,19 +285,19 @@ class Share:
 
 
 def _share_room(budgets: Sequence[SharedBudget]) -> None:
-    """Give the room that budgets have now to requests that wait for it, in the order in which they came."""
+    """Assign the room of the budgets to their waiting requests, oldest first."""
     while found := [budget for budget in budgets if budget.line and budget.is_open]:
         min((budget.line[0] for budget in found), key=_arrived).proceed()
 
 
 class RuntimeBudgets:
-    """The budgets of a runtime's tenants and pools, counted since it was entered.
+    """The budgets of a runtime's tenants and pools. Usage counts from the start of the runtime.
 
     Args:
         budgets: By `tenants.NAME` and `pools.NAME`.
         cost: Returns the cost of usage.
-        parking: Lets a task wait.
-        now: The seconds of a monotonic clock.
+        parking: Creates waiters.
+        now: A monotonic clock, in seconds.
     """
 
     def __init__(
@@ -308,7 +308,7 @@ class RuntimeBudgets:
         }
 
     def of(self, tenant: str, target: str) -> tuple[SharedBudget, ...]:
-        """Return the budgets that a session's requests count in."""
+        """Return the budgets that apply to a session's requests."""
         budgets = self._budgets
         if not budgets:
             return ()

@@ -1,8 +1,9 @@
-"""Choosing a pool's member: what is known of each is asked of its provider's actor, and the pool's policy decides.
+"""Select the member of a pool: collect the state of each member from its provider actor, and apply the pool's policy.
 
-How a backend does is known by its own actor alone, so whatever one session learns of it the others have learned too.
-What is a session's own is its `Affinity`: where it began in a pool, and where it was sent how much, and when, since its
-prompt cache may be warm there. A pool that spreads its sessions gives each the next place when it first asks there.
+The turn driver uses it. Only a backend's own actor knows its state, so each session profits from the experience of
+all. The `Affinity` belongs to a session: its starting place in a pool, and when it last sent how much to each
+backend, whose prompt cache may still hold it. In a pool that spreads its sessions, each session gets the next place
+at its first ask.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,11 +18,12 @@ from actors.provider.resolver import Resolver
 
 
 class Affinity(Struct):
-    """What binds a session to members of pools. Kept while it is open, whatever becomes of its actors.
+    """The affinity of a session to members of pools. It is kept while the session is open, across restarts of its
+    actors.
 
     Args:
-        places: By pool, its place there and the number of the ask that it began with.
-        sent: When it last sent each backend a request, and its bytes, by name: kept for pools that mind it.
+        places: By pool, the session's place and the number of its first ask there.
+        sent: By backend, the time of the last request and its size in bytes. Only recorded for pools that use it.
     """
 
     places: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -35,11 +37,11 @@ MINDING = frozenset(("sticky", "cheapest"))
 
 
 class MemberSelector:
-    """Chooses for one ask.
+    """Selects the members for one ask.
 
     Args:
-        resolver: What targets mean; another once the tools change.
-        affinity: The session's own.
+        resolver: The resolver of targets; replaced when the tools change.
+        affinity: The affinity of the session.
         ask: The number of the ask.
     """
 
@@ -51,11 +53,11 @@ class MemberSelector:
         """Return the member that serves the ask's first turn."""
         if pool.policy == "manual" or len(pool.members) == 1:
             return pool.members[0]
-        occasion = self._occasion(pool)  # ahead of any wait: places are given in the order of the asks
+        occasion = self._occasion(pool)  # before any wait: places are assigned in the order of the asks
         return first(pool, await self._members(pool), occasion)
 
     async def following(self, pool: Pool, tried: Sequence[str], *, visible: bool) -> str | None:
-        """Return the member that goes on after a failed turn, or None."""
+        """Return the member that takes over after a failed turn, or None."""
         if pool.policy == "manual" or len(pool.members) == 1:
             return None
         return after_failure(pool, await self._members(pool), self._occasion(pool), tried, visible=visible)
@@ -70,7 +72,7 @@ class MemberSelector:
         return Occasion(self._ask - first_ask + 1, place)
 
     def sent(self, pool: Pool, member: str, size: int) -> None:
-        """Note what a turn sent last."""
+        """Record the last request of a turn."""
         if pool.policy in MINDING:
             self._affinity.sent[member] = anyio.current_time(), size
 
@@ -82,7 +84,7 @@ class MemberSelector:
             binding = self.resolver.backend(name).binding
             condition = await self.resolver.provider(name, binding).ask(Inspect())
         except (ConfigError, KernelError):
-            return UNKNOWN  # it says why when it is tried
+            return UNKNOWN  # its error is reported when it is tried
         failed = condition.failed is not None and condition.failed < pool.cooldown
         at, size = self._affinity.sent.get(name, (None, 0))
         return Member(

@@ -1,7 +1,7 @@
-"""Dumps: a request that was refused for its structure is handed on as a minimal reproduction, or written down.
+"""Dump requests that were rejected for their structure, as minimal reproductions, to a hook or a directory.
 
-Making it small takes time and a file system may be slow, so both are done in a thread, by a task of the runtime's own:
-one after the other, so that many refusals at once do not take the machine from the sessions.
+The runtime uses it. Minimising takes time and file systems may be slow, so a background task does both in a thread,
+one after the other: many rejections at once must not starve the sessions.
 """
 
 from collections.abc import Callable
@@ -19,18 +19,18 @@ from actors.core.lanes.reproduction import RedactedRequest, reproduce
 from actors.core.transcript.diagnostics import Refusal
 
 MOST = 256
-"""Files that one runtime writes; more would say the same."""
+"""Most files that one runtime writes; more would add nothing."""
 WAITING = 64
-"""Refusals that wait to be handed on."""
+"""Most queued rejections."""
 
 T = TypeVar("T")
 
 OnRefusal: TypeAlias = Callable[[RedactedRequest], object] | str | PathLike[str]
-"""A hook, called in the event loop until it raises; or a directory, which is made if it is not there."""
+"""A hook, called in the event loop until it raises; or a directory, which is created if missing."""
 
 
 class Dumps:
-    """Hands on what a runtime was refused.
+    """Dumps the rejected requests of a runtime.
 
     Args:
         to: The hook, or the directory.
@@ -43,9 +43,9 @@ class Dumps:
         self._waiting = 0
 
     def take(self) -> bool:
-        """Say whether one more is handed on: not while `WAITING` wait, nor once the hook has raised.
+        """Return True if another rejection will be dumped: not if the queue is full, nor after the hook has raised.
 
-        The runtime counts and logs it all the same.
+        The runtime counts and logs every rejection in any case.
         """
         if self._waiting >= WAITING or self._listener.is_off:
             return False
@@ -53,14 +53,14 @@ class Dumps:
         return True
 
     async def dump(self, refusal: Refusal, dialect: Dialect, number: int) -> None:
-        """Hand on the refusal of this number, which was taken. What goes wrong is logged."""
+        """Dump a rejection for which `take` returned True. Errors are logged."""
         try:
             if callable(self._to):
                 made = await self._in_thread(partial(reproduce, refusal, dialect))
                 self._listener.call(partial(self._to, made))
             elif number <= MOST:
-                await self._in_thread(partial(_written, refusal, dialect, self._to, number))
-        except Exception as error:  # a disk may be full
+                await self._in_thread(partial(_write, refusal, dialect, self._to, number))
+        except Exception as error:  # for example, a full disk
             telemetry.crashed("dump of a refusal", error)
         finally:
             self._waiting -= 1
@@ -69,8 +69,8 @@ class Dumps:
         return await anyio.to_thread.run_sync(work, limiter=self._thread)
 
 
-def _written(refusal: Refusal, dialect: Dialect, to: str | PathLike[str], number: int) -> None:
-    from pathlib import Path  # only where something is written down
+def _write(refusal: Refusal, dialect: Dialect, to: str | PathLike[str], number: int) -> None:
+    from pathlib import Path  # only needed for a directory
 
     folder = Path(to)
     found = reproduce(refusal, dialect)

@@ -1,7 +1,8 @@
-"""Learned facts: what refusals have taught of each binding, for the life of a runtime.
+"""Remember which parameters providers rejected, per binding, for the life of a runtime.
 
-A parameter that a provider does not support is left out of every later request to that binding. Of a parameter whose
-value it rejects, that value is. Nothing is learned for another binding, be it another account of the same model.
+The resolver uses it. Unsupported parameters are omitted from every later request to the binding; of a parameter whose
+value was rejected, only that value is omitted. Nothing is inferred for other bindings, not even for another account
+of the same model.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,24 +18,24 @@ from actors.core.stats.stats import LearnedFact
 from actors.core.values.identity import Binding
 
 BINDINGS: Final = 1024
-"""Bindings that are remembered; of more, those that were used longest ago are forgotten."""
+"""Most bindings that are remembered, least recently used first out."""
 VALUES: Final = 64
-"""Rejected values that are remembered of one binding; of more, the oldest are forgotten."""
+"""Most rejected values that are remembered per binding; the oldest are dropped."""
 
 
 class BindingFacts(Struct):
-    """What refusals have taught of one binding.
+    """The rejected parameters of one binding.
 
     Args:
-        unsupported: Parameters that the provider does not support, each with its words.
-        values: Values that it rejects, as (parameter, value), each with its words.
+        unsupported: Parameters that the provider does not support, each with the provider's message.
+        values: Rejected values, as (parameter, value), each with the provider's message.
     """
 
     unsupported: dict[str, str] = field(default_factory=dict)
     values: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def omissions(self, settings: Settings) -> tuple[Omission, ...]:
-        """Return what a request with these settings leaves out."""
+        """Return the parameters that a request with these settings omits."""
         if not (self.unsupported or self.values):
             return ()
         rejected = dict.fromkeys(
@@ -44,7 +45,7 @@ class BindingFacts(Struct):
         return (*omitted, *(Omission(name, True) for name in rejected if name not in self.unsupported))
 
     def learn(self, omissions: Iterable[Omission], settings: Settings, why: str) -> None:
-        """Remember what a request with these settings was refused for."""
+        """Record why a request with these settings was rejected."""
         for omission in omissions:
             if not omission.is_value:
                 self.unsupported[omission.name] = why
@@ -55,13 +56,13 @@ class BindingFacts(Struct):
 
 
 class LearnedFacts:
-    """What refusals have taught, by binding. A runtime has one."""
+    """The rejected parameters, by binding. A runtime has one."""
 
     def __init__(self) -> None:
         self._facts: dict[Binding, BindingFacts] = {}
 
     def of(self, binding: Binding) -> BindingFacts:
-        """Return what is known of a binding, to be added to."""
+        """Return the mutable facts about a binding."""
         known = self._facts.pop(binding, None)
         facts = self._facts[binding] = BindingFacts() if known is None else known
         if len(self._facts) > BINDINGS:
@@ -69,7 +70,7 @@ class LearnedFacts:
         return facts
 
     def stats(self) -> tuple[LearnedFact, ...]:
-        """Return the parameters that are not supported, by binding."""
+        """Return the unsupported parameters, by binding."""
         known: Mapping[Binding, BindingFacts] = self._facts
         return tuple(
             LearnedFact(binding, dict(facts.unsupported), models_entry(binding, facts.unsupported))

@@ -1,4 +1,4 @@
-"""Meters: what a runtime's stats are read from. They are raised where things happen, and reading them asks nobody."""
+"""Hold the counters of a runtime, from which its stats are read without messages to the actors."""
 
 from collections.abc import Callable
 
@@ -14,16 +14,16 @@ from actors.provider.provider_actor import Meter
 
 
 class Meters(Struct):
-    """All meters of a runtime.
+    """All counters of a runtime.
 
     Args:
-        tools: How tool calls fare, by backend.
-        providers: Of provider actors, with the binding; those of one that was given up too.
-        on_slow: Called with what held up all others, after it was counted.
-        slow: How often that was.
-        journal: Of the journal.
-        asks: Of the sessions' asks.
-        calls: Of their tools.
+        tools: Counts of tool calls, by backend.
+        providers: Meters of provider actors with their bindings, including stopped actors.
+        on_slow: Called after a slow handler was counted.
+        slow: Number of slow handlers.
+        journal: The meter of the journal.
+        asks: Counts of the sessions' asks.
+        calls: Measures of tool calls.
     """
 
     on_slow: Callable[[str, str, float], object]
@@ -41,20 +41,20 @@ class Meters(Struct):
         return meter
 
     def slowed(self, actor: str, message: str, seconds: float) -> None:
-        """Count a handler that held up all others."""
+        """Count a handler that blocked the event loop."""
         self.slow += 1
         self.on_slow(actor, message, seconds)
 
     @property
     def work(self) -> tuple[dict[str, int], int, int, int, dict[str, ToolStats]]:
-        """What sessions do, in the order in which the stats have it."""
+        """The activity of sessions, in the order of the fields of the stats."""
         asks, stages = self.asks, self.asks.stages
         outcomes = {str(outcome): count for outcome, count in asks.outcomes.items()}
         queues = asks.queued, stages["asking"], stages["waiting"]
         return outcomes, *queues, self.calls.stats
 
     def backends(self, cost: Callable[[Binding, Usage], float | None]) -> dict[str, BackendStats]:
-        """Return the stats of each backend that was used. `cost`: of usage; None where a price is not known."""
+        """Return the stats of each backend in use. `cost` returns the cost of usage; None if a price is unknown."""
         names = dict.fromkeys([*self.tools, *[binding.backend for binding, _ in self.providers]])
         return {name: self._backend(name, cost) for name in names}
 

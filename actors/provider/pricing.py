@@ -28,25 +28,25 @@ _SNAPSHOT = "genai_prices.data_snapshot"
 
 
 class Listing(Struct, frozen=True):
-    """What the package knows of a model: US dollars for a million tokens, and the tokens of its context window."""
+    """The package's data on a model: US dollars per million tokens, and the context window in tokens."""
 
     price: Price | None = None
     window: int | None = None
 
 
 UNLISTED = Listing()
-"""A model that the package does not know, or any model where the package is not installed."""
+"""The listing of an unknown model, or of any model if the package is not installed."""
 
 
 @cache
 def is_installed() -> bool:
-    """Return True if the package is there, without importing it."""
+    """Return True if the package is installed, without importing it."""
     return find_spec("genai_prices") is not None
 
 
 @cache
 def import_list_prices() -> None:
-    """Begin to import the package in a thread, once in a process; the first lookup waits for the end of the import.
+    """Start importing the package in a thread, once per process. The first lookup waits for the end of the import.
 
     The import takes a quarter of a second of CPU. The package is data: it opens no connection.
     """
@@ -56,15 +56,15 @@ def import_list_prices() -> None:
 
 @lru_cache(maxsize=1024)
 def listing(provider: str, model: str, day: int) -> Listing:
-    """Return the prices and the context window that the package lists for a model.
+    """Return the listed prices and context window of a model.
 
-    A price that depends on the size of the request counts at its first tier. Tokens that a cache read or wrote cost as
-    much as other input where no price of theirs is listed.
+    A price with tiers by request size counts at its first tier. Without cache prices, cached tokens cost as much as
+    other input.
 
     Args:
         provider: The provider's id in the package.
-        model: The model's name, as the provider spells it.
-        day: Days since 1970: prices change.
+        model: The provider's name of the model.
+        day: Days since 1970, since prices change.
     """
     if not is_installed():
         return UNLISTED
@@ -95,9 +95,9 @@ class Pricing:
     """The prices of a runtime's backends.
 
     Args:
-        config: What backends say themselves, which counts first.
-        prices: Of models.
-        windows: Which context windows `window` returns: those of the configuration, or listed ones too.
+        config: The configuration, whose own figures take precedence.
+        prices: The prices of models.
+        windows: Whether `window` returns only configured context windows, or listed ones too.
         clock: The wall clock, in seconds since 1970. List prices change.
     """
 
@@ -112,31 +112,31 @@ class Pricing:
         self._config, self._prices, self._windows = config, prices, windows
 
     def prepare(self, binding: Binding) -> None:
-        """Get ready for questions about a binding that the configuration cannot answer."""
+        """Start the import of list prices if the configuration lacks a figure of this binding."""
         if self._list_of(binding) and (
             self._price_given(binding) is None or self._window_given(binding) is None
         ):
             import_list_prices()
 
     def cost(self, binding: Binding, usage: Usage) -> float | None:
-        """Return what usage of a binding costs; None where its price is not known."""
+        """Return the cost of usage; None if the price is unknown."""
         price = self._price(binding)
         return None if price is None else price.of(usage)
 
     def rates(self, binding: Binding) -> Rates | None:
-        """Return what a binding charges, if that is known."""
+        """Return the prices of a binding; None if unknown."""
         if (price := self._price(binding)) is None:
             return None
         return Rates(price.input, price.input if price.cache_read is None else price.cache_read, price.output)
 
     def window(self, binding: Binding) -> int | None:
-        """Return the context window by which histories are made shorter, None if none is known."""
+        """Return the context window in tokens that triggers compaction; None without one."""
         return self.known_window(binding) if self._windows == "listed" else self._window_given(binding)
 
     def known_window(self, binding: Binding) -> int | None:
-        """Return the context window as far as anything tells it: the configuration, else the list."""
+        """Return the context window in tokens from the configuration, else from the list; None if unknown."""
         given = self._window_given(binding)
-        return self._listed(binding).window if given is None else given
+        return self._listing_of(binding).window if given is None else given
 
     def _window_given(self, binding: Binding) -> int | None:
         """Return the backend's own context window, else that of its model."""
@@ -147,16 +147,16 @@ class Pricing:
         return None if price is None else price.context
 
     def _price(self, binding: Binding) -> Price | None:
-        """Return the price that was given, else the list price."""
+        """Return the configured price, else the list price."""
         given = self._price_given(binding)
-        return self._listed(binding).price if given is None else given
+        return self._listing_of(binding).price if given is None else given
 
-    def _listed(self, binding: Binding) -> Listing:
+    def _listing_of(self, binding: Binding) -> Listing:
         provider = self._list_of(binding)
         return listing(provider, binding.model, int(self._clock() // DAY)) if provider else UNLISTED
 
     def _list_of(self, binding: Binding) -> str:
-        """Return whose list prices hold for a binding; empty where none do."""
+        """Return the provider whose list prices apply to a binding; empty if none do."""
         settings = self._config.settings.backends.get(binding.backend)
         return self._config.price_list(binding.backend if settings is None else settings.kind)
 

@@ -1,7 +1,7 @@
-"""The provider actor: one per backend. It has requests sent and answers read, and says what a failure means.
+"""The provider actor: one per backend. It runs the rounds of requests and classifies their failures.
 
-It owns what several sessions share: how many requests run at once, how often one is tried again and how long to wait,
-and the counters. What one request goes through is `actors.provider.rounds`.
+Sessions send it `Generate` and `Abort`. It owns the state that they share: the admission, the retries, and the
+counters. `actors.provider.rounds` defines a single request.
 """
 
 from collections import Counter
@@ -20,20 +20,20 @@ from actors.transport import Transport
 
 
 class Abort(Command, frozen=True):
-    """Stop a round. Its `Generate` is answered with what could be kept; nothing happens if it has ended.
+    """Stop a round. The reply to its `Generate` holds the partial answer. A round that has ended is unaffected.
 
-    It travels as mail, so that it cannot overtake the `Generate` it stops.
+    The command queues with the others, so that it cannot overtake its `Generate`.
     """
 
     key: str
 
 
 class Counters(Query[Mapping[str, int]], frozen=True):
-    """Ask for the counters: requests, retries, rounds by how they ended, refusals, what was left out of answers."""
+    """Query the counters: requests, retries, rounds by outcome, rejections, content dropped from answers."""
 
 
 class Inspect(Query[Condition], frozen=True):
-    """Ask how the backend does. Answered at once, however many wait."""
+    """Query the state of the backend. Answered ahead of queued commands."""
 
     control: ClassVar[bool] = True
 
@@ -42,7 +42,7 @@ ProviderCommand: TypeAlias = Generate | Abort | Counters | Inspect
 
 
 class Meter(Struct):
-    """What can be read of a backend from outside: its counters, which outlive a crash, and who is let in."""
+    """The externally readable state of a backend: its counters, which survive a crash, and its admission."""
 
     counters: Counter[str] = field(default_factory=Counter)
     requests: RequestCounts = field(default_factory=RequestCounts)
@@ -50,7 +50,7 @@ class Meter(Struct):
 
 
 class ProviderActor(Actor[ProviderCommand]):
-    """Serves one backend's requests. A crash fails those in flight, as if the provider had."""
+    """Serves the requests of one backend. After a crash, requests in flight fail as if the provider had failed."""
 
     level: ClassVar[int] = 3
 
@@ -73,7 +73,7 @@ class ProviderActor(Actor[ProviderCommand]):
         self._admission: Admission | None = None
 
     def started(self, context: Context[ProviderCommand]) -> None:
-        """Keep the context: rounds are its children."""
+        """Store the context, in which rounds run as children."""
         system, name = context.system, context.ref.name.split("/")[1:2]
         self._context = context
         self._admission = Admission(
@@ -119,7 +119,7 @@ class ProviderActor(Actor[ProviderCommand]):
             round_.has_ended = True
         finally:
             del self._rounds[command.key]
-            if round_.aborted or round_.has_ended:  # else this actor is going down, and its asker is told
+            if round_.aborted or round_.has_ended:  # otherwise this actor is stopping, which fails the query
                 generated = round_.outcome()
                 self._counters[type(generated).__name__.lower()] += 1
                 command.reply.send(generated)

@@ -36,14 +36,15 @@ if TYPE_CHECKING:
     from actors.config import Backend, Config
 
 FAR = 1 << 16
-"""Places from which the first of a process is drawn."""
+"""Range from which a process draws its first place."""
 
 
 class PoolPlaces:
-    """Where sessions begin in pools that spread them: each one place behind the session before it. One for a runtime.
+    """The starting places of sessions in pools that spread them: each session begins one place after the previous
+    one.
 
-    The first begins at a place drawn by chance, so that processes that host one session each are spread too; with
-    `is_seeded`, at the first.
+    A runtime has one. The first place is random, so that processes with one session each are spread too; if
+    `is_seeded`, it is 0.
     """
 
     def __init__(self, random: Random, *, is_seeded: bool) -> None:
@@ -165,7 +166,8 @@ class Resolver:
         )
 
     def _why_not_member(self, member: str, *, fits: bool) -> str:
-        """Return why a pool's member is passed over; one that cannot be resolved now says so when it is asked."""
+        """Return why a pool's member is skipped. A member that cannot be resolved now reports its error when it is
+        used."""
         try:
             backend = self._config.backend(member)
         except ConfigError:
@@ -175,18 +177,18 @@ class Resolver:
         return self._why_not(backend) if fits else self._why_no_tools(backend)
 
     def _why_not(self, backend: "Backend") -> str:
-        """Return why a backend takes none of the session's tools. One that takes fewer is refused."""
+        """Return why a backend accepts none of the session's tools. Raise if it accepts fewer than the session has."""
         self._check_count(backend)
         return self._why_no_tools(backend)
 
     def _why_no_tools(self, backend: "Backend") -> str:
-        """Return why a backend takes none of the session's tools, with the fix; empty if it takes them."""
+        """Return why a backend accepts no tools, with the fix; empty if it accepts them."""
         if not self._tools:
             return ""
         return why_no_tools(backend.model, self._config.dialect_of(backend.binding))
 
     def _check_count(self, backend: "Backend") -> None:
-        """Refuse a backend whose dialect takes fewer tools than the session has."""
+        """Raise if a backend's dialect accepts fewer tools than the session has."""
         most = self._config.dialect_of(backend.binding).request.max_tools
         if most is not None and (count := len(self._tools)) > most:
             raise ToolDefinitionError(
@@ -206,13 +208,13 @@ class Resolver:
         """
         backend = self._config.backend(member)
         if dialect is not None and dialect != backend.dialect:
-            return self._made(self._config.speaking(backend, dialect))
+            return self._build(self._config.speaking(backend, dialect))
         known = self._resolved.get(member)
         if known is None or known[0] is not backend:
-            known = self._resolved[member] = backend, self._made(backend)
+            known = self._resolved[member] = backend, self._build(backend)
         return known[1]
 
-    def _made(self, backend: "Backend") -> ResolvedBackend:
+    def _build(self, backend: "Backend") -> ResolvedBackend:
         self._pricing.prepare(backend.binding)
         self._check_count(backend)
         if why := self._why_no_tools(backend):

@@ -1,7 +1,7 @@
-"""A round: one request to a backend, tried until there is an answer or a failure that is final.
+"""Run a round: one request to a backend, retried until an answer or a final failure.
 
-What a request is and what an answer's bytes mean is the adapter's; how they travel is the transport's. Once a byte of
-an answer was shown, nothing is tried again: a retry would say things twice.
+The provider actor runs each round as a child. The adapter builds requests and decodes answers; the transport sends
+bytes. After a part of an answer was visible, nothing is retried, since text would appear twice.
 """
 
 from collections import Counter
@@ -53,28 +53,33 @@ if TYPE_CHECKING:
     from actors.adapters.base import Decoder
 
 ERROR_BODY = 256 * 1024
-"""Bytes of an error response that are read."""
+"""Most bytes of an error response that are read."""
 ERROR_TIME = 2.0
-"""Seconds in which they are read: the status has said what matters, and some bodies never end."""
+"""Most seconds for reading an error response: the status is known, and some bodies never end."""
 CONTINUATIONS = 8
-"""Requests that go on with one answer that its provider pauses (`CONTINUATION`); then it stands as it is."""
+"""Most continuation requests for an answer that its provider pauses (`CONTINUATION`); then the answer stays partial."""
 LINGER = 0.5
-"""Seconds that a server has to end its response after the answer's end marker; then the connection is closed."""
+"""Seconds for a server to end its response after the end marker; then the connection is closed."""
 
 
 class Endpoint(Struct, frozen=True):
-    """Where one backend is reached, and with what.
+    """The address, credentials and limits of one backend.
 
     Args:
         url: Base URL.
-        credentials: Make the auth headers of each request; never logged.
-        headers: Look up the headers that every request takes beside them; never logged. They replace the adapter's.
-        query: Looks up the query that every request takes; never logged.
-        timeouts, retries, pace: See there.
-        stream: Whether answers are asked for as streams.
-        answer_bytes: Of one answer, as it is on the wire; a larger one is given up, and the next backend asked.
-        silence_timeout: Seconds for which a stream may say nothing, whatever else it sends; None for any time.
-        clock: The wall clock, in seconds since 1970. Headers may name the time at which to try again.
+        credentials: Create the auth headers of each request; never logged.
+        headers: Returns additional headers for every request; never logged. They override the adapter's.
+        query: Returns the query for every request; never logged.
+
+    timeouts, retries, pace: See the types.
+
+    stream: Whether answers are requested as streams.
+
+    answer_bytes: Most bytes of one answer on the wire; a larger answer fails, and the next backend is tried.
+
+    silence_timeout: Seconds without content after which a stream fails; None for no limit.
+
+    clock: The wall clock, in seconds since 1970, for headers that give the time of a retry.
     """
 
     url: str
@@ -91,21 +96,21 @@ class Endpoint(Struct, frozen=True):
 
 
 class Tried(Struct, frozen=True):
-    """A try that failed and was followed by another: why, and the seconds it had waited before it was sent."""
+    """A failed try that was retried: the failure, and the seconds of waiting before the try."""
 
     failure: Failure
     wait: float
 
 
 class Answer(Struct, frozen=True):
-    """The model's whole message.
+    """The model's complete message.
 
     Args:
-        finish: Why it stopped, in the provider's word.
-        calls: Canonical ids used.
-        cut: Why it is not whole, though it is all there is.
-        left_out: What the answer held and the message does not.
-        tried: The tries before the last, and `wait` the seconds between the last of them and this one.
+        finish: The provider's finish reason.
+        calls: Number of canonical call ids used.
+        cut: Why the answer is incomplete.
+        left_out: Content of the answer that the message lacks.
+        tried: The earlier tries; `wait` is the seconds before the last one.
     """
 
     message: Message
@@ -119,13 +124,14 @@ class Answer(Struct, frozen=True):
 
 
 class Unfinished(Struct, frozen=True):
-    """The round ended without the model's whole message.
+    """The round ended without the model's complete message.
 
     Args:
-        message: What could be kept of it, if anything.
-        calls: Canonical ids used, those of calls that were dropped included.
-        left_out: What the answer held as far as it came, and the message does not.
-        tried, wait: As in `Answer`.
+        message: The partial message, if any.
+        calls: Number of canonical call ids used, including dropped calls.
+        left_out: Content of the partial answer that the message lacks.
+
+    tried, wait: As in `Answer`.
     """
 
     message: Message | None
@@ -137,15 +143,15 @@ class Unfinished(Struct, frozen=True):
 
 
 class Aborted(Unfinished, frozen=True):
-    """The round was stopped as asked."""
+    """The round was stopped on request."""
 
 
 class Broken(Unfinished, frozen=True, kw_only=True):
     """The round failed for good.
 
     Args:
-        failure: Why, classified.
-        visible: Whether any of an answer was shown.
+        failure: The classified failure.
+        visible: Whether any part of an answer was visible.
     """
 
     failure: Failure
@@ -159,14 +165,18 @@ class Generate(Query[Generated], frozen=True):
     """Send a request and read the answer.
 
     Args:
-        key: Names the round, for `Abort`.
-        request: What to send.
-        binding: Who answers: the message's origin.
+        key: Id of the round, for `Abort`.
+        request: The request.
+        binding: The answering binding: the message's origin.
         first_call: Number of the first canonical call id to mint.
-        turn, round: Stamped on the message and on the deltas.
-        sink: Where deltas go as they arrive, or None.
-        session, tenant: Whose it is; requests that wait are served fairly among these.
-        asked: Settings of the ask; its timeouts stand in place of the endpoint's.
+
+    turn, round: Set on the message and on the deltas.
+
+    sink: Receives deltas as they arrive, or None.
+
+    session, tenant: The owner; queued requests are served fairly among owners.
+
+    asked: Settings of the ask, whose timeouts override the endpoint's.
     """
 
     key: str
@@ -182,7 +192,7 @@ class Generate(Query[Generated], frozen=True):
 
 
 class Round:
-    """One round while it runs: the tries, the decoder of the current one, and what was shown."""
+    """A running round: its tries, the decoder of the current try, and what was emitted."""
 
     def __init__(
         self,
@@ -206,31 +216,31 @@ class Round:
         self._decoder = self._fresh(stream=endpoint.stream)
         self._message: Message | None = None
         self._failure: Failure | None = None
-        self._auth_headers: Headers = ()  # the credential's headers, as they were sent last
-        self._extra: Headers = ()  # and the backend's own
+        self._auth_headers: Headers = ()  # the credential's headers, as last sent
+        self._extra: Headers = ()  # the backend's additional headers
         self._query = ""
         self.aborted = self.has_ended = False
-        self._ticket: Ticket  # of the try that is under way
+        self._ticket: Ticket  # of the current try
         self._tries = self._answers = 0
-        self._passed_over = 0  # tries that were refused for the rate while others were served
+        self._passed_over = 0  # rate limit errors while others were served
         self._tried: list[Tried] = []
         self._wait = 0.0
         self._was_renewed = self._visible = False
-        self._calls = 0  # canonical ids that tries before this one have used
+        self._calls = 0  # canonical ids that earlier tries used
         self._offset = 0
-        self._continued = 0  # requests that went on with the answer
+        self._continued = 0  # continuation requests
         self._sent = 0  # requests of this try
-        self._began = 0.0  # when it began, by the loop's clock
-        self._is_heard = False  # whether a piece of its answer has come
+        self._began = 0.0  # when this try began, by the loop's clock
+        self._is_heard = False  # whether a piece of this answer has arrived
 
     async def run(self, random: Random) -> None:
-        """Try until there is an answer, or a failure that is final. Others have its place while it waits."""
+        """Retry until an answer or a final failure. During the waits, the place is free for other requests."""
         while True:
-            failure = await self._admitted()
+            failure = await self._try_once()
             if failure is None:
                 return
             failure = without_secrets(failure, query_secrets(self._query))
-            wait = self._judged(without_secrets(failure, (*self._auth_headers, *self._extra)), random)
+            wait = self._next_wait(without_secrets(failure, (*self._auth_headers, *self._extra)), random)
             assert self._failure is not None
             self._report(self._failure, wait)
             if wait is None:
@@ -242,8 +252,8 @@ class Round:
             self._decoder = self._fresh(stream=self._endpoint.stream)
             self._continued = 0
 
-    async def _admitted(self) -> Failure | None:
-        """Try once, as soon as there is a place."""
+    async def _try_once(self) -> Failure | None:
+        """Try once, as soon as a place is free."""
         command, admission = self._command, self._admission
         ticket = self._ticket = Ticket(
             command.tenant, command.session, command.request.segments.size, not self._tried, command.round > 1
@@ -265,15 +275,15 @@ class Round:
         return failure
 
     def _leave(self, ticket: Ticket, failure: Failure | None, usage: Usage | None) -> None:
-        """Give the place of a try back, and count its requests; `usage` is None if it was stopped."""
+        """Release the place of a try and count its requests. `usage` is None if it was stopped."""
         self._admission.leave(ticket, failure, usage)
         status = 200 if failure is None else failure.status
         self._requests.end(self._sent, status, stopped=usage is None)
 
-    def _judged(self, failure: Failure, random: Random) -> float | None:
-        """Take note of how a try failed; return the seconds until the next, or None if there is none."""
+    def _next_wait(self, failure: Failure, random: Random) -> float | None:
+        """Record a failed try. Return the seconds until the next try, or None if there is none."""
         self._failure = self._endpoint.retries.told(failure)
-        if self._renewed(failure):
+        if self._renew_token(failure):
             return 0.0
         if failure.action == "our_bug":
             self._counters["tool_api_400_total"] += 1
@@ -287,7 +297,7 @@ class Round:
     def _next_try(self, failure: Failure, random: Random) -> float | None:
         if failure.action != "retry" or self._visible:
             return None
-        wait = self._endpoint.retries.wait(self._counted(failure), failure.retry_after, random)
+        wait = self._endpoint.retries.wait(self._counted_tries(failure), failure.retry_after, random)
         if wait is None:
             return None
         if not self._admission.may_retry(failure):
@@ -295,26 +305,26 @@ class Round:
             return None
         return wait
 
-    def _counted(self, failure: Failure) -> int:
-        """Return how many tries of the request count, the one that failed just now included."""
+    def _counted_tries(self, failure: Failure) -> int:
+        """Return the number of tries that count, including the failed one."""
         if failure.kind == "rate_limit" and self._was_passed_over():
             self._passed_over = min(self._passed_over + 1, self._endpoint.retries.passes)
         return self._tries - self._passed_over
 
     def _was_passed_over(self) -> bool:
-        """Say whether the backend has answered others since this request was refused last."""
+        """Return True if the backend has answered other requests since this request's previous rate limit error."""
         before, self._answers = self._answers, self._admission.answers
         return self._tries > 1 and self._answers > before
 
-    def _renewed(self, failure: Failure) -> bool:
-        """Say whether a token was taken back and the next may be good. Asked for once in a round."""
+    def _renew_token(self, failure: Failure) -> bool:
+        """Return True if a revoked token was dropped and a new one may be valid. Tried once per round."""
         if failure.status != 401 or self._was_renewed:
             return False
         self._was_renewed = self._endpoint.credentials.refused(self._auth_headers)
         return self._was_renewed
 
     def outcome(self) -> Generated:
-        """Return how the round ended."""
+        """Return the result of the round."""
         decoder, usage = self._decoder, self._decoder.usage
         self._requests.use(usage)
         calls = max(self._calls, decoder.minted)
@@ -322,7 +332,7 @@ class Round:
             calls = max(calls, len(whole.calls))
             left_out = self._left_out()
             return Answer(whole, usage, decoder.finish_reason, calls, decoder.cut, left_out, *self._before())
-        kept = decoder.partial_message()  # and what is not, is left out
+        kept = decoder.partial_message()  # also updates `left_out`
         unfinished = (kept if kept.blocks else None, usage, calls, self._left_out(), *self._before())
         if self.aborted or self._failure is None:
             return Aborted(*unfinished)
@@ -332,7 +342,7 @@ class Round:
         return tuple(self._tried), self._wait
 
     def _left_out(self) -> LeftOut:
-        """Return what the answer held beside the message, counted and logged."""
+        """Return the content that the message lacks, after counting and logging it."""
         if not (counts := self._decoder.left_out):
             return ()
         self._counters["left_out"] += sum(counts.values())
@@ -340,7 +350,7 @@ class Round:
         return tuple(counts.items())
 
     def _fresh(self, *, stream: bool) -> "Decoder":
-        from actors.adapters.codec import decode  # only when the first answer comes
+        from actors.adapters.codec import decode  # imported with the first answer
 
         command = self._command
         return decode(
@@ -356,7 +366,7 @@ class Round:
         )
 
     async def _attempt(self) -> Failure | None:
-        """Send the request once and read what comes; None if it was a whole answer."""
+        """Send the request once and read the response; return None for a complete answer."""
         self._tries += 1
         try:
             failure = await self._exchange(self._command.request.segments)
@@ -375,7 +385,7 @@ class Round:
             return Failure("config", ACTIONS["config"], str(error), error=type(error).__name__)
         except (ProviderFailed, StreamFault) as error:
             return Failure("transient", "retry", str(error), error=type(error).__name__)
-        except BaseException as error:  # an answer nobody thought of ends its own round, not those of others
+        except BaseException as error:  # an unforeseen error fails this round only
             if not is_failure(error):
                 raise
             telemetry.crashed(f"round {self._command.key}", error)
@@ -399,7 +409,7 @@ class Round:
                 self._admission.hold(wait)
             if response.status != 200:
                 return await self._refusal(response)
-            with self._here.scope(deadline=until) as patience:  # until here the transport sees to that
+            with self._here.scope(deadline=until) as patience:  # earlier, the transport does
                 silence = Silence(
                     patience, self._here.now, endpoint.silence_timeout if endpoint.stream else None
                 )
@@ -410,24 +420,24 @@ class Round:
         return None
 
     def _take(self) -> None:
-        """Take the message that was read. What is known only at its end is shown now."""
+        """Complete the message and emit the events that are known only at its end."""
         self._message = self._decoder.close()
         self._show(self._decoder.late)
         self._hear()
         self._requests.answer.note(self._here.now() - self._began)
-        if withheld := self._decoder.withheld:  # it took the request, and yet something in it was wrong
+        if withheld := self._decoder.withheld:  # the request was accepted, but a part of it was invalid
             self._counters["tool_api_400_total"] += 1
             telemetry.withheld(f"round {self._command.key}", withheld)
 
     async def _read(self, response: Response, patience: Scope, silence: Silence) -> None:
-        """Read the answer to its end. If the connection fails after that, the answer is whole."""
+        """Read the answer to its end. A connection error after the end marker is ignored."""
         is_begun = False
         try:
             async with aclosing(response.chunks()) as chunks:
                 async for chunk in chunks:
                     if not is_begun and (begun := chunk.lstrip()):
                         is_begun = True
-                        if begun.startswith(b"{"):  # as some answer whatever was asked for
+                        if begun.startswith(b"{"):  # some servers ignore the request for a stream
                             self._read_whole()
                             silence.allow()
                     self._show(events := self._decoder.feed(chunk))
@@ -455,14 +465,14 @@ class Round:
                     body += chunk
                     if len(body) >= ERROR_BODY:
                         break
-        from actors.adapters.classify import classify  # only when the first request is refused
+        from actors.adapters.classify import classify  # imported with the first rejection
 
         return classify(
             response.status, response.headers, bytes(body), self._adapter.dialect, now=self._endpoint.clock()
         )
 
     def _show(self, events: Iterable[StreamEvent]) -> None:
-        """Pass deltas on, numbered."""
+        """Emit the deltas, numbered by offset."""
         for event in events:
             match event:
                 case TextDelta(text=text):
@@ -470,14 +480,14 @@ class Round:
                 case ThinkingDelta(text=text):
                     self._emit(ThinkingEvent(text, self._command.turn, self._command.round, self._offset))
                 case CallStarted():
-                    self._hear()  # the decoder keeps it, as the others
+                    self._hear()  # the decoder keeps it, like the others
                 case ArgumentsDelta() | CallDone() | Usage() | Finish():
                     pass
                 case _:
                     assert_never(event)
 
     def _report(self, failure: Failure, wait: float | None) -> None:
-        """Log that the request failed, and tell a watcher: with the seconds until it is sent again, if it is."""
+        """Log a failed request and notify a subscriber, with the seconds until the retry if there is one."""
         command, cause = self._command, Cause(failure.kind, failure.status)
         telemetry.request_failed(command.session, command.binding, cause, failure.error_type, wait)
         if command.sink is not None and command.sink.is_watched:
@@ -485,7 +495,7 @@ class Round:
             command.sink.put(RequestFailedEvent(*place, cause, wait))
 
     def _hear(self) -> None:
-        """Note that a piece of the answer has come."""
+        """Record that a piece of the answer has arrived."""
         if not self._is_heard:
             self._is_heard = True
             self._requests.first_token.note(self._here.now() - self._began)
@@ -496,5 +506,5 @@ class Round:
         self._visible = True
         self._offset += len(event.text)
         sink = self._command.sink
-        if sink is not None and sink.is_watched:  # a reader may come in the midst of an answer
+        if sink is not None and sink.is_watched:  # a subscriber may join during an answer
             sink.put(event)

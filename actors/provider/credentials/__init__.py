@@ -1,8 +1,8 @@
-"""Credentials: the headers and the query that authenticate a request, made for each request and never logged.
+"""Create the headers and the query that authenticate a request, for each request anew; they are never logged.
 
 A key is looked up each time, so that a rotated key takes effect at once. A token comes from a program, is used until
-shortly before it expires, and is renewed when the provider refuses it. A signature depends on the request. Some hosts
-take a key in the query of the base URL, so the query is kept out of error messages too.
+shortly before it expires, and is renewed when the provider rejects it. A signature depends on the request. Some hosts
+accept a key in the query of the base URL, so the query is kept out of error messages too.
 """
 
 from collections.abc import Callable
@@ -16,25 +16,25 @@ Headers: TypeAlias = tuple[tuple[str, str], ...]
 
 
 class Outgoing(Struct, frozen=True):
-    """A request that is about to be sent, for credentials that sign it."""
+    """A request about to be sent, for credentials that sign it."""
 
     url: str
     segments: Segments
 
 
 class Credentials(Protocol):
-    """Makes the headers that carry a credential."""
+    """Creates the headers that carry a credential."""
 
     async def headers(self, outgoing: Outgoing) -> Headers:
         """Return the headers for one request.
 
         Raises:
-            ConfigError: There is no credential any more.
-            CredentialFailed: It cannot be obtained now.
+            ConfigError: The credential is no longer configured.
+            CredentialFailed: The credential cannot be obtained now.
         """
 
     def refused(self, sent: Headers) -> bool:
-        """Note that the provider refused what was sent; say whether asking again may give another."""
+        """Record that the provider rejected these headers. Return True if new headers may differ."""
 
 
 __all__ = ["Credentials", "Headers", "Keys", "Outgoing", "query_secrets", "with_query"]
@@ -44,14 +44,14 @@ class Keys:
     """Headers that are looked up for each request.
 
     Args:
-        look: Returns them. Raises ConfigError if the key is gone.
+        look: Returns the headers. Raises ConfigError if the key is gone.
     """
 
     def __init__(self, look: Callable[[], Headers] = tuple) -> None:
         self._look = look
 
     async def headers(self, outgoing: Outgoing) -> Headers:
-        """Return the headers as they are now."""
+        """Return the current headers."""
         return self._look()
 
     def refused(self, sent: Headers) -> bool:
@@ -60,18 +60,18 @@ class Keys:
 
 
 _VERSIONS = frozenset({"api-version", "api_version"})
-"""Parameters whose values may be shown: a host names the version that it does not know."""
+"""Parameters whose values are no secrets: errors may name an unknown API version."""
 
 
 def with_query(url: str, query: str) -> str:
-    """Return a URL with a query appended; the URL may have one already, as Gemini's `?alt=sse`."""
+    """Return a URL with a query appended. The URL may already have one, such as Gemini's `?alt=sse`."""
     if not query:
         return url
     return f"{url}{'&' if '?' in url else '?'}{query}"
 
 
 def query_secrets(query: str) -> Headers:
-    """Return the parameters of a query that may be secrets, by name: as they are sent, and decoded."""
+    """Return the possibly secret parameters of a query, by name, both encoded and decoded."""
     if not query:
         return ()
     from urllib.parse import unquote_plus  # few base URLs have a query

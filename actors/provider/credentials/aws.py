@@ -1,4 +1,4 @@
-"""Signatures of AWS (SigV4), made by botocore.
+"""Sign requests for AWS (SigV4), using botocore.
 
 botocore is an extra: `pip install "llm-actors[bedrock]"`. It is imported at the first signature.
 """
@@ -22,10 +22,10 @@ class AwsSigner:
 
     Args:
         region: Region of the endpoint.
-        service: Name of the service the signature is for.
-        look: Returns the keys to sign with, for each request anew. Where it returns None, AWS's usual chain is
-            asked: environment, shared files, container and instance roles. Asking may take the network, so it
-            is done in a thread, and again when the keys expire.
+        service: Name of the signed service.
+        look: Returns the keys, for each request anew. If it returns None, AWS's usual chain is used: environment,
+            shared files, container and instance roles. The chain may use the network, so it runs in a thread, and
+            again when the keys expire.
     """
 
     def __init__(
@@ -44,18 +44,18 @@ class AwsSigner:
         """
         keys = self._look()
         if keys is None:
-            keys = await anyio.to_thread.run_sync(_found)
+            keys = await anyio.to_thread.run_sync(_chain_keys)
         return signed(outgoing, keys, self._region, self._service)
 
     def refused(self, sent: Headers) -> bool:
-        """Return False: another signature would be made with the same keys."""
+        """Return False: the next signature would use the same keys."""
         return False
 
 
 def signed(request: Outgoing, keys: AwsKeys, region: str, service: str = "bedrock") -> Headers:
-    """Return the headers that sign a request, at the time that botocore's clock shows.
+    """Return the headers that sign a request, at the time of botocore's clock.
 
-    The body's digest is made from the segments, which are not joined.
+    The digest is computed over the segments, without joining them.
 
     Raises:
         ConfigError: botocore is not installed.
@@ -80,8 +80,8 @@ def _tuple(keys: AwsKeys) -> tuple[str, str, str | None]:
     return keys.access_key, secret, None if token is None else token.get_secret_value()
 
 
-def _found() -> AwsKeys:
-    """Return what AWS's chain gives now; botocore refreshes what is about to expire."""
+def _chain_keys() -> AwsKeys:
+    """Return the current keys of AWS's chain. botocore refreshes keys that are about to expire."""
     credentials = _session().get_credentials()
     if credentials is None:
         raise MissingKey(

@@ -1,4 +1,4 @@
-"""Which credentials a configured backend has. Apart from the others, for it imports the configuration."""
+"""Create the credentials of a configured backend. A separate module, because it imports the configuration."""
 
 from functools import partial
 
@@ -24,16 +24,16 @@ def credentials_of(config: Config, member: str) -> Credentials:
 
 
 def headers_of(config: Config, member: str) -> Headers:
-    """Return the headers that a backend's requests take beside its credential, as they are now.
+    """Return the current additional headers of a backend's requests.
 
     Raises:
-        ConfigError: The backend does not exist, or a variable holds what no header can.
+        ConfigError: The backend does not exist, or a variable holds a value that is invalid in a header.
     """
     return tuple((name, value.get_secret_value()) for name, value in config.backend(member).headers)
 
 
 def query_of(config: Config, member: str) -> str:
-    """Return the query that a backend's requests take, as it is now; empty without one.
+    """Return the current query of a backend's requests; empty without one.
 
     Raises:
         ConfigError: The backend does not exist or cannot be used.
@@ -43,13 +43,13 @@ def query_of(config: Config, member: str) -> str:
 
 
 def _aws_keys(config: Config, member: str) -> AwsKeys | None:
-    """Return a member's AWS keys as they are now; None leaves them to AWS's own chain."""
+    """Return a member's current AWS keys; None leaves them to AWS's own chain."""
     found = config.backend(member).credential
     return found.keys if isinstance(found, Aws) else None
 
 
 def _key(config: Config, member: str) -> Headers:
-    """Return the header that carries a member's key as it is now: it may have been rotated."""
+    """Return the header with a member's current key, which may have been rotated."""
     found = config.backend(member).credential
     if not isinstance(found, Key):
         return ()

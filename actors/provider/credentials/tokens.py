@@ -1,4 +1,4 @@
-"""Bearer tokens that a program prints: OAuth accounts, clouds, a company's own broker."""
+"""Obtain bearer tokens from a program: OAuth accounts, clouds, a company's own broker."""
 
 import json
 import math
@@ -13,23 +13,23 @@ from actors.errors import CredentialFailed
 from actors.provider.credentials import Headers, Outgoing
 
 COMMAND_SECONDS = 60.0
-"""How long a token command may run."""
+"""Longest run time of a token command, in seconds."""
 MARGIN_SECONDS = 60.0
-"""How long before it expires a token is no longer used; at most half its life."""
+"""Seconds before its expiry at which a token is renewed; at most half its life."""
 MAX_TOKEN = 64 * 1024
-"""Bytes a token command may print."""
+"""Most bytes that a token command may print."""
 
 
 class Tokens:
-    """Bearer tokens printed by a program: OAuth accounts, clouds, a company's own broker.
+    """Bearer tokens printed by a program.
 
-    One run of the program serves all requests that wait for it, by its failure too. A caller that is cancelled
-    meanwhile ends the run, and the next caller begins another.
+    One run of the program serves all waiting requests, even if it fails. Cancelling the caller that started it ends
+    the run, and the next caller starts another.
 
     Args:
         command: The program and its arguments. No shell is involved.
-        lifetime: Seconds a token is used for whose program does not say.
-        clock: Seconds, of a clock that nobody sets.
+        lifetime: Seconds for which a token is used if the program does not say.
+        clock: A monotonic clock, in seconds.
         now: The wall clock, in seconds since 1970. A program may report the expiry of a token by it.
     """
 
@@ -50,17 +50,17 @@ class Tokens:
         self._failure: CredentialFailed | None = None  # of the last run
 
     async def headers(self, outgoing: Outgoing) -> Headers:
-        """Return the token's header, running the program if there is none that may be used."""
+        """Return the token's header, running the program if there is no valid token."""
         runs = self._runs
         async with self._lock:
             if self._clock() >= self._until:
                 if self._failure is not None and self._runs != runs:
-                    raise CredentialFailed(str(self._failure))  # the run that was waited for
+                    raise CredentialFailed(str(self._failure))  # the run that this caller waited for
                 await self._renew()
             return self._header()
 
     def refused(self, sent: Headers) -> bool:
-        """Drop the token if it is the one that was sent; there is another already if it is not."""
+        """Drop the token if it is the rejected one. Return True: the next token is new in any case."""
         if sent == self._header():
             self._until = -math.inf
         return True
@@ -71,15 +71,15 @@ class Tokens:
     async def _renew(self) -> None:
         self._runs += 1
         try:
-            self._token, seconds = _token(await self._printed(), self._lifetime, self._now())
+            self._token, seconds = _token(await self._output(), self._lifetime, self._now())
         except CredentialFailed as failure:
             self._failure = failure
             raise
         self._failure = None
         self._until = self._clock() + seconds - min(MARGIN_SECONDS, seconds / 2)
 
-    async def _printed(self) -> str:
-        """Run the program. What it printed is a secret, so no error repeats any of it."""
+    async def _output(self) -> str:
+        """Run the program and return its output. The output is a secret, so no error repeats it."""
         program = repr(self._command[0][:80])
         try:
             with anyio.fail_after(COMMAND_SECONDS):
@@ -96,7 +96,7 @@ class Tokens:
         return printed.decode("utf-8", "replace").strip()
 
     async def _run(self, program: str) -> tuple[bytes, int]:
-        """Return what the program prints and its exit status. It is killed if it prints without end."""
+        """Return the program's output and its exit status. A program with too much output is killed."""
         printed = bytearray()
         async with await anyio.open_process(
             self._command, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL
@@ -111,7 +111,7 @@ class Tokens:
 
 
 def _token(printed: str, lifetime: float, now: float) -> tuple[str, float]:
-    """Return the token in what a command printed, and the seconds it is good for."""
+    """Return the token in a command's output, and the seconds for which it is valid."""
     token: object = printed
     seconds = lifetime
     if printed.startswith("{"):

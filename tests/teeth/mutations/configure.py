@@ -90,7 +90,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "configure: too many tools are sent",
-        "actors/provider/resolver.py:Resolver._made",
+        "actors/provider/resolver.py:Resolver._build",
         "self._check_count(backend)",
         "",
         (f"{CONFIGURE}::test_a_toolset_that_grows_past_what_a_backend_takes_fails_the_ask_and_says_why",),

@@ -130,7 +130,7 @@ last = 1
     ),
     Mutation(
         "finishing: a request that continues a turn waits like any other",
-        "actors/provider/rounds.py:Round._admitted",
+        "actors/provider/rounds.py:Round._try_once",
         "command.round > 1",
         "False",
         (BEGUN,),

@@ -96,7 +96,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "a request that is stopped gives its place back",
-        "actors/provider/rounds.py:Round._admitted",
+        "actors/provider/rounds.py:Round._try_once",
         """
         try:
             ...

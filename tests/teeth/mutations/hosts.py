@@ -118,8 +118,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "prices: the list comes before what a user gave",
         "actors/provider/pricing.py:Pricing._price",
-        "self._listed(binding).price if given is None else given",
-        "self._listed(binding).price or given",
+        "self._listing_of(binding).price if given is None else given",
+        "self._listing_of(binding).price or given",
         (f"{PRICES}::test_a_users_own_figures_come_before_the_list",),
     ),
     Mutation(

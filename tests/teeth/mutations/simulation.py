@@ -27,7 +27,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "simulation: a retry that was not sent is counted",
-        "actors/provider/rounds.py:Round._judged",
+        "actors/provider/rounds.py:Round._next_wait",
         "wait = self._next_try(failure, random)",
         """
         wait = self._next_try(failure, random)

@@ -50,7 +50,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "rate limits: a request is refused for good while others are served",
-        "actors/provider/rounds.py:Round._counted",
+        "actors/provider/rounds.py:Round._counted_tries",
         "self._was_passed_over()",
         "False",
         (f"{BURSTS}::test_a_refusal_for_the_rate_while_others_are_served_is_no_attempt",),

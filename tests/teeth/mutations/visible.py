@@ -125,7 +125,7 @@ MUTATIONS = (
     ),
     Mutation(
         "logging: a breaker that fails again is logged as opened again",
-        "actors/provider/admission.py:Admission._failed",
+        "actors/provider/admission.py:Admission._record_failure",
         "not was_open and (until := self.breaker.until) is not None",
         "(until := self.breaker.until) is not None",
         (f"{LOGS}::test_a_breaker_that_opens_and_closes_is_an_event",),
