@@ -1,6 +1,7 @@
-"""Actors on anyio: passive cells with bounded mailboxes whose handlers are plain functions, supervised.
+"""Actors on anyio: cells without tasks of their own, bounded mailboxes, handlers that are plain functions,
+supervision.
 
-This package has never heard of a language model. `docs/reference/semantics.md` states what it guarantees.
+This package knows nothing about language models. `docs/reference/semantics.md` states its guarantees.
 """
 
 from actors.kernel.actor import Actor, Context

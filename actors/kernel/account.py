@@ -1,7 +1,7 @@
-"""What became of every message: counters and dead letters.
+"""Account for every message of a system: counters and dead letters.
 
-The law: sent = handled + dead + queued + running. Every message that was offered to an actor is in exactly
-one of these places, a refused one among the dead; every ask ends exactly once.
+The invariant: sent = handled + dead + queued + running. Every message offered to an actor is counted in exactly one
+of these, a rejected one as dead; every ask ends exactly once.
 """
 
 from collections import Counter, deque
@@ -10,21 +10,21 @@ from typing import Literal, TypeAlias
 from msgspec import Struct, field
 
 State: TypeAlias = Literal["running", "restarting", "stopping", "stopped", "faulted"]
-"""Where an actor is in its life. `faulted`: it was given up after too many crashes."""
+"""The state of an actor. `faulted`: it crashed too often and is not restarted."""
 
 Reason: TypeAlias = Literal["stopped", "expired", "overflow", "unhandled", "poison", "draining"]
 """Why a message was not handled.
 
-`stopped`: the receiver had ended, or ended first. `expired`: its ask's deadline passed first. `overflow`: the mailbox
-was full and the sender did not wait. `unhandled`: the receiver was given up after too many crashes. `poison`: its
-handler raised. `draining`: the system took no more work.
+`stopped`: the receiver had ended, or ended before it handled the message. `expired`: the deadline of its ask passed.
+`overflow`: the mailbox was full and the sender did not wait. `unhandled`: the receiver crashed too often. `poison`:
+the handler raised. `draining`: the system was shutting down.
 """
 
-RING = 256  # dead letters remembered one by one
+RING = 256  # individual dead letters that are kept
 
 
 class DeadLetter(Struct, frozen=True):
-    """One message that was not handled: its receiver and its type. It is not kept: it may be large, or private."""
+    """One unhandled message: its receiver and its type. The message itself is dropped: it may be large, or private."""
 
     actor: str
     message: str
@@ -32,11 +32,11 @@ class DeadLetter(Struct, frozen=True):
 
 
 class Account(Struct):
-    """A system's dead letters, the latest and how many for each reason; and what became of all else.
+    """The counters of a system, with its latest dead letters and their number by reason.
 
-    `queued` and `running` are only known to `System.counts`; `running` is the number of messages in the hands of a
-    handler: one at most, and only seen from inside of it. An ask is answered, or unanswered if it failed, timed out or
-    was abandoned; the rest are pending.
+    Only `System.counts` fills in `queued` and `running`. `running` counts messages in a handler: at most one, and
+    only visible from inside it. An ask is answered, or unanswered if it failed, timed out or was abandoned; the
+    others are pending.
     """
 
     recent: deque[DeadLetter] = field(default_factory=lambda: deque(maxlen=RING))
@@ -55,7 +55,7 @@ class Account(Struct):
         self.recent.append(DeadLetter(actor, type(message).__name__, reason))
 
     def refuse(self, actor: str, message: object, reason: Reason) -> None:
-        """Record a message that was offered and not taken."""
+        """Record a message that was offered and rejected."""
         self.sent += 1
         self.bury(actor, message, reason)
 
@@ -66,6 +66,6 @@ class Account(Struct):
 
     @property
     def balanced(self) -> bool:
-        """Whether the law of this module holds."""
+        """True if the invariant of this module holds."""
         known = self.handled + self.dead.total() + self.queued + self.running
         return self.sent == known and self.pending >= 0

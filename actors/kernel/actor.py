@@ -1,8 +1,8 @@
-"""What an actor's author writes against: `Actor`, and the `Context` it is given when it starts.
+"""The interface for authors of actors: `Actor`, and the `Context` that it receives when it starts.
 
-A context is the life of one object of an actor, from its factory to its end or its crash, and all that ends with it:
-its children, the questions it has yet to answer, what it waits for. After a crash the actor has another, and what is
-left of the old one can do nothing to it.
+A context lasts for the life of one object of an actor, from its factory to its end or crash. It owns the object's
+children, unanswered questions and holds, which end with it. After a crash, the actor gets a new context, and
+leftovers of the old one cannot affect it.
 """
 
 import weakref
@@ -26,9 +26,9 @@ D = TypeVar("D", bound=Command)
 
 
 class Actor(Generic[C]):
-    """State that changes by one message at a time. Its methods are plain functions: none of them can wait.
+    """State that changes by one message at a time. Its methods are plain functions, so they cannot wait.
 
-    `level` orders asks: an actor's children ask only actors of greater (depth, level); `System.spawn` gives the depth.
+    `level` orders asks: an actor's children ask only actors of greater (depth, level). `System.spawn` sets the depth.
     """
 
     __slots__ = ()
@@ -36,9 +36,9 @@ class Actor(Generic[C]):
 
     @property
     def idle(self) -> bool:
-        """Whether the actor may be passivated when it has no mail, no child and owes no answer.
+        """True if the actor may be passivated while it has no mail, no child and no unanswered question.
 
-        False if it still waits for something that the kernel cannot know of. See `System.passivate`.
+        False if it waits for something unknown to the kernel. See `System.passivate`.
         """
         return True
 
@@ -46,20 +46,19 @@ class Actor(Generic[C]):
         """Prepare, before the first message; also after a restart, on the new object."""
 
     def receive(self, command: C) -> None:
-        """Handle one message. No other handler of this actor runs meanwhile.
+        """Handle one message. No other handler of this actor runs at the same time.
 
-        It often runs on the sender's stack, so it must be short; for what takes time, start a
-        child and hear of its end by a message. An exception is a crash: the asker gets `ActorFailed` and the actor
-        is rebuilt by its factory.
+        It often runs on the sender's stack, so it must be short. For longer work, start a child that reports its end
+        by a message. An exception is a crash: the asker gets `ActorFailed`, and the factory rebuilds the actor.
         """
         raise NotImplementedError(f"{type(self).__name__} has no receive for {type(command).__name__}.")
 
 
 class Context(Struct, Generic[C], eq=False):
-    """An actor's hold on the system around it, for the life of one object. Given to `started`; keep it.
+    """The link of an actor to its system, for the life of one object. Passed to `started`, which stores it.
 
-    `fresh`: `started` has not been called. `is_over`: it was stopped or lost. `holds`: why it handles nothing for now,
-    counted. `deferred`: the questions whose handler returned before the answer.
+    `fresh`: `started` has not been called. `is_over`: the object was stopped or lost. `holds`: number of reasons to
+    handle nothing for now. `deferred`: questions whose handlers returned without an answer.
     """
 
     receiver: Receiver[C]
@@ -73,7 +72,8 @@ class Context(Struct, Generic[C], eq=False):
 
     @property
     def ref(self) -> Ref[C]:
-        """An address of the actor. A new one each time, so that nobody else can close it."""
+        """A new address of the actor. Each access returns another clone, so that closing one does not affect the
+        others."""
         return Ref(self.receiver)
 
     @property
@@ -88,11 +88,11 @@ class Context(Struct, Generic[C], eq=False):
         name: str | None = None,
         holds: bool = False,
     ) -> Child:
-        """Start a child task: `function(*args)`, shown by debuggers as `name`.
+        """Start a child task that runs `function(*args)`; debuggers show it as `name`.
 
-        The child may ask, downhill; its asks inherit the deadline of the ask being handled now. Its failure
-        is the actor's crash. It is cancelled, and waited for, before the actor stops or restarts. If it `holds` the
-        actor, that handles nothing until the child has ended.
+        The child may ask actors downhill; its asks inherit the deadline of the ask that is being handled. Its failure
+        crashes the actor. It is cancelled, and awaited, before the actor stops or restarts. If it `holds` the actor,
+        no message is handled until the child has ended.
 
         Raises:
             ActorStopped: The actor is stopping or restarting.
@@ -115,17 +115,17 @@ class Context(Struct, Generic[C], eq=False):
         return child
 
     def send(self, ref: Ref[D], command: D) -> None:
-        """Send from a handler, which never waits. If there is no room, the actor handles nothing until there is.
+        """Send from a handler, which cannot wait. If there is no room, the actor handles nothing until there is.
 
         Raises:
-            MailboxFull: There is no room, and the receiver does not stand below this actor.
+            MailboxFull: There is no room, and the receiver is not below this actor.
             ActorStopped: The receiver has ended.
         """
         if ref.receiver.rank <= self.receiver.rank and ref.receiver.system is self.system:
             ref.send_nowait(command)
         elif self.outbox or not ref.offer(command):
             self.outbox = self.outbox or deque()
-            self.outbox.append((ref.clone(), command))  # its owner may close it meanwhile
+            self.outbox.append((ref.clone(), command))  # the owner may close its clone in the meantime
             if len(self.outbox) == 1:
                 self.start(self._send, self.outbox, name="outbox", holds=True)
 
@@ -137,7 +137,7 @@ class Context(Struct, Generic[C], eq=False):
         self.outbox = None
 
     def hold(self) -> None:
-        """Handle nothing, after the message in hand, until `release`."""
+        """Handle nothing after the current message, until `release`."""
         self.holds += 1
         if not self.is_over:
             self.receiver.occupy()
@@ -148,30 +148,30 @@ class Context(Struct, Generic[C], eq=False):
             self.receiver.resume()
 
     def fail(self, error: BaseException) -> None:
-        """Crash with `error`: at once, or behind the handler that runs now."""
+        """Crash with `error`: at once, or after the running handler."""
         if not self.is_over:
             self.receiver.crash(error)
 
     def defer(self, reply: Reply[Any]) -> None:  # Any: replies of every type
-        """Remember a question whose handler returned before it was answered, to fail it if its reply is forgotten."""
+        """Register a question that its handler left unanswered, to fail it if its reply is garbage-collected."""
         waiter = reply.waiter = reply.waiter or self.system.parking.waiter()
         self.deferred = self.deferred or {}
-        self.deferred[waiter] = weakref.ref(reply, partial(self._forgotten, waiter))
+        self.deferred[waiter] = weakref.ref(reply, partial(self._fail_forgotten, waiter))
 
-    def _forgotten(self, waiter: Waiter, _reply: object) -> None:
-        """Fail a question whose reply is gone. A finalizer calls it, in any thread and at any moment."""
+    def _fail_forgotten(self, waiter: Waiter, _reply: object) -> None:
+        """Fail a question whose reply was garbage-collected. Called by a finalizer, in any thread at any time."""
         if self.deferred is not None:
             self.deferred.pop(waiter, None)
         if waiter.done():
             return
         why = f"Actor {self.receiver.name!r} dropped a question without an answer; keep its reply, or answer it."
-        with suppress(RuntimeError):  # the loop has ended, and the asker with it
+        with suppress(RuntimeError):  # the loop has ended, and with it the asker
             self.system.parking.soon(partial(wake, waiter, ErrorReply(ActorFailed(why))))
 
     def end(self, error: BaseException | None = None) -> None:
-        """Start no more children, cancel those there are, and wait for them no longer than the system's patience.
+        """Cancel the children and start no more. Wait for them at most for the system's `patience`.
 
-        With `error` the object is lost: its questions fail.
+        With `error`, the object is lost, and its unanswered questions fail.
         """
         self.is_over = True
         if self.children:
@@ -185,14 +185,14 @@ class Context(Struct, Generic[C], eq=False):
                 wake(waiter, ErrorReply(error))
 
     def _disown(self) -> None:
-        """Wait no longer for children that do not end."""
+        """Stop waiting for children that do not end."""
         if self.children:
             self.children = None
             self.receiver.childless()
 
 
 class _ChildOf(Child):
-    """A child of one context, to which it matters how it ends."""
+    """A child of one context, which reacts to its end."""
 
     __slots__ = ("_context", "_holds")
 
@@ -206,7 +206,7 @@ class _ChildOf(Child):
         if error is not None and not system.is_crash(error):
             system.fatal(error)
         elif error is not None and not (self.is_cancelled and isinstance(error, ActorStopped | ActorFailed)):
-            # a cancelled child may meet the end of those it works with; no other error is expected
+            # a cancelled child may see the actors it works with stop; any other error is unexpected
             if not context.is_over:
                 owner.crash(error)
             elif not owner.is_end(error):

@@ -1,13 +1,13 @@
-"""A cell: the passive body of an actor, with no task of its own. How it handles, crashes, restarts, ends.
+"""A cell: the passive body of an actor, without a task of its own. It handles messages, crashes, restarts and ends.
 
-A crash goes through three steps. *Down*, at once: no further message is handled, open questions fail, children are
-cancelled and waited for. *Wait*: a backoff that doubles with each recent crash, with seeded jitter. *Up*: the factory
-makes a new object; the mailbox is kept, the message that crashed it is not tried again. A `Group` is what goes down
-and up together: several actors, or one alone. When it crashes more often than its restart intensity allows, it is given
-up: its mail is dead, its watchers are told.
+A crash has three steps. *Down*, at once: no further message is handled, unanswered questions fail, children are
+cancelled and awaited. *Wait*: a backoff that doubles with each recent crash, with seeded jitter. *Up*: the factory
+creates a new object; the mailbox is kept, and the message that crashed is not retried. The members of a `Group` go
+down and up together; a single actor has a group of its own. A group that crashes more often than its restart
+intensity allows is faulted: its mail becomes dead letters, and its watchers are notified.
 
-Some errors are no crash: nobody here made a mistake, and a restart would not help. They end the group after the first
-step, and who waits for an answer of it gets the error itself.
+Some errors are not crashes: no code is at fault, and a restart would not help. They end the group after the first
+step, and its askers get the error itself.
 """
 
 from collections.abc import Callable
@@ -27,13 +27,13 @@ AnyCell: TypeAlias = "Cell[Any]"  # Any: the kernel serves cells of every protoc
 
 
 class Restart(Struct, frozen=True):
-    """How often a crash is answered by a restart.
+    """The policy for restarts after crashes.
 
     Args:
-        intensity: Restarts allowed within `period`; at one crash more the actor is given up. 0: at the first.
+        intensity: Restarts allowed within `period`. One more crash faults the actor; with 0, the first does.
         period: Seconds.
-        backoff: Seconds before the first restart, and at most; doubles with each crash within `period`.
-        ends: Errors that are no crash: they are neither reported nor counted, and end the actor.
+        backoff: Seconds before the first restart, and the maximum; doubles with each crash within `period`.
+        ends: Errors that are not crashes: they are not reported or counted, and end the actor.
     """
 
     intensity: int = 3
@@ -46,22 +46,22 @@ RESTART = Restart()
 
 
 class Group(Struct, eq=False):
-    """Actors that restart together, in the order they were started. Given to `System.spawn`.
+    """Actors that restart together, in the order they were started. Passed to `System.spawn`.
 
-    `error`: the crash that is being dealt with. Further ones on the way down and up count as the same. `ended`: what
-    the group was ended by, if it was no crash.
+    `error`: the crash that is being handled; further crashes on the way down and up count as the same one. `ended`:
+    the error that ended the group, if it was no crash.
     """
 
     system: SystemState
     restart: Restart = RESTART
     members: "list[AnyCell]" = field(default_factory=list)
     crashes: list[float] = field(default_factory=list)
-    waits: bool = False  # for the delay before the restart
+    waits: bool = False  # whether the backoff is running
     error: BaseException | None = None
     ended: BaseException | None = None
 
     def join(self, cell: "AnyCell") -> None:
-        """Make `cell` a member; if the others are on their way down, it goes with them."""
+        """Make `cell` a member. If the group is going down, so does the cell."""
         cell.group = self
         self.members.append(cell)
         if self.error is not None:
@@ -80,7 +80,7 @@ class Group(Struct, eq=False):
         self.settle()
 
     def settle(self) -> None:
-        """Restart the members, give them up or end them, if all are down."""
+        """Restart, fault or end the members, after all of them are down."""
         if self.error is None or self.waits or any(cell.life and cell.life.children for cell in self.members):
             return
         if self.ended is not None or len(self.crashes) > self.restart.intensity:
@@ -92,7 +92,7 @@ class Group(Struct, eq=False):
         self.system.deadlines.at(self.system.now() + self.delay(len(self.crashes)), self._up)
 
     def delay(self, crashes: int) -> float:
-        """Return the seconds before the restart after the last of so many crashes."""
+        """Return the seconds before the restart after this number of crashes."""
         first, most = self.restart.backoff
         doubled = min(most, first * 2.0 ** (crashes - 1))
         return doubled * self.system.random.uniform(0.5, 1.0)
@@ -109,7 +109,7 @@ class Group(Struct, eq=False):
 
 
 class Cell(Receiver[C], eq=False, kw_only=True):
-    """One actor. Others hold a `Ref` of it."""
+    """One actor. Other code refers to it by a `Ref`."""
 
     factory: Callable[[], Actor[C]]
     restart: Restart
@@ -130,7 +130,7 @@ class Cell(Receiver[C], eq=False, kw_only=True):
             life.actor.receive(message)
         except BaseException as error:
             self._bury(command, "poison", self._failure(error))
-            self._raised(error)
+            self._handle_error(error)
         else:
             self.handled += 1
             reply = command.reply
@@ -167,7 +167,7 @@ class Cell(Receiver[C], eq=False, kw_only=True):
         return False
 
     def _begin(self) -> Context[C] | None:
-        """Make the actor's object if a crash has cost it, and run its `started` hook; None if there is none."""
+        """Create the actor's object if a crash has lost it, and run its `started` hook. Return None after a crash."""
         dispatcher = self.system.dispatcher
         dispatcher.acting = self
         try:
@@ -175,19 +175,19 @@ class Cell(Receiver[C], eq=False, kw_only=True):
             life.fresh = False
             life.actor.started(life)
         except BaseException as error:
-            self._raised(error)
+            self._handle_error(error)
         dispatcher.acting = None
         dispatcher.catch_up()
         return self.life
 
-    def _raised(self, error: BaseException) -> None:
+    def _handle_error(self, error: BaseException) -> None:
         if self.system.is_crash(error):
             self.crash(error)
         else:
             self.system.fatal(error)
 
     def _rest(self) -> None:
-        """Note that there is nothing to do, and give back the queues, unless somebody waits at one."""
+        """Become inactive, and drop unused queues."""
         self.busy = False
         self.system.rest()
         if self.mail is not None and self.mail.unused:
@@ -197,25 +197,25 @@ class Cell(Receiver[C], eq=False, kw_only=True):
 
     @property
     def idle(self) -> bool:
-        """Whether there is nothing to do, nothing on its way, and nothing that the actor waits for."""
+        """True if the actor has no work, no expected message, and nothing that it waits for."""
         life = self.life
         if self.state != "running" or self.busy or life is None:
             return False
         if any(queue is not None and not queue.unused for queue in (self.mail, self.control)):
             return False
         is_acting = self.system.dispatcher.acting is self
-        owes = any(not waiter.done() for waiter in life.deferred or ())  # nothing to an asker that went away
+        owes = any(not waiter.done() for waiter in life.deferred or ())  # an abandoned ask needs no answer
         return not (is_acting or life.children or owes) and life.actor.idle
 
     # Crashing and ending
 
     def crash(self, error: BaseException) -> None:
-        self.system.dispatcher.afterwards(partial(self._crashed, error))
+        self.system.dispatcher.afterwards(partial(self._take_down, error))
 
     def is_end(self, error: BaseException) -> bool:
         return isinstance(error, (self.group or self).restart.ends)
 
-    def _crashed(self, error: BaseException) -> None:
+    def _take_down(self, error: BaseException) -> None:
         if not self.is_end(error):
             self.system.crashed(self.name, error)
         if self.state == "running":
@@ -239,7 +239,7 @@ class Cell(Receiver[C], eq=False, kw_only=True):
             self.group.settle()
 
     def stop(self) -> None:
-        """Have the actor end: nothing further is handled, and its children are cancelled."""
+        """End the actor: handle nothing further, and cancel its children."""
         if self.state not in ("running", "restarting"):
             return
         self.state, self.closed = "stopping", True
@@ -251,19 +251,20 @@ class Cell(Receiver[C], eq=False, kw_only=True):
             life.end()
 
     def finish(self, state: State, why: BaseException | None = None) -> None:
-        """End for good: bury the mail, fail the questions, with `why` if there is one, tell those who watch."""
+        """End for good: turn the mail into dead letters, fail the questions (with `why` if given), notify the
+        watchers."""
         if self.state in ("stopped", "faulted"):
             return
         self.state, self.closed = state, True
         system, life, self.life = self.system, self.life, None
         if life is not None:
             life.end(why or self.gone())
-            del life.actor  # they hold each other, and would be left to the garbage collector
-        del self.factory  # as above: it may belong to who holds this
+            del life.actor  # they refer to each other, which would leave them to the garbage collector
+        del self.factory  # likewise: it may belong to an owner of this cell
         self._bury_all("unhandled" if state == "faulted" else "stopped", why or self.gone())
         if self.busy:
             system.rest()
-        self.busy = True  # so that nobody has it visited any more
+        self.busy = True  # so that the cell is never scheduled again
         system.account.sent += self.sent
         system.account.handled += self.handled
         del system.cells[self.name]
@@ -275,21 +276,21 @@ class Cell(Receiver[C], eq=False, kw_only=True):
             self.notify(watcher)
 
     def watch(self, watcher: Callable[[], object]) -> None:
-        """Call `watcher` when the actor has ended; now, if it has."""
+        """Call `watcher` when the actor has ended; at once if it already has."""
         if self.state in ("stopped", "faulted"):
             self.notify(watcher)
         else:
             self.watchers = [*(self.watchers or ()), watcher]
 
     def notify(self, watcher: Callable[[], object]) -> None:
-        """Call `watcher`; what it raises is reported, so that it disturbs nobody else."""
+        """Call `watcher`. Its errors are reported, so that the other watchers still run."""
         try:
             watcher()
         except Exception as error:
             self.system.crashed(self.name, error)
 
     def _bury(self, command: Command, reason: Reason, error: BaseException) -> None:
-        """Make `command`, which was taken and not handled, a dead letter; its asker gets `error`."""
+        """Record `command`, taken from its queue but not handled, as a dead letter. Its asker gets `error`."""
         self.system.account.bury(self.name, command, reason)
         command.reply.fail(error)
 
@@ -302,7 +303,7 @@ class Cell(Receiver[C], eq=False, kw_only=True):
         self.control = self.mail = None
 
     def _failure(self, cause: BaseException) -> BaseException:
-        """Return what is told to who waits for an answer."""
+        """Return the error for the askers."""
         if self.is_end(cause):
             return cause
         kind = type(cause).__name__

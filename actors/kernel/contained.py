@@ -1,13 +1,14 @@
-"""Containment: other people's code, each piece in a task of its own that it may spoil.
+"""Contain foreign code: run each piece in a task of its own, which the piece may corrupt.
 
-A tool may leave a task group open, swallow its cancellation, raise an exit, or never end. On trio a task that leaves a
-nursery open fails whatever nursery it runs in, and the run itself if that is the system's; so each piece runs in a
-nursery that a containing task keeps for one piece at a time, and these run in a nursery of the host's. One that was not
-spoiled is used again. On asyncio a task of the loop's own is container enough.
+A tool may leave a task group open, swallow its cancellation, raise an exit, or never end. On trio, a task that leaves
+a nursery open fails the nursery in which it runs, and the entire run if that is the system's. So each piece runs in a
+nursery that a containing task keeps for one piece at a time, and the containing tasks run in a nursery of the host.
+An intact nursery is reused. On asyncio, a task of the loop is a sufficient container.
 
-A piece is told to end by cancelling its scope. If it goes on all the same, it is let be: its inner scope is shielded
-from then on, because a cancelled scope raises at every wait, and a task that swallows that spins. When the host leaves,
-it is dropped: its coroutine is driven from here, step by step, so it can be closed where it stands, without a wait.
+A piece is asked to end by cancelling its scope. If it continues regardless, it is detached: its inner scope is
+shielded from then on, because a cancelled scope raises at every wait, and a task that swallows that would spin. When
+the host leaves, the piece is dropped: this module drives its coroutine step by step, so it can close it at any step
+without waiting.
 """
 
 import contextvars
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 Run: TypeAlias = Coroutine[Any, Any, None]  # Any: as in `Work`
 
-SPARES = 16  # nurseries that are kept for the next pieces
+SPARES = 16  # idle nurseries that are kept
 PASSES = 64  # turns of the event loop that dropped code has to end
 
 
@@ -40,7 +41,7 @@ class Dropped(BaseException):
 
 
 class Contained:
-    """One piece of foreign code while it runs. Made by `Containment.start`."""
+    """One running piece of foreign code. Created by `Containment.start`."""
 
     def __init__(
         self, containment: "Containment", work: Work, ended: Ended, name: str, about: object
@@ -50,20 +51,20 @@ class Contained:
         self._parking = parking = containment.parking
         self._outer, self._inner = parking.scope(shield=True), parking.scope()
         self._task: Any = None  # Any: the task of either backend
-        self._at: object = None  # what it waits for, while it does
+        self._at: object = None  # the trap that it currently waits for
         self.cancelled = self.dropped = False
 
     def cancel(self) -> None:
-        """Tell it to end. Telling again changes nothing."""
+        """Ask the piece to end. Repeated calls have no effect."""
         self.cancelled = True
         self._outer.cancel()
 
     def let_be(self) -> None:
-        """Tell it no longer: it did not listen, and goes on by itself."""
+        """Stop cancelling the piece, which ignored its cancellation and continues by itself."""
         self._inner.shield = True
 
     def drop(self) -> None:
-        """Close it where it stands. What cannot be interrupted, as a wait for somebody's thread, still goes on."""
+        """Close the coroutine at its current step. An uninterruptible wait, such as for a thread, still continues."""
         self.dropped = True
         self.cancel()
         if self._task is None or self._at is None:
@@ -74,19 +75,19 @@ class Contained:
             abort(_drop)
 
     async def run(self) -> None:
-        """Run it, in the task it may spoil, and say how it ended. Nothing may be awaited after it."""
+        """Run the piece in the task that it may corrupt, and report its end. Nothing may be awaited afterwards."""
         raised: BaseException | None = None
         try:
             await begun()
             self._task = self._parking.task()
             with self._outer, self._inner:
                 await self.driven()
-        except BaseException as error:  # it ends here, whatever it is
+        except BaseException as error:  # any exception ends here
             raised = error
-            self._outer.cancel()  # if it left a task group open, that is what ends the group on asyncio
+            self._outer.cancel()  # ends a task group that was left open, on asyncio
         self._task = None
         ended = self._ended
-        del self._ended, self._work  # they hold who holds this, and would be left to the garbage collector
+        del self._ended, self._work  # they refer to the owner: break the cycle
         self._containment.left(self, is_sound=raised is None and not self.cancelled)
         try:
             ended(raised)
@@ -97,13 +98,13 @@ class Contained:
 
     @types.coroutine
     def driven(self) -> Generator[Any, Any, None]:  # Any: the event loop's own traps and answers pass through
-        """Run the work step by step, unless it is dropped."""
+        """Run the work step by step until it ends or is dropped."""
         coroutine, containment = self._work(), self._containment
         value: Any = None  # Any: as above
         error: BaseException | None = None
         while True:
             if self.dropped:
-                with suppress(BaseException):  # whatever it does about that
+                with suppress(BaseException):  # errors during the close are ignored
                     coroutine.close()
                 raise Dropped
             containment.step = (self, monotonic())
@@ -125,48 +126,49 @@ class Containment:
     """The pieces of foreign code of one host. Open it in the host's task.
 
     Args:
-        parking: The host's.
+        parking: The event loop of the host.
     """
 
     def __init__(self, parking: EventLoop) -> None:
         self.parking = parking
         self.step: tuple[Contained, float] | None = None
-        """The piece whose code runs at this moment, and since when, by `time.monotonic`. For a look from outside."""
+        """The piece that is running at this moment, and its start by `time.monotonic`. Read by other threads."""
         self.on_start: Callable[[], object] = _nothing
-        """Called whenever a piece starts that says what it is."""
+        """Called whenever a piece with `about` starts."""
         self.on_interrupt: Callable[[BaseException], object] = _nothing
-        """Called with an interrupt that a signal delivered to a piece: it is meant for the whole program."""
+        """Called with an interrupt that a signal raised in a piece: it is meant for the program."""
         self.named = 0
-        """How many of those run."""
+        """Number of running pieces with `about`."""
         self._nursery: trio.Nursery | None = None
-        self._spare: list[trio.Nursery] = []  # containing nothing now
+        self._spare: list[trio.Nursery] = []  # nurseries without a piece
         self._running: dict[Contained, object] = {}
         self._changes = Changes(parking)
 
     @property
     def names(self) -> list[str]:
-        """Names of those that run."""
+        """Names of the running pieces."""
         return [contained.name for contained in self._running]
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
-        """Make room for them. Left after `close`: trio, which can lose no task, waits for what still runs then."""
+        """Open the containment. Leave it after `close`; on trio, which cannot lose a task, this waits for remaining
+        pieces."""
         if (trio := sys.modules.get("trio")) is None or not trio.lowlevel.in_trio_run():
             yield
             return
-        # an interrupt is for the host, not for a tool to lose
+        # deliver interrupts to the host, where no tool can swallow them
         trio.lowlevel.enable_ki_protection(Contained.run)
         async with trio.open_nursery() as self._nursery:
             yield
             self._spare.clear()
-            self._nursery.cancel_scope.cancel()  # the containing tasks; what they contain is shielded from it
+            self._nursery.cancel_scope.cancel()  # ends the containing tasks; pieces are shielded
 
     def start(
         self, work: Work, ended: Ended, name: str, context: contextvars.Context, about: object = None
     ) -> Contained:
-        """Start `work` in a task that it may spoil. `ended` and `context` as in `Tasks.start`.
+        """Start `work` in a task that it may corrupt. `ended` and `context` as in `Tasks.start`.
 
-        `about` says what it is, to whoever looks at `step`.
+        `about` describes the work to readers of `step`.
         """
         contained = Contained(self, work, ended, name, about)
         run = primed(contained.run())
@@ -183,25 +185,25 @@ class Containment:
         return contained
 
     def left(self, contained: Contained, *, is_sound: bool) -> None:
-        """Note that a piece has ended; it is the running task. `is_sound`: it spoiled nothing."""
+        """Record the end of a piece, which is the running task. `is_sound`: its nursery is intact."""
         del self._running[contained]
         self.named -= contained.about is not None
         if self._nursery is not None:
-            self._emptied(is_sound=is_sound)
+            self._reuse_nursery(is_sound=is_sound)
         if not self._running:
             self._changes.tell()
 
     async def _contain(self, run: Run, name: str, context: contextvars.Context) -> None:
-        """Keep a nursery for one piece at a time. If a piece spoils it, it ends."""
+        """Keep a nursery for one piece at a time. A corrupted nursery ends."""
         trio = sys.modules["trio"]
         with suppress(BaseException):
             async with trio.open_nursery() as nursery:
                 _enter(nursery, run, name, context)
-                del run, context  # they hold a session, which this task may outlive by far
+                del run, context  # they refer to a session, and this task may outlive it by far
                 await trio.sleep_forever()
 
-    def _emptied(self, *, is_sound: bool) -> None:
-        """Keep the nursery of the running piece, which has ended, for the next one, or have it end."""
+    def _reuse_nursery(self, *, is_sound: bool) -> None:
+        """Keep the nursery of the running piece, which has ended, for reuse, or end it."""
         nursery = sys.modules["trio"].lowlevel.current_task().parent_nursery
         if is_sound and len(self._spare) < SPARES:
             self._spare.append(nursery)
@@ -209,11 +211,11 @@ class Containment:
             nursery.cancel_scope.cancel()
 
     async def close(self, grace: float) -> None:
-        """End all of them: tell them, wait for `grace` seconds, and drop what is left. Some run on even so."""
+        """End all pieces: cancel them, wait for `grace` seconds, and drop the rest. A few may continue regardless."""
         fresh = [contained for contained in self._running if not contained.cancelled]
         for contained in fresh:
             contained.cancel()
-        with anyio.move_on_after(grace if fresh else 0):  # those that were told before have had their time
+        with anyio.move_on_after(grace if fresh else 0):  # earlier ones had their time
             await self._changes.until(lambda: not self._running)
         for contained in tuple(self._running):
             contained.drop()
@@ -228,7 +230,7 @@ def _enter(nursery: "trio.Nursery", run: Run, name: str, context: contextvars.Co
 
 
 def _nothing(*_: object) -> None:
-    """Nobody looks."""
+    """Do nothing."""
 
 
 def _drop() -> None:

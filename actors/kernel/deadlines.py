@@ -1,7 +1,7 @@
-"""All deadlines of a system: one heap, one task, no cancel scope per message.
+"""Manage all deadlines of a system with one heap and one task, without a cancel scope per message.
 
-Most deadlines are withdrawn long before they pass, because the answer came. A withdrawn one stays in the heap as a
-husk; when husks outnumber the pending ones the heap is rebuilt, so it stays within a constant factor of those.
+Most deadlines are withdrawn long before they pass, because the answer arrives. A withdrawn timer stays in the heap;
+when withdrawn timers outnumber the pending ones, the heap is rebuilt, so its size stays within a constant factor.
 """
 
 import heapq
@@ -13,17 +13,17 @@ from msgspec import Struct
 
 from actors.kernel.parking import Changes, EventLoop
 
-_SMALL = 64  # husks that are not worth a rebuild
+_SMALL = 64  # withdrawn timers that do not justify a rebuild
 
 
 class Timer(Struct, eq=False):
-    """One pending action; None once it ran or was withdrawn."""
+    """One pending action; None after it ran or was withdrawn."""
 
     action: Callable[[], None] | None
 
 
 class Deadlines:
-    """Calls actions at their times, in order of time and then of arrival. `pending`: how many are to come."""
+    """Calls actions at their times, ordered by time and then by arrival. `pending`: the number of pending actions."""
 
     def __init__(self, parking: EventLoop) -> None:
         self._now, self._scope = parking.now, parking.scope
@@ -33,7 +33,7 @@ class Deadlines:
         self.pending = 0
 
     def at(self, when: float, action: Callable[[], None]) -> Timer:
-        """Call `action` at `when` (loop time, seconds), from the task of `run`. It must not raise."""
+        """Call `action` at `when` (loop time, seconds), from the task of `run`. The action must not raise."""
         timer = Timer(action)
         heapq.heappush(self._heap, (when, next(self._count), timer))
         self.pending += 1
@@ -42,7 +42,7 @@ class Deadlines:
         return timer
 
     def withdraw(self, timer: Timer) -> None:
-        """Forget `timer`; nothing happens if its time has come already."""
+        """Withdraw `timer`; no effect if its time has come already."""
         if timer.action is None:
             return
         timer.action = None
@@ -52,7 +52,7 @@ class Deadlines:
             heapq.heapify(self._heap)
 
     async def run(self) -> None:
-        """Wait and act until cancelled."""
+        """Call actions at their times until cancelled."""
         while True:
             while self._heap and self._heap[0][0] <= self._now():
                 timer = heapq.heappop(self._heap)[2]

@@ -1,11 +1,11 @@
-"""Who runs handlers, and when: at once, on the stack of the sender, if nothing prevents it.
+"""Schedule handlers: at once and on the sender's stack, unless another handler is running.
 
-A handler is a plain function, so running it takes nothing but a call. A message to an idle actor is handled before
-`send` returns. What its handler sends on is queued, and handled in turn by the outermost call: no handler runs inside
-another, so nothing recurses, and a sender's messages stay in order.
+A handler is a plain function, so running it is a call. An idle actor handles a message before `tell` returns.
+Messages sent by its handler are queued, and the outermost call handles them in turn: no handler runs inside another,
+so nothing recurses, and the messages of a sender stay in order.
 
-After `STRETCH` messages handled like that, the rest is left to the event loop, which serves it at its next turn. So a
-task that asks again and again gives way now and then, and actors that send to each other without end starve nobody.
+After `STRETCH` messages, the rest is left to the event loop's next turn. So a task that asks in a loop yields now and
+then, and actors that send to each other endlessly do not starve other tasks.
 """
 
 from collections import deque
@@ -17,18 +17,18 @@ from actors.kernel.message import Command
 from actors.kernel.parking import EventLoop
 
 Visit: TypeAlias = Callable[[int], bool]
-"""Handles up to so many messages that an actor has; says whether there are more. It raises nothing."""
+"""Handles up to this number of an actor's messages, and returns True if more remain. It never raises."""
 
-BATCH = 32  # messages handled of one actor before the next has its turn
-STRETCH = 64  # messages handled before the event loop has its turn
+BATCH = 32  # messages handled of one actor before the next one
+STRETCH = 64  # messages handled before the event loop gets control
 
 
 class Dispatcher:
-    """Runs the handlers of one system, one at a time, in context variables of the system, not the sender's.
+    """Runs the handlers of one system, one at a time, in the context variables of the system instead of the sender's.
 
-    `busy`: handlers run. `acting`: the actor whose handler does now, and `command` is what it handles. `stretch`:
-    messages handled since the event loop had its turn. `late`: what is to be done right behind the handler that runs.
-    An actor is handed a message while nothing is `busy` and `stretch` is not used up.
+    `busy`: handlers are running. `acting`: the actor of the running handler, and `command` its message. `stretch`:
+    messages handled since the event loop's last turn. `late`: work to do directly after the running handler. A
+    message is handled at once unless `busy` is set or `stretch` is used up.
     """
 
     __slots__ = ("_called", "_parking", "acting", "busy", "command", "late", "ready", "run", "stretch")
@@ -46,29 +46,30 @@ class Dispatcher:
 
     @property
     def is_behind(self) -> bool:
-        """Whether messages wait for the event loop's next turn."""
+        """True if messages wait for the event loop's next turn."""
         return bool(self.ready)
 
     def add(self, visit: Visit) -> None:
-        """Have an actor visited: now, or as soon as the running handler and those before it are done."""
+        """Schedule a visit of an actor: now, or after the running handler and earlier visits."""
         self.ready.append(visit)
         if not self.busy:
             self.serve()
 
     def afterwards(self, work: Callable[[], object]) -> None:
-        """Call `work` now, or right behind the handler that runs: before any other, and before its sender goes on."""
+        """Call `work` now, or directly after the running handler: before other handlers, and before its sender
+        continues."""
         if self.acting is None:
             work()
         else:
             self.late.append(work)
 
     def catch_up(self) -> None:
-        """Do what was put off until the running handler was done."""
+        """Do the work that was deferred to the end of the running handler."""
         while self.late:
             self.late.pop(0)()
 
     def serve(self) -> None:
-        """Visit the actors that are ready: now, as far as that goes, and the others at the event loop's next turn."""
+        """Visit the ready actors, as many as `STRETCH` allows, and leave the rest to the event loop's next turn."""
         if self.stretch < STRETCH:
             self.busy = True
             try:
@@ -87,7 +88,7 @@ class Dispatcher:
                 ready.append(visit)
 
     def _turn(self) -> None:
-        """Go on. The event loop calls this, so other tasks had their turn."""
+        """Continue with the ready actors. Called by the event loop, after other tasks had their turn."""
         self._called = False
         self.stretch = 0
         self.serve()

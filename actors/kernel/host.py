@@ -1,9 +1,9 @@
-"""The host: the one task that owns what a system starts, and ends it whatever is cancelled.
+"""The host: the task that owns everything a system starts, and ends it in spite of cancellations.
 
-The task that enters the system asks the host to begin, and to leave. Three things may strike while it leaves: a
-cancelled scope of the caller, which is shielded from that; a native cancellation of the caller or of the host, as in a
-shutdown that cancels every task and then waits for all; and an interrupt. None of them stops the leaving. A second one
-hurries it, and the caller gets it once everything has ended.
+The task that enters the system asks the host to start, and to leave. Leaving may be interrupted by a cancelled scope
+of the caller, against which it is shielded; by a native cancellation of the caller or the host, as in a shutdown that
+cancels every task and awaits all; and by an interrupt. None of these stops the leaving. A second one hurries it, and
+is raised in the caller after everything has ended.
 """
 
 from collections.abc import Awaitable, Callable
@@ -16,14 +16,14 @@ import anyio
 from actors.kernel.parking import Changes, EventLoop
 from actors.kernel.tasks import Tasks
 
-HURRY = 0.2  # seconds that a step of the leaving may take once it is hurried
+HURRY = 0.2  # seconds for a step of the leaving after it was hurried
 
 
 class SystemHost:
-    """Runs `leave` once it is asked to, or once its task is cancelled.
+    """Runs `leave` when asked to, or when its task is cancelled.
 
-    `room` is open while it runs, in its own task. `leave` ends everything, by `step`s of the host, and says whether the
-    room can be left now.
+    `room` is open while the host runs, in its own task. `leave` ends everything in `step`s, and returns True if the
+    room can be left.
     """
 
     def __init__(
@@ -41,12 +41,12 @@ class SystemHost:
         self._step: anyio.CancelScope | None = None
         self.is_open = self._is_leaving = self._is_hurried = self._is_over = False
         self._failure: BaseException | None = None
-        self._interrupt: BaseException | None = None  # that struck while it left
+        self._interrupt: BaseException | None = None  # an interrupt during the leaving
 
     async def enter(self) -> None:
-        """Begin to run. A caller that is cancelled meanwhile has entered nothing."""
-        # not shielded, so that it hears of the end of trio's run
-        self._tasks.start(self._run, self._ended, "host", self._context.copy(), shielded=False)
+        """Start the host. If the caller is cancelled in the meantime, nothing stays entered."""
+        # not shielded, so that it learns of the end of trio's run
+        self._tasks.start(self._run, self._on_end, "host", self._context.copy(), shielded=False)
         self._entered_by = self._parking.task()
         self._block.__enter__()
         try:
@@ -58,7 +58,7 @@ class SystemHost:
     async def leave(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool | None:
-        """Have everything ended, and return when it has. As `__aexit__`."""
+        """End everything, and return afterwards. Arguments and result as in `__aexit__`."""
         self._is_leaving = True
         self._news.tell()
         struck: BaseException | None = None
@@ -68,7 +68,7 @@ class SystemHost:
                     await self._news.next()
                 except GeneratorExit:  # the event loop is gone
                     raise
-                except BaseException as raised:  # a native cancellation or an interrupt; scopes are shut out
+                except BaseException as raised:  # a native cancellation or an interrupt; scopes are shielded
                     if struck is not None:
                         self._hurry()
                     struck = raised
@@ -88,7 +88,7 @@ class SystemHost:
             self._step.deadline = min(self._step.deadline, anyio.current_time() + HURRY)
 
     def fail(self, error: BaseException | None) -> None:
-        """Leave; the system's block then raises this error, which came from outside the actors."""
+        """Leave. The system's block then raises this error, which came from outside the actors."""
         if error is None or self._failure is not None or self._is_over:
             return
         if self._is_leaving and isinstance(error, self._parking.cancelled):
@@ -99,7 +99,7 @@ class SystemHost:
         self._news.tell()
 
     def interrupt(self, error: BaseException) -> None:
-        """Leave because of an interrupt that struck foreign code; if it leaves already, hurry."""
+        """Leave because of an interrupt in foreign code; hurry if already leaving."""
         if self._is_leaving:
             self._interrupt = error
             self._hurry()
@@ -107,7 +107,7 @@ class SystemHost:
             self.fail(error)
 
     async def step(self, work: Callable[[], Awaitable[object]], seconds: float) -> None:
-        """Do a part of the leaving in so many seconds, in a task that no cancellation of the host reaches."""
+        """Do a part of the leaving within a time limit, in a task that cancellations of the host do not reach."""
         done: list[BaseException | None] = []
 
         def ended(error: BaseException | None) -> None:
@@ -119,14 +119,14 @@ class SystemHost:
                 await work()
 
         self._tasks.start(limited, ended, "leaving", self._context.copy())
-        with anyio.move_on_after(seconds + HURRY) as limit:  # what shields itself is not waited for
+        with anyio.move_on_after(seconds + HURRY) as limit:  # work that shields itself is not awaited
             while not done:
                 try:
                     await self._news.next()
                 except BaseException as error:
                     if limit.cancel_called or isinstance(error, GeneratorExit):
                         raise
-                    self._hurry()  # a native cancellation asks the host to leave, and it is leaving already
+                    self._hurry()  # a native cancellation asks the host to leave, which it already does
         self._step = None
         if done and isinstance(done[0], Exception):
             self.fail(done[0])
@@ -137,15 +137,15 @@ class SystemHost:
             self._news.tell()
             try:
                 await self._news.until(lambda: self._is_leaving)
-            except self._parking.cancelled:  # the loop is being shut down
+            except self._parking.cancelled:  # the loop is shutting down
                 self._is_leaving = True
                 self._parking.uncancel()
             with anyio.CancelScope(shield=True):
                 is_empty = await self._leave(self)
             if not is_empty:
-                self._ended(None)  # nobody waits for what does not end; on trio this task has to
+                self._on_end(None)  # remaining pieces are not awaited here; on trio, this task waits for them
 
-    def _ended(self, error: BaseException | None) -> None:
+    def _on_end(self, error: BaseException | None) -> None:
         self.fail(error)
         self._is_over = True
         self._news.tell()

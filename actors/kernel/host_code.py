@@ -1,11 +1,11 @@
-"""Host code: functions of the program that uses this package, called in one way wherever they are called.
+"""Call host code: functions of the program that uses this package, called in the same way everywhere.
 
-Host code may raise anything: an error, an exit, an interrupt or a cancellation of its own making, or a group of them.
-None of that may end what called it, so each place that calls host code says what comes of a failure instead. It denies,
-returns an error that the model is shown, fails the ask with a typed error, or logs once and calls the function no more.
+Host code may raise anything: an error, an exit, an interrupt, a cancellation of its own, or a group of them. None of
+these may end the calling component, so each call site defines the consequence of a failure: it denies a call, returns
+an error to the model, fails the ask with a typed error, or logs once and disables the function.
 
-Two things pass. A cancellation that the runtime asked for reaches only code that waits, and ends the wait. An interrupt
-that a signal delivered to the process strikes whatever code happens to run, and is not that code's failure.
+Two things propagate. A cancellation by the runtime reaches only code that waits, and ends the wait. An interrupt that
+a signal raised may strike any running code, and is not a failure of that code.
 """
 
 import sys
@@ -22,23 +22,23 @@ S = TypeVar("S")
 
 
 def call_host(work: Callable[[], R], failed: Callable[[BaseException], S]) -> R | S:
-    """Return what host code returns, or what `failed` makes of whatever it raises.
+    """Return the result of host code, or the result of `failed` for any exception.
 
-    `failed` is the policy of the place that calls: it returns what stands for the value, or raises an error of ours.
-    Nothing is awaited here, so a cancellation is one that the host code itself raised.
+    `failed` is the policy of the call site: it returns a substitute, or raises an error of ours. Nothing is awaited
+    here, so a cancellation can only come from the host code itself.
     """
     try:
         return work()
-    except BaseException as error:  # it may be anything, an exit included
+    except BaseException as error:  # it may be anything, including an exit
         if is_delivered(error):
             raise
         return failed(error)
 
 
 async def await_host(work: Callable[[], Awaitable[R]], failed: Callable[[BaseException], S]) -> R | S:
-    """Return what host code gives to await, or what `failed` makes of whatever it raises.
+    """Await host code and return its result, or the result of `failed` for any exception.
 
-    While the running task is told to end, whatever is raised propagates.
+    While the running task is being cancelled, exceptions propagate.
     """
     try:
         return await work()
@@ -49,10 +49,10 @@ async def await_host(work: Callable[[], Awaitable[R]], failed: Callable[[BaseExc
 
 
 def is_failure(error: BaseException) -> bool:
-    """Tell whether awaited host code raised this error itself.
+    """Return True if awaited host code raised this error itself.
 
-    Else it is a cancellation that the runtime asked for, an interrupt that a signal delivered, or the end of the
-    coroutine, behind which Python lets nothing be returned.
+    Otherwise it is a cancellation by the runtime, an interrupt by a signal, or the close of the coroutine, after
+    which Python forbids returning a value.
     """
     if isinstance(error, GeneratorExit) and not is_raised(error):
         return False
@@ -60,7 +60,7 @@ def is_failure(error: BaseException) -> bool:
 
 
 def _is_told_to_end() -> bool:
-    """Tell whether a scope around the running task was cancelled, or the task itself, as asyncio can."""
+    """Return True if a scope around the running task was cancelled, or (on asyncio) the task itself."""
     if anyio.current_effective_deadline() == -inf:
         return True
     asyncio = sys.modules.get("asyncio")
@@ -69,10 +69,10 @@ def _is_told_to_end() -> bool:
 
 
 class Listener:
-    """Functions of the host's that are told what happens. Once one has raised, none of them is called any more.
+    """Callbacks of the host. After one has raised, none of them is called again.
 
     Args:
-        off: Told what it raised, once.
+        off: Called once, with the exception.
     """
 
     __slots__ = ("_off", "is_off")
@@ -82,10 +82,10 @@ class Listener:
         self.is_off = False
 
     def call(self, work: Callable[[], R]) -> R | None:
-        """Return what one of the functions returns; None if it raises, or one has raised before."""
-        return None if self.is_off else call_host(work, self._failed)
+        """Return the result of a callback; None if it raises, or a callback has raised before."""
+        return None if self.is_off else call_host(work, self._switch_off)
 
-    def _failed(self, error: BaseException) -> None:
-        if not self.is_off:  # else it raised within the call that is the first to fail
+    def _switch_off(self, error: BaseException) -> None:
+        if not self.is_off:  # otherwise a nested call has failed first
             self.is_off = True
             self._off(error)

@@ -1,12 +1,12 @@
-"""An event loop in a thread of its own, for callers that have none or whose own loop is busy.
+"""Run an event loop in a thread of its own, for callers without a loop or with a busy one.
 
-A call runs on the loop while its caller's thread waits, with the caller's context variables. So it works in scripts and
-plain threads, and below a loop that is running already, as in a notebook.
+A call runs on the loop while the caller's thread waits, with the caller's context variables. So it works in scripts
+and plain threads, and below a running loop, as in a notebook.
 
-The thread is no daemon: the loop ends in order, whatever it hosts. When the main thread ends, every loop is stopped,
-and the interpreter then waits for their threads as for any other. (`atexit` runs only after that wait, too late.) So a
-loop serves no thread beyond the main one: which of the others might still call it, and which (as the loops' own) wait
-for its end, cannot be told.
+The thread is not a daemon, so the loop ends in order. When the main thread ends, every loop is stopped, and the
+interpreter then waits for their threads as for any other. (`atexit` runs only after that wait, which is too late.) So
+a loop does not serve other threads after the main one: threads that may still call it cannot be told from threads
+that wait for its end.
 """
 
 import os
@@ -31,18 +31,18 @@ Backend: TypeAlias = Literal["asyncio", "trio"]
 Outcome: TypeAlias = tuple[R, None] | tuple[None, BaseException]
 
 CLOSING = 60.0
-"""Seconds that the thread may take to end: more than a runtime takes to be left."""
+"""Seconds for the thread to end: more than a runtime needs to leave."""
 ENDING = 0.5
-"""Seconds that calls may take to end by themselves, once what they work with is left."""
+"""Seconds for calls to end by themselves, after the hosted context was left."""
 
 
 class LoopThread:
-    """A thread whose event loop hosts something until it is stopped.
+    """A thread with an event loop that keeps a context manager open until it is stopped.
 
     Args:
         hosted: Entered when the thread starts, and left when it stops. An error on entering is raised here.
         backend: The library of the event loop.
-        name: The name of what is hosted, for messages.
+        name: The name of the hosted object, for messages.
     """
 
     def __init__(
@@ -64,13 +64,13 @@ class LoopThread:
             self._entered.result()
         except BaseException:
             self.stop()
-            self._thread.join(CLOSING)  # so that nothing of it is left when the error is seen
+            self._thread.join(CLOSING)  # so that the thread has ended when the caller sees the error
             raise
 
     def call(self, function: Callable[[], Awaitable[R]]) -> R:
-        """Run an async function on the loop and return its result; raise what it raises.
+        """Run an async function on the loop and return its result; raise its exception.
 
-        If the caller is interrupted, the call is cancelled and the interrupt goes on at once.
+        If the caller is interrupted, the call is cancelled and the interrupt propagates at once.
 
         Raises:
             WrongEventLoop: The caller is on this loop, which would wait for itself, or in a forked process.
@@ -79,22 +79,22 @@ class LoopThread:
         return self.result(self.start(function))
 
     def start(self, function: Callable[[], Awaitable[R]]) -> "Future[Outcome[R]]":
-        """Begin a call whose result `result` waits for. Raises as `call` does."""
+        """Start a call, and return a future for `result`. Raises as `call` does."""
         self._check()
         call: Future[Outcome[R]] = Future()
         with self._lock:
             if self._calls is None:
-                raise self._gone()
+                raise self._closed_error()
             self._calls.add(call)
             self._soon(partial(copy_context().run, self._begin, function, call))
         return call
 
     def result(self, call: "Future[Outcome[R]]", *, keep: bool = False) -> R:
-        """Wait for a call. `keep`: let it go on if the caller is interrupted."""
+        """Wait for a call. With `keep`, the call continues if the caller is interrupted."""
         try:
             value, error = call.result()
         except CancelledError:
-            raise self._gone() from None
+            raise self._closed_error() from None
         except BaseException:
             if not keep:
                 call.cancel()
@@ -107,18 +107,18 @@ class LoopThread:
         return value  # type: ignore[return-value]  # None is a value of R here
 
     def stop(self) -> None:
-        """Have the thread end soon. May be called in any thread, and from a finalizer."""
+        """Ask the thread to end soon. May be called in any thread, and from a finalizer."""
         self._is_stopped = True
         with suppress(RuntimeError):  # the loop has ended
             self._soon(self._set_stopped)
 
     def close(self) -> None:
-        """Stop the loop, and wait until what it hosts is left. Closing twice is closing once.
+        """Stop the loop, and wait until the hosted context was left. Repeated calls have no effect.
 
-        Raises whatever leaving raised; `KernelError` if it takes longer than `CLOSING`.
+        Raises the error of leaving, if any; `KernelError` if it takes longer than `CLOSING`.
         """
         if os.getpid() != self._process:
-            return  # the thread is its parent's
+            return  # the thread belongs to the parent process
         if threading.current_thread() is self._thread:
             raise self._own_loop()
         self.stop()
@@ -139,7 +139,7 @@ class LoopThread:
         if threading.current_thread() is self._thread:
             raise self._own_loop()
         if self._is_stopped:
-            raise self._gone()
+            raise self._closed_error()
 
     def _own_loop(self) -> WrongEventLoop:
         return WrongEventLoop(
@@ -147,7 +147,7 @@ class LoopThread:
             "await the async API (ToolContext), or make it a plain function, which runs in another thread"
         )
 
-    def _gone(self) -> KernelError:
+    def _closed_error(self) -> KernelError:
         return KernelError(f"This {self._name} was closed; make another")
 
     def _set_stopped(self) -> None:
@@ -158,7 +158,7 @@ class LoopThread:
         try:
             RUNNING.add(self)
             anyio.run(self._host, backend=self._backend)
-        except BaseException as error:  # whatever it is, the thread that closes raises it
+        except BaseException as error:  # any exception is raised by the thread that closes
             self._fail(error)
         with self._lock:
             calls, self._calls = self._calls, None
@@ -192,7 +192,7 @@ class LoopThread:
             sniffio.current_async_library_cvar.set(self._backend)
         try:
             self._tasks.start_soon(self._run, function, call)
-        except RuntimeError:  # all tasks have ended, and so does the loop
+        except RuntimeError:  # all tasks have ended, and the loop is ending
             self._end(call, None)
 
     async def _run(self, function: Callable[[], Awaitable[R]], call: "Future[Outcome[R]]") -> None:
@@ -205,7 +205,7 @@ class LoopThread:
             self._end(call, outcome)
 
     def _end(self, call: "Future[Outcome[R]]", outcome: Outcome[R] | None) -> None:
-        """Give a call its outcome; without one it was cancelled."""
+        """Set the outcome of a call; without an outcome, it was cancelled."""
         with self._lock:
             if self._calls is not None:
                 self._calls.discard(call)
@@ -216,7 +216,7 @@ class LoopThread:
 
 
 async def _outcome(function: Callable[[], Awaitable[R]]) -> Outcome[R]:
-    """Run a function. Its error is a value, so that an exit exception of host code ends no loop."""
+    """Run a function. Its error becomes a value, so that an exit exception of host code does not end the loop."""
     try:
         return await function(), None
     except anyio.get_cancelled_exc_class():
@@ -232,7 +232,7 @@ class RunningLoops:
         self.forget()
 
     def forget(self) -> None:
-        """Begin anew, in a child that has been forked: it has none of the threads."""
+        """Reset the state in a forked child, which has none of the threads."""
         self._is_over = False
         self._lock = threading.Lock()
         self._loops: set[LoopThread] = set()
@@ -240,15 +240,15 @@ class RunningLoops:
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """The number of running loops."""
         return len(self._loops)
 
     def add(self, loop: LoopThread) -> None:
-        """Have a loop stopped when the main thread ends.
+        """Stop a loop when the main thread ends.
 
         Raises:
-            KernelError: It has ended.
-            RuntimeError: No thread can be started to wait for that.
+            KernelError: The main thread has ended.
+            RuntimeError: The watching thread cannot be started.
         """
         with self._lock:
             if self._is_over:
@@ -259,7 +259,7 @@ class RunningLoops:
             if self._watch is None:
                 watch = threading.Thread(target=self._stop_at_exit, name="actors sync exit")
                 watch.start()
-                self._watch = watch  # only now: it may be that no thread can be started
+                self._watch = watch  # only after the start, which may fail
             self._loops.add(loop)
 
     def discard(self, loop: LoopThread) -> None:

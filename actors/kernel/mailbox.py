@@ -1,4 +1,4 @@
-"""A bounded queue whose freed places go to waiting senders in the order they came.
+"""A bounded queue that assigns free places to waiting senders in order of arrival.
 
 An item is in the queue or in the hands of a running task, never in a wake-up. A place is free, taken, or granted to a
 sender that was woken and has not run yet.
@@ -20,10 +20,10 @@ class MailboxFull(KernelError, WouldBlock):
 
 
 class BoundedQueue(deque[T]):
-    """The items, how many more are welcome, and who waits for room.
+    """The items of a queue, its remaining capacity, and the senders that wait for room.
 
-    `limit` is the capacity less the places granted to senders that were woken and have not run yet; so
-    `len(queue) < limit` means that an item may be appended now.
+    `limit` is the capacity minus the places granted to senders that were woken and have not run yet. So an item may
+    be appended if `len(queue) < limit`.
     """
 
     __slots__ = ("capacity", "limit", "waiting")
@@ -35,11 +35,11 @@ class BoundedQueue(deque[T]):
 
     @property
     def unused(self) -> bool:
-        """Whether it holds nothing and nobody waits, so that it can be thrown away."""
+        """True if the queue is empty and without waiting senders, so that it can be dropped."""
         return not self and not self.waiting and self.limit == self.capacity
 
     def grant(self) -> None:
-        """Give a free place to the sender that waits longest. Call it after taking an item."""
+        """Grant a free place to the sender that has waited longest. Call it after taking an item."""
         while self.waiting and len(self) < self.limit:
             waiter = self.waiting.popleft()
             if not waiter.done():
@@ -48,10 +48,10 @@ class BoundedQueue(deque[T]):
                 break
 
     async def wait_for_place(self, waiter: Waiter) -> None:
-        """Wait for a place; a caller that was granted one must use it before it gives way again.
+        """Wait for a place. A caller that was granted one must use it before it yields again.
 
-        Waking `waiter` with False ends the wait without one. If the caller is cancelled, the place it was granted
-        goes to the next sender.
+        Waking `waiter` with False ends the wait without a place. If the caller is cancelled, its place goes to the
+        next sender.
         """
         self.waiting.append(waiter)
         try:
@@ -63,14 +63,14 @@ class BoundedQueue(deque[T]):
         self._return(waiter)
 
     def _return(self, waiter: Waiter) -> None:
-        """Make the place that was granted a free one, or wait for none any more."""
+        """Free the place that was granted, or leave the waiting senders."""
         if waiter in self.waiting:
             self.waiting.remove(waiter)
         elif not waiter.cancelled() and waiter.result():
             self.limit += 1
 
     def dismiss(self) -> None:
-        """End all waits for room: there will be none."""
+        """End all waits: there will be no room."""
         for waiter in self.waiting:
             wake(waiter, value=False)
         self.waiting.clear()

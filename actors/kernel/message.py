@@ -1,7 +1,7 @@
-"""What actors send each other: commands, and queries with a one-shot place for the answer.
+"""The messages of actors: commands, and queries with a one-shot place for the answer.
 
-A reply never travels through a mailbox, so a full mailbox cannot hold one up, and a late one falls into
-nothing instead of reaching a later question.
+A reply never travels through a mailbox, so a full mailbox cannot delay it, and a late reply is dropped instead of
+reaching a later question.
 """
 
 from copy import copy
@@ -15,69 +15,69 @@ from actors.kernel.parking import Waiter
 
 M = TypeVar("M", bound="Command")
 R = TypeVar("R")
-R_co = TypeVar("R_co", covariant=True)  # to its asker a query is a promise of its answer
+R_co = TypeVar("R_co", covariant=True)  # covariant: to its asker, a query is a promise of its answer
 
 
 class ErrorReply(Struct, eq=False):
-    """How a reply carries an error. A bare exception could not be told from an answer that is one."""
+    """An error as a reply. A bare exception would be ambiguous, since an answer may be an exception."""
 
     error: BaseException
 
 
 class Reply(Generic[R]):
-    """Where the answer to one query goes. The first answer wins; later ones fall into nothing.
+    """The destination of the answer to one query. The first answer wins; later ones are dropped.
 
-    It may be kept and used after the handler returned, from any task of the same loop. If it is forgotten,
-    the asker gets `ActorFailed` when the last reference goes.
+    It may be stored and used after the handler returned, from any task of the same loop. If it is garbage-collected,
+    the asker gets `ActorFailed`.
 
-    Most questions are answered before their asker has to wait, so the answer is kept here until there is a waiter.
-    One is made for each question, so its first values are in the class.
+    Most questions are answered before their asker has to wait, so the answer is stored here until a waiter exists.
+    Each question creates a reply, so the initial values are class attributes.
     """
 
     deadline: float = inf
     waiter: Waiter | None = None
-    ended = False  # without a waiter; with one, that knows
+    ended = False  # without a waiter; a waiter holds this state itself
     answer: Any = None  # Any: an answer or an `ErrorReply`; `send` is the typed way in, `ask` the way out
 
     @property
     def done(self) -> bool:
-        """Whether the question has ended: answered, failed, expired or abandoned by its asker."""
+        """True if the question has ended: answered, failed, expired or abandoned by its asker."""
         return self.ended if self.waiter is None else self.waiter.done()
 
     @property
     def expired(self) -> bool:
-        """Whether the question has ended, and not because its asker went away."""
+        """True if the question has ended for another reason than the cancellation of its asker."""
         waiter = self.waiter
         return waiter is not None and waiter.done() and not waiter.cancelled()
 
     def send(self, value: R) -> None:
         waiter = self.waiter
         if waiter is not None:
-            if not waiter.done():  # as `wake` does, a call less: each answer comes by here
+            if not waiter.done():  # inlined `wake`: every answer passes here
                 waiter.set_result(value)
         elif not self.ended:
             self.ended = True
             self.answer = value
 
     def fail(self, error: BaseException) -> None:
-        """Answer with `error`, which the asker's `ask` raises."""
+        """Fail the question: the asker's `ask` raises `error`."""
         failure: Any = ErrorReply(error)  # Any: what an asker is sent beside answers
         self.send(failure)
 
 
-UNSENT: Reply[Any] = Reply()  # Any: it is answered by nobody
-"""The reply of a query that was neither asked nor told. Looking up a missing attribute would be slow."""
+UNSENT: Reply[Any] = Reply()  # Any: it gets no answer
+"""The reply of a query before it is sent. Looking up a missing attribute would be slow."""
 
 TOLD: Reply[Any] = Reply()  # Any: as above
-"""The reply of what is told: nobody waits for it."""
+"""The reply of a sent command, which has no asker."""
 
 UNSENT.ended = TOLD.ended = True
 
 
 class Command(Struct, frozen=True, kw_only=True):
-    """Base of all messages, which are made often and looked at by their type: frozen structs, as light as can be.
+    """Base class of all messages: frozen structs, since they are created often and matched by type.
 
-    `control = True` sends a command by the control queue, which is served before mail.
+    `control = True` sends a command through the control queue, which is served before the mail.
     """
 
     control: ClassVar[bool] = False
@@ -85,13 +85,13 @@ class Command(Struct, frozen=True, kw_only=True):
 
 
 class Query(Command, Generic[R_co], frozen=True, kw_only=True):
-    """A command that wants an answer of type `R_co`. `Ref.ask` attaches the reply."""
+    """A command with an answer of type `R_co`. `Ref.ask` attaches the reply."""
 
     reply: Reply[R_co] = UNSENT
 
 
 def asked(message: M, reply: Reply[Any]) -> M:  # Any: as above
-    """Return `message` with a reply; a copy if it was sent before, and may still be under way."""
+    """Return `message` with a reply; a copy if it was sent before, since that one may still be queued."""
     if message.reply is not UNSENT:
         message = copy(message)
     force_setattr(message, "reply", reply)  # though it is frozen
@@ -99,5 +99,5 @@ def asked(message: M, reply: Reply[Any]) -> M:  # Any: as above
 
 
 def told(message: M) -> M:
-    """Return `message` as it is told: a query that nobody asks has a reply nobody waits for."""
+    """Return `message` in the form to send: a query without an asker gets `TOLD` as its reply."""
     return asked(message, TOLD) if message.reply.done else message

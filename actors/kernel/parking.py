@@ -1,11 +1,11 @@
-"""How a task waits: one shape over the event loop's own primitive.
+"""Suspend and wake tasks, with one interface over the primitives of asyncio and trio.
 
-A `Waiter` is woken once and has one task waiting on it. On asyncio it is the loop's future, on trio a task
-parked with `wait_task_rescheduled`. anyio's events and streams cost several times as much, and its streams lose
-items when a host cancels tasks natively; so frequent waits are done here.
+A `Waiter` is woken once and has one waiting task. On asyncio it is a future of the loop, on trio a task parked with
+`wait_task_rescheduled`. anyio's events and streams cost several times as much, and its streams lose items under
+native cancellation, so frequent waits are implemented here.
 
-The rule that makes it safe under every kind of cancellation: a wake-up carries no item. A task that was woken
-takes the item itself, once it runs; and one that is cancelled after it was woken leaves the item to the next.
+The rule that makes it safe under every kind of cancellation: a wake-up carries no item. A woken task takes the item
+itself when it runs, and a task that is cancelled after it was woken leaves the item to the next.
 """
 
 import sys
@@ -17,17 +17,17 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import anyio
 from msgspec import Struct
 
-if TYPE_CHECKING:  # a program pays for the event loop that it runs on, and for no other
+if TYPE_CHECKING:  # a program imports only the event loop that it runs on
     import asyncio
 
     import trio
 
 Scope: TypeAlias = "anyio.CancelScope | trio.CancelScope"
-"""A cancel scope of the event loop's own, which costs less than to ask anyio for one each time."""
+"""A native cancel scope of the event loop, which is cheaper than anyio's generic constructor."""
 
 
 class Waiter(Protocol):
-    """What `asyncio.Future` and `TrioWaiter` have in common."""
+    """The common interface of `asyncio.Future` and `TrioWaiter`."""
 
     def done(self) -> bool: ...
     def cancelled(self) -> bool: ...
@@ -39,7 +39,7 @@ class Waiter(Protocol):
 
 
 class TrioWaiter:
-    """A task parked with `trio.lowlevel.wait_task_rescheduled`, in the shape of `asyncio.Future`."""
+    """A task parked with `trio.lowlevel.wait_task_rescheduled`, with the interface of `asyncio.Future`."""
 
     __slots__ = ("_cancelled", "_done", "_task", "_value")
 
@@ -82,18 +82,18 @@ class TrioWaiter:
 
 
 def wake(waiter: Waiter | None, value: object = None) -> None:
-    """Wake the task that waits there, if one still does."""
+    """Wake the task that waits there, if there is one."""
     if waiter is not None and not waiter.done():
         waiter.set_result(value)
 
 
 class EventLoop(Struct, frozen=True):
-    """What the kernel needs of the running event loop.
+    """The functions of the running event loop that the kernel uses.
 
-    `spawn` starts a task of the loop's own, of a coroutine that must not raise; nobody waits for it, and its starter
-    must keep a reference to it, or it may be garbage collected. `next` calls a function at the loop's next turn; `soon`
-    does that from any thread and from a finalizer, at a higher cost. `protect` keeps interrupts out of a plain function
-    and what it calls.
+    `spawn` starts a native task of the loop, with a coroutine that must not raise. The task is not awaited, and the
+    caller must keep a reference to it, or it may be garbage-collected. `next` calls a function at the loop's next
+    turn; `soon` does so from any thread and from a finalizer, at a higher cost. `protect` defers interrupts during a
+    plain function and its callees.
     """
 
     waiter: Callable[[], Waiter]
@@ -103,13 +103,13 @@ class EventLoop(Struct, frozen=True):
     next: Callable[[Callable[[], None]], object]
     soon: Callable[[Callable[[], None]], object]
     spawn: Callable[[Coroutine[Any, Any, None], str, Context], object]  # Any: the traps of the event loop
-    uncancel: Callable[[], None]  # withdraw native cancellation requests against the running task
+    uncancel: Callable[[], None]  # withdraws native cancellation requests against the running task
     cancelled: type[BaseException]
     protect: Callable[[Callable[..., object]], object]
 
 
 class Changes:
-    """Wakes all who wait for something to change; each looks for itself what it is."""
+    """Wakes all tasks that wait for a change; each of them checks the new state itself."""
 
     __slots__ = ("_parking", "_waiting")
 
@@ -130,13 +130,14 @@ class Changes:
             self._waiting.remove(waiter)
 
     async def until(self, is_so: Callable[[], object]) -> None:
-        """Wait until something is so, of which each change is told."""
+        """Wait until a condition holds. It is checked after each change."""
         while not is_so():
             await self.next()
 
 
 def running_loop() -> object | None:
-    """Return what stands for the event loop that runs in this thread, to be compared with `is`; None without one."""
+    """Return an object that identifies the running event loop of this thread, for comparison by `is`; None without
+    one."""
     loop: object | None = None
     if (trio := sys.modules.get("trio")) is not None and trio.lowlevel.in_trio_run():
         loop = trio.lowlevel.current_trio_token()
@@ -146,7 +147,7 @@ def running_loop() -> object | None:
 
 
 def parking() -> EventLoop:
-    """Return the running loop's parking.
+    """Return the interface of the running loop.
 
     Raises:
         RuntimeError: No event loop is running.
@@ -166,17 +167,17 @@ def _asyncio(loop: "asyncio.AbstractEventLoop") -> EventLoop:
 
     return EventLoop(
         waiter=partial(asyncio.Future, loop=loop),
-        # found once: to ask for the loop's class costs as much as to make one
+        # found once: the lookup of the class costs as much as creating a scope
         scope=type(anyio.CancelScope()),
         now=loop.time,
         task=asyncio.current_task,
         next=loop.call_soon,
         soon=loop.call_soon_threadsafe,
-        # never eager, whatever the loop's factory is
+        # never eager, even if the loop's task factory is
         spawn=lambda coroutine, name, context: asyncio.Task(coroutine, name=name, context=context),
         uncancel=_uncancel,
         cancelled=asyncio.CancelledError,
-        protect=lambda _function: None,  # it raises no interrupt in the midst of a task
+        protect=lambda _function: None,  # asyncio raises no interrupt inside a task
     )
 
 
@@ -199,7 +200,7 @@ def _trio(token: "trio.lowlevel.TrioToken") -> EventLoop:
         spawn=lambda coroutine, name, context: trio.lowlevel.spawn_system_task(
             lambda: coroutine, name=name, context=context
         ),
-        uncancel=lambda: None,  # it has no native cancellation beside its scopes
+        uncancel=lambda: None,  # trio has no native cancellation apart from its scopes
         cancelled=trio.Cancelled,
         protect=trio.lowlevel.enable_ki_protection,
     )

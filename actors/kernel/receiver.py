@@ -1,7 +1,7 @@
-"""What receives an actor's messages: it hands them to the actor, now or through a bounded mailbox.
+"""Receive an actor's messages, and pass them to the actor at once or through a bounded mailbox.
 
-An actor may be idle with a hundred thousand others. So what only a busy one needs (queues, watchers, waits) is made
-when it is needed and dropped soon after. `dispatch` decides when a handler runs.
+An actor may be idle along with a hundred thousand others. So the parts that only a busy actor needs (queues,
+watchers, waits) are created on demand and dropped soon after. `dispatch` decides when a handler runs.
 """
 
 from collections.abc import Callable
@@ -26,8 +26,8 @@ C = TypeVar("C", bound=Command, contravariant=True)
 class Child:
     """A task that works for an actor, its `owner`.
 
-    `deadline` is that of the ask it works for. `is_over`: it has ended. What it started may outlive it, and asks like
-    any other task then.
+    `deadline` is the deadline of the ask that it serves. `is_over`: the task has ended. Tasks that it started may
+    outlive it, and then ask like any unrelated task.
     """
 
     __slots__ = ("deadline", "is_cancelled", "is_over", "owner", "scope")
@@ -44,13 +44,13 @@ class Child:
             self.deadline = inf if outer is None else outer.deadline
 
     def cancel(self) -> None:
-        """Cancel the task. Its end by this is not a failure; nothing happens if it has ended."""
+        """Cancel the task. Ending by this is not a failure. No effect if it has ended."""
         self.is_cancelled = True
         self.scope.cancel()
 
 
 class Delegate(Child):
-    """Code that a child runs in another task. It asks as that child, until it is over."""
+    """Code of a child that runs in another task. It asks as that child, until the delegate is over."""
 
     __slots__ = ()
 
@@ -60,25 +60,25 @@ class Delegate(Child):
 
 
 current: ContextVar[Child | None] = ContextVar("current", default=None)
-"""The child that the running task is, or was started by; None outside of children. See `current_child`."""
+"""The child that the running task is, or that started it; None outside of children. See `current_child`."""
 
 
 def current_child() -> Child | None:
-    """Return the child that the running task is, or works for; None if there is none, or it has ended."""
+    """Return the child that the running task is or works for; None if there is none, or it has ended."""
     child = current.get()
     return None if child is None or child.is_over else child
 
 
 def is_outside(system: SystemState) -> bool:
-    """Tell whether the caller is none of the system's actors."""
+    """Return True if the caller is not an actor of the system."""
     return system.dispatcher.acting is None and current_child() is None
 
 
 class Receiver(Struct, Generic[C], eq=False):
-    """The part of an actor that its addresses refer to. It outlives restarts, and knows when the actor has ended.
+    """The part of an actor that its addresses refer to. It survives restarts, and knows when the actor has ended.
 
-    `rank` is the actor's depth, then its level. `closed`: a sender must check whether any message is taken. `busy`: the
-    actor is about to be visited, on hold, or on its way down or up, so a sender need not have it visited.
+    `rank` is the actor's depth, then its level. `closed`: senders must check whether messages are accepted. `busy`:
+    the actor is already scheduled, on hold, or going down or up, so a sender need not schedule it.
     """
 
     system: SystemState
@@ -104,16 +104,16 @@ class Receiver(Struct, Generic[C], eq=False):
         )
 
     def offer(self, command: Command) -> bool:
-        """Send without waiting; False if there is no space."""
+        """Send without waiting; return False if there is no space."""
         return self.take(command if command.reply is TOLD else told(command))
 
     def take(self, command: Command) -> bool:
-        """Handle `command` now if the actor is idle, else queue it; False if there is no space."""
+        """Handle `command` now if the actor is idle, otherwise queue it; return False if there is no space."""
         if self.closed:
             self._check_open(command)
         dispatcher = self.system.dispatcher
         if (
-            self.mail is None  # senders that wait for space have their place in a queue, and go first
+            self.mail is None  # senders that wait for space have a place in a queue, and go first
             and self.control is None
             and not self.busy
             and not dispatcher.busy
@@ -170,7 +170,7 @@ class Receiver(Struct, Generic[C], eq=False):
                 deadlines.withdraw(timer)
 
     def gone(self) -> ActorStopped:
-        """Return the error for a message that comes too late."""
+        """Return the error for a message to an actor that has ended."""
         return ActorStopped(f"Actor {self.name!r} is {self.state}; it takes no messages.")
 
     def late(self) -> AskTimeout:
@@ -180,31 +180,31 @@ class Receiver(Struct, Generic[C], eq=False):
         )
 
     def occupy(self) -> None:
-        """Note that there is something to do, or to wait for."""
+        """Mark the actor as busy, and count it as active."""
         if not self.busy:
             self.busy = True
             self.system.active += 1
 
     def resume(self) -> None:
-        """Handle what is queued."""
+        """Handle the queued messages."""
         if self.state == "running":
             self.system.dispatcher.add(self.visit)
 
-    # What the actor does, see `Cell`
+    # Implemented by `Cell`
 
     def handle(self, command: Command) -> None:
-        """Have the actor handle one message. Raises nothing."""
+        """Let the actor handle one message. Never raises."""
 
     def visit(self, most: int) -> bool:
-        """Handle up to `most` messages that are queued; return whether there are more. Raises nothing."""
+        """Handle up to `most` queued messages; return True if more remain. Never raises."""
         raise NotImplementedError
 
     def crash(self, error: BaseException) -> None:
-        """Go down with `error`, at once or behind the handler that runs."""
+        """Go down with `error`, at once or after the running handler."""
 
     def is_end(self, error: BaseException) -> bool:
-        """Tell whether an error ends the actor without being a crash."""
+        """Return True if an error ends the actor without being a crash."""
         raise NotImplementedError
 
     def childless(self) -> None:
-        """Go on with what waited for the last child to end."""
+        """Continue after the last child has ended."""

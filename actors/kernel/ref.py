@@ -1,7 +1,7 @@
-"""An actor's address: an anyio stream of its commands, which also takes questions.
+"""An actor's address: an anyio stream of its commands, with `ask` for queries.
 
-Code that knows nothing of actors can send to one: give it a clone, as of one of anyio's memory streams, and it closes
-the clone when it is done. Sending is synchronous except for the wait for space; asking also waits for the answer.
+Code without knowledge of actors can send to one: give it a clone, as with anyio's memory streams, and it closes the
+clone when it is done. Sending is synchronous except for the wait for space; asking also waits for the answer.
 """
 
 from math import inf
@@ -19,9 +19,9 @@ from actors.kernel.receiver import C, Receiver, current_child
 
 
 class Ref(ObjectSendStream[C], Generic[C]):
-    """Where to send commands of type `C`. It stays valid while the actor restarts, and after it has ended.
+    """An address for commands of type `C`. It stays valid while the actor restarts, and after it has ended.
 
-    Closing it closes this clone. The actor, and all other addresses of it, go on.
+    Closing it closes this clone only. The actor and all other addresses are unaffected.
     """
 
     __slots__ = ("_is_closed", "receiver")
@@ -74,41 +74,45 @@ class Ref(ObjectSendStream[C], Generic[C]):
             raise MailboxFull(f"{full}; send later or slower.")
 
     def offer(self, item: C) -> bool:
-        """Send a command without waiting, for a sender that has another way; False if the mailbox is full.
+        """Send a command without waiting, for a sender with an alternative; return False if the mailbox is full.
 
         Raises:
-            ActorStopped, ShuttingDown, anyio.ClosedResourceError: As in `send`.
+
+        ActorStopped, ShuttingDown, anyio.ClosedResourceError: As in `send`.
         """
         if self._is_closed:
             raise ClosedResourceError
         return self.receiver.offer(item)
 
     def clone(self) -> Self:
-        """Return another address of the same actor, which is closed by itself.
+        """Return another address of the same actor, which is closed independently.
 
         Raises:
-            anyio.ClosedResourceError: This clone is closed.
+
+        anyio.ClosedResourceError: This clone is closed.
         """
         if self._is_closed:
             raise ClosedResourceError
         return type(self)(self.receiver)
 
     async def aclose(self) -> None:
-        """Close this clone, never the actor. What was sent, or waits for space, arrives. Closing twice is allowed."""
+        """Close this clone, never the actor. Sent commands, and those that wait for space, still arrive. Idempotent."""
         self._is_closed = True
 
     async def ask(self, query: Query[R], *, timeout: float | None = None) -> R:
-        """Send `query`, which may have been asked before, and return its answer.
+        """Send `query`, even if it was asked before, and return its answer.
 
-        A child inherits the deadline of the ask it works for. The earlier of that and `timeout` holds (seconds, the
-        wait for space included). If the caller is cancelled, the question is still handled and its answer is dropped.
+        A child inherits the deadline of the ask that it serves. The earlier of that deadline and `timeout` applies
+        (seconds, including the wait for space). If the caller is cancelled, the question is still handled and its
+        answer is dropped.
 
         Raises:
             AskTimeout: No answer in time. A question that is still in the mailbox is never handled.
-            ActorFailed: Its handler raised (the cause is chained), or the question was dropped unanswered.
-            AskOrderError: The caller is a child of an actor that does not stand above this one.
+            ActorFailed: Its handler raised (the cause is chained), or its reply was dropped without an answer.
+            AskOrderError: The caller is a child of an actor that is not above this one.
             ActorStopped: The actor has ended, or ended while the question was in its mailbox.
-            ShuttingDown, anyio.ClosedResourceError: As in `send`.
+
+        ShuttingDown, anyio.ClosedResourceError: As in `send`.
         """
         if self._is_closed:
             raise ClosedResourceError
@@ -133,10 +137,10 @@ class Ref(ObjectSendStream[C], Generic[C]):
                 result = reply.answer
             else:
                 waiter = reply.waiter = reply.waiter or system.parking.waiter()
-                del query, reply  # or this frame would keep the reply alive after everyone else forgot it
+                del query, reply  # or this frame would keep the reply alive
                 result = await (waiter if deadline == inf else self._until(waiter, deadline))
             if caller is not None and caller.is_cancelled:
-                await checkpoint()  # its actor went down meanwhile: it hears of that before the answer
+                await checkpoint()  # its actor went down: raise that before returning the answer
             if type(result) is ErrorReply:
                 raise result.error
         except BaseException:

@@ -1,4 +1,4 @@
-"""A system as its actors see it: the event loop, the account, the deadlines, and who runs their handlers."""
+"""The state that the actors of a system share: the event loop, the account, the deadlines and the dispatcher."""
 
 from collections.abc import Callable
 from contextvars import copy_context
@@ -18,18 +18,17 @@ def _nothing(*_: object) -> None:
 
 
 class SystemState:
-    """What the actors of one system share. Made on its event loop.
+    """The shared state of the actors of one system. Created on its event loop.
 
-    `account` has the dead letters, `cells` the actors that have not ended, by name; `active` is how many of them have
-    something to do, and how many children run. Handlers and children see the context variables `variables`. An error
-    outside any actor is `fatal`.
+    `account` has the dead letters, `cells` the actors that have not ended, by name; `active` counts busy actors and
+    running children. Handlers and children run in the context `variables`. An error outside any actor is `fatal`.
 
     Args:
         seed: Seed of the restart jitter. None: a different one each time.
-        patience: Seconds that an actor's children may take to end when it does.
-        slow: Seconds from which a handler is reported as slow: nobody can interrupt it, and all others wait.
+        patience: Seconds for the children of an actor to end when it does.
+        slow: Seconds after which a handler is reported as slow, since it blocks all others.
         on_crash: Called with the actor's name and the error at each crash. It must not raise.
-        on_slow: Called with the actor's name, the message's type and the seconds its handler took. It must not raise.
+        on_slow: Called with the actor's name, the message's type and the handler's seconds. It must not raise.
     """
 
     cells: dict[str, Any]  # Any: the actors are made of this, and it cannot know them
@@ -52,7 +51,7 @@ class SystemState:
         self.variables = copy_context()
         self.account = Account()
         self.cells = {}
-        self.ranks: dict[tuple[int, int], tuple[int, int]] = {}  # one object for all actors that stand alike
+        self.ranks: dict[tuple[int, int], tuple[int, int]] = {}  # one object per rank, shared by actors
         self.dispatcher = Dispatcher(self.parking, self.variables)
         self.tasks = Tasks(self.parking)
         self.deadlines = Deadlines(self.parking)
@@ -61,17 +60,17 @@ class SystemState:
         self.rested = Changes(self.parking)
 
     def launch(self, work: Work, ended: Ended, name: str) -> None:
-        """Start a task, in context variables of the system."""
+        """Start a task in the context variables of the system."""
         self.tasks.start(work, ended, name, self.variables.copy())
 
     def rest(self) -> None:
-        """Note that one thing less is active."""
+        """Decrement the number of active actors and children."""
         self.active -= 1
         if not self.active:
             self.rested.tell()
 
     def is_crash(self, error: BaseException) -> bool:
-        """Tell whether `error` is an actor's: an exception, or a cancellation that this system did not ask for."""
+        """Return True if `error` is the actor's: an exception, or a cancellation that this system did not request."""
         if isinstance(error, Exception):
             return True
         if self.tasks.cancelled:

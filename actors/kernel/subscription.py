@@ -1,8 +1,8 @@
-"""Subscriptions: bounded streams whose reader may be slow or gone, and slows nobody.
+"""Subscriptions: bounded streams that never block their sender, even if the reader is slow or gone.
 
-An item stays where it is until a reader that runs takes it, and a wake-up carries none, so nothing is lost when a host
-cancels natively. When a subscription is full, items that may be missed are dropped first, then any; and the reader is
-told, before the next item, how many it missed and whether it must read the log to catch up.
+An item stays in the queue until a running reader takes it, and a wake-up carries no item, so native cancellation
+loses nothing. When a subscription is full, droppable items are dropped first, then any. Before the next item, the
+reader learns how many items were lost and whether it must read the log to catch up.
 """
 
 from collections import deque
@@ -19,10 +19,10 @@ T = TypeVar("T")
 
 
 class Lost(Struct, frozen=True):
-    """So many items were dropped because the reader was slow, since the last time it was told.
+    """The number of items dropped since the last report, because the reader was slow.
 
-    `resync`: one of them may not be missed; read it where it is kept, by its sequence number. This arrives before the
-    items that were there when they were lost, so a reader that resyncs may then see some items again.
+    `resync`: an item that is not droppable was lost; read it from the log, by its sequence number. This report comes
+    before the items that were queued at that time, so a reader that resyncs may see some items again.
     """
 
     count: int
@@ -30,11 +30,10 @@ class Lost(Struct, frozen=True):
 
 
 class Subscription(ObjectReceiveStream[T | Lost], Generic[T]):
-    """A stream that never makes its sender wait. Several tasks may use either end; each item goes to one reader.
+    """A stream that never blocks its sender. Several tasks may use either end; each item goes to one reader.
 
-    It holds `capacity` items. When there is no room, an item that the reader may miss (`droppable`) is dropped; for one
-    it may not miss, all queued ones it may miss are; if there are none, that item is lost too, and the reader is told
-    to resync.
+    It holds `capacity` items. When it is full, a `droppable` item is dropped. For any other item, all queued
+    droppable items are dropped; if there are none, that item is lost too, and the reader must resync.
     """
 
     def __init__(self, capacity: int, *, droppable: Callable[[T], bool]) -> None:
@@ -47,7 +46,7 @@ class Subscription(ObjectReceiveStream[T | Lost], Generic[T]):
         self._resync = False
 
     def put(self, item: T) -> None:
-        """Append `item`, or drop by the rule if there is no room. Without effect once either end has closed it."""
+        """Append `item`, or drop items by the rule if there is no room. No effect after either end was closed."""
         if self._is_closed or self._is_left:
             return
         if len(self._queue) < self._capacity or self._makes_room(item):
@@ -55,12 +54,12 @@ class Subscription(ObjectReceiveStream[T | Lost], Generic[T]):
             self._changes.tell()
 
     def close(self) -> None:
-        """Close the sender's end; the reader gets what is left, then `anyio.EndOfStream`."""
+        """Close the sender's end. The reader gets the remaining items, then `anyio.EndOfStream`."""
         self._is_closed = True
         self._changes.tell()
 
     def leave(self) -> None:
-        """Close the reader's end: what is left is dropped, and so is what is put."""
+        """Close the reader's end: the remaining and all later items are dropped."""
         self._is_left = True
         self._queue.clear()
         self._changes.tell()
@@ -69,13 +68,15 @@ class Subscription(ObjectReceiveStream[T | Lost], Generic[T]):
         self.leave()
 
     async def receive(self) -> T | Lost:
-        """Take the next item, or word of those that were lost. A cancelled reader has taken nothing.
+        """Return the next item, or a report of lost items. A cancelled reader has taken nothing.
 
-        Gives way only when there is none.
+        Yields to other tasks only if there is no item.
 
         Raises:
-            anyio.EndOfStream: There will be none: the sender closed its end.
-            anyio.ClosedResourceError: The reader has left.
+
+        anyio.EndOfStream: The sender closed its end, and no items remain.
+
+        anyio.ClosedResourceError: The reader has left.
         """
         while not (self._queue or self._lost or self._is_closed or self._is_left):
             await self._changes.next()
@@ -90,7 +91,7 @@ class Subscription(ObjectReceiveStream[T | Lost], Generic[T]):
         return self._queue.popleft()
 
     def _makes_room(self, item: T) -> bool:
-        """Make room for `item` by dropping; False if it was `item` itself that was dropped."""
+        """Make room for `item` by dropping others; return False if `item` itself was dropped."""
         if not self._droppable(item):
             kept = [queued for queued in self._queue if not self._droppable(queued)]
             if dropped := len(self._queue) - len(kept):

@@ -1,10 +1,10 @@
 """A system: the actors of one event loop, and the tasks that serve them.
 
-A task of its own, the host, owns all that the system starts, and ends it: in the order in which actors may ask, each
-with a bounded time to do so. The task that entered the system asks the host to leave and waits for that; a cancellation
-does not take it back, and leaves nothing behind. A host that is cancelled itself, because the loop is being shut down,
-leaves too: so a system that was entered and never left keeps no process alive. A second cancellation of either, or a
-second interrupt, leaves at once.
+A task of its own, the host, owns everything that the system starts, and ends it: in the order in which actors may
+ask, each within a bounded time. The task that entered the system asks the host to leave and waits for that; a
+cancellation does not revoke the request, and leaves nothing behind. A host that is itself cancelled, because the loop
+is shutting down, leaves too, so a system that was never left does not keep a process alive. A second cancellation of
+either task, or a second interrupt, leaves at once.
 """
 
 from collections.abc import Awaitable, Callable
@@ -28,9 +28,9 @@ from actors.kernel.receiver import C, Receiver, current, is_outside
 from actors.kernel.ref import Ref
 from actors.kernel.shared import SystemState
 
-SHARED = 1 << 30  # the depth of actors that those of every other depth may ask
-GRACE = 0.5  # seconds that foreign code has to end when the system is left, before it is dropped
-SHUTDOWN = 10.0  # seconds that all actors together have to end then; what is left is cancelled
+SHARED = 1 << 30  # the depth of actors that all actors of other depths may ask
+GRACE = 0.5  # seconds for foreign code to end when the system is left; then it is dropped
+SHUTDOWN = 10.0  # seconds for all actors together to end; then the rest is cancelled
 
 Step = Callable[[], Awaitable[object]]
 
@@ -38,8 +38,8 @@ Step = Callable[[], Awaitable[object]]
 class System(SystemState):
     """Starts actors on the running event loop, and stops them when its block is left.
 
-    `first` is what the host does before it stops the actors, in steps with the seconds each may take; `last`, after
-    that.
+    `first` lists steps of the host before it stops the actors, each with a time limit in seconds; `last` lists steps
+    afterwards.
     """
 
     cells: dict[str, AnyCell]
@@ -49,17 +49,17 @@ class System(SystemState):
     _host: SystemHost
 
     async def __aenter__(self) -> Self:
-        await anyio.lowlevel.checkpoint()  # a caller that is cancelled already enters nothing
+        await anyio.lowlevel.checkpoint()  # a caller that is already cancelled enters nothing
         self.variables.run(current.set, None)
         self.containment = Containment(self.parking)
         self._host = SystemHost(self.parking, self.containment.open, self._leave, self.variables)
         self.fatal = self._host.fail
         self.containment.on_interrupt = self._host.interrupt
-        # handlers run on the stacks of tasks that are not theirs
+        # handlers run on the stacks of unrelated tasks
         for function in (Receiver.take, Dispatcher.serve):
             self.parking.protect(function)
         await self._host.enter()
-        if self._host.is_open:  # else nobody would end the task: the loop was shut down before the host began
+        if self._host.is_open:  # else the loop was shut down before the host started
             self._watch_deadlines()
         return self
 
@@ -69,13 +69,13 @@ class System(SystemState):
         return await self._host.leave(kind, error, trace)
 
     async def _leave(self, host: SystemHost) -> bool:
-        """End everything; the host calls it, in its own task. Say whether no foreign code runs any more."""
+        """End everything; called by the host in its own task. Return True if no foreign code is running."""
         containment = self.containment
         for step in self.first:
             await host.step(*step)
         await host.step(self._stop_all, SHUTDOWN)
         await host.step(partial(containment.close, GRACE), 2 * GRACE)
-        await host.step(partial(containment.close, 0), GRACE)  # what is left if that was cut short
+        await host.step(partial(containment.close, 0), GRACE)  # the rest, if the first call was cut short
         for step in self.last:
             await host.step(*step)
         self.tasks.cancel()
@@ -94,18 +94,18 @@ class System(SystemState):
         group: Group | None = None,
         depth: int = 0,
     ) -> Ref[C]:
-        """Make an actor and return its address.
+        """Start an actor and return its address.
 
         Args:
-            factory: Makes the actor's object, now and at each restart. What it raises now is raised here.
+            factory: Creates the actor's object, now and at each restart. An exception raised now propagates.
             name: Unique among the actors that have not ended.
-            capacity: Messages that wait at most, of mail and of control commands. Beyond that senders wait.
-            restart: Its restart intensity; in a group the group's holds instead.
+            capacity: Most queued messages, separately for mail and control commands. Beyond that, senders wait.
+            restart: The restart policy; in a group, the group's policy applies instead.
             group: The actors that it restarts with. Without one it restarts alone.
             depth: Orders asks, before the actor's level. `SHARED` for actors that every other may ask.
 
         Raises:
-            KernelError: The name is taken.
+            KernelError: The name is in use.
             ShuttingDown: The system is shutting down, and the caller is not one of its actors.
         """
         if name in self.cells:
@@ -125,9 +125,9 @@ class System(SystemState):
         return Ref(cell)
 
     async def stop(self, ref: Ref[Never]) -> None:
-        """End an actor: its mail is dead, its children are cancelled.
+        """End an actor: its mail becomes dead letters, its children are cancelled.
 
-        Returns when it has ended; at once if it had. A caller that is cancelled does not take the order back.
+        Returns when the actor has ended. Cancelling the caller does not revoke the request.
         """
         await self._stop(_cell(ref))
 
@@ -139,11 +139,11 @@ class System(SystemState):
             await ended.next()
 
     def passivate(self, *refs: Ref[Never]) -> tuple[Actor[Any], ...] | None:
-        """End actors that have nothing to do, all of them or none, and return their objects; None if one has.
+        """End idle actors, all of them or none, and return their objects; return None if one is not idle.
 
-        At once: others may be made from the objects, at the next use, under the same names. An actor has nothing to do
-        when it has no mail, handler, child or question to answer, and is `idle`. Watchers are not told, for the objects
-        live on; nothing can be sent to the old addresses any more.
+        This is synchronous: new actors can be created from the objects later, under the same names. An actor is idle
+        if it has no mail, handler, child or unanswered question, and its `idle` is True. Watchers are not notified,
+        since the objects live on. The old addresses accept no more messages.
         """
         cells = [_cell(ref) for ref in refs]
         if not all(cell.idle for cell in cells):
@@ -155,13 +155,14 @@ class System(SystemState):
         return objects
 
     async def drain(self, *, grace: float = 30.0) -> bool:
-        """Take no more work from outside, let what is under way end, then stop all actors.
+        """Reject new work from outside, let current work end, then stop all actors.
 
-        Under way is all mail and all children, and what these send to each other. Call it from outside, not from
-        a child, which would wait for itself. What has not ended after `grace` seconds is stopped.
+        Current work is all mail and all children, and the messages that these send to each other. Call it from
+        outside, not from a child, which would wait for itself. Work that has not ended after `grace` seconds is
+        stopped.
 
         Returns:
-            Whether all of it ended by itself.
+            Whether all work ended by itself.
         """
         self.draining = True
         for cell in self.cells.values():
@@ -172,7 +173,7 @@ class System(SystemState):
         return not scope.cancelled_caught
 
     async def _stop_all(self) -> None:
-        """Stop actors before those they ask: by depth and, at one depth, the last started first."""
+        """Stop actors before those that they ask: by depth, and the last started first within a depth."""
         cells = [*self.cells.values()]
         cells.reverse()
         cells.sort(key=lambda cell: cell.rank[0])
@@ -180,7 +181,7 @@ class System(SystemState):
             await self._stop(cell)
 
     def watch(self, ref: Ref[Never], watcher: Callable[[], object]) -> None:
-        """Call `watcher` when the actor behind `ref` ends; now, if it has."""
+        """Call `watcher` when the actor of `ref` ends; at once if it has."""
         _cell(ref).watch(watcher)
 
     def counts(self) -> Account:
@@ -196,10 +197,10 @@ class System(SystemState):
         )
 
     def _watch_deadlines(self) -> None:
-        self.launch(self.deadlines.run, self._unwatched, "deadlines")
+        self.launch(self.deadlines.run, self._restart_deadlines, "deadlines")
 
-    def _unwatched(self, error: BaseException | None) -> None:
-        """Watch the deadlines again after a cancellation that this system did not ask for."""
+    def _restart_deadlines(self, error: BaseException | None) -> None:
+        """Restart the deadlines' task after a cancellation that this system did not request."""
         if error is not None and self.is_crash(error):
             self._watch_deadlines()
         elif error is not None:

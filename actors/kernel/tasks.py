@@ -1,11 +1,11 @@
-"""Tasks that stand alone: what one of them does reaches no other.
+"""Start independent tasks, which cannot affect each other.
 
-A task in one of anyio's groups takes the group down if it fails, or if it merely leaves a cancel scope open, and costs
-several times as much as one of the event loop's own. These are the loop's own. Each has a cancel scope, and tells its
-starter how it ended; together they can be cancelled and waited for.
+The kernel uses them. A task in an anyio task group cancels the group if it fails, or even if it leaves a cancel scope
+open, and costs several times as much as a native task of the event loop. These are native tasks. Each has a cancel
+scope and reports its end to its starter; together they can be cancelled and awaited.
 
-They are ours alone to cancel: on trio their scopes are shielded from the end of the run, which would otherwise cancel
-them while they end in order. For code that is not ours there is `actors.kernel.contained`.
+Only their owner cancels them: on trio, their scopes are shielded from the end of the run, which would otherwise
+cancel them while they end in order. Foreign code runs in `actors.kernel.contained` instead.
 """
 
 import contextvars
@@ -21,29 +21,29 @@ Ended: TypeAlias = Callable[[BaseException | None], None]
 
 @types.coroutine
 def begun() -> Generator[None, None, None]:
-    """Mark the place up to which `primed` runs a coroutine."""
+    """Mark the point up to which `primed` runs a coroutine."""
     yield
 
 
 def primed(coroutine: Coroutine[Any, Any, None]) -> Coroutine[Any, Any, None]:  # Any: as in `Work`
-    """Run a coroutine up to its `begun`, which must be what it awaits first.
+    """Run a coroutine up to its `begun`, which must be its first await.
 
-    asyncio throws a native cancellation that comes before a task's first step into a coroutine that has not begun, so
-    that none of it runs, neither `except` nor `finally`. One that has begun can say that it ended.
+    asyncio throws a native cancellation that precedes a task's first step into the unstarted coroutine, so that none
+    of its `except` and `finally` blocks run. A started coroutine can report its end.
     """
     coroutine.send(None)
     return coroutine
 
 
 class Tasks:
-    """The tasks of one owner. `cancelled`: they were told to end, and so is each that is started from then on."""
+    """The tasks of one owner. `cancelled`: they were cancelled, and later ones are cancelled when they start."""
 
     __slots__ = ("_changes", "_parking", "_running", "cancelled")
 
     def __init__(self, parking: EventLoop) -> None:
         self._parking = parking
         self._changes = Changes(parking)
-        self._running: dict[Scope, object] = {}  # the loop itself holds a task only weakly
+        self._running: dict[Scope, object] = {}  # the loop holds only weak references to tasks
         self.cancelled = False
 
     def start(
@@ -57,9 +57,9 @@ class Tasks:
     ) -> Scope:
         """Start `work` in a task, and return the scope that cancels it.
 
-        `ended` is called at the end with what was raised, or None, and must not raise; being cancelled by the scope
-        raises nothing. `context` is a copy of the caller's if not given. `shielded`: only their owner cancels it, and
-        not the end of trio's run.
+        `ended` is called at the end with the exception or None, and must not raise. Cancellation by the scope raises
+        nothing. `context` defaults to a copy of the caller's. `shielded`: only the owner cancels the task, not the
+        end of trio's run.
         """
         scope = self._parking.scope(shield=shielded)
         if self.cancelled:
@@ -82,7 +82,7 @@ class Tasks:
             await begun()
             with scope:
                 await work()
-        except BaseException as error:  # it ends here, whatever it is
+        except BaseException as error:  # any exception ends here
             raised = error
         del self._running[scope]
         try:

@@ -1,14 +1,14 @@
-"""Bounds what is computed between two polls of the event loop, and measures how long it takes to come round.
+"""Limit the computation between two polls of the event loop, and measure the length of its turns.
 
-Thousands of sessions may have something to do at once: they are asked together, or their answers arrive together. An
-event loop runs whatever is ready before it looks at its sockets and timers again, so it would stand still until all of
-them are done. So each task comes through here before it begins to compute: so many do at once, and the others wait in
-the order in which they came, while the loop looks at its sockets after each few. Where there is no crowd nobody waits.
+Sessions use it. Thousands of them may have work at once, when they are asked together or their answers arrive
+together. An event loop runs all ready tasks before it polls its sockets and timers again, so it would block until all
+of them are done. So each task passes through here before it computes: a limited number at a time, while the others
+wait in order of arrival, and the loop polls in between. Without a crowd, no task waits.
 
-Work that goes on passes before work that only begins: if thousands of sessions ask at once, the first answers are read
-while most of the asks still wait. Otherwise every turn would end at the end. New work keeps a quarter of the places, so
-that streams without end cannot shut it out. Messages that wait for an actor are begun work too: while there are any,
-new work keeps one place. Tenants begin in turn.
+Continuing work passes before new work: if thousands of sessions are asked at once, the first answers are read while
+most asks still wait. Otherwise every turn would end at the end. New work keeps a quarter of the places, so that
+endless streams cannot block it. Messages that wait for an actor also count as continuing work: while there are any,
+new work keeps one place. Tenants start in turn.
 """
 
 from bisect import bisect_left
@@ -27,18 +27,18 @@ from actors.kernel.parking import EventLoop, Waiter, parking, running_loop
 T = TypeVar("T")
 
 WIDTH = 32
-"""Tasks that may begin to compute between two polls."""
+"""Tasks that may start to compute between two polls."""
 LAGS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-"""Seconds up to which lags are counted, each by itself; one more count has the longer ones."""
+"""Upper bounds in seconds of the lag histogram; one more bucket holds longer lags."""
 
 
 class LagCounts(Struct):
-    """How long an event loop took to come round when something was computed.
+    """The lengths of the event loop's turns that contained computation.
 
     Args:
-        counts: How often it took no longer than each of `LAGS`, and longer than the one before.
-        seconds: All of it.
-        longest: The longest of them, in seconds.
+        counts: Number of turns per bucket of `LAGS`.
+        seconds: Their total.
+        longest: The longest turn, in seconds.
     """
 
     counts: list[int] = field(default_factory=lambda: [0] * (len(LAGS) + 1))
@@ -46,14 +46,14 @@ class LagCounts(Struct):
     longest: float = 0.0
 
     def note(self, seconds: float) -> None:
-        """Count one."""
+        """Count one turn."""
         self.counts[bisect_left(LAGS, seconds)] += 1
         self.seconds += seconds
         self.longest = max(self.longest, seconds)
 
 
 class _NewWork:
-    """Tasks that wait to begin: first come first served within a share, and shares in turn."""
+    """Tasks with new work: first in, first out within a share, and shares in turn."""
 
     __slots__ = ("_queues",)
 
@@ -68,7 +68,7 @@ class _NewWork:
         self._queues.setdefault(share, deque()).append(waiter)
 
     def popleft(self) -> Waiter:
-        """Remove and return the next task. The rest of its share goes behind the other shares."""
+        """Remove and return the next task. The rest of its share moves behind the other shares."""
         share, queue = next(iter(self._queues.items()))
         waiter = queue.popleft()
         del self._queues[share]
@@ -78,12 +78,12 @@ class _NewWork:
 
 
 class Turnstile:
-    """That of one event loop.
+    """The turnstile of one event loop.
 
     Args:
-        parking: How tasks wait there.
-        width: Tasks that may begin to compute between two polls.
-        clock: Gives seconds.
+        parking: The interface of the event loop.
+        width: Tasks that may start to compute between two polls.
+        clock: Returns seconds.
     """
 
     __slots__ = (
@@ -112,9 +112,9 @@ class Turnstile:
         self.lags = LagCounts()
 
     async def begin(self, dispatcher: Dispatcher, share: Hashable = "") -> None:
-        """Return when this task may begin new work for the actors of `dispatcher`: at once, if few others compute.
+        """Wait until this task may start new work for the actors of `dispatcher`: at once if few others compute.
 
-        Tasks of different shares, such as tenants, begin in turn. A task that is cancelled while it waits loses its
+        Tasks of different shares, such as tenants, start in turn. A task that is cancelled while it waits loses its
         place.
         """
         self._dispatchers.add(dispatcher)
@@ -125,14 +125,14 @@ class Turnstile:
             self._pass()
 
     async def enter(self) -> None:
-        """Return when this task may go on with work that has begun. Cancellation: as in `begin`."""
+        """Wait until this task may continue its work. Cancellation: as in `begin`."""
         if self._waiting or self._passed >= self._width:
             await self.give_way()
         else:
             self._pass()
 
     async def give_way(self) -> None:
-        """Return when the event loop has come round, in the midst of a long computation. Others go first, as above."""
+        """Yield to the event loop during a long computation, and return at a later turn. Waiting tasks go first."""
         self._waiting.append(waiter := self._parking.waiter())
         await self._wait(waiter)
 
@@ -147,12 +147,12 @@ class Turnstile:
             self._call()
 
     def _call(self) -> None:
-        """Be called when the event loop comes round."""
+        """Schedule a call at the event loop's next turn."""
         self._is_called, self._since = True, self._clock()
         self._parking.next(self._turn)
 
     def _turn(self) -> None:
-        """Let the next through. The event loop has looked at its sockets since."""
+        """Admit the next tasks. The event loop has polled its sockets in the meantime."""
         self.lags.note(self._clock() - self._since)
         self._is_called, self._passed = False, 0
         is_behind = any(dispatcher.is_behind for dispatcher in self._dispatchers)
@@ -166,24 +166,25 @@ class Turnstile:
             self._call()
 
     def _let_through(self, queue: deque[Waiter] | _NewWork, most: int) -> None:
-        """Let tasks through in the order in which they came, until so many have passed in this turn."""
+        """Admit tasks in order of arrival, up to `most` in this turn."""
         while queue and self._passed < most:
             waiter = queue.popleft()
-            if not waiter.done():  # it is if its task was cancelled
+            if not waiter.done():  # its task was cancelled
                 waiter.set_result(None)
                 self._passed += 1
 
 
 async def compute(work: Callable[[], T], *, is_long: bool) -> T:
-    """Return the outcome of a pure computation that has no slices: a thread does it if it `is_long`.
+    """Return the result of a pure computation without slices, in a thread if it `is_long`.
 
-    The interpreter lets the event loop go on every few milliseconds then. A cancelled caller does not wait for it.
+    The interpreter switches threads every few milliseconds, so the event loop continues. A cancelled caller does not
+    wait for the thread.
     """
     return await anyio.to_thread.run_sync(work, abandon_on_cancel=True) if is_long else work()
 
 
 async def in_turns(slices: Generator[None, None, T]) -> T:
-    """Return the outcome of a long computation, which yields after each slice: the event loop comes round then."""
+    """Return the result of a long computation that yields after each slice, to let the event loop run."""
     here = turnstile()
     while True:
         try:
@@ -198,7 +199,7 @@ _HERE = local()
 
 
 def turnstile() -> Turnstile:
-    """Return the turnstile of the running event loop: one for all that runs there.
+    """Return the turnstile of the running event loop, shared by all its users.
 
     Raises:
         RuntimeError: No event loop is running.

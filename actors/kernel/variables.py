@@ -1,6 +1,7 @@
-"""Context variables: host code that runs for a caller sees the caller's, wherever it is called.
+"""Run host code with its caller's context variables, wherever it is called.
 
-Handlers and children of actors run in the system's own variables, so that one caller's do not reach another.
+Handlers and children of actors run in the system's own variables, so that the variables of one caller do not reach
+another.
 """
 
 from collections.abc import Callable
@@ -13,9 +14,9 @@ R = TypeVar("R")
 
 
 def with_variables(variables: Context, work: Callable[[], R]) -> R:
-    """Return what `work` returns, which sees these variables. What it sets is seen by nobody else.
+    """Return the result of `work`, run with these variables. Variables that it sets are discarded.
 
-    Actors still take what it asks for what is asked from here.
+    For actors, its asks still come from the current child.
     """
     context = variables.copy()
     context.run(current.set, current.get())

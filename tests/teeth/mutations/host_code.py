@@ -68,7 +68,7 @@ MUTATIONS = (
     ),
     Mutation(
         "host code: a listener that raised is called again",
-        "actors/kernel/host_code.py:Listener._failed",
+        "actors/kernel/host_code.py:Listener._switch_off",
         "self.is_off = True",
         "pass",
         (PLAYS,),

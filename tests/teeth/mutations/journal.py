@@ -87,7 +87,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "an end is not reported as a crash",
-        "actors/kernel/cell.py:Cell._crashed",
+        "actors/kernel/cell.py:Cell._take_down",
         "not self.is_end(error)",
         "True",
         (_ENDS,),

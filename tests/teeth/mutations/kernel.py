@@ -134,7 +134,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "kernel: foreign code runs in a nursery that other foreign code has spoiled",
-        "actors/kernel/contained.py:Containment._emptied",
+        "actors/kernel/contained.py:Containment._reuse_nursery",
         "is_sound and len(self._spare) < SPARES",
         "len(self._spare) < SPARES",
         (
