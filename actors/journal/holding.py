@@ -1,8 +1,7 @@
-"""Holding: the bytes that sessions hold in memory, counted where they change.
+"""Count the bytes that sessions hold in memory, updated at each change.
 
-Each of a session's actors counts what it owns: the session its messages, the ledger its calls, the renderer its lanes.
-The host counts the objects that they are.
-So the sum of all sessions is known at any moment, and asking for it costs nothing.
+Each of a session's actors counts its own part: the session its messages, the ledger its calls, the renderer its
+lanes. The host counts the actor objects. So the total of all sessions is always known, and reading it is free.
 """
 
 from typing import Literal, TypeAlias
@@ -13,13 +12,13 @@ Part: TypeAlias = Literal["messages", "calls", "lanes", "objects"]
 
 
 class HeldBytes(Struct, gc=False):
-    """What all sessions of a runtime hold."""
+    """The memory use of all sessions of a runtime."""
 
     total: int = 0
 
 
 class MemoryUse(Struct, gc=False):
-    """What one session holds. `everyone`: of which this is a part."""
+    """The memory use of one session. `everyone` is the total that includes it."""
 
     everyone: HeldBytes
     messages: int = 0
@@ -28,16 +27,16 @@ class MemoryUse(Struct, gc=False):
     objects: int = 0
 
     def count(self, part: Part, size: int) -> None:
-        """Note how large a part is now."""
+        """Record the current size of a part, in bytes."""
         self.everyone.total += size - getattr(self, part)
         setattr(self, part, size)
 
     @property
     def total(self) -> int:
-        """All parts."""
+        """The sum of all parts, in bytes."""
         return self.messages + self.calls + self.lanes + self.objects
 
     def release(self) -> None:
-        """Note that nothing is held any more."""
+        """Record that the session holds nothing any more."""
         self.everyone.total -= self.total
         self.messages = self.calls = self.lanes = self.objects = 0

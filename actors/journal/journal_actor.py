@@ -1,16 +1,16 @@
-"""The journal actor: the one writer of all logs.
+"""The journal actor: the only writer of all logs.
 
-A writer sends its events here and is answered when they are durable; what is announced, is announced
-after that. Records are appended in the order in which the commands arrived, and a log is read in its turn among
-them, so that what a session's actors are rebuilt from holds all that they had sent before they crashed.
+Writers send their events here and get a reply when these are durable; events are published only after that. Records
+are appended in the order of the commands, and a log is read in its turn among them, so that restarted actors see
+every event that was sent before they crashed.
 
-No log has an event whose forerunner was refused: what its writer had sent behind that is refused too, until the writer
-has read the log again.
+A log never has a gap: after a rejected append, later appends of the session are rejected too, until its writer has
+read the log again.
 
-A storage that blocks is called in threads. What arrives meanwhile is written together, in one commit: so the more
-there is to write, the less each event costs. Sessions that are opened at once are claimed in one commit too. Reads
-have a thread of their own, which reads a page at a time: they begin behind the writes that were sent before, and hold
-up none that come after.
+A blocking storage is called in threads. Commands that arrive in the meantime are written together in one commit, so
+the cost per event falls as the load rises. Sessions that are opened at the same time are claimed in one commit too.
+Reads have a thread of their own, which reads a page at a time: they start after the writes that were sent before
+them, and do not delay later writes.
 """
 
 from collections import deque
@@ -46,9 +46,9 @@ from actors.kernel import Actor, Context, Query
 R = TypeVar("R")
 
 BATCH = 256
-"""Commands that are written together at most; while as many wait, no more mail is taken."""
+"""Most commands written together; while as many are queued, no more mail is handled."""
 READS = 1024
-"""Pages and lists that may wait to be read. What a session's actors need to begin or to go on always may."""
+"""Most queued reads of pages and lists. Reads that a session needs to start or continue are always accepted."""
 
 
 OnDurable: TypeAlias = Callable[[int], None]
@@ -102,20 +102,20 @@ class Append(Query[int], frozen=True):
 
 
 class LogQuery(Query[R], frozen=True):
-    """Something else that is asked of the journal, behind every append that was sent before.
+    """Any other operation of the journal, executed after all appends that were sent before.
 
-    `deed`: what it is, for messages.
+    `deed`: the participle of the operation, for messages.
     """
 
     deed: ClassVar[str]
     session: str
 
     def answer(self, answer: R) -> None:
-        """Tell the asker that it is done."""
+        """Send the answer."""
         self.reply.send(answer)
 
     def refused(self, error: Exception) -> None:
-        """Tell the asker that it is not done."""
+        """Reply with an error."""
         if isinstance(error, JournalError | SessionLeased):
             self.reply.fail(error)
             return
@@ -124,9 +124,9 @@ class LogQuery(Query[R], frozen=True):
 
 
 class ReadLog(LogQuery[LogPage], frozen=True):
-    """Read a page of a session's log: its first events past number `after`, `most` of them at most.
+    """Read a page of a session's log: at most `most` events after number `after`.
 
-    `anew`: its writer goes on from the log's end. `urgent`: so it is not refused, however many reads wait.
+    `anew`: the writer of the log continues from its end. `urgent`: the read is accepted even if the queue is full.
     """
 
     deed = "read"
@@ -137,9 +137,9 @@ class ReadLog(LogQuery[LogPage], frozen=True):
 
 
 class ClaimSession(LogQuery[Claim], frozen=True):
-    """Make the asker a session's live writer; only of one that has a log, if it is to be `existing`.
+    """Make the asker the live writer of a session; with `existing`, only if the session has a log.
 
-    `on_claim`: called with the claim when it is made, whether or not the asker still waits.
+    `on_claim`: called with the claim, even if the asker no longer waits.
     """
 
     deed = "claimed"
@@ -147,14 +147,14 @@ class ClaimSession(LogQuery[Claim], frozen=True):
     on_claim: Callable[[Claim], None] | None = None
 
     def answer(self, answer: Claim) -> None:
-        """Hand the claim over, and tell the asker."""
+        """Pass the claim to `on_claim`, and send the answer."""
         if self.on_claim is not None:
             self.on_claim(answer)
         super().answer(answer)
 
 
 class ReleaseSession(LogQuery[None], frozen=True):
-    """Let others claim a session that was claimed with the number `fence`."""
+    """Release a session that was claimed with `fence`, so that others can claim it."""
 
     deed = "released"
     fence: int
@@ -183,7 +183,7 @@ class DeleteLog(LogQuery[None], frozen=True):
 
 
 class Vacuum(LogQuery[Sequence[RemainingData]], frozen=True):
-    """Remove every byte of deleted logs from the storage's own files; the answer is what is left."""
+    """Remove every byte of deleted logs from the storage's own files. The answer lists remaining data."""
 
     deed = "vacuumed"
     session: str = ""
@@ -191,7 +191,7 @@ class Vacuum(LogQuery[Sequence[RemainingData]], frozen=True):
 
 
 class LookAtClock(LogQuery[ObservedClock], frozen=True):
-    """Note the wall clock; the answer is how far it is trusted, as `Storage.look_at_clock` says."""
+    """Record the wall clock. The answer says how far it is trusted, as in `Storage.look_at_clock`."""
 
     deed = "looked at"
     session: str = ""
@@ -200,7 +200,7 @@ class LookAtClock(LogQuery[ObservedClock], frozen=True):
 
 
 class Beat(LogQuery[None], frozen=True):
-    """Prolong the lease of this host."""
+    """Renew the lease of this host."""
 
     deed = "kept"
     session: str = ""
@@ -212,7 +212,7 @@ JournalCommand: TypeAlias = Append | Ask
 
 
 class _Group(Struct):
-    """What is written in one commit, claims and then appends; and what is read after it."""
+    """The operations of one commit, claims before appends, and the reads after it."""
 
     claims: list[ClaimSession]
     appends: list[Append]
@@ -222,36 +222,37 @@ class _Group(Struct):
         return len(self.claims) + len(self.appends)
 
     def writes(self, session: str) -> bool:
-        """Say whether there is an append to a session, behind which a claim of it must come."""
+        """Return True if the group appends to a session; a claim of that session must come later."""
         return any(append.session == session for append in self.appends)
 
     @property
     def split(self) -> list["_Group"]:
-        """Each by itself."""
+        """One group per operation."""
         return [_Group([claim], []) for claim in self.claims] + [
             _Group([], [append]) for append in self.appends
         ]
 
     def write(self, storage: Storage, ends: LogEnds) -> tuple[list[Claim | Exception], Sequence[Appended]]:
-        """Write it, in a thread; return what became of each."""
+        """Write the group, in a thread. Return the outcome of each operation."""
         entries = list(ends.expected(append.entry for append in self.appends))
         if not self.claims:
             return [], storage.append(entries)
         with storage.together([claim.session for claim in self.claims if not claim.existing]):
-            claimed = [self._claimed(storage, claim) for claim in self.claims]
+            claimed = [self._claim(storage, claim) for claim in self.claims]
             return claimed, storage.append(entries) if entries else ()
 
-    def _claimed(self, storage: Storage, claim: ClaimSession) -> Claim | Exception:
+    def _claim(self, storage: Storage, claim: ClaimSession) -> Claim | Exception:
         try:
             return storage.claim(claim.session, existing=claim.existing)
         except JournalUnavailable:
-            raise  # of all of them
-        except Exception as error:  # a storage is other people's code
+            raise  # affects all of them
+        except Exception as error:  # a storage may be foreign code
             return error
 
 
 class JournalActor(Actor[JournalCommand]):
-    """Owns the storage. A crash loses nothing that was answered; what cannot be written is refused, no crash."""
+    """The owner of the storage. A crash loses nothing that was acknowledged. Storage errors reject commands and are
+    no crash."""
 
     level: ClassVar[int] = 5
 
@@ -261,11 +262,11 @@ class JournalActor(Actor[JournalCommand]):
         self._storage = storage
         self._readers = Readers() if readers is None else readers
         self._meter = JournalMeter() if meter is None else meter
-        self._meter.began, self._meter.queued = None, 0  # of one that crashed
+        self._meter.began, self._meter.queued = None, 0  # left over from a crashed actor
         self._throttle = self._readers.throttle
-        self._throttle.end_writes(self._throttle.pending)  # as above
+        self._throttle.end_writes(self._throttle.pending)  # likewise
         self._queued: deque[JournalCommand] = deque()
-        self._broken: dict[str, Exception] = {}  # why a session's append was refused, until its log is read
+        self._broken: dict[str, Exception] = {}  # rejected appends, until the log is read again
         self._ends = LogEnds()
         self._is_working = False
         self._reads: ReadQueue[Read]
@@ -273,7 +274,7 @@ class JournalActor(Actor[JournalCommand]):
         self._threads: StorageThreads
 
     def started(self, context: Context[JournalCommand]) -> None:
-        """Keep the context, and threads of its own: slow tools must not hold up a write."""
+        """Store the context, and create separate threads: slow tools must not delay a write."""
         self._context = context
         self._threads = StorageThreads(self._storage, self._meter, context.system)
         self._reads = ReadQueue(READS, self._read, partial(context.start, name="read"))
@@ -296,16 +297,16 @@ class JournalActor(Actor[JournalCommand]):
         tell: Callable[[], None]
         try:
             if not isinstance(command, Append):
-                answer = self._checked(command, call_storage(self._operation(command)))
-                tell = partial(self._answered, command, answer)
+                answer = self._check_answer(command, call_storage(self._operation(command)))
+                tell = partial(self._send_answer, command, answer)
             elif self._may_write(command):
                 entries = list(self._ends.expected([command.entry]))
                 (written,) = call_storage(partial(self._storage.append, entries))
-                tell = partial(self._written, command, written)
+                tell = partial(self._report_written, command, written)
             else:
                 return
-        except Exception as error:  # a storage is other people's code
-            self._refused(command, error)
+        except Exception as error:  # a storage may be foreign code
+            self._reject(command, error)
             return
         tell()
 
@@ -335,7 +336,7 @@ class JournalActor(Actor[JournalCommand]):
                 assert_never(command)
 
     async def _work(self) -> None:
-        """Write what is queued, and what comes meanwhile, until there is no more."""
+        """Write the queued commands, and those that arrive in the meantime, until the queue is empty."""
         while self._queued:
             is_full = len(self._queued) >= BATCH
             batch = [*self._queued]
@@ -344,13 +345,13 @@ class JournalActor(Actor[JournalCommand]):
             if is_full:
                 self._context.release()
             self._meter.begin(self._context.system.now())
-            await self._done(batch)
+            await self._run_batch(batch)
             self._throttle.end_writes(sum(not isinstance(command, Read) for command in batch))
             self._meter.end(self._context.system.now())
         self._is_working = False
 
-    async def _done(self, batch: list[JournalCommand]) -> None:
-        """Write the claims and appends of a batch together, but those behind something else after it."""
+    async def _run_batch(self, batch: list[JournalCommand]) -> None:
+        """Write the claims and appends of a batch together, split where another operation comes between."""
         group = _Group([], [])
         for command in batch:
             if isinstance(command, Append):
@@ -383,27 +384,27 @@ class JournalActor(Actor[JournalCommand]):
                     JournalUnavailable(f"{READS} reads wait for the journal already; try again later")
                 )
                 return
-        except Exception as error:  # as above
-            self._refused(command, error)
+        except Exception as error:  # a storage may be foreign code
+            self._reject(command, error)
         else:
             self._reads.add(command, urgent=is_urgent)
 
     async def _read(self, command: Read) -> None:
-        if not command.reply.done:  # else its asker has gone
+        if not command.reply.done:  # otherwise the asker has gone
             await self._ask(command, self._threads.read)
 
     async def _ask(self, command: Ask, run: Callable[[Callable[[], Any]], Awaitable[Any]]) -> None:
         try:
-            answer = self._checked(command, await run(self._operation(command)))
+            answer = self._check_answer(command, await run(self._operation(command)))
         except Exception as error:  # as above
-            self._refused(command, error)
+            self._reject(command, error)
         else:
-            self._answered(command, answer)
+            self._send_answer(command, answer)
 
-    def _checked(self, command: Ask, answer: Any) -> Any:  # Any: that of each
-        """Return an answer as its asker gets it: of a log that is open here, only what is acknowledged.
+    def _check_answer(self, command: Ask, answer: Any) -> Any:  # Any: that of each
+        """Return an answer in the form for its asker: of a log that is written here, only acknowledged events.
 
-        The end from which a log's writer goes on is noted; that is refused once, if acknowledged events are lost.
+        A writer's read also records the end of the log; it is rejected once if acknowledged events were lost.
         """
         if not isinstance(command, ReadLog):
             return answer
@@ -413,16 +414,16 @@ class JournalActor(Actor[JournalCommand]):
         if (error := self._ends.missing(command.session, page.last)) is not None:
             self._lose(error, self._ends.fence(command.session))
             raise error
-        self._ends.wrote(command.session, page.last)  # what was refused as unavailable may be there
+        self._ends.wrote(command.session, page.last)  # includes events whose append failed as unavailable
         return page
 
     def _lose(self, error: JournalBehind, fence: int) -> None:
-        """Note what is lost, so that it is named before the log is read anew, and take readers back."""
+        """Record lost events, so that the loss is written before the log is read again, and reset readers."""
         self._ends.lose(error, fence)
         self._readers.cut(error.session, error.first - 1)
 
     async def _name_loss(self, session: str) -> None:
-        """Write which events of a session are lost, if some are, ahead of everything else."""
+        """Write the record of lost events of a session, if there is one, before everything else."""
         if (entry := self._ends.lost(session)) is None:
             return
         (outcome,) = await self._threads.write(partial(self._storage.append, [entry]))
@@ -434,7 +435,8 @@ class JournalActor(Actor[JournalCommand]):
         self._readers.grew(session, outcome)
 
     async def _commit(self, group: "_Group") -> None:
-        """Do all of these or none; if it was none, then each by itself, so that one harms no other."""
+        """Commit a group atomically; if that fails, each operation separately, so that one failure does not affect
+        others."""
         if self._broken:
             group.appends = [append for append in group.appends if self._may_write(append)]
         if not len(group):
@@ -445,30 +447,30 @@ class JournalActor(Actor[JournalCommand]):
         except Exception as error:  # as above
             if len(group) == 1 or isinstance(error, JournalUnavailable):
                 for claim in group.claims:
-                    self._refused(claim, error)
+                    self._reject(claim, error)
                 for append in group.appends:
-                    self._refused(append, error)
+                    self._reject(append, error)
                 return
             for alone in group.split:
                 await self._commit(alone)
             return
         for claim, outcome in zip(group.claims, claimed, strict=True):
             if isinstance(outcome, Claim):
-                self._answered(claim, outcome)
+                self._send_answer(claim, outcome)
             else:
-                self._refused(claim, outcome)
+                self._reject(claim, outcome)
         for append, number in zip(group.appends, written, strict=True):
-            self._written(append, number)
-            with suppress(Exception):  # as above; it is written before the log is read anew
+            self._report_written(append, number)
+            with suppress(Exception):  # ignored here, since it is retried before the log is read again
                 await self._name_loss(append.session)
 
     def _may_write(self, append: Append) -> bool:
-        """Refuse an append behind one of its session that was refused."""
+        """Reject an append that follows a rejected append of its session."""
         if (error := self._broken.get(append.session)) is not None:
-            self._refused(append, error)
+            self._reject(append, error)
         return error is None
 
-    def _refused(self, command: JournalCommand, error: Exception) -> None:
+    def _reject(self, command: JournalCommand, error: Exception) -> None:
         if isinstance(command, Append):
             self._broken[command.session] = error
             self._meter.refused += len(command.events)
@@ -478,7 +480,7 @@ class JournalActor(Actor[JournalCommand]):
             self._meter.found_damaged(error)
         command.refused(error)
 
-    def _answered(self, command: Ask, answer: Any) -> None:  # Any: that of each
+    def _send_answer(self, command: Ask, answer: Any) -> None:  # Any: that of each
         if isinstance(command, FindSession):
             command.answer(answer)
             return
@@ -496,11 +498,11 @@ class JournalActor(Actor[JournalCommand]):
             self._ends.forget(command.session)
         command.answer(answer)
 
-    def _written(self, append: Append, outcome: Appended) -> None:
-        """Tell everybody concerned: those who read the session along first, so that deltas cannot overtake it."""
+    def _report_written(self, append: Append, outcome: Appended) -> None:
+        """Report the outcome of an append: to readers of the session first, so that deltas cannot overtake it."""
         if isinstance(outcome, JournalBehind):
             self._lose(outcome, append.fence)
-            self._refused(append, outcome)
+            self._reject(append, outcome)
             return
         if isinstance(outcome, Fenced):
             append.refused(outcome)

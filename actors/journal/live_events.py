@@ -15,7 +15,7 @@ from actors.core.stream_events.sink import Sink
 class LiveEvents:
     """The connection between a session's appends and the reader of its current ask, if there is one.
 
-    A crash loses it with the actors, and their successors begin it anew where the log ends.
+    A crash loses it together with the actors; the next generation starts a new one at the end of the log.
     """
 
     __slots__ = ("_publisher", "_sink", "is_idle")
@@ -47,7 +47,7 @@ class LiveEvents:
     def publish(self, events: Sequence[LogEvent], last: int) -> None:
         """Publish events that have become durable. `last` is the number of the last one.
 
-        The terminal event is left out: the session makes it, with the parts of the result that no log has.
+        The terminal event is skipped: the session creates it, with the parts of the result that are not in the log.
         """
         if self._sink is None:
             return

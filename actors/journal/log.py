@@ -1,4 +1,7 @@
-"""A session's log as its actors see it: what they write, and what they are made from after a crash."""
+"""Write and replay the log of one session, for its actors.
+
+The session writes its events through `LogWriter`; after a crash, its actors are rebuilt from a `Replay`.
+"""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -26,16 +29,17 @@ from actors.kernel import Context, Ref
 from actors.kernel.turnstile import turnstile
 
 SENT = 16
-"""Events of one session that handlers may have on their way; then it handles nothing, so that others are written."""
+"""Events of one session that handlers may have in flight; then the session handles nothing, so that others are
+written."""
 
 
 class LogWriter:
-    """Writes a session's own events: an event changes the state in the same step in which it is sent or held.
+    """Writes a session's own events. An event changes the state in the step in which it is sent or held.
 
-    The ledger writes the events of calls and keeps what is known of them: there is no ledger in the state here.
+    The ledger writes the events of calls and tracks the calls, so the state here has no ledger.
 
     Args:
-        state: What the log says so far.
+        state: The state at the end of the log.
         journal: The journal's address.
         generation: The session's actors until the next crash.
         on_configured: Called when an event is durable that changes the session's target, system prompt or tools.
@@ -51,15 +55,15 @@ class LogWriter:
         self._journal, self._on_configured = journal, on_configured
         self._outbox, self._holding = generation.outbox, generation.holding
         self.resume(state)
-        self._sent = 0  # calls of `send` not heard of. None is forgotten: what fails crashes the owner
+        self._sent = 0  # unacknowledged calls of `send`; a failed one crashes the owner
 
     @property
     def is_settled(self) -> bool:
-        """Whether the whole state is written."""
+        """True if the entire state is written."""
         return self._outbox.is_empty and not self._sent
 
     def resume(self, state: SessionState) -> None:
-        """Go on from what the log says."""
+        """Continue from the state at the end of the log."""
         self.state = replace(state, ledger=NO_CALLS)
         self._holding.count("messages", state.size)
 
@@ -68,21 +72,22 @@ class LogWriter:
         self._holding.count("messages", self.state.size)
 
     def hold(self, event: LogEvent, on_durable: OnDurable | None = None) -> None:
-        """Write an event together with the next ones of the session: nothing waits for it until then."""
+        """Hold an event for the session's next append; nothing waits for it until then."""
         self._apply(event)
         self._outbox.hold(event, on_durable)
 
     async def write(self, event: LogEvent, on_durable: OnDurable | None = None) -> int:
         """Write an event; return its number when it is durable.
 
-        `on_durable` is called too, even if the caller is cancelled meanwhile.
+        `on_durable` is called even if the caller is cancelled in the meantime.
 
         Raises:
-            JournalError: It is not written. The state is ahead of the log then, and the caller crashes with it.
+            JournalError: The event is not written. The state is then ahead of the log, and the caller crashes with
+                it.
         """
         self._apply(event)
         if isinstance(event, SwitchApplied | Configured):
-            on_durable = partial(self._changed, event, on_durable)
+            on_durable = partial(self._report_change, event, on_durable)
         return await self._journal.ask(self._outbox.append(event, on_durable=on_durable))
 
     def send(
@@ -97,7 +102,7 @@ class LogWriter:
             self._sent -= 1
             if self._sent == SENT - 1:
                 context.release()
-            self._changed(event, on_durable, seq)
+            self._report_change(event, on_durable, seq)
 
         self._sent += 1
         if self._sent == SENT:
@@ -106,8 +111,8 @@ class LogWriter:
         append = self._outbox.append(event, on_durable=written, on_failure=context.fail)
         context.send(self._journal, append)
 
-    def _changed(self, event: LogEvent, on_durable: OnDurable | None, seq: int) -> None:
-        """Note that an event is durable which may change the target or the configuration."""
+    def _report_change(self, event: LogEvent, on_durable: OnDurable | None, seq: int) -> None:
+        """React to a durable event that may change the target or the configuration."""
         if isinstance(event, SwitchApplied | Configured):
             self._on_configured(event)
         if on_durable is not None:
@@ -115,15 +120,15 @@ class LogWriter:
 
 
 class Replay(Struct, frozen=True):
-    """A log, folded.
+    """The result of replaying a log.
 
     Args:
         state: The session's state.
-        lanes: The session's lanes. The renderer takes them over.
-        seq: The number of the last event; 0 if nobody needs it.
+        lanes: The session's lanes, which the renderer takes over.
+        seq: The number of the last event; 0 if it is not needed.
         repeatable: The calls that may run again, if the log breaks off.
-        opened: The log's first event, if it is that of a session.
-        round: The round of the last request of the last turn; 0 if that has sent none.
+        opened: The first event, if it opens a session.
+        round: The round of the last request of the last turn; 0 if that sent none.
     """
 
     state: SessionState
@@ -135,11 +140,11 @@ class Replay(Struct, frozen=True):
 
 
 SLICE = 256
-"""Events that are folded between two polls of the event loop: a few milliseconds."""
+"""Events replayed between two polls of the event loop: a few milliseconds."""
 
 
 async def folded(events: Sequence[LogEvent], rules: Rules) -> tuple[SessionState, Lanes]:
-    """Return the session that wrote a log, as `rebuilt` does; a long log does not hold up the event loop."""
+    """Return the session that wrote a log, as `rebuilt` does, without blocking the event loop."""
     folding = Folding(rules)
     for first in range(0, len(events), SLICE):
         if first:
@@ -156,7 +161,7 @@ def replay_of(events: Sequence[LogEvent], state: SessionState, lanes: Lanes) -> 
 
 
 async def read_replay(journal: Ref[JournalCommand], session: str, rules: Rules) -> Replay:
-    """Read the log of a session and fold it, behind every append that its earlier actors sent.
+    """Read the log of a session and replay it, after every append that its earlier actors sent.
 
     Raises:
         JournalError: The log cannot be read, or one of its records is not an event.
@@ -166,20 +171,20 @@ async def read_replay(journal: Ref[JournalCommand], session: str, rules: Rules) 
 
 
 TAKERS = 3
-"""The actors that go on from the log: the session, its renderer and its ledger."""
+"""The actors that continue from the log: the session, its renderer and its ledger."""
 
 
 class Generation:
-    """A session's actors from one start to the crash that ends them all, and what they are made from.
+    """A session's actors between a start and the crash that ends them all, and the source of their state.
 
     Args:
-        session: Whose actors.
-        fence: The number with which it was claimed.
-        journal: Who reads the log.
-        rules: What each binding is rendered with.
-        holding: Where its actors count what the session holds.
-        number: 0 for actors that are made from a state. Later ones take over a replay of the log.
-        replay: The replay that they take over, if it has been made already; else they read the log.
+        session: The session's id.
+        fence: The fence of the session's claim.
+        journal: Reads the log.
+        rules: The rendering rules of each binding.
+        holding: Counts the memory of the session.
+        number: 0 for actors that are created from a state. Later generations take over a replay of the log.
+        replay: A replay that is already available; otherwise the log is read.
     """
 
     __slots__ = (
@@ -218,28 +223,29 @@ class Generation:
         """The lanes of requests that are in the log, until the renderer adopts them."""
 
     def following(self, replay: Replay | None = None) -> "Generation":
-        """Return the next generation, which begins from the log; `replay`: the log as it stands, if it was read."""
+        """Return the next generation, which starts from the log. `replay`: a replay of the current log, if any."""
         number = self.number + 1
         return Generation(self._session, self.fence, self._journal, self._rules, self.holding, number, replay)
 
     def note_sent(self, binding: Binding, rendered: Rendered) -> None:
-        """Leave the lane of a request that is in the log for the renderer to adopt."""
+        """Store the lane of a request that is in the log, until the renderer adopts it."""
         self.sent_lanes[binding] = rendered.lane
         self.holding.count("lanes", self.holding.lanes + rendered.lane.size - rendered.before)
 
     def begin(self, context: Context[Any], then: Callable[[Replay], None]) -> None:  # Any: each of its actors
-        """Have an actor go on from the log: it is handed what that says, and handles nothing before. Not at first."""
+        """Let an actor of a later generation continue from the log. It handles nothing until `then` has received the
+        replay."""
         if self.number:
             context.start(partial(self._go_on, then), name="replay", holds=True)
 
     async def _go_on(self, then: Callable[[Replay], None]) -> None:
         then(await self.replay())
         self._takers -= 1
-        if not self._takers:  # who has it goes on from there; what it was must not be kept beside that
+        if not self._takers:  # all actors have taken it over: do not keep the old state in memory
             self._replay = None
 
     async def replay(self) -> Replay:
-        """Return the replay of the log, read once for all of its actors. Raises as `read_replay` does."""
+        """Return the replay of the log, read once for all actors. Raises as `read_replay` does."""
         if self._read is not None:
             await self._read.wait()
         elif self._replay is None:

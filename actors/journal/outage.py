@@ -1,6 +1,6 @@
-"""Outages of the journal: since when it cannot write and why, and how long it makes those wait who write.
+"""Record outages of the journal: their start, their cause, and the delay of writers.
 
-The journal actor notes it, `Runtime.stats` tells it, and reading it asks nobody.
+The journal actor records them, and `Runtime.stats` reads them without sending a message.
 """
 
 from collections.abc import Callable
@@ -19,22 +19,22 @@ __all__ = ["LAG", "JournalMeter"]
 R = TypeVar("R")
 
 LONGEST = 300
-"""Characters that are kept of why."""
+"""Most characters of the cause that are kept."""
 
 
 class JournalMeter(Struct):
-    """What the journal actor notes.
+    """The measurements of the journal actor.
 
     Args:
-        damage: The first damage that was found, in the words of the storage; empty while there is none.
+        damage: The first damage found, in the words of the storage; empty without damage.
         refused: Events that could not be written.
-        since: The time when it became unavailable, by `clock`; None while it works.
-        why: What the storage said then.
-        began: When what is being written was begun, by the clock of the loop; None if nothing is.
-        took: Seconds that it took the last time.
-        queued: What the actor has taken from its mailbox, and not begun.
-        beaten: When the lease was last prolonged, by the clock of the loop; None before the first time.
-        commits: How long commits took.
+        since: The start of the outage, by `clock`; None while the journal works.
+        why: The storage's error at that time.
+        began: The start of the running write, by the loop's clock; None without one.
+        took: Seconds that the last write took.
+        queued: Commands that the actor has received and not started.
+        beaten: The time of the last lease renewal, by the loop's clock; None before the first.
+        commits: Durations of commits.
         clock: The wall clock, in seconds since 1970.
     """
 
@@ -50,52 +50,53 @@ class JournalMeter(Struct):
     clock: Callable[[], float] = time
 
     def time_commit(self, commit: Callable[[], R]) -> R:
-        """Commit, in the thread of the storage, and note how long that took; a commit that fails is not counted."""
+        """Commit, in the thread of the storage, and record the duration. Failed commits are not counted."""
         began = monotonic()
         written = commit()
         self.commits.note(monotonic() - began)
         return written
 
     def failed(self, error: Exception) -> None:
-        """Note that the journal is unavailable."""
+        """Record that the journal is unavailable."""
         if self.since is None:
             self.since, self.why = self.clock(), str(error)[:LONGEST]
             telemetry.journal_unavailable(self.why)
 
     def found_damaged(self, error: Exception) -> None:
-        """Note that a part of the journal is damaged. That stays so until the runtime is left."""
+        """Record that a part of the journal is damaged, for the rest of the runtime's life."""
         if not self.damage:
             self.damage = str(error)[:LONGEST]
             telemetry.journal_damaged(self.damage)
 
     def worked(self) -> None:
-        """Note that something was written."""
+        """Record a successful write, which ends an outage."""
         if self.since is not None:
             telemetry.journal_available(self.clock() - self.since)
             self.since, self.why = None, ""
 
     def beat(self, now: float) -> None:
-        """Note that the lease was prolonged."""
+        """Record a renewal of the lease."""
         self.beaten = now
 
     def begin(self, now: float) -> None:
-        """Note that a batch is being written."""
+        """Record the start of a batch."""
         self.began = now
 
     def end(self, now: float) -> None:
-        """Note that it is done with."""
+        """Record the end of a batch."""
         if (began := self.began) is not None:
             self.began, self.took = None, now - began
 
     def lag(self, waiting: int, batch: int, now: float) -> float:
-        """Return the seconds that one more would wait, where `waiting` are in the mailbox, written `batch` at once."""
+        """Return the seconds that another command would wait behind `waiting` messages, written in batches of
+        `batch`."""
         under_way = 0.0 if self.began is None else now - self.began
         return under_way + ceil((waiting + self.queued) / batch) * self.took
 
     def stats(
         self, level: str, lease: float | None, sizes: StorageSizes, waiting: int, batch: int, now: float
     ) -> JournalStats:
-        """Return how the journal stands, where `waiting` are in the mailbox, written `batch` at once."""
+        """Return the stats of the journal, with `waiting` messages in the mailbox, written in batches of `batch`."""
         lag = round(self.lag(waiting, batch, now), 3)
         age = 0.0 if self.beaten is None else round(now - self.beaten, 3)
         waits = waiting + self.queued

@@ -1,23 +1,24 @@
-"""Where logs are kept: the interface that journal backends implement.
+"""Store logs: the interface that journal backends implement.
 
-A log is a sequence of a session's events, numbered from 1 without gaps. A storage that outlives the process keeps them
-as records: the bytes of one event each. Any byte may be in one, so who writes records into a file says how long each
-is. One writer, the journal actor, appends; anyone may read.
+A log is a sequence of a session's events, numbered from 1 without gaps. A durable storage keeps them as records: the
+bytes of one event each. Records may contain any byte, so a file format must store their lengths. One writer, the
+journal actor, appends; any process may read.
 
-**Fencing.** A session has at most one live writer. `claim` makes its caller that writer and gives it a number that is
-greater than every number given before, also after `delete`. Each `Entry` carries the number, and one that is not the
-session's current number is refused as `Fenced`, alone: what else is in the same append is written.
+**Fencing.** A session has at most one live writer. `claim` makes its caller that writer and returns a fencing number
+greater than all earlier ones of the session, even after `delete`. Each `Entry` carries the number. An entry with an
+outdated number is rejected as `Fenced`, by itself: the other entries of the append are written.
 
-Of a session that is deleted, or released without a log, nothing is kept. Instead the storage keeps its floor: the
-greatest number of all sessions that it has dropped so. A session that it does not know gets a number above that.
+A session that is deleted, or released without a log, leaves no data. Instead the storage keeps a floor: the greatest
+number of all sessions removed in this way. An unknown session gets a number above the floor.
 
-**What is lost.** A storage may go back behind what it acknowledged: a server that lagged is promoted, or a copy is
-restored. So an entry may also say which number the last event had that its writer knows of. One that the storage does
-not have is refused as `JournalBehind`; if the storage has more than that, another writer wrote it, and it is `Fenced`.
+**Losses.** A storage may lose acknowledged events: a replica that lagged is promoted, or a backup is restored. So an
+entry may also give the number of the last event that its writer knows. If the storage lacks that event, the entry is
+rejected as `JournalBehind`; if the storage has later events, another writer wrote them, and the entry is `Fenced`.
 
-**Hosts.** A session that is claimed belongs to the storage object that claimed it, its host, until it is released:
-by `release`, by the record of its end (`Closed`), by `close`, or because the host is gone. A host that is not heard of
-(`beat`) for its lease is gone, and others may take its sessions over. It may go on writing those that nobody took.
+**Hosts.** A claimed session belongs to the storage object that claimed it, its host, until it is released: by
+`release`, by the record of its end (`Closed`), by `close`, or because the host is gone. A host without a heartbeat
+(`beat`) for its lease is gone, and others may take over its sessions. It may continue to write sessions that were not
+taken over.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -48,10 +49,10 @@ class Entry(Struct, frozen=True):
     """Events of one session, to be appended in this order.
 
     Args:
-        session: Whose.
-        fence: The number that the writer was given when it claimed the session.
-        events: What happened.
-        after: The number of the last event of the log, as the writer knows it; None if it does not.
+        session: The session's id.
+        fence: The fencing number of the writer's claim.
+        events: The events.
+        after: The number of the log's last event that the writer knows; None if unknown.
     """
 
     session: str
@@ -61,16 +62,17 @@ class Entry(Struct, frozen=True):
 
     @property
     def writer(self) -> tuple[str, int]:
-        """Which claim of which session wrote it."""
+        """The session and the fencing number of the claim that wrote the entry."""
         return self.session, self.fence
 
     @property
     def records(self) -> tuple[bytes, ...]:
-        """The events as records. Encoded at each read, so read it once."""
+        """The events as records. They are encoded at each access, so read the property once."""
         return tuple(map(encode_event, self.events))
 
     def refusal(self, fence: int, last: int) -> Fenced | JournalBehind | None:
-        """Return why the entry is refused, where the session has this number and its log so many events; or None."""
+        """Return why the entry is rejected, given the session's fencing number and its last event; None if it is
+        accepted."""
         if fence != self.fence:
             return self.fenced(fence)
         if self.after is None or last == self.after:
@@ -78,7 +80,7 @@ class Entry(Struct, frozen=True):
         return self.behind(last, self.after) if last < self.after else self._overtaken(last)
 
     def fenced(self, fence: int) -> Fenced:
-        """Return why the entry is refused, where the session's number is `fence`."""
+        """Return the rejection for an outdated number, where the session's number is `fence`."""
         if fence < self.fence:
             return self.unclaimed()
         return Fenced(
@@ -87,21 +89,21 @@ class Entry(Struct, frozen=True):
         )
 
     def unclaimed(self) -> Fenced:
-        """Return why the entry is refused where the storage does not know that its writer claimed the session."""
+        """Return the rejection for a claim that the storage does not know."""
         return Fenced(
             f"Session {self.session!r}: the journal went back to before it was opened here; nothing is written, and "
             "what was is lost. Open it anew"
         )
 
     def missing(self) -> Fenced:
-        """Return why the entry is refused where the storage does not know its session."""
+        """Return the rejection for an unknown session."""
         return Fenced(
             f"Session {self.session!r} is not in the journal: it was deleted, or the journal went back to before it "
             "was opened here; nothing is written. Open it anew"
         )
 
     def behind(self, last: int, known: int) -> JournalBehind:
-        """Return why the entry is refused, where the log has only `last` events of those that are known."""
+        """Return the rejection for lost events, where the log has only `last` of the `known` ones."""
         return JournalBehind(
             f"Session {self.session!r}: the journal went back to event {last}; events {last + 1} to {known} were "
             "acknowledged and are lost. Nothing is written; ask again",
@@ -118,12 +120,12 @@ class Entry(Struct, frozen=True):
 
 
 class Claim(Struct, frozen=True):
-    """A session that is claimed.
+    """A claim of a session.
 
     Args:
-        fence: What its entries carry from now on.
-        last: The number of the last event of its log; 0 if there is none.
-        taken_from: The host that had it, if its lease has ended; empty if no other host had it.
+        fence: The fencing number of its later entries.
+        last: The number of the last event of its log; 0 without a log.
+        taken_from: The previous host, if its lease has expired; empty if there was none.
     """
 
     fence: int
@@ -146,8 +148,8 @@ class LogPage(Struct, frozen=True):
 
     Args:
         after: The number of the event before the first.
-        events: The events; empty only if the log has none past `after`.
-        last: The number of the last event that the log had at that moment.
+        events: The events; empty only if the log has none after `after`.
+        last: The number of the log's last event at that moment.
     """
 
     after: int
@@ -171,30 +173,30 @@ NO_PAGE = LogPage(0, (), 0)
 
 
 def decoded(session: str, records: Iterable[bytes], after: int = 0) -> list[LogEvent]:
-    """Return the events of a session's records past number `after`.
+    """Return the events of a session's records after number `after`.
 
     Raises:
-        JournalError: A record is not an event; the error says which.
+        JournalError: A record is not an event; the error names it.
     """
-    return [_decoded(session, number, record) for number, record in enumerate(records, after + 1)]
+    return [_decode(session, number, record) for number, record in enumerate(records, after + 1)]
 
 
 def decoded_page(session: str, records: Iterable[bytes], after: int, last: int) -> LogPage:
-    """Return a page of the records past number `after`, as many as it holds, of a log that has `last` events.
+    """Return a page of the records after number `after`, as many as fit, of a log with `last` events.
 
     Raises:
-        JournalError: A record is not an event; the error says which.
+        JournalError: A record is not an event; the error names it.
     """
     events, size = list[LogEvent](), 0
     for number, record in enumerate(records, after + 1):
-        events.append(_decoded(session, number, record))
+        events.append(_decode(session, number, record))
         size += len(record)
         if size >= PAGE_BYTES:
             break
     return LogPage(after, events, last)
 
 
-def _decoded(session: str, number: int, record: bytes) -> LogEvent:
+def _decode(session: str, number: int, record: bytes) -> LogEvent:
     try:
         return decode_event(record)
     except JournalError as error:
@@ -202,11 +204,11 @@ def _decoded(session: str, number: int, record: bytes) -> LogEvent:
 
 
 class Storage(Protocol):
-    """A journal backend. The journal actor decides where its methods run: those that write, one at a time, and those
-    that read, one at a time.
+    """A journal backend. The journal actor runs its writing methods one at a time, and its reading methods one at a
+    time.
 
-    Every method raises `JournalUnavailable` if what was asked was not done because of a disk, a lock or a connection;
-    it may work later, without a restart.
+    Every method raises `JournalUnavailable` if a disk, a lock or a connection prevented the operation; it may succeed
+    later, without a restart.
     """
 
     blocking: bool
@@ -217,135 +219,136 @@ class Storage(Protocol):
 
     @property
     def sizes(self) -> StorageSizes:
-        """Sizes of its own files, as its last transaction left them. Read in any thread; it does not block."""
+        """Sizes of its own files after its last transaction. Callable in any thread; it does not block."""
 
     def open(self) -> None:
-        """Make ready what can be made ready before the first use; a second time changes nothing.
+        """Prepare the storage for use. Repeated calls have no effect.
 
         Raises:
             JournalError: It cannot be used: it is not a journal, or a newer version wrote it.
         """
 
     def close(self) -> None:
-        """Release every session of this host, and what is open. It may be opened again."""
+        """Release every session of this host, and close files and connections. The storage may be opened again."""
 
     def beat(self) -> None:
-        """Prolong this host's lease. Called every third of it."""
+        """Renew this host's lease. Called every third of the lease."""
 
     def together(self, claims: Sequence[str] = ()) -> AbstractContextManager[object]:
-        """Make few commits of the claims and the append that are called inside; nothing of it is told before its end.
+        """Combine the claims and the append inside into few commits; results are reported only after the end.
 
-        `claims`: sessions that are claimed inside, whether they have a log or not; a storage may claim them ahead. One
-        that is refused harms no other.
+        `claims`: sessions that are claimed inside, whether or not they have a log; a storage may claim them in
+        advance. A rejected claim does not affect the others.
         """
 
     def claim(self, session: str, *, existing: bool = False) -> Claim:
-        """Make the caller the session's live writer, in place of any other that this host or a gone one has.
+        """Make the caller the session's live writer, replacing a writer of this host or of a gone one.
 
         Args:
-            session: Which.
-            existing: Only if it has a log; else nothing changes, and the claim's `last` is 0.
+            session: The session's id.
+            existing: Claim only a session with a log; otherwise nothing changes, and the claim's `last` is 0.
 
         Raises:
-            SessionLeased: It belongs to another host that is not gone.
+            SessionLeased: The session belongs to another live host.
         """
 
     def release(self, session: str, fence: int) -> None:
-        """Let others claim the session, and forget it if it has no log.
+        """Release the session for other hosts, and remove it if it has no log.
 
-        Nothing happens if it was claimed with another number since.
+        No effect if it was claimed with another number since.
         """
 
     def append(self, entries: Sequence[Entry]) -> Sequence[Appended]:
-        """Append all entries, durably, but those that are refused; a session's own stay in their order.
+        """Append all accepted entries durably; the entries of a session keep their order.
 
-        Behind one that is refused, no other of its writer is written.
+        After a rejected entry, no other entry of its writer is written.
 
         Raises:
             JournalError: Nothing was appended.
         """
 
     def read(self, session: str, after: int = 0) -> list[LogEvent]:
-        """Return a session's events past number `after`, oldest first; empty for an unknown one.
+        """Return a session's events after number `after`, oldest first; none for an unknown session.
 
         Raises:
-            JournalDamaged: A record is missing, or not as it was written.
+            JournalDamaged: A record is missing or was altered.
             JournalError: A record is not an event (`decoded`).
         """
 
     def page(self, session: str, after: int = 0, most: int = PAGE) -> LogPage:
-        """Return the first events past number `after`: at most `most`, and as many as `PAGE_BYTES` hold.
+        """Return the first events after number `after`: at most `most`, and as many as fit into `PAGE_BYTES`.
 
-        It costs as much for the end of a log as for its beginning, and may be called in another thread than the
-        methods that write, while one of them runs.
+        The cost does not depend on the position in the log. It may run in another thread, concurrently with a writing
+        method.
 
         Raises:
-            As `read`.
+
+        As `read`.
         """
 
     def delete(self, *sessions: str) -> None:
-        """Delete sessions, durably, all or none: their logs and their names. Their writers are fenced.
+        """Delete sessions durably, all or none: their logs and their names. Their writers are fenced.
 
         Raises:
-            SessionLeased: One belongs to another host that is not gone. Nothing was deleted.
+            SessionLeased: A session belongs to another live host. Nothing was deleted.
             JournalError: Nothing was deleted.
         """
 
     def look_at_clock(self, now: int, elapsed: int) -> ObservedClock:
-        """Note the wall clock, durably; return how far it is trusted (`actors.journal.storage.clock`).
+        """Record the wall clock durably; return how far it is trusted (`actors.journal.storage.clock`).
 
         Args:
-            now: Its reading, in seconds since 1970. A storage on a server takes the server's if that is behind it.
-            elapsed: Seconds since this process looked before, by a clock that nobody sets; 0 if it did not.
+            now: The reading, in seconds since 1970. A storage on a server uses the server's clock if that is behind.
+            elapsed: Seconds since this process's previous reading, by a monotonic clock; 0 at its first.
         """
 
     def vacuum(self, most: int | None = None) -> Sequence[RemainingData]:
-        """Remove every byte of deleted logs from this storage's own files; return what could not be removed.
+        """Remove every byte of deleted logs from this storage's own files; return the data that could not be removed.
 
-        Nobody writes meanwhile, and it may take as long as copying all files. What is returned was looked for after
-        that, so a storage that returns nothing holds nothing. Where files are not its own, it only looks.
+        Writers must be stopped, and it may take as long as copying all files. The result comes from a search
+        afterwards, so an empty result means that nothing is left. For files that are not its own, it only searches.
 
         Args:
-            most: The size of files, in bytes, up to which they may be written anew.
+            most: Most bytes of a file that is rewritten.
 
         Raises:
-            JournalUnavailable: It is not done.
+            JournalUnavailable: The operation failed.
         """
 
     def backup(self, path: "Path", check: Callable[[], object]) -> None:
-        """Copy everything that is written by now to a new file, while others write, and this storage too.
+        """Copy everything written so far to a new file, while this storage and others write.
 
-        It is called in a thread of its own.
+        Called in a thread of its own.
 
         Args:
-            path: Of the copy, where there is no file.
-            check: To be called now and then; what it raises ends the backup, and nothing is left of it.
+            path: Path of the copy, which must not exist.
+            check: Called now and then; its exception ends the backup, and the partial copy is removed.
 
         Raises:
-            ConfigError: There is such a file, or this storage cannot be copied; the error says what to do.
-            JournalDamaged: It cannot be read.
+            ConfigError: The file exists, or this storage cannot be copied; the error names the alternative.
+            JournalDamaged: The journal cannot be read.
             JournalUnavailable: The copy cannot be written.
         """
 
     def sessions(
         self, which: SessionFilter = EVERY, *, limit: int = 100, after: Page | None = None
     ) -> list[StoredSession]:
-        """Return the sessions that have a log, those used last first.
+        """Return the sessions that have a log, most recently used first.
 
-        Tenant and state are found by an index. For a title or metadata, the sessions that those leave are looked at
-        one after the other until there are enough.
+        Tenant and state are found by an index. For a title or metadata, the remaining sessions are examined one after
+        the other until the page is full.
 
         Args:
-            which: The conditions that they meet; all if it is not given.
-            limit: How many at most.
-            after: `StoredSession.page` of the last one of the page before.
+            which: The conditions; by default, all sessions.
+            limit: Most sessions to return.
+            after: `StoredSession.page` of the last session of the previous page.
 
-        Like `page`, it may be called while a method that writes runs.
+        Like `page`, it may run concurrently with a writing method.
         """
 
     def find(self, session: str) -> StoredSession | None:
         """Return the directory's entry of a session; None if it has no log.
 
         Raises:
-            JournalDamaged: The entry is not as it was written.
+            JournalDamaged: The entry was altered.
         """

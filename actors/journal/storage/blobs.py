@@ -1,7 +1,7 @@
-"""Large values of a record, kept once: any text or bytes of `LARGE` and more is replaced by its SHA-256.
+"""Store large values of records once: any string or bytes of at least `LARGE` bytes is replaced by its SHA-256.
 
-It is a walk over the record's msgpack, whatever the record says. What a record comes to when its blobs are put back is
-compared on writing; a record that would not be the same is kept as it is.
+This works on the msgpack structure of a record, independent of its meaning. On writing, the restored record is
+compared with the original; if they differ, the record is stored unchanged.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ EXT = b"\xc7\x20"
 
 
 def slim(record: bytes) -> tuple[bytes, dict[bytes, bytes]]:
-    """Return a record without its large values, and these by their hash."""
+    """Return a record without its large values, and these values by their hash."""
     blobs: dict[bytes, bytes] = {}
     stored = msgpack.encode(_without(msgpack.decode(record), blobs))
     if not blobs or whole(stored, blobs.__getitem__) != record:
@@ -29,7 +29,7 @@ def slim(record: bytes) -> tuple[bytes, dict[bytes, bytes]]:
 
 
 def whole(stored: bytes, blob: Callable[[bytes], bytes]) -> bytes:
-    """Return a record with its large values, each given by `blob`; one that refers to none is as it was stored."""
+    """Return a record with its large values, each returned by `blob`; a record without references is unchanged."""
     put_back: list[int] = []
 
     def content(code: int, data: memoryview) -> object:

@@ -1,4 +1,4 @@
-"""Calls of a storage, which may be other people's code: whatever it raises is an ordinary exception."""
+"""Call the methods of a storage, which may be foreign code: every exception becomes an ordinary one."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -22,12 +22,12 @@ def call_storage(work: Callable[[], R]) -> R:
 
 
 def back_up(storage: Storage, path: "Path", unwanted: Event) -> None:
-    """Have a storage copied, in a worker thread of anyio.
+    """Back up a storage, in a worker thread of anyio.
 
     The copy ends when the scope of the waiting task is cancelled, or when `unwanted` is set.
 
     Raises:
-        JournalUnavailable: Nobody wants the copy any more.
+        JournalUnavailable: The copy is no longer wanted.
     """
     from anyio.from_thread import check_cancelled  # few programs copy a journal, and it imports `concurrent`
 
@@ -52,7 +52,7 @@ def _failed(error: BaseException) -> Never:
 
 
 def call_and_beat(function: Callable[[], R], storage: Storage, on_beat: Callable[[], None]) -> R:
-    """Prolong the lease after another call: the heartbeat itself waits its turn, and that may be long in coming."""
+    """Renew the lease after another call, since the queued heartbeat itself may be late."""
     result = function()
     with suppress(JournalError):  # the call succeeded; a host that takes over fences this one
         storage.beat()

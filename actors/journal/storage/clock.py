@@ -1,12 +1,12 @@
-"""How far a journal trusts the wall clock when it tells the age of a session.
+"""Decide how far a journal trusts the wall clock when it reports the age of a session.
 
-Only the wall clock survives a restart, and it may be wrong. While a process runs, it is compared with a clock that
-nobody can set: as far as both advance alike, its time is *observed*. All other time by which it is ahead is a *gap*:
-nobody ran, or the clock was set. A gap counts as time that has passed after 24 hours of observed time, summed over
-restarts. Until then the trusted time is behind the clock by the gap.
+Storages use it. Only the wall clock survives a restart, and it may be wrong. While a process runs, it is compared
+with a monotonic clock: as far as both advance alike, its time is *observed*. Any further advance is a *gap*: no
+process was running, or the clock was set. A gap counts as elapsed time after 24 hours of observed time, summed over
+restarts. Until then, the trusted time is behind the clock by the gap.
 
-So a clock that jumps ahead makes no session older for a day in which somebody can look, and the ages told by a host
-that restarts every day are too low by the gaps of the last 24 observed hours, and no more.
+So a clock that jumps ahead makes no session older for a day, in which an operator can react; and on a host that
+restarts every day, ages are too low by at most the gaps of the last 24 observed hours.
 """
 
 from typing import NamedTuple
@@ -21,11 +21,11 @@ _HOUR = 3600
 
 
 class UnobservedTime(NamedTuple):
-    """Time by which the clock advanced unobserved.
+    """An unobserved advance of the clock.
 
     Args:
-        found: The observed seconds of the journal when it was found.
-        seconds: How long it is.
+        found: The journal's observed seconds when the gap was found.
+        seconds: Length of the gap.
     """
 
     found: int
@@ -33,12 +33,12 @@ class UnobservedTime(NamedTuple):
 
 
 class ObservedClock(NamedTuple):
-    """What a journal notes of the wall clock.
+    """A journal's record of the wall clock.
 
     Args:
-        last: Its newest reading, in seconds since 1970.
+        last: The latest reading, in seconds since 1970.
         observed: Seconds of observed time, summed over all processes that have used the journal.
-        gaps: Those that do not count yet, oldest first: one for each observed hour at most.
+        gaps: Gaps that do not count yet, oldest first; at most one per observed hour.
     """
 
     last: int
@@ -52,17 +52,17 @@ class ObservedClock(NamedTuple):
 
     @property
     def doubt(self) -> int:
-        """Seconds of observed time until every gap counts; 0 if there is none."""
+        """Seconds of observed time until every gap counts; 0 without gaps."""
         return self.gaps[-1].found + STEADY - self.observed if self.gaps else 0
 
 
 def observe(before: ObservedClock | None, now: int, elapsed: int) -> ObservedClock:
-    """Return what is noted at a reading.
+    """Return the updated record after a reading.
 
     Args:
-        before: What was noted before; None at the first reading, where all time until then is a gap.
+        before: The previous record; None at the first reading, when all earlier time is a gap.
         now: The reading.
-        elapsed: Seconds since this process read the clock before; 0 if it did not.
+        elapsed: Seconds since this process read the clock before; 0 at its first reading.
     """
     if before is None:
         return ObservedClock(now, 0, (UnobservedTime(0, now),))
@@ -78,13 +78,13 @@ def observe(before: ObservedClock | None, now: int, elapsed: int) -> ObservedClo
 
 
 def clock_values(clock: ObservedClock) -> dict[str, int]:
-    """Return it as numbers by name, as a storage keeps them; each name begins with `clock`."""
+    """Return the record as numbers by name, as a storage stores it; each name begins with `clock`."""
     gaps = {f"clock_gap_{gap.found}": gap.seconds for gap in clock.gaps}
     return {"clock": clock.last, "clock_observed": clock.observed, "clock_gaps": len(gaps), **gaps}
 
 
 def clock_of(values: dict[str, int]) -> ObservedClock | None:
-    """Return what these numbers mean; None if there are none, or one is missing."""
+    """Return the record in these numbers; None if there are none, or one is missing."""
     gaps = sorted(
         UnobservedTime(int(name.removeprefix("clock_gap_")), seconds)
         for name, seconds in values.items()

@@ -1,4 +1,4 @@
-"""What a look at a whole journal finds that is not as it was written."""
+"""Define the findings of a check of a journal."""
 
 from msgspec import Struct
 
@@ -6,12 +6,12 @@ from actors.errors import JournalError
 
 
 class Damage(Struct, frozen=True):
-    """One thing that is not as it was written.
+    """One damaged item of a journal.
 
     Args:
-        what: In one line, with its place.
-        session: Whose; empty where that cannot be said.
-        number: A record of it that has changed or is missing; 0 for its entry, or where it is no record.
+        what: A description in one line, with its place.
+        session: The session's id; empty if unknown.
+        number: The number of the altered or missing record; 0 for other items.
     """
 
     what: str
@@ -20,7 +20,7 @@ class Damage(Struct, frozen=True):
 
 
 def damage_of(error: JournalError, session: str = "") -> Damage:
-    """Return what an error says, without the advice to look at the journal."""
+    """Return the damage that an error reports, without the advice to check the journal."""
     what = str(error)
     for hint in ("; restore a copy, or see `actors sessions fsck`", "; restore a backup"):
         what = what.removesuffix(hint)

@@ -1,4 +1,4 @@
-"""Values that report a deletion: the sessions, and data of theirs that a storage could not remove yet."""
+"""Define the report of a deletion: the sessions, and their data that a storage could not remove yet."""
 
 from msgspec import Struct
 

@@ -1,4 +1,4 @@
-"""The directory of a storage: what is known of each session without reading its log."""
+"""Define the directory of a storage: the data on each session that is available without reading its log."""
 
 from collections.abc import Iterable, Mapping
 from typing import Literal, TypeAlias
@@ -32,12 +32,12 @@ NO_BUCKET = -1
 
 
 def bucket_of(used: float) -> int:
-    """Return the number of the seconds in which a session was last used."""
+    """Return the number of the period in which a session was last used."""
     return int(used // BUCKET)
 
 
 def lifecycle_of(state: State) -> str:
-    """Return what the indexes say of a state: those that come and go with every turn are one."""
+    """Return the indexed form of a state. States that change with every turn are combined."""
     return state if state in ("awaiting", "closed") else "open"
 
 
@@ -45,17 +45,17 @@ class StoredSession(Struct, frozen=True):
     """A session that has a log, whether it is open or not.
 
     Args:
-        id: Its name.
-        tenant: Whose it is.
-        target: Whom its next ask goes to.
-        events: How many are in its log.
-        bytes: Of its records, blobs included.
-        opened: When its log was begun. Seconds since 1970, for people; nothing depends on it.
-        used: When its log was last written, likewise.
-        owner: The host it belongs to now; None if to none. One that is gone is still named until somebody claims it.
-        state: What its log ends in.
-        title: Its title, as its host gave it to `open`; empty for none.
-        metadata: What its host noted of it there.
+        id: Its id.
+        tenant: Its tenant.
+        target: The target of its next ask.
+        events: The number of events in its log.
+        bytes: The size of its records, blobs included.
+        opened: The time at which its log was created. Seconds since 1970, for people; nothing depends on it.
+        used: The time of the last write to its log, likewise.
+        owner: The host that owns it; None without one. A gone host stays the owner until the next claim.
+        state: The state at the end of its log.
+        title: The title that its host passed to `open`; empty without one.
+        metadata: The metadata that its host passed to `open`.
     """
 
     id: str
@@ -72,18 +72,18 @@ class StoredSession(Struct, frozen=True):
 
     @property
     def page(self) -> Page:
-        """What `sessions(after=)` takes to go on behind this one."""
+        """The value of `sessions(after=)` that continues after this session."""
         return (-self.used, self.id)
 
 
 class SessionFilter(Struct, frozen=True):
-    """Which sessions a list has: those that meet every condition that is given.
+    """The conditions of a list of sessions, all of which must be met.
 
     Args:
-        tenant: Whose; None for everybody's, `""` for those of none.
-        state: In which state; None for any.
-        title: Words that their titles contain, in any case; empty for any title.
-        metadata: Keys that they have, with these values, which are equal in type too.
+        tenant: The tenant; None for any, `""` for sessions without one.
+        state: The state; None for any.
+        title: Words that the title contains, ignoring case; empty for any title.
+        metadata: Keys and values that the metadata contains; values must have equal types too.
     """
 
     tenant: str | None = None
@@ -93,7 +93,7 @@ class SessionFilter(Struct, frozen=True):
 
     @property
     def folded(self) -> str:
-        """The words as a directory looks for them in folded titles."""
+        """The words, folded like the titles in a directory."""
         return folded(self.title)
 
     @property
@@ -116,7 +116,7 @@ EVERY = SessionFilter()
 
 
 class Summary(Struct):
-    """What a log says that the directory shows, and compares: `folded` is the title, `metadata` a text."""
+    """The directory's data on a log, used for comparison: `folded` is the title, `metadata` a text."""
 
     tenant: str = ""
     target: str = ""
@@ -126,7 +126,7 @@ class Summary(Struct):
     metadata: str = ""
 
     def take(self, events: Iterable[LogEvent]) -> bool:
-        """Go on with the log; say whether anything changed."""
+        """Update the summary with events; return True if it changed."""
         before = astuple(self)
         for event in events:
             if (kind := type(event)) in _STATES:

@@ -1,7 +1,7 @@
-"""What is missing of a log whose records are all as they were written.
+"""Find losses in a log whose records are all intact.
 
-A storage that went back behind what it had acknowledged, and was written on, has a log without a gap in its numbers.
-The events tell: one names what is lost, or a turn follows another than the one before it.
+If a storage lost acknowledged events and was written again, its log has no gap in its numbers. The events reveal the
+loss: an event records it, or a turn does not follow its predecessor.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,7 +11,7 @@ from actors.journal.storage.damage import Damage
 
 
 def holes(session: str, log: Sequence[LogEvent], where: str) -> Iterator[Damage]:
-    """Yield what is missing of a session's log, in order."""
+    """Yield the losses of a session's log, in order."""
     turn: int | None = None
     for number, event in enumerate(log, 1):
         if isinstance(event, EventsLost):

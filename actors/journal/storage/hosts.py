@@ -1,4 +1,4 @@
-"""Hosts: what a storage object that writes is called, so that others can tell it is alive."""
+"""Name storage objects that write, so that others can tell whether they are alive."""
 
 import os
 import secrets
@@ -6,5 +6,5 @@ import socket
 
 
 def host_name() -> str:
-    """Return a name that no other host has: of the machine, the process, and by chance."""
+    """Return a unique name: of the machine, the process, and a random part."""
     return f"{socket.gethostname()[:40]}:{os.getpid()}:{secrets.token_hex(4)}"

@@ -1,8 +1,7 @@
-"""The log in memory: for tests, for one-shot use, and as the plainest statement of the interface.
+"""Store logs in memory: for tests, for one-shot use, and as the simplest implementation of the interface.
 
-Nothing survives the process. Within it the logs of closed sessions stay until they are deleted. Events are kept as they
-are, so messages are shared with the histories that hold them, and results with the ledgers. It is one host, whoever
-uses it.
+Nothing survives the process. Within it, the logs of closed sessions stay until they are deleted. Events are stored as
+objects, so messages are shared with histories, and results with ledgers. All users of the object are one host.
 """
 
 from collections.abc import Callable, Sequence
@@ -46,7 +45,7 @@ class MemoryStorage:
 
     @property
     def sizes(self) -> StorageSizes:
-        """Nothing: it has no files of its own."""
+        """Empty: the storage has no files of its own."""
         return StorageSizes()
 
     def open(self) -> None:
@@ -59,7 +58,7 @@ class MemoryStorage:
         self._claimed.clear()
 
     def beat(self) -> None:
-        """Do nothing: nobody else could take over."""
+        """Do nothing: no other host can take over."""
 
     def together(self, claims: Sequence[str] = ()) -> AbstractContextManager[object]:
         """Do nothing: there are no commits."""
@@ -74,7 +73,7 @@ class MemoryStorage:
         return Claim(fence, item_count(self._logs.get(session, EMPTY)))
 
     def release(self, session: str, fence: int) -> None:
-        """Let others claim the session."""
+        """Release the session for other claims."""
         if self._fences.get(session) == fence:
             self._claimed.discard(session)
             if session not in self._logs:
@@ -84,7 +83,7 @@ class MemoryStorage:
         self._removed_fence = max(self._removed_fence, self._fences.pop(session, 0))
 
     def append(self, entries: Sequence[Entry]) -> Sequence[Appended]:
-        """Append all entries but those that are fenced."""
+        """Append all entries except fenced ones."""
         now = self._now()
         return [self._append(entry, now) for entry in entries]
 
@@ -104,11 +103,11 @@ class MemoryStorage:
         return item_count(log)
 
     def read(self, session: str, after: int = 0) -> list[LogEvent]:
-        """Return a session's events past number `after`."""
+        """Return a session's events after number `after`."""
         return list(from_index(self._logs.get(session, EMPTY), after))
 
     def page(self, session: str, after: int = 0, most: int = PAGE) -> LogPage:
-        """Return the first events of a session past number `after`."""
+        """Return the first events of a session after number `after`."""
         log = self._logs.get(session, EMPTY)
         return LogPage(after, list(islice(from_index(log, after), most)), item_count(log))
 
@@ -125,7 +124,7 @@ class MemoryStorage:
         self._used.pop(session, None)
 
     def look_at_clock(self, now: int, elapsed: int) -> ObservedClock:
-        """Note the wall clock; return how far it is trusted."""
+        """Record the wall clock; return how far it is trusted."""
         self._clock = observe(self._clock, now, elapsed)
         return self._clock
 
@@ -134,13 +133,13 @@ class MemoryStorage:
         return ()
 
     def backup(self, path: Path, check: Callable[[], object]) -> None:
-        """Refuse: there is no file."""
+        """Raise an error: there is no file."""
         raise ConfigError("A journal in memory has no file to back up; export its sessions, or name a file")
 
     def sessions(
         self, which: SessionFilter = EVERY, *, limit: int = 100, after: Page | None = None
     ) -> list[StoredSession]:
-        """Return the sessions that have a log, those used last first."""
+        """Return the sessions that have a log, most recently used first."""
         found = [self._stored(session) for session in self._logs]
         wanted = [each for each in found if which.takes(each) and (after is None or each.page > after)]
         return sorted(wanted, key=lambda each: each.page)[:limit]

@@ -1,4 +1,4 @@
-"""The storage that a name stands for: the path of a file, the address of a database, or nothing for memory."""
+"""Create a storage from its name: the path of a file, the address of a database, or nothing for memory."""
 
 from os import PathLike
 from typing import TYPE_CHECKING
@@ -17,12 +17,12 @@ def storage_at(where: str | PathLike[str], level: Level = "power", lease: float 
     """Return the storage of a file or a database.
 
     Args:
-        where: Its path, or its address: `postgresql://...`.
-        level: What its logs outlive.
-        lease: Seconds after which a host that is not heard of is gone.
+        where: A path, or an address: `postgresql://...`.
+        level: The durability of its logs.
+        lease: Seconds without a heartbeat after which a host is considered gone.
 
     Raises:
-        ConfigError: It is neither, it does not have the level, or an extra is not installed.
+        ConfigError: The name is neither, the storage lacks the level, or an extra is not installed.
     """
     scheme, colon, _ = str(where).partition("://")
     if scheme in _SCHEMES and colon:
@@ -31,7 +31,7 @@ def storage_at(where: str | PathLike[str], level: Level = "power", lease: float 
         raise ConfigError(f"journal: {scheme}:// is not known; name a file, or a postgresql:// address")
     if where == ":memory:":
         raise ConfigError("journal: ':memory:' is no file; without a journal, logs are in memory")
-    from actors.journal.storage.sqlite import SqliteStorage  # what it needs takes long to import
+    from actors.journal.storage.sqlite import SqliteStorage  # slow to import
 
     return SqliteStorage(where, level=level, lease=lease)
 
@@ -47,11 +47,11 @@ def _postgres(url: str, level: Level, lease: float) -> Storage:
 
 
 def tables_at(url: str) -> "JournalTables":
-    """Return the tables of a Postgres journal, to be looked at.
+    """Return the tables of a Postgres journal, for a check.
 
     Raises:
-        ConfigError: It is no address of one, or an extra is not installed.
-        JournalError: It cannot be looked at.
+        ConfigError: It is not an address, or an extra is not installed.
+        JournalError: The tables cannot be read.
     """
     if url.partition("://")[0] not in _SCHEMES:
         raise ConfigError("journal: name a file, or a postgresql:// address")
@@ -67,10 +67,10 @@ def _lacking(error: ImportError) -> ConfigError:
 
 
 def storage_for(given: str | PathLike[str] | Storage | None, settings: "JournalSettings") -> Storage:
-    """Return the storage that a host gives or names; else what the `[journal]` table stands for; else memory.
+    """Return the storage given by a host or by name; else that of the `[journal]` table; else memory.
 
     Raises:
-        ConfigError: As `storage_at`; or the table names a level and no place.
+        ConfigError: As `storage_at`; or the table has a level and no path.
     """
     if given is not None:
         return storage_at(given) if isinstance(given, str | PathLike) else given

@@ -1,6 +1,6 @@
-"""A session's row and its records as every durable storage keeps them, and what proves that they are as written.
+"""Define a session's row and its records as durable storages store them, with the checksums that verify them.
 
-Each checksum covers a value and its place, so that one put elsewhere is found too.
+Each checksum covers a value and its place, so that a misplaced value is detected too.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -20,7 +20,7 @@ from actors.journal.storage.directory import State, StoredSession, Summary
 
 
 class JournalPlace(NamedTuple):
-    """Where logs are, and what to do when they are damaged: for messages."""
+    """The location of the logs, and the advice for damage, for messages."""
 
     name: str
     remedy: str = "restore a copy, or see `actors sessions fsck`"
@@ -34,7 +34,7 @@ COLUMNS = "name, key, fence, owner, last, size, tenant, target, state, opened, u
 
 
 class SessionRow(Struct):
-    """What is kept of a session beside its records. `key` is its number in the storage; no other session gets it."""
+    """A session's row, stored with its records. `key` is its number in the storage, which is never reused."""
 
     name: str
     key: int
@@ -52,12 +52,12 @@ class SessionRow(Struct):
     metadata: str = ""
 
     def claim(self, before: str | None) -> Claim:
-        """Return the claim of its owner; `before` is the one before."""
+        """Return the claim of its owner; `before` is the previous owner."""
         return Claim(self.fence, self.last, before if before and before != self.owner else "")
 
     @property
     def stored(self) -> StoredSession:
-        """What the directory shows."""
+        """The directory's entry."""
         return StoredSession(
             self.name,
             self.tenant,
@@ -74,11 +74,11 @@ class SessionRow(Struct):
 
     @property
     def labels(self) -> tuple[str, str, str]:
-        """What its host noted of it when it was opened."""
+        """The labels that its host set when it was opened."""
         return self.title, self.folded, self.metadata
 
     def take(self, events: Iterable[LogEvent], now: float) -> None:
-        """Say what the directory shows once these events are written."""
+        """Update the directory's data with written events."""
         summary = Summary(self.tenant, self.target, self.state, *self.labels)
         if summary.take(events):
             self.tenant, self.target, self.state = summary.tenant, summary.target, summary.state
@@ -97,17 +97,17 @@ class SessionRow(Struct):
         where: JournalPlace,
         until: int | None = None,
     ) -> Iterator[bytes]:
-        """Yield the records past number `after`, whole and proven to be what was written.
+        """Yield the records after number `after`, complete and verified.
 
         Args:
-            found: What is stored of each, oldest first: number, checksum, bytes.
+            found: The stored rows, oldest first: number, checksum, bytes.
             after: The number before the first.
-            kept: Gives the blobs that they refer to.
+            kept: Returns the blobs that they refer to.
             where: The storage.
-            until: The number of the last one; that of the log if it is not given.
+            until: The last number; by default, that of the log.
 
         Raises:
-            JournalDamaged: One is missing, or has changed.
+            JournalDamaged: A record is missing or was altered.
         """
         expected, until = after + 1, self.last if until is None else until
         for number, checksum, stored in found:
@@ -121,7 +121,7 @@ class SessionRow(Struct):
             raise self.damaged(where, expected, "is missing")
 
     def is_right(self, number: int, checksum: int, stored: bytes | None) -> bool:
-        """Say whether this is stored as it was written as this session's record of this number."""
+        """Return True if these bytes are the unaltered record of this session and number."""
         return stored is not None and record_checksum(self.key, number, stored) == checksum
 
     def _whole(self, stored: bytes, number: int, kept: Kept, where: JournalPlace) -> bytes:
@@ -144,7 +144,7 @@ class SessionRow(Struct):
         )
 
     def elsewhere(self, seconds: float) -> SessionLeased:
-        """Return why another host may not claim it, where its owner's lease lasts that long."""
+        """Return the error for a claim by another host, with the remaining seconds of the owner's lease."""
         host = self.owner or ""
         return SessionLeased(
             f"Session {self.name!r} belongs to host {host}, whose lease lasts {seconds:.1f} s more; ask there, "

@@ -10,7 +10,7 @@ CLOCK = "tests/test_postgres_clock.py"
 MUTATIONS = (
     Mutation(
         "behind: what a read finds to be lost is not noted",
-        "actors/journal/journal_actor.py:JournalActor._checked",
+        "actors/journal/journal_actor.py:JournalActor._check_answer",
         "self._lose(error, ...)",
         "",
         (SLEPT, SUSPENDED),
@@ -45,21 +45,21 @@ MUTATIONS = (
     ),
     Mutation(
         "behind: a connection that is lost takes the notes of the clock with it",
-        f"{STORAGE}:_observed",
+        f"{STORAGE}:_observe_clock",
         "connection.transaction()",
         "suppress()",
         (f"{CLOCK}::test_a_connection_that_is_lost_while_the_clock_is_noted_loses_no_note",),
     ),
     Mutation(
         "behind: two hosts note the clock at once",
-        f"{STORAGE}:_observed",
+        f"{STORAGE}:_observe_clock",
         "connection.execute(sql.LOCK_CLOCK)",
         "",
         (f"{CLOCK}::test_a_host_that_notes_the_clock_waits_for_another_that_does",),
     ),
     Mutation(
         "behind: the age of what a host wrote is told by a clock that is ahead of its own",
-        f"{STORAGE}:_observed",
+        f"{STORAGE}:_observe_clock",
         "min(server_time(connection), now)",
         "server_time(connection)",
         (

@@ -127,7 +127,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "own writes: a read begins before what was sent ahead of it is written",
-        "actors/journal/journal_actor.py:JournalActor._done",
+        "actors/journal/journal_actor.py:JournalActor._run_batch",
         "group.reads.append(command)",
         "await self._begin_reading(command)",
         ("tests/test_journal.py", "tests/test_readers.py", OWN),

@@ -76,7 +76,7 @@ MUTATIONS = (
     Mutation(
         "retention: a Postgres journal is swept by the clock of the host",
         "actors/journal/storage/postgres/storage.py:PostgresStorage.look_at_clock",
-        "_observed(connection, now, elapsed)",
+        "_observe_clock(connection, now, elapsed)",
         "observe(clock_of(dict(connection.execute(sql.CLOCK).fetchall())), now, elapsed)",
         (f"{RETENTION}::test_a_postgres_journal_is_swept_by_the_clock_of_the_server",),
     ),
@@ -89,7 +89,7 @@ MUTATIONS = (
     ),
     Mutation(
         "files: a runtime is ready though its journal is damaged",
-        "actors/journal/journal_actor.py:JournalActor._refused",
+        "actors/journal/journal_actor.py:JournalActor._reject",
         "isinstance(error, JournalDamaged)",
         "False",
         ("tests/test_readiness.py::test_a_runtime_is_not_ready_once_it_has_found_damage_in_its_journal",),

@@ -52,14 +52,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "journal: a claim goes ahead of what was sent to its session before",
-        "actors/journal/journal_actor.py:JournalActor._done",
+        "actors/journal/journal_actor.py:JournalActor._run_batch",
         "not isinstance(command, ClaimSession) or group.writes(command.session)",
         "not isinstance(command, ClaimSession)",
         ("tests/test_journal.py::test_a_claim_is_behind_what_was_sent_to_its_session_before",),
     ),
     Mutation(
         "journal: each claim is a commit of its own",
-        "actors/journal/journal_actor.py:JournalActor._done",
+        "actors/journal/journal_actor.py:JournalActor._run_batch",
         "group.claims.append(command)",
         "await self._ask(command)",
         ("tests/test_sqlite.py::test_sessions_that_are_opened_at_once_are_few_commits",),
@@ -128,14 +128,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "what is sent behind an event that was refused is refused",
-        "actors/journal/journal_actor.py:JournalActor._refused",
+        "actors/journal/journal_actor.py:JournalActor._reject",
         "self._broken[command.session] = error",
         "pass",
         (_BROKEN,),
     ),
     Mutation(
         "whoever reads a log makes up for nothing that was refused",
-        "actors/journal/journal_actor.py:JournalActor._answered",
+        "actors/journal/journal_actor.py:JournalActor._send_answer",
         "not isinstance(command, ReadLog) or command.anew",
         "True",
         (_BROKEN,),
@@ -194,7 +194,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/journal/log.py:LogWriter.send",
         "self._apply(event)",
         """
-self._changed(event, None, 0)
+self._report_change(event, None, 0)
 self._apply(event)
         """,
         (_IDLE,),
@@ -270,7 +270,7 @@ self._apply(event)
     ),
     Mutation(
         "the stats say that the journal is unavailable",
-        "actors/journal/journal_actor.py:JournalActor._refused",
+        "actors/journal/journal_actor.py:JournalActor._reject",
         "self._meter.failed(error)",
         "pass",
         (_STATS,),

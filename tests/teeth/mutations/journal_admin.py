@@ -37,7 +37,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "journal: a session goes on after an event that was refused once somebody looks it up",
-        "actors/journal/journal_actor.py:JournalActor._answered",
+        "actors/journal/journal_actor.py:JournalActor._send_answer",
         "isinstance(command, FindSession)",
         "isinstance(command, FindSession) and command.session == ''",
         (f"{TESTS}::test_looking_up_a_session_does_not_let_it_go_on_after_an_event_that_was_refused",),

@@ -94,7 +94,7 @@ MUTATIONS = (
     ),
     Mutation(
         "silence: a lease is as old as the journal",
-        "actors/journal/journal_actor.py:JournalActor._answered",
+        "actors/journal/journal_actor.py:JournalActor._send_answer",
         "self._threads.end_beat()",
         "",
         (f"{SILENCE}::test_a_silent_server_is_waited_for_no_longer_than_the_lease_lasts",),

@@ -15,7 +15,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "readers: an event is shown before it is acknowledged",
-        f"{JOURNAL}:JournalActor._checked",
+        f"{JOURNAL}:JournalActor._check_answer",
         "page.up_to(self._ends.acknowledged(command.session, page.last))",
         "page",
         (f"{TESTS}::test_what_is_written_and_not_acknowledged_is_shown_to_no_reader",),

@@ -346,7 +346,7 @@ MUTATIONS = (
     Mutation(
         "storage: a large value is kept in each record",
         f"{SQLITE}:SqliteStorage.append",
-        "record if len(record) < LARGE else self._slimmed(connection, row, record)",
+        "record if len(record) < LARGE else self._extract_blobs(connection, row, record)",
         "record",
         (FILES,),
     ),

@@ -1,4 +1,4 @@
-"""What a `postgresql://` address says. It may hold a password, so no error, log or repr holds the address."""
+"""Parse a `postgresql://` address. It may contain a password, so no error, log or repr contains the address."""
 
 from psycopg import Error
 from psycopg.conninfo import conninfo_to_dict
@@ -10,22 +10,22 @@ _KEEPALIVES = {"keepalives_idle": "2", "keepalives_interval": "1", "keepalives_c
 
 
 def parameters(url: str, patience: float, name: str, silence: float = 5.0) -> dict[str, str]:
-    """Return what libpq is told: what the address says, and bounds where it says none.
+    """Return the parameters for libpq: those of the address, and default timeouts.
 
     Args:
-        url: The address. What it leaves out libpq takes from `PGPASSWORD`, `~/.pgpass` and the like.
+        url: The address. libpq takes missing parts from `PGPASSWORD`, `~/.pgpass` and the like.
         patience: Seconds to wait for a connection.
-        name: What the server shows of the connection.
-        silence: Seconds after which what was sent and not confirmed says that the other end is gone.
+        name: The name of the connection that the server shows.
+        silence: Seconds after which unconfirmed data means that the other end is gone.
 
     Raises:
-        ConfigError: It cannot be read.
+        ConfigError: The address cannot be parsed.
     """
     try:
         said = {key: str(value) for key, value in conninfo_to_dict(url).items() if value is not None}
         ports = [int(port) for port in said.get("port", "").split(",") if port]
     except (Error, ValueError):
-        raise ConfigError(_UNREADABLE) from None  # what is wrong with it may be part of a password
+        raise ConfigError(_UNREADABLE) from None  # the invalid part may belong to a password
     if "@" in said.get("dbname", "") or any(not 0 < port < 65536 for port in ports):
         raise ConfigError(_UNREADABLE)
     bounds = {
@@ -43,6 +43,6 @@ _UNREADABLE = (
 
 
 def named(said: dict[str, str]) -> str:
-    """Return what messages call the database: where it is, and no user or password."""
+    """Return the name of the database for messages: its location, without user and password."""
     host, port = said.get("host", "local"), said.get("port", "5432")
     return f"Postgres database {said.get('dbname', said.get('user', 'default'))!r} at {host}:{port}"

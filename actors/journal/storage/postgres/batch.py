@@ -1,4 +1,4 @@
-"""What one append writes: of each session its row before and after, its records, and their blobs."""
+"""Collect the data of one append: each session's row before and after, its records, and their blobs."""
 
 from collections.abc import Iterator, Sequence
 from zlib import crc32
@@ -17,11 +17,11 @@ class _Change(Struct):
 
 
 class Batch:
-    """Appends to several sessions, each of which is written as a whole or not.
+    """Appends to several sessions. Each session is written completely or not at all.
 
     Args:
-        now: When; seconds since 1970.
-        host: Who writes them.
+        now: The time, in seconds since 1970.
+        host: The writing host.
     """
 
     def __init__(self, now: float, host: str) -> None:
@@ -31,7 +31,7 @@ class Batch:
         self._blobs: dict[tuple[int, bytes], bytes] = {}
 
     def take(self, row: SessionRow, events: Sequence[LogEvent], records: Sequence[bytes]) -> int:
-        """Take events of a session whose row is this, or was before an entry of this batch; return the last number."""
+        """Add events of a session, given its row before the batch; return the number of the last event."""
         change = self._changes.get(row.key)
         if change is None:
             change = self._changes[row.key] = _Change(row, replace(row))
@@ -40,11 +40,11 @@ class Batch:
         for record in records:
             after.last += 1
             after.size += len(record)
-            stored = record if len(record) < LARGE else self._slimmed(row.key, record)
+            stored = record if len(record) < LARGE else self._extract_blobs(row.key, record)
             self._records.append((row.key, after.last, record_checksum(row.key, after.last, stored), stored))
         return after.last
 
-    def _slimmed(self, key: int, record: bytes) -> bytes:
+    def _extract_blobs(self, key: int, record: bytes) -> bytes:
         stored, blobs = slim(record)
         for digest, content in blobs.items():
             self._blobs[key, digest] = content
@@ -54,24 +54,24 @@ class Batch:
         return bool(self._changes)
 
     def last(self, row: SessionRow) -> int:
-        """Return how many events a session whose row is this has once this is written."""
+        """Return the number of a session's last event after the batch is written."""
         change = self._changes.get(row.key)
         return row.last if change is None else change.after.last
 
     @property
     def changes(self) -> Iterator[tuple[SessionRow, SessionRow]]:
-        """The rows of its sessions, each as it is and as it is once this is written."""
+        """The rows of the batch's sessions, before and after."""
         for change in self._changes.values():
             yield change.before, change.after
 
     @property
     def has_blobs(self) -> bool:
-        """Whether large values are to be kept apart."""
+        """Whether large values are stored separately."""
         return bool(self._blobs)
 
     @property
     def parameters(self) -> list[object]:
-        """What `APPEND` takes, or `APPEND_BLOBS` if there are any."""
+        """The parameters of `APPEND`, or of `APPEND_BLOBS` with blobs."""
         rows = [
             (
                 change.after.key,
@@ -93,7 +93,7 @@ class Batch:
 
     @property
     def back(self) -> list[list[object]]:
-        """What `TAKE_BACK` takes."""
+        """The parameters of `TAKE_BACK`."""
         return _columns(
             [
                 (
@@ -115,7 +115,7 @@ def _of_log(row: SessionRow) -> tuple[object, ...]:
 
 
 def _labels(row: SessionRow, before: SessionRow) -> tuple[str | None, ...]:
-    """Return the labels of a row; None for those that it has already, which are not sent with every append."""
+    """Return the changed labels of a row, None for unchanged ones, which are not sent with every append."""
     return row.labels if row.labels != before.labels else (None,) * len(row.labels)
 
 
@@ -124,7 +124,7 @@ def _columns(rows: Sequence[tuple[object, ...]]) -> list[list[object]]:
 
 
 def checksum(row: SessionRow) -> int:
-    """Return the checksum of a row: of its place and of what its log comes to."""
+    """Return the checksum of a row, over its place and its log's summary."""
     return crc32(msgpack.encode((row.name, row.key, *_of_log(row), *row.labels)))
 
 
@@ -132,7 +132,7 @@ def row_of(values: Sequence[object], where: JournalPlace) -> SessionRow:
     """Return the row of these columns.
 
     Raises:
-        JournalDamaged: Its checksum is another.
+        JournalDamaged: Its checksum differs.
     """
     *fields, found = values
     row = SessionRow(*fields)  # type: ignore[arg-type]  # the types of the columns

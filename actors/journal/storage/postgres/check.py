@@ -1,4 +1,4 @@
-"""What is whole in a journal's tables, and what is not: looked at as they are at one moment, and nothing is written."""
+"""Check a journal's tables for damage, in a single snapshot and without writing."""
 
 from collections.abc import Iterator
 from hashlib import sha256
@@ -28,10 +28,10 @@ _STRAY = "SELECT count(*) FROM {} t WHERE NOT EXISTS (SELECT FROM actors_session
 
 
 class JournalTables:
-    """A journal's tables, to be looked at. Others may use them meanwhile; what they write then is not seen.
+    """A journal's tables, opened for a check. Concurrent writes are not visible.
 
     Args:
-        url: Its address.
+        url: The address.
 
     Raises:
         ConfigError: The address cannot be used.
@@ -71,10 +71,10 @@ class JournalTables:
         self._connection.close()
 
     def damage(self) -> Iterator[Damage]:
-        """Look at everything that there is, and yield what is not as it was written.
+        """Check everything in the journal, and yield each damage.
 
         Raises:
-            JournalUnavailable: The server is not there any more.
+            JournalUnavailable: The server is no longer reachable.
         """
         try:
             yield from self._entries()
@@ -101,7 +101,7 @@ class JournalTables:
                     yield from holes(name, log, self.where)
 
     def _proven(self, values: tuple[Any, ...]) -> list[LogEvent]:
-        """Prove a session's row and its records; return its log."""
+        """Verify a session's row and its records; return its log."""
         row = row_of(values, self._place)
         found = self._connection.execute(sql.RECORDS, (row.name, 0, None), binary=True)
         log = decoded(row.name, row.proven(found, 0, self._blob, self._place))

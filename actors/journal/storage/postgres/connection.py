@@ -1,8 +1,8 @@
-"""One connection of a storage, made again when it was lost, and an end to every wait.
+"""Hold one connection of a storage, restore it when it is lost, and limit every wait.
 
-What fails because others work on the same rows is done again at once, a few times. What fails because there is no
-connection is done again until the patience is over, counted from when it was asked; an outage that has lasted longer is
-told at once. A server that says nothing for too long is as good as gone, whatever holds the connection up.
+Operations that fail because of concurrent changes are repeated at once, a few times. Operations that fail without a
+connection are repeated until the patience is over, counted from the call; a longer outage is reported at once. A
+server that is silent for too long counts as lost, whatever the cause.
 """
 
 import random
@@ -33,7 +33,7 @@ TRIES = 8
 
 
 class _Bounded(psycopg.Connection[tuple[Any, ...]]):
-    """A connection that is of no use any more when its server was silent for `silence` seconds."""
+    """A connection that becomes unusable when its server is silent for `silence` seconds."""
 
     silence = 60.0
 
@@ -41,7 +41,7 @@ class _Bounded(psycopg.Connection[tuple[Any, ...]]):
         return super().wait(self._watched(gen), interval, timeout)
 
     def _watched(self, gen: PQGen[R]) -> PQGen[R]:
-        """Do what `gen` does until nothing has come or gone for too long; then nothing else is waited for."""
+        """Run `gen` until nothing was sent or received for too long; then stop waiting."""
         heard = monotonic()
         try:
             wants = next(gen)
@@ -59,10 +59,11 @@ class _Bounded(psycopg.Connection[tuple[Any, ...]]):
 
 
 def check_primary(connection: Connection, where: str) -> None:
-    """Refuse a standby as the server to read from: it may lag behind what was acknowledged.
+    """Reject a standby for reading: it may lag behind acknowledged events.
 
     Raises:
-        JournalUnavailable: It is one. An address of several hosts may lead to another server next time.
+        JournalUnavailable: The server is a standby. An address with several hosts may lead to another server next
+            time.
     """
     if connection.execute(IS_STANDBY).fetchone() == (True,):
         raise JournalUnavailable(
@@ -73,7 +74,7 @@ def check_primary(connection: Connection, where: str) -> None:
 
 @contextmanager
 def allowing(connection: Connection, seconds: float) -> Iterator[None]:
-    """Let each statement inside take so long, for what has much to do."""
+    """Allow each statement inside this time, for large operations."""
     assert isinstance(connection, _Bounded)
     before = connection.execute("SELECT current_setting('statement_timeout')").fetchone()
     silence, connection.silence = connection.silence, max(connection.silence, seconds + 1)
@@ -88,14 +89,14 @@ def allowing(connection: Connection, seconds: float) -> Iterator[None]:
 
 
 class Link:
-    """A connection, for one at a time.
+    """A connection for one user at a time.
 
     Args:
-        parameters: What libpq is told.
-        where: What messages call the database.
+        parameters: The parameters for libpq.
+        where: The name of the database in messages.
         patience: Seconds to wait for a connection.
-        silence: Seconds after which a server that says nothing is gone. It must give up a statement first.
-        begun: Called with every new connection before it is used.
+        silence: Seconds of silence after which a server is gone. Statement timeouts must be shorter.
+        begun: Called with every new connection before its use.
     """
 
     def __init__(
@@ -116,11 +117,11 @@ class Link:
         self._was_made = self._is_outdated = False
 
     def rename(self, name: str) -> None:
-        """Have the server show this name for every connection that is made from now on."""
+        """Set the name that the server shows for connections opened from now on."""
         self._parameters = {**self._parameters, "application_name": name}
 
     def run(self, work: Callable[[Connection], R]) -> R:
-        """Do something with the connection. It may be begun several times; what fails is rolled back."""
+        """Run `work` with the connection. It may be started several times; a failed run is rolled back."""
         with self._lock:
             self._began = monotonic()
             tries = 0
@@ -137,18 +138,18 @@ class Link:
                 except ActorsError:
                     raise  # of what was found; the connection is as good as before
                 except BaseException:
-                    self._drop()  # whatever it was asked then, the next one takes back
+                    self._drop()  # the next connection reverts its pending statement
                     raise
                 else:
                     self._out_since = None
                     return done
 
     def renew(self) -> None:
-        """Have the next use make another connection. Waits for no use that is under way."""
+        """Open another connection at the next use. Does not wait for a running use."""
         self._is_outdated = True
 
     def close(self) -> None:
-        """Close the connection; the next use makes another."""
+        """Close the connection; the next use opens another."""
         with self._lock:
             self._drop()
             self._out_since = None
@@ -171,7 +172,7 @@ class Link:
         return self._connection
 
     def made(self) -> Connection:
-        """Return a new connection, which is the caller's. Nothing is set on it.
+        """Return a new connection, owned by the caller, without settings.
 
         Raises:
             ConfigError: The address, the user or the password are wrong.
@@ -183,11 +184,11 @@ class Link:
         try:
             connection = _Bounded.connect(**self._parameters, autocommit=True)  # type: ignore[arg-type]  # all are texts
         except psycopg.Error as error:
-            if (now := monotonic()) - began > AT_ONCE:  # it is silent, and others wait behind this
+            if (now := monotonic()) - began > AT_ONCE:  # the server is silent, and others wait for this
                 self._not_before = now + AT_ONCE
             failure = meaning_at_connect(error, self._where)
             if isinstance(failure, ConfigError) and self._was_made:
-                raise JournalUnavailable(str(failure)) from None  # it was right once, and may be again
+                raise JournalUnavailable(str(failure)) from None  # it was correct before, and may be again
             raise failure from None
         connection.silence = self._silence
         connection.adapters.register_dumper(int, Int8Dumper)
@@ -197,7 +198,7 @@ class Link:
         return connection
 
     def _goes_on(self, error: psycopg.Error, tries: int) -> bool:
-        """Make good what failed, and say whether to do it again."""
+        """Recover from an error, and return True if the operation should be repeated."""
         assert self._connection is not None
         if is_lost(self._connection, error):
             self._drop()
@@ -211,7 +212,7 @@ class Link:
         return False
 
     def _is_patient(self) -> bool:
-        """Say whether to try for a connection again, now that the one before failed."""
+        """Return True if another connection should be tried after a failed one."""
         now = monotonic()
         if self._out_since is None:
             self._out_since = self._began

@@ -1,6 +1,6 @@
-"""What the errors of Postgres mean to a caller, in tables.
+"""Translate the errors of Postgres, by tables.
 
-Of an error only its code and its first line are told: its details may hold what was written.
+Only the code and the first line of an error are reported: its details may contain stored data.
 """
 
 from collections.abc import Mapping
@@ -64,7 +64,7 @@ _AT_CONNECT: Mapping[str, str] = {
 
 
 def is_lost(connection: Connection[Any], error: BaseException) -> bool:
-    """Say whether a connection is of no use any more, so that nobody knows what became of what was asked."""
+    """Return True if a connection is unusable, so that the outcome of its statement is unknown."""
     if not isinstance(error, Error) or error.diag.severity_nonlocalized in ("FATAL", "PANIC"):
         return True
     status = connection.pgconn.transaction_status
@@ -72,9 +72,9 @@ def is_lost(connection: Connection[Any], error: BaseException) -> bool:
 
 
 def meaning(error: Error, where: str, *, was_open: bool = False) -> ActorsError:
-    """Return the error of this package that stands for one of a statement.
+    """Return the error of this package for an error of a statement.
 
-    `was_open`: it worked before with this configuration, and may again: so that is not what is wrong.
+    `was_open`: this configuration has worked before, so it is not the cause.
     """
     code = error.sqlstate or ""
     said = f"{where}: {{}} (Postgres: {code} {error.diag.message_primary})" if code else f"{where}: {{}}"
@@ -95,7 +95,7 @@ def meaning(error: Error, where: str, *, was_open: bool = False) -> ActorsError:
 
 
 def meaning_at_connect(error: Error, where: str) -> ActorsError:
-    """Return the error of this package for a connection that is not made."""
+    """Return the error of this package for a failed connection attempt."""
     said = str(error)
     for part, why in _AT_CONNECT.items():
         if part in said and "No such file" not in said:

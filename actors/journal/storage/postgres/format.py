@@ -1,8 +1,8 @@
-"""The tables, their version, and what a host checks before it uses them.
+"""The tables, their version, and a host's checks before it uses them.
 
-They stand in the schema that the search path of the connection begins with, and their names begin with `actors_`, so
-another program's tables may stand beside them. What the indexes of `actors_session` have of a row changes once a minute
-at most while its log grows: else Postgres writes only the row anew (a heap-only tuple).
+They are in the first schema of the connection's search path, and their names begin with `actors_`, so tables of other
+programs may be in the same schema. The indexed columns of `actors_session` change at most once a minute while a log
+grows, so that Postgres can rewrite only the row (a heap-only tuple).
 """
 
 from typing import Any
@@ -46,12 +46,12 @@ _LOCK = 0x6163_7472
 
 
 def prepare(connection: Connection[Any], where: str) -> None:
-    """Make the tables if there are none, in one transaction.
+    """Create the tables if they do not exist, in one transaction.
 
     Raises:
-        ConfigError: The server is too old, or the database holds no Unicode.
-        JournalDamaged: They have no floor of fencing numbers.
-        JournalError: They are another program's, or a newer version made them.
+        ConfigError: The server is too old, or the database does not store Unicode.
+        JournalDamaged: The floor of fencing numbers is missing.
+        JournalError: The tables are another program's, or a newer version created them.
     """
     _check_server(connection, where)
     with connection.transaction():
@@ -64,10 +64,10 @@ def prepare(connection: Connection[Any], where: str) -> None:
 
 
 def check_tables(connection: Connection[Any], where: str) -> None:
-    """Check that this version can use the tables that are there.
+    """Check that this version can use the existing tables.
 
     Raises:
-        JournalError: They are another program's, or a newer version made them.
+        JournalError: The tables are another program's, or a newer version created them.
     """
     version = _version(connection)
     if version is None:
@@ -77,7 +77,7 @@ def check_tables(connection: Connection[Any], where: str) -> None:
 
 
 def check_version(connection: Connection[Any], where: str) -> None:
-    """Check that no newer program has migrated the tables since they were prepared, and that they have their floor.
+    """Check that no newer program has migrated the tables since they were prepared, and that the floor exists.
 
     Raises:
         JournalDamaged: The floor of fencing numbers is missing.
@@ -95,7 +95,7 @@ def _check_removed_fence(connection: Connection[Any], where: str) -> None:
 
 
 def has_removed_fence(connection: Connection[Any]) -> bool:
-    """Say whether the tables have the fencing number below which none is given to a session that they do not know."""
+    """Return True if the tables have the floor: new sessions get fencing numbers above it."""
     return bool(connection.execute("SELECT FROM actors_meta WHERE key = 'floor'").fetchall())
 
 
@@ -104,10 +104,10 @@ def _newer(version: int, where: str) -> str:
 
 
 def check_rights(connection: Connection[Any], where: str) -> None:
-    """See that the user may do with the tables what a host does.
+    """Check that the user has the rights that a host needs.
 
     Raises:
-        ConfigError: It may not; the error has the statement that helps.
+        ConfigError: A right is missing; the error has the statement that grants it.
         JournalUnavailable: The server, or this user, is read-only.
     """
     is_read_only, user, missing, limited = _one(

@@ -1,8 +1,8 @@
-"""Whether a pooler stands in between that shares the server's connections among programs.
+"""Detect a pooler that shares the server's connections among programs.
 
-With PgBouncer in transaction mode, what one program prepares is run by another, and settings of one are in force for
-others. A connection of ours must be one of the server's for as long as it lasts. Two that are used in turn show it:
-where a pooler shares them, both have the same one of the server's, or one of them has several.
+With PgBouncer in transaction mode, statements prepared by one program run in another, and settings of one affect
+others. A connection of the storage must correspond to one server connection for its entire life. Two connections used
+alternately show a pooler: both use the same server connection, or one uses several.
 """
 
 from typing import Any
@@ -15,10 +15,10 @@ LOOKS = 8
 
 
 def check_direct(one: Connection[Any], other: Connection[Any], where: str) -> None:
-    """See that each of two connections is one of the server's own. Nothing is set or prepared on them.
+    """Check that each of two connections is a server connection of its own. Nothing is set or prepared on them.
 
     Raises:
-        ConfigError: They share them.
+        ConfigError: The connections are shared.
     """
     looks = [(_process(one), _process(other)) for _ in range(LOOKS)]
     ones, others = map(set, zip(*looks, strict=True))

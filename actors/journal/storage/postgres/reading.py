@@ -1,4 +1,4 @@
-"""Read records of a log, with their large values, as they are at one moment."""
+"""Read records of a log with their large values, in a single snapshot."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -14,9 +14,9 @@ from actors.journal.storage.rows import JournalPlace, SessionRow
 def stored_records(
     connection: Connection, place: JournalPlace, session: str, after: int, most: int | None = None
 ) -> tuple[SessionRow, Iterator[bytes]] | None:
-    """Return a session's row and its records past number `after`, all as they are at one moment.
+    """Return a session's row and its records after number `after`, in a single snapshot.
 
-    `most`: how many, and then no more than a page holds, but for the last; None for all.
+    `most`: the number of records, limited further to the size of a page, but at least one; None for all.
     """
     with connection.transaction(), connection.pipeline():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")

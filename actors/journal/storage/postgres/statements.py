@@ -1,7 +1,7 @@
-"""The statements. All but the deletion of logs and the clock is one statement each, so it is done or not and holds no
-lock between two messages.
+"""The SQL statements. Each operation except the deletion of logs and the clock is a single statement, so it is atomic
+and holds no lock between two messages.
 
-A session's checksum covers what the directory shows of its log; not the fencing number and the owner, which change
+A session's checksum covers the directory's data on its log, but not the fencing number and the owner, which change
 without the log.
 """
 
@@ -136,9 +136,9 @@ BLOBS = "SELECT hash, bytes FROM actors_blob WHERE hash = ANY(%s)"
 
 
 def sessions(which: SessionFilter, after: object) -> str:
-    """Return the statement that lists sessions: only what is asked for is a condition, so that an index fits it.
+    """Return the statement that lists sessions. It contains only the given conditions, so that an index applies.
 
-    A title or metadata is in no index.
+    Titles and metadata are not indexed.
     """
     conditions = ["bucket >= 0"]
     if which.tenant is not None:

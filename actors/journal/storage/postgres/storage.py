@@ -1,13 +1,13 @@
-"""The Postgres storage: every method is one statement, or few.
+"""The Postgres storage. Most methods are a single statement.
 
-**What nobody knows.** A connection that is lost while it appends leaves open whether that was done. So the next one to
-write first ends it on the server, and takes back what it wrote, unless another host has claimed the session since; then
-the append is done again, if its time is not over. Nothing is read from when the loss is noticed until then; an append
-that is under way makes no read wait, and the journal shows nothing of it. What is refused as `JournalUnavailable` is
-not in the log then, and what is told is there once.
+**Uncertain appends.** If a connection is lost during an append, its outcome is unknown. So the next writer first ends
+the connection on the server and reverts its append, unless another host has claimed the session since. Then the
+append is repeated, if its time is not over. From the detection of the loss until then, nothing is read; a running
+append delays no reads, and the journal shows nothing of it. So an append rejected as `JournalUnavailable` is not in
+the log, and an acknowledged one is there once.
 
-**What is lost.** A server that takes over from another may lag behind it. So the rows that are remembered are not
-forgotten with a connection: an append goes on from what was acknowledged, or is refused.
+**Losses.** A promoted replica may lag behind. So the cached rows survive a lost connection: an append continues from
+the acknowledged end, or is rejected.
 """
 
 import secrets
@@ -67,14 +67,14 @@ class PostgresStorage:
     """Logs in a Postgres database (14 or newer), which hosts on several machines may share.
 
     Args:
-        url: `postgresql://USER@HOST:PORT/DATABASE`. What it leaves out is taken from the environment, as by every
-            program that uses libpq: `PGPASSWORD`, `~/.pgpass`. Not through a pooler that shares connections between
-            transactions.
-        lease: Seconds after which a host that is not heard of is gone, by the server's clock.
-        patience: Seconds to wait for a connection that is lost, and for a lock, before `JournalUnavailable`.
+        url: `postgresql://USER@HOST:PORT/DATABASE`. Missing parts come from the environment, as for every program
+            that uses libpq: `PGPASSWORD`, `~/.pgpass`. A pooler that shares connections between transactions is not
+            supported.
+        lease: Seconds without a heartbeat after which a host is gone, by the server's clock.
+        patience: Seconds to wait for a lost connection, and for a lock, before `JournalUnavailable`.
         clock: The wall clock, in seconds since 1970.
-        bound: Seconds that a statement may take which reads, or has much to delete. One that writes, and any silence of
-            the server, is ended within half of the lease.
+        bound: Most seconds of a statement that reads, or deletes much. Writing statements, and any silence of the
+            server, are ended within half of the lease.
     """
 
     blocking = True
@@ -106,23 +106,23 @@ class PostgresStorage:
         self._reader = Link(reading, self.where, patience, silence, self._begin_reading)
         self._is_prepared = self._is_direct = False
         self._rows: dict[str, SessionRow] = {}
-        self._ahead: dict[str, Claim] = {}  # of sessions that are claimed together, and not asked for yet
+        self._ahead: dict[str, Claim] = {}  # claims made in advance and not requested yet
         self._doubt: Batch | None = None
 
     @property
     def sizes(self) -> StorageSizes:
-        """Nothing: it has no files of its own."""
+        """Empty: the storage has no files of its own."""
         return StorageSizes()
 
     def open(self) -> None:
-        """Make the tables if there are none."""
+        """Create the tables if they do not exist."""
         if self._beaten is None and not self._is_prepared:
             self._take_names()
         self._writer.run(_nothing)
         self._reader.run(_nothing)
 
     def _take_names(self) -> None:
-        """Take names that no other process has, though it may have been forked since this was made."""
+        """Choose names that are unique among processes, even after a fork."""
         self._host, self._name = host_name(), f"actors {secrets.token_hex(8)}"
         self._writer.rename(self._name)
         self._reader.rename(f"{self._name} reads")
@@ -130,7 +130,7 @@ class PostgresStorage:
     def close(self) -> None:
         """Release every session of this host and close the connections.
 
-        A server that is out of reach learns of it when the lease is over.
+        An unreachable server notices it when the lease is over.
         """
         try:
             if self._beaten is not None:
@@ -143,13 +143,13 @@ class PostgresStorage:
             self._writer.close()
 
     def beat(self) -> None:
-        """Prolong this host's lease, if it is one."""
+        """Renew this host's lease, if this is a host."""
         if self._beaten is not None:
             self._writer.run(self._beat)
 
     @contextmanager
     def together(self, claims: Sequence[str] = ()) -> Iterator[None]:
-        """Claim what is free of these sessions ahead, in two statements; all else is as if it were alone."""
+        """Claim the free ones of these sessions in advance, in two statements; other operations are unaffected."""
         if len(claims) > 1:
             self._ahead = self._writer.run(lambda connection: self._claim_all(connection, claims))
         try:
@@ -164,23 +164,23 @@ class PostgresStorage:
         return self._writer.run(lambda connection: self._claim(connection, session, existing))
 
     def release(self, session: str, fence: int) -> None:
-        """Let others claim the session."""
+        """Release the session for other hosts."""
         self._rows.pop(session, None)
         self._writer.run(lambda connection: release(connection, session, fence))
 
     def append(self, entries: Sequence[Entry]) -> Sequence[Appended]:
-        """Append all entries but those that are fenced, in one statement."""
+        """Append all entries except fenced ones, in one statement."""
         encoded = [entry.records for entry in entries]
         return self._writer.run(lambda connection: self._append(connection, entries, encoded))
 
     def read(self, session: str, after: int = 0) -> list[LogEvent]:
-        """Return a session's events past number `after`, each proven to be as it was written."""
+        """Return a session's events after number `after`, each verified by its checksum."""
         self._settle()
         stored = self._reader.run(lambda connection: stored_records(connection, self._place, session, after))
         return [] if stored is None else decoded(session, stored[1], after)
 
     def page(self, session: str, after: int = 0, most: int = PAGE) -> LogPage:
-        """Return the first events of a session past number `after`, each proven to be as it was written."""
+        """Return the first events of a session after number `after`, each verified by its checksum."""
         self._settle()
         stored = self._reader.run(
             lambda connection: stored_records(connection, self._place, session, after, most)
@@ -188,27 +188,28 @@ class PostgresStorage:
         return NO_PAGE if stored is None else decoded_page(session, stored[1], after, stored[0].last)
 
     def delete(self, *sessions: str) -> None:
-        """Delete logs, and blobs that no other log refers to, in one transaction.
+        """Delete logs, and blobs without other references, in one transaction.
 
-        In the server's files they are until it has vacuumed the tables, and as long as it keeps its write-ahead log.
+        They remain in the server's files until it has vacuumed the tables, and in its write-ahead log.
         """
         self._writer.run(lambda connection: self._delete(connection, sessions))
 
     def look_at_clock(self, now: int, elapsed: int) -> ObservedClock:
-        """Note the clock of the server, or the host's if that is behind; return how far it is trusted.
+        """Record the clock of the server, or the host's if that is behind; return how far it is trusted.
 
-        When a session was used, its host's clock says: one that is behind must not make it seem old.
+        The time of a session's use comes from its host's clock: a host that is behind must not make the session seem
+        old.
         """
-        return self._writer.run(lambda connection: _observed(connection, now, elapsed))
+        return self._writer.run(lambda connection: _observe_clock(connection, now, elapsed))
 
     def vacuum(self, most: int | None = None) -> Sequence[RemainingData]:
-        """Return the tables that have not been written anew since rows were deleted: the files are the server's."""
+        """Return the tables that were not rewritten since rows were deleted: the files are the server's."""
         self._settle()
         found = self._reader.run(lambda connection: connection.execute(sql.DELETED_FROM).fetchall())
         return [remaining(table, self.where) for (table,) in found]
 
     def backup(self, path: Path, check: Callable[[], object]) -> None:
-        """Refuse, and name the server's own program."""
+        """Raise an error that names the server's own program."""
         raise ConfigError(
             f"{self.where}: a Postgres journal is backed up by the server's own means: pg_dump --format=custom "
             f"--file={shlex.quote(str(path))} --table='actors_*' DATABASE, or a base backup"
@@ -217,7 +218,7 @@ class PostgresStorage:
     def sessions(
         self, which: SessionFilter = EVERY, *, limit: int = 100, after: Page | None = None
     ) -> list[StoredSession]:
-        """Return the sessions that have a log, those used last first."""
+        """Return the sessions that have a log, most recently used first."""
         used, name = (None, None) if after is None else (-after[0], after[1])
         wanted: dict[str, object] = {"tenant": which.tenant, "state": which.state, "limit": limit}
         wanted |= {"used": used, "name": name, "title": which.folded, "entries": list(which.entries)}
@@ -244,7 +245,7 @@ class PostgresStorage:
         self._begin(connection, self._bound)
 
     def _begin_writing(self, connection: Connection) -> None:
-        """End the connection before this one, see to the tables, and take back what was left in doubt."""
+        """End the previous connection, check the tables, and revert uncertain appends."""
         self._check_direct(connection)
         self._begin(connection, self._writing)
         for (has_ended,) in connection.execute(sql.END_OTHERS, (int(500 * self._writing), self._name)):
@@ -257,21 +258,21 @@ class PostgresStorage:
             connection.execute(sql.TAKE_BACK, self._doubt.back)
             self._doubt = None
         self._is_prepared = True
-        self._reader.renew()  # or it may go on at a server that another one took over from
+        self._reader.renew()  # or it may continue at a server that was replaced
 
     def _check_direct(self, connection: Connection) -> None:
-        """Once, and before anything is set: see that no pooler stands in between that shares connections."""
+        """Check once, on a fresh connection, that no pooler shares the connections."""
         if self._is_direct:
             return
         with (
             suppress(JournalUnavailable),
             closing(self._reader.made()) as other,
-        ):  # a pooler always has one more
+        ):  # a pooler always has an additional one
             check_direct(connection, other, self.where)
         self._is_direct = True
 
     def _settle(self) -> None:
-        """Before something is read: see that the tables are there, and that nothing is in doubt."""
+        """Check before a read that the tables exist, and that no append is uncertain."""
         if self._doubt is not None or not self._is_prepared:
             self._writer.run(_nothing)
 
@@ -283,7 +284,7 @@ class PostgresStorage:
         self._beaten = monotonic()
 
     def _begin_host(self, connection: Connection) -> None:
-        """Become a host, if this is none, and see that the lease lasts."""
+        """Become a host, if this is none, and check that the lease lasts."""
         if self._beaten is None:
             connection.execute(sql.FORGET_OLD_HOSTS)
             remove_unused(connection)
@@ -304,14 +305,14 @@ class PostgresStorage:
         raise JournalUnavailable(f"{self.where}: session {session!r}: others keep claiming it")
 
     def _found(self, connection: Connection, session: str) -> SessionRow | None:
-        """Return a session's row, unless it belongs to another host that is alive."""
+        """Return a session's row, unless it belongs to another live host."""
         return next(self._free(connection, [session]), None)
 
     def _free(self, connection: Connection, sessions: Sequence[str]) -> Iterator[SessionRow]:
         """Yield the rows of sessions.
 
         Raises:
-            SessionLeased: One belongs to another host that is alive.
+            SessionLeased: A session belongs to another live host.
         """
         for *columns, seconds in connection.execute(sql.LOOK, (list(sessions),)).fetchall():
             row = row_of(columns, self._place)
@@ -320,12 +321,12 @@ class PostgresStorage:
             yield row
 
     def _claim_all(self, connection: Connection, sessions: Iterable[str]) -> dict[str, Claim]:
-        """Claim what is free; what is not, or is claimed by another just now, is left out."""
+        """Claim the free sessions; skip those that are owned or are being claimed."""
         self._begin_host(connection)
         unknown, free = dict.fromkeys(sorted(sessions)), list[SessionRow]()
         for *columns, seconds in connection.execute(sql.LOOK, (list(unknown),)).fetchall():
             del unknown[columns[0]]
-            with suppress(JournalDamaged):  # who claims it by itself is told
+            with suppress(JournalDamaged):  # reported to a caller that claims this session alone
                 row = row_of(columns, self._place)
                 if row.owner in (None, self._host) or seconds <= 0:
                     free.append(row)
@@ -339,7 +340,7 @@ class PostgresStorage:
         return {row.name: row.claim(before.get(row.name)) for row in claimed}
 
     def _claimed(self, connection: Connection, session: str, row: SessionRow | None) -> SessionRow | None:
-        """Claim a session that was seen with this row, or with none; return its row unless that has changed."""
+        """Claim a session last seen with this row, or without one; return its row, or None if it has changed."""
         if row is None:
             claimed = next(iter(self._claimed_new(connection, [session])), None)
         else:
@@ -413,7 +414,7 @@ class PostgresStorage:
         ]
 
     def _write(self, connection: Connection, batch: Batch) -> dict[str, SessionEnd | None]:
-        """Write what is not refused; return what the storage has of the sessions that are, if it has anything."""
+        """Write the accepted entries; return the storage's state of the rejected sessions."""
         try:
             statement = sql.APPEND_BLOBS if batch.has_blobs else sql.APPEND
             found = connection.execute(statement, batch.parameters, prepare=True).fetchall()
@@ -435,7 +436,7 @@ class PostgresStorage:
     def _known(self, connection: Connection, entries: Iterable[Entry]) -> dict[str, SessionRow]:
         """Return the rows of the sessions of these entries.
 
-        What is remembered is right as long as its number is, unless an entry begins before its end: its writer has
+        A cached row is valid as long as its number is, unless an entry begins before its end: then its writer has
         read that the log went back.
         """
         rows = dict[str, SessionRow]()
@@ -465,7 +466,7 @@ def _refusal(entry: Entry, row: SessionRow | None, batch: Batch) -> Refusal | No
 
 
 def _why_left(entry: Entry, row: SessionRow, end: SessionEnd | None) -> Refusal:
-    """Return why an entry was not written, where its session was thought to have this row and has this end."""
+    """Return why an entry was not written, given the expected row of its session and its actual end."""
     if end is None:
         return entry.missing()
     fence, last, owner = end
@@ -473,10 +474,10 @@ def _why_left(entry: Entry, row: SessionRow, end: SessionEnd | None) -> Refusal:
         return entry.fenced(fence)
     if owner == row.owner and last < row.last:
         return entry.behind(last, row.last)
-    return entry.unclaimed()  # another host was given the same number, since the claim of this one is lost
+    return entry.unclaimed()  # the claim of this host was lost, and another host got the same number
 
 
-def _observed(connection: Connection, now: int, elapsed: int) -> ObservedClock:
+def _observe_clock(connection: Connection, now: int, elapsed: int) -> ObservedClock:
     with connection.transaction():
         connection.execute(sql.LOCK_CLOCK)
         before = clock_of(dict[str, int](connection.execute(sql.CLOCK).fetchall()))
@@ -495,7 +496,7 @@ def server_time(connection: Connection) -> int:
 
 
 def remaining(table: str, where: str) -> RemainingData:
-    """Return what is reported of a table with deleted rows."""
+    """Return the report on a table with deleted rows."""
     reason = (
         f"the server keeps deleted rows until the table is written anew, by VACUUM FULL {table}, and its write-ahead "
         "log and backups have them until you delete those"
@@ -504,7 +505,7 @@ def remaining(table: str, where: str) -> RemainingData:
 
 
 def _nothing(_: Connection) -> None:
-    """Only see that there is a connection."""
+    """Do nothing but check the connection."""
 
 
 def _milliseconds(seconds: float) -> str:

@@ -23,10 +23,10 @@ _SUFFIXES = ("", "-wal", "-shm", "-part")
 
 
 def check_target(path: Path) -> None:
-    """Check that no file has the name of the copy, or of a file beside it.
+    """Check that no file has the name of the copy, or of one of its companion files.
 
     Raises:
-        ConfigError: One has.
+        ConfigError: A file has.
     """
     for suffix in _SUFFIXES:
         if (beside := path.with_name(f"{path.name}{suffix}")).exists():
@@ -34,12 +34,12 @@ def check_target(path: Path) -> None:
 
 
 def copy_into(connection: sqlite3.Connection, path: Path, check: Callable[[], object]) -> None:
-    """Copy a journal to a new file, for this user alone. The file has its name only when it is complete.
+    """Copy a journal to a new file, readable by this user only. The file gets its name when it is complete.
 
     Args:
-        connection: To the journal.
-        path: Of the copy.
-        check: Called now and then; what it raises ends the copy.
+        connection: A connection to the journal.
+        path: Path of the copy.
+        check: Called now and then; its exception ends the copy.
     """
     part = path.with_name(f"{path.name}-part")
     with translated(str(path)):
@@ -56,10 +56,10 @@ def copy_into(connection: sqlite3.Connection, path: Path, check: Callable[[], ob
 
 
 def _name(part: Path, path: Path) -> None:
-    """Give a complete copy its name, and replace no file.
+    """Rename a complete copy without replacing an existing file.
 
-    A rename would replace one. A link does not, but some file systems have none (FAT, many network shares). There an
-    empty file takes the name first, and the copy then replaces that: a process that is killed in between leaves it.
+    A rename would replace one. A link does not, but some file systems lack links (FAT, many network shares). There,
+    an empty file reserves the name, and the copy then replaces it: a process that is killed in between leaves it.
     """
     try:
         os.link(part, path)
@@ -76,13 +76,13 @@ def _name(part: Path, path: Path) -> None:
 
 @contextmanager
 def _checked(connection: sqlite3.Connection, check: Callable[[], object]) -> Iterator[None]:
-    """Interrupt statements of the block when `check` raises, and raise the same."""
+    """Interrupt statements of the block when `check` raises, and raise the same exception."""
     failed = list[BaseException]()
 
     def is_over() -> bool:
         try:
             check()
-        except BaseException as error:  # a cancellation
+        except BaseException as error:  # for example, a cancellation
             failed.append(error)
         return bool(failed)
 

@@ -1,4 +1,4 @@
-"""What is whole in a journal's file, and what is not: looked at without writing anything."""
+"""Check a journal's file for damage, without writing."""
 
 import os
 import sqlite3
@@ -22,13 +22,13 @@ MOST = 100
 
 
 class JournalFile:
-    """A journal's file, to be looked at. Others may use it meanwhile; what they write then is not seen.
+    """A journal's file, opened for a check. Concurrent writes are not visible.
 
     Args:
         path: The file.
 
     Raises:
-        JournalError: It is no journal, or of another version; or it cannot be opened at all.
+        JournalError: It is not a journal, or of another version; or it cannot be opened.
     """
 
     def __init__(self, path: Path) -> None:
@@ -47,26 +47,26 @@ class JournalFile:
         """What was found whole."""
 
     def _address(self) -> str:
-        """Return what SQLite opens: as it is, where it has no log and no index can be made beside it."""
+        """Return the address for SQLite; read-only and immutable if it has no log and no index can be created."""
         has_log = self._path.with_name(f"{self._path.name}-wal").exists()
         is_fixed = not has_log and not os.access(self._path.parent, os.W_OK, effective_ids=True)
         return f"{self._path.as_uri()}?{'immutable=1' if is_fixed else 'mode=ro'}"
 
     def _begin(self) -> None:
-        """Begin to see one moment."""
+        """Start the snapshot."""
         (application,) = self._connection.execute("PRAGMA application_id").fetchone()
         if application != APPLICATION:
             raise JournalError(f"{self._path}: not a journal; name another file")
         check_version(self._connection, str(self._path))
         self._connection.execute("BEGIN")
-        self._connection.execute("SELECT count(*) FROM meta").fetchone()  # from here on one moment is seen
+        self._connection.execute("SELECT count(*) FROM meta").fetchone()  # starts the snapshot
 
     def close(self) -> None:
         """Close the file."""
         self._connection.close()
 
     def damage(self) -> Iterator[Damage]:
-        """Look at everything that there is, and yield what is not as it was written."""
+        """Check everything in the file, and yield each damage."""
         for part in (
             self._write_ahead_log,
             self._pages,
@@ -166,5 +166,5 @@ class JournalFile:
         return row_of(self._connection.execute(query, (name,)).fetchone(), self._where)
 
     def _read(self, row: PlacedRow) -> list[LogEvent]:
-        """Return a session's events, each proven."""
+        """Return a session's verified events."""
         return decoded(row.name, records(self._connection, row, 0, self._where))

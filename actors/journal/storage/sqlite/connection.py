@@ -1,7 +1,7 @@
-"""The connections of one storage: one to write, in transactions under the write lock, and one to read.
+"""Hold the connections of one storage: one to write, in transactions under the write lock, and one to read.
 
-Neither checkpoints by itself, and both are closed under the lock, for the last one that is closed checkpoints. One
-thread may write while another reads. Who needs the locks of both takes that of the writer first.
+Neither checkpoints automatically, and both are closed under the lock, since closing the last one checkpoints. One
+thread may write while another reads. Code that needs both locks takes the writer's first.
 """
 
 import os
@@ -39,12 +39,12 @@ FileId: TypeAlias = tuple[int, int]
 
 
 class Connections:
-    """What is open of one file. It opens itself at the first use, and again after it was closed.
+    """The open connections to one file. They are opened at the first use, and again after `close`.
 
     Args:
         path: The file.
-        level: What a commit outlives.
-        patience: Seconds to wait for others who write.
+        level: The durability of a commit.
+        patience: Seconds to wait for other writers.
     """
 
     def __init__(self, path: Path, level: Level, patience: float) -> None:
@@ -54,11 +54,11 @@ class Connections:
         self._lock = WriteLock(path.with_name(f"{path.name}-lock"), patience)
         self._writing, self._reading = RLock(), Lock()
         self._database = Database(path)
-        self._outer: sqlite3.Connection | None = None  # while a transaction is under way
+        self._outer: sqlite3.Connection | None = None  # during a transaction
         self._writer: sqlite3.Connection | None = None
         self._reader: sqlite3.Connection | None = None
         self._seen = -1
-        self._files: tuple[FileId | None, ...] = ()  # what the writer has open
+        self._files: tuple[FileId | None, ...] = ()  # the files that the writer has open
         self.pages = 0
         """Written since the last checkpoint, about."""
         self.deleted = False
@@ -71,9 +71,9 @@ class Connections:
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """Give a transaction, alone among all processes; commit it, on the disk if the level says so.
+        """Provide a transaction, exclusive among all processes, and commit it (with a sync, depending on the level).
 
-        One that is begun inside another is a part of it.
+        A nested transaction is part of the outer one.
         """
         self._database.check_own()
         with self._writing, translated(str(self.path)):
@@ -110,9 +110,9 @@ class Connections:
             self._outer = None
 
     def remove_deleted(self, most: int | None) -> list[RemainingData]:
-        """Write the file anew if a deletion makes that necessary, alone among all processes; return what is left.
+        """Rewrite the file if a deletion requires it, excluding all other processes; return the remains.
 
-        It is not written anew if it is larger than `most` bytes.
+        A file larger than `most` bytes is not rewritten.
         """
         self._database.check_own()
         with self._writing, translated(str(self.path)), self._lock:
@@ -135,14 +135,14 @@ class Connections:
         connection.execute("COMMIT")
 
     def _check_there(self) -> None:
-        """Refuse to write into files that were moved or deleted: that succeeds, and nobody finds it again."""
+        """Refuse to write into files that were moved or deleted: the write would succeed and be lost."""
         files = tuple([_file_id(path) for path in (self.path, self._wal, self._index)])
         self._files = self._files or files
         if files != self._files or None in files[:2]:
             raise self._replaced()
 
     def _check_index(self) -> None:
-        """Refuse to read by an index of the write-ahead log that others, who have another, do not keep."""
+        """Refuse to read by an index of the write-ahead log that other processes no longer maintain."""
         if self._files and _file_id(self._index) not in (None, self._files[-1]):
             raise self._replaced()
 
@@ -153,7 +153,7 @@ class Connections:
         )
 
     def _make_ready(self) -> None:
-        """See that the file is there, and of this version, before it is read; the caller does not read it yet."""
+        """Check before a read that the file exists and has this version, without reading further."""
         self._database.check_own()
         if self._reader is None and self._writer is None:
             with self.transaction():
@@ -161,9 +161,9 @@ class Connections:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """Give a connection that sees one moment of the file, one caller at a time.
+        """Provide a connection with a snapshot of the file, for one caller at a time.
 
-        It neither waits for a transaction that is under way in another thread, nor holds one up.
+        It neither waits for a transaction in another thread nor delays it.
         """
         self._make_ready()
         with self._reading, translated(str(self.path)):
@@ -179,7 +179,7 @@ class Connections:
                 self._reader.rollback()
 
     def copy(self, path: Path, check: Callable[[], object]) -> None:
-        """Copy the file as it is now to a new one, while others write; see `actors.journal.storage.sqlite.backup`."""
+        """Copy the current file to a new one, while others write; see `actors.journal.storage.sqlite.backup`."""
         check_target(path)
         self._make_ready()
         with translated(str(self.path)):
@@ -190,15 +190,15 @@ class Connections:
             try:
                 copy_into(connection, path, check)
             finally:
-                with self._writing, self._lock:  # the last one that is closed checkpoints
+                with self._writing, self._lock:  # closing the last connection checkpoints
                     self._database.close(connection)
 
     def _checkpoint(self, connection: sqlite3.Connection) -> None:
-        """Move the write-ahead log into the file if it is long, or at once, and empty it, if something was deleted.
+        """Move the write-ahead log into the file if it is long; after a deletion, always, and empty it.
 
-        What was committed stays so whether or not this succeeds, so nobody hears of it: a full disk, or a reader of
-        another process where the log is to be emptied. It is tried again after the next transaction, and waits for
-        nobody but a reader of this process, who reads one page: to empty the log, or if it has become too long.
+        Commits are durable in any case, so a failure is not reported: a full disk, or a reader in another process if
+        the log must be emptied. It is retried after the next transaction. It waits only for a reader of this process,
+        who reads one page: to empty the log, or if it has become too long.
         """
         if not self.deleted and self.pages < CHECKPOINT:
             return
@@ -216,15 +216,15 @@ class Connections:
         connection.execute(f"PRAGMA busy_timeout = {self._patience * 1000:.0f}").fetchall()
 
     def _measure(self) -> None:
-        """Note the sizes of the files."""
+        """Record the sizes of the files."""
         with suppress(OSError):
             file, log = self.path.stat().st_size, self._wal.stat().st_size
             self.sizes = StorageSizes(file, log, min(log, _PAGE * (self._unmoved + self.pages)))
 
     def _lengthen(self) -> None:
-        """Make the write-ahead log twice as long with zeros, if it has become longer.
+        """Extend the write-ahead log to twice its length with zeros, if it has grown.
 
-        A commit is to change the file's bytes and not its length: to sync that too costs several times as much.
+        Then a commit changes the file's bytes and not its length: syncing the length too costs several times as much.
         """
         if self._level != "power" or (size := self._wal.stat().st_size) == self._long:
             return
@@ -233,7 +233,7 @@ class Connections:
         self._long = self._wal.stat().st_size
 
     def close(self) -> None:
-        """Close what is open here. What is written stays written, whether or not this succeeds."""
+        """Close the connections. Committed data stays committed, even if this fails."""
         if self._database.is_inherited:
             return
         with self._writing, self._reading, translated(str(self.path)):
@@ -248,9 +248,9 @@ class Connections:
 
     def _opened(self) -> sqlite3.Connection:
         self._check_wal()
-        if self._wal.exists() and self._wal.stat().st_size:  # whoever died may have deleted something in it
+        if self._wal.exists() and self._wal.stat().st_size:  # it may have deletions of a dead process
             self.deleted = True
-        if not self.path.exists():  # SQLite would let others read it; those beside it get the same mode
+        if not self.path.exists():  # SQLite would let others read it; its companion files get the same mode
             os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
         connection = self._connected()
         try:
@@ -266,7 +266,7 @@ class Connections:
         return connection
 
     def _check_wal(self) -> None:
-        """Refuse a damaged write-ahead log; keep a copy of one that need not outlive a loss of power."""
+        """Reject a damaged write-ahead log; copy it if the level need not survive a loss of power."""
         try:
             check_wal(self.path)
         except JournalDamaged as damage:

@@ -1,12 +1,12 @@
-"""What is left of deleted sessions in a file and beside it.
+"""Find remains of deleted sessions in a file and next to it.
 
-SQLite overwrites deleted rows (`secure_delete`), but where it splits or joins pages, it leaves copies of rows in parts
-of pages that are not used now, and the write-ahead log has older versions of pages. So nothing of a deleted session is
-left after three steps: the rows are deleted; later, the file is written anew from the remaining rows (`VACUUM`); and
-then all of that is moved from the log into the file, and the log is emptied, which a reader may delay.
+SQLite overwrites deleted rows (`secure_delete`), but when it splits or joins pages, it leaves copies of rows in
+unused parts of pages, and the write-ahead log has older versions of pages. So a deleted session is erased in three
+steps: the rows are deleted; later, the file is rewritten from the remaining rows (`VACUUM`); then the log is moved
+into the file and emptied, which a reader may delay.
 
-`meta` counts the deletions, and says how many of them came before the file was last written anew. So a process that
-is killed between two steps leaves no file that is thought to be clean.
+`meta` counts the deletions, and those before the last rewrite. So a process that is killed between two steps does not
+leave a file that looks clean.
 """
 
 import glob
@@ -19,14 +19,14 @@ from actors.journal.storage.sqlite.format import DELETIONS, REWRITTEN, noted, se
 
 
 def note_rewrite(connection: Connection) -> None:
-    """Note that the file was written anew after all deletions so far."""
+    """Record that the file was rewritten after all deletions so far."""
     deletions = noted(connection, DELETIONS) or 0
     for key in (DELETIONS, REWRITTEN):
         set_noted(connection, key, deletions)
 
 
 def is_rewritten(connection: Connection) -> bool:
-    """Return True if the file was written anew after the last deletion, and has no free pages."""
+    """Return True if the file was rewritten after the last deletion, and has no free pages."""
     (free_pages,) = connection.execute("PRAGMA freelist_count").fetchone()
     deletions = noted(connection, DELETIONS)
     return not free_pages and deletions is not None and deletions == noted(connection, REWRITTEN)
@@ -39,9 +39,9 @@ def remaining(
 
     Args:
         path: The file.
-        connection: To the file, while nobody else writes.
-        is_emptied: Whether the write-ahead log was just moved into the file, and emptied.
-        readers: Ids of the processes that read the file, as far as they are known.
+        connection: A connection to the file, while other writers are excluded.
+        is_emptied: Whether the write-ahead log was just moved into the file and emptied.
+        readers: Ids of the known processes that read the file.
     """
     log = path.with_name(f"{path.name}-wal")
     if not is_emptied:

@@ -16,9 +16,9 @@ _PIECE = 1024 * 1024
 
 
 def keep_evidence(path: Path, damage: JournalDamaged) -> None:
-    """Copy the database `path` and its write-ahead log, once for each damage, and log where the copy is.
+    """Copy the database `path` and its write-ahead log, once per damage, and log the location of the copy.
 
-    The copy is a journal like any other: `actors sessions fsck COPY --salvage NEW` saves what can be read of it.
+    The copy is a regular journal: `actors sessions fsck COPY --salvage NEW` saves its readable part.
 
     Raises:
         OSError: There is no complete copy.
@@ -44,7 +44,7 @@ def _digest(path: Path) -> str:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Copy a file for this user alone. Its name says that it is complete."""
+    """Copy a file, readable by this user only. It gets its name when it is complete."""
     part = _beside(target, "-part")
     with source.open("rb") as before, open(part, "wb", opener=_private) as after:
         copyfileobj(before, after, _PIECE)

@@ -1,4 +1,4 @@
-"""What the errors of SQLite and of the operating system mean to a caller, in one table."""
+"""Translate the errors of SQLite and of the operating system, by one table."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -37,14 +37,14 @@ _ASKED: dict[type[OSError], str] = {
 
 @contextmanager
 def translated(path: str) -> Iterator[None]:
-    """Raise what SQLite and the operating system raise as an error of this package."""
+    """Translate errors of SQLite and the operating system into errors of this package."""
     try:
         yield
-    except sqlite3.ProgrammingError:  # a mistake of ours
+    except sqlite3.ProgrammingError:  # a bug of ours
         raise
     except sqlite3.Error as error:
         code = getattr(error, "sqlite_errorcode", None)
-        if code is None:  # Python's own: a text that is none, which the message quotes
+        if code is None:  # Python's own: an invalid string, which the message quotes
             raise JournalDamaged(
                 f"{path}: a text has changed; restore a copy, or see `actors sessions fsck`"
             ) from None
@@ -59,7 +59,7 @@ def translated(path: str) -> Iterator[None]:
                 "or see `actors sessions fsck`"
             ) from error
         raise JournalDamaged(f"{path}: {error}; restore a copy, or see `actors sessions fsck`") from error
-    except UnicodeError as error:  # in a message of SQLite's, which quotes a name
+    except UnicodeError as error:  # in a message of SQLite, which quotes a name
         raise JournalDamaged(
             f"{path}: its schema has changed; restore a copy, or see `actors sessions fsck`"
         ) from error

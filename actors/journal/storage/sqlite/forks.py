@@ -1,13 +1,13 @@
-"""Forked children give up what they inherit of an open journal: the locks at once, SQLite's connections unused.
+"""Make forked children give up an inherited journal: close the locks at once, leave SQLite's connections unused.
 
-`flock` belongs to an open file description, which a parent and its child share: the lock lasts until both have closed
-it. A worker that outlives a killed host would keep its locks. So each child closes their descriptors as soon as it is
-forked. Record locks (`fcntl.lockf`) are not inherited, but a process loses them when it closes any descriptor of the
-file, such as that of a copy.
+`flock` belongs to an open file description, which parent and child share: the lock lasts until both have closed it. A
+worker that outlives a killed host would keep its locks. So each child closes their descriptors right after the fork.
+Record locks (`fcntl.lockf`) are not inherited, but a process loses them when it closes any descriptor of the file,
+such as a duplicate.
 
-SQLite does not support the use of a connection in a forked child, nor of a new one to the same file: it would take
-locks for its own that the parent holds. Even to close one changes the index that all processes share, if a
-transaction was under way. So a child keeps the connections untouched for ever, and refuses the files.
+SQLite does not support the use of a connection in a forked child, nor of a new one to the same file: it would treat
+the parent's locks as its own. Even closing a connection changes the index that all processes share, if a transaction
+was running. So a child keeps the connections untouched forever, and refuses to use the files.
 """
 
 import ctypes
@@ -28,11 +28,11 @@ _inherited = set[Path]()
 
 
 class LockFile:
-    """An open file that is there to be locked. A forked child has it closed.
+    """An open lock file. A forked child closes it.
 
     Args:
         path: The file.
-        flags: Of `os.open`, in addition to those that every lock needs.
+        flags: Additional flags for `os.open`.
     """
 
     def __init__(self, path: Path, flags: int = 0) -> None:
@@ -42,12 +42,12 @@ class LockFile:
 
     @property
     def number(self) -> int:
-        """The descriptor of the file, which is open."""
+        """The open descriptor of the file."""
         assert self.descriptor is not None
         return self.descriptor
 
     def close(self) -> None:
-        """Close the file, which gives up its lock. Nothing happens if it is closed."""
+        """Close the file, which releases its lock. No effect if it is closed."""
         with _forking:
             _locks.discard(self)
             descriptor, self.descriptor = self.descriptor, None
@@ -68,7 +68,7 @@ class Database:
         return self._path in _inherited
 
     def check_own(self) -> None:
-        """Check that the parent of this process, of which it is a fork, did not have the file open.
+        """Check that this process did not inherit the open file by a fork.
 
         Raises:
             JournalError: It did.
@@ -94,7 +94,7 @@ class Database:
             _databases.discard(self)
 
     def leave(self) -> None:
-        """Keep the connections for ever: not even the end of the process closes them."""
+        """Keep the connections open forever: not even the end of the process closes them."""
         _inherited.add(self._path)
         for connection in self._connections:
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))

@@ -1,8 +1,8 @@
-"""The file's format: its tables, their version, and the numbers in `meta`.
+"""Define the file format: its tables, their version, and the numbers in `meta`.
 
-No table but the directory has an index beside its own tree. What is looked up is found by its key or is missing, and
-what is missing can be told from what was never there: `meta` has how many sessions were begun and how many rows of them
-were removed, and a row says how many records its log has, and where the last one is.
+No table except the directory has an additional index. A row is found by its key or is missing, and a missing row
+differs from one that never existed: `meta` has the numbers of sessions created and of rows removed, and a row has the
+number of its log's records and the place of the last one.
 """
 
 from pathlib import Path
@@ -46,7 +46,7 @@ that changes is written anew. `blob_use` says which sessions these are."""
 
 
 def prepare(connection: Connection, path: Path) -> None:
-    """Make the tables of a new file. Called in a transaction.
+    """Create the tables of a new file. Called in a transaction.
 
     Raises:
         JournalError: The file is another program's database, or a newer version wrote it.
@@ -64,7 +64,7 @@ def prepare(connection: Connection, path: Path) -> None:
 
 
 def check_version(connection: Connection, path: str) -> None:
-    """Check that no newer program has brought the file up to date, even while it was open here.
+    """Check that no newer program has migrated the file, even while it was open here.
 
     Raises:
         JournalError: A newer program has.
@@ -86,7 +86,7 @@ def _tables(connection: Connection) -> int:
 
 
 def noted(connection: Connection, key: str) -> int | None:
-    """Return a number of `meta`: 0 if it was never set, None if it has changed."""
+    """Return a number of `meta`: 0 if it was never set, None if it was altered."""
     row = connection.execute("SELECT value, checksum FROM meta WHERE key = ?", (key,)).fetchone()
     if row is None:
         return 0
@@ -99,10 +99,10 @@ def set_noted(connection: Connection, key: str, value: int) -> None:
 
 
 def sessions_made(connection: Connection, path: str) -> int:
-    """Return how many sessions were ever begun in a file, which is also the last key.
+    """Return the number of sessions ever created in a file, which is also the last key.
 
     Raises:
-        JournalDamaged: The number has changed.
+        JournalDamaged: The number was altered.
     """
     if (count := noted(connection, "sessions")) is None:
         raise JournalDamaged(
@@ -112,39 +112,39 @@ def sessions_made(connection: Connection, path: str) -> int:
 
 
 def set_sessions_made(connection: Connection, value: int) -> None:
-    """Say how many sessions were begun."""
+    """Set the number of sessions created."""
     set_noted(connection, "sessions", value)
 
 
 def sessions_kept(connection: Connection, path: str) -> int:
-    """Return how many sessions have a row.
+    """Return the number of sessions with a row.
 
     Raises:
-        JournalDamaged: A number has changed.
+        JournalDamaged: A number was altered.
     """
     return sessions_made(connection, path) - _removals(connection, path)[0]
 
 
 def removed_fence(connection: Connection, path: str) -> int:
-    """Return the greatest fencing number of the rows that were removed; 0 if none was.
+    """Return the greatest fencing number of the removed rows; 0 if none was removed.
 
     Raises:
-        JournalDamaged: It has changed.
+        JournalDamaged: The number was altered.
     """
     return _removals(connection, path)[1]
 
 
 def note_removal(connection: Connection, path: str, fence: int) -> None:
-    """Say that the row of a session with this fencing number is removed, in the same transaction; count the deletion.
+    """Record the removal of the row of a session with this fencing number, in the same transaction, and count it.
 
     Raises:
-        JournalDamaged: It is not known how many were, or with which number.
+        JournalDamaged: The earlier count or number is unknown.
     """
     removed, before = _removals(connection, path)
     set_noted(connection, _REMOVED, removed + 1)
     set_noted(connection, _FENCE, max(before, fence))
     deletions = noted(connection, DELETIONS)
-    if deletions is None:  # the note is damaged
+    if deletions is None:  # the number is damaged
         deletions = noted(connection, REWRITTEN) or 0
     set_noted(connection, DELETIONS, deletions + 1)
 
@@ -164,7 +164,7 @@ DELETIONS, REWRITTEN = "deletions", "rewritten"
 
 
 def noted_clock(connection: Connection) -> ObservedClock | None:
-    """Return what was noted of the wall clock, if it was noted and is unchanged."""
+    """Return the record of the wall clock; None if it is missing or was altered."""
     found = connection.execute(f"SELECT key, value, checksum FROM meta WHERE {_CLOCK}").fetchall()  # noqa: S608  constants
     if any(_checksum(key, value) != checksum for key, value, checksum in found):
         return None
@@ -172,7 +172,7 @@ def noted_clock(connection: Connection) -> ObservedClock | None:
 
 
 def note_clock(connection: Connection, clock: ObservedClock) -> None:
-    """Note it."""
+    """Store the record of the wall clock."""
     connection.execute(f"DELETE FROM meta WHERE {_CLOCK}")  # noqa: S608  as above
     rows = [(key, value, _checksum(key, value)) for key, value in clock_values(clock).items()]
     connection.executemany("INSERT INTO meta VALUES (?, ?, ?)", rows)

@@ -1,8 +1,8 @@
-"""Hosts: which storage objects are alive, in this process and in others of the machine.
+"""Track hosts: the storage objects that are alive, in this process and in others of the machine.
 
-A host has a row with the time its lease ends, by the clock that all processes of a machine share and nobody sets
-(`time.monotonic`), and a lock on a small file of its own. It is gone when its lease is over, or at once when nobody
-holds the lock. It becomes a host with its first claim: who only reads is none.
+A host has a row with the end of its lease, by the clock that all processes of a machine share (`time.monotonic`), and
+a lock on a small file of its own. It is gone when its lease is over, or at once when the lock is free. A storage
+becomes a host with its first claim; readers are no hosts.
 """
 
 from pathlib import Path
@@ -14,7 +14,7 @@ from actors.journal.storage.sqlite.locks import HostLock, is_held
 
 
 class Hosts:
-    """The hosts of one file, and the one that this storage is.
+    """The hosts of one file, including this storage.
 
     Args:
         path: The file.
@@ -28,7 +28,7 @@ class Hosts:
         """Of this host, drawn as it becomes one: a storage may be made before its process is forked."""
 
     def begin(self, connection: Connection) -> None:
-        """Become a host, if this is none; and drop what is left of those whose process is dead."""
+        """Become a host, if this is none, and remove the remains of dead processes."""
         if self._lock is None:
             self._drop_dead(connection)
             self.name = host_name()
@@ -47,23 +47,23 @@ class Hosts:
         return self._lock is not None and self._lock.is_held
 
     def beat(self, connection: Connection) -> None:
-        """Prolong the lease."""
+        """Renew the lease."""
         connection.execute(
             "INSERT OR REPLACE INTO host VALUES (?, ?)", (self.name, monotonic() + self._lease)
         )
 
     def left(self, connection: Connection, name: str) -> float:
-        """Return the seconds that another host's lease lasts; 0 if it is gone."""
+        """Return the remaining seconds of another host's lease; 0 if it is gone."""
         row = connection.execute("SELECT until FROM host WHERE name = ?", (name,)).fetchone()
         seconds = row[0] - monotonic() if row is not None and type(row[0]) is float else 0.0
         return seconds if seconds > 0 and is_held(self._file(name)) else 0.0
 
     def forget(self, connection: Connection, name: str) -> None:
-        """Drop the row of a host that is gone or ends."""
+        """Remove the row of a host that is gone or ending."""
         connection.execute("DELETE FROM host WHERE name = ?", (name,))
 
     def end(self) -> None:
-        """Be no host any more."""
+        """Stop being a host."""
         if self._lock is not None:
             self._lock.close()
             self._lock = None

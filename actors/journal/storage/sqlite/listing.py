@@ -1,8 +1,8 @@
-"""The directory in the file: which sessions there are, those used last first.
+"""List the sessions in the file, most recently used first.
 
-An index leads to the sessions of a tenant, or of a state, in the order of their buckets; those of one bucket are
-sorted. So a page costs what it gives, however many sessions there are. A title or metadata is in no index: the sessions
-that the others leave are looked at in that order, until there are enough.
+An index leads to the sessions of a tenant, or of a state, in the order of their buckets; the sessions of one bucket
+are sorted. So the cost of a page depends on its length, not on the number of sessions. Titles and metadata are not
+indexed: the remaining sessions are examined in that order, until the page is full.
 """
 
 from sqlite3 import Connection

@@ -1,10 +1,10 @@
-"""The locks of the operating system: they end with the process that holds them, however it ends.
+"""Lock files with the operating system's locks, which end with the process that holds them, however it ends.
 
 Versions of SQLite before 3.51.3 may corrupt a write-ahead log when two connections write it or checkpoint at once. So
-whoever does either holds one lock of ours meanwhile. Each host also holds a lock on a small file of its own: if it is
+a lock of ours excludes other processes during both. Each host also holds a lock on a small file of its own: if it is
 free, that process is gone.
 
-`fcntl` is imported where it is used: a platform without it has everything of the package but this storage.
+`fcntl` is imported lazily: on a platform without it, only this storage is missing.
 """
 
 import os
@@ -41,11 +41,11 @@ def check_platform(path: Path) -> None:
 
 
 class WriteLock:
-    """The lock of all who write one file.
+    """The lock that all writers of one file share.
 
     Args:
-        path: Of the lock's own file.
-        patience: Seconds to wait for it.
+        path: Path of the lock file.
+        patience: Seconds to wait for the lock.
     """
 
     def __init__(self, path: Path, patience: float) -> None:
@@ -64,9 +64,9 @@ class WriteLock:
         self._note_holder()
 
     def _note_holder(self) -> None:
-        """Note this process in the file, for messages of others; nothing is written if it had the lock last."""
+        """Write this process's id to the file, for messages of other processes; skipped if it held the lock last."""
         mine = b"%20d\n" % os.getpid()
-        with suppress(OSError):  # such as a full disk, which does not concern the lock
+        with suppress(OSError):  # for example a full disk, which does not affect the lock
             if os.pread(self._opened(), len(mine), 0) != mine:
                 os.pwrite(self._opened(), mine, 0)
 
@@ -80,7 +80,7 @@ class WriteLock:
         return self._file.number
 
     def _is_there(self) -> bool:
-        """Tell whether others who come lock the same file; if not, open theirs next."""
+        """Return True if later processes lock the same file; if not, the next attempt opens theirs."""
         with suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(self._opened()), os.stat(self._path)):
                 return True
@@ -103,7 +103,7 @@ class WriteLock:
 
 
 class HostLock:
-    """The lock that a host holds for as long as it lives; its forked children do not."""
+    """The lock that a host holds during its life. Its forked children do not hold it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -112,11 +112,11 @@ class HostLock:
 
     @property
     def is_held(self) -> bool:
-        """Return True if this process holds the lock: not in a child of the one that took it."""
+        """Return True if this process holds the lock: not in a child of the process that took it."""
         return self._file.descriptor is not None
 
     def close(self) -> None:
-        """Give it up, if this process holds it."""
+        """Release the lock, if this process holds it."""
         if self.is_held:
             with suppress(OSError):
                 self._path.unlink()
@@ -124,19 +124,19 @@ class HostLock:
 
 
 def writer_of(path: Path) -> int | None:
-    """Return the id of the process that holds SQLite's write lock on the database `path`, as far as Linux tells."""
+    """Return the id of the process that holds SQLite's write lock on the database `path`, if Linux shows it."""
     return next(iter(_holders(path, "WRITE", range(_WRITING, _WRITING + 1))), None)
 
 
 def readers_of(path: Path) -> list[int]:
-    """Return the ids of the processes that read the database `path`, as far as Linux tells."""
+    """Return the ids of the processes that read the database `path`, if Linux shows them."""
     return sorted(_holders(path, "READ", _READING))
 
 
 def _holders(path: Path, kind: str, places: range) -> set[int]:
     """Return the ids of the processes with a lock of a kind on one of these bytes of a `-shm` file.
 
-    To ask by the file would open it, and to close it would give up the locks that SQLite holds on it for this process.
+    A query through the file would have to open it, and closing it would release SQLite's locks of this process.
     """
     found = set[int]()
     with suppress(OSError, ValueError):
@@ -150,7 +150,7 @@ def _holders(path: Path, kind: str, places: range) -> set[int]:
 
 
 def is_held(path: Path) -> bool:
-    """Say whether a living process holds a host's lock."""
+    """Return True if a living process holds a host's lock."""
     try:
         file = LockFile(path)
     except FileNotFoundError:
@@ -162,7 +162,7 @@ def is_held(path: Path) -> bool:
 
 
 def _locked(file: int) -> bool:
-    """Take a lock, if nobody has it."""
+    """Take a lock if it is free; return True on success."""
     import fcntl
 
     try:

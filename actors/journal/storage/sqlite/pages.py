@@ -1,9 +1,9 @@
-"""Read the rows of a damaged SQLite file from its pages, without the trees that lead to them.
+"""Read the rows of a damaged SQLite file directly from its pages, without the trees that lead to them.
 
-SQLite finds a row by way of the first page, the root of its table and the pages between. If one of those is damaged,
-everything below it is out of reach, although it is unchanged. So each page of the file, or its newest committed copy
-in the write-ahead log, is read by itself (https://www.sqlite.org/fileformat2.html#b_tree_pages). Whether a row is as
-it was written, its own checksum tells the caller.
+SQLite finds a row through the first page, the root of its table and the pages between. If one of those is damaged,
+everything below it is unreachable, although it is intact. So each page of the file, or its newest committed copy in
+the write-ahead log, is read by itself (https://www.sqlite.org/fileformat2.html#b_tree_pages). The caller verifies
+each row by its checksum.
 """
 
 import os
@@ -27,7 +27,7 @@ _FIXED = {0: 0, 1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8, 7: 8, 8: 0, 9: 0}
 
 
 def rows_of(path: Path) -> Iterator[tuple[Value, ...]]:
-    """Yield each row that can be read from the pages of a file, of whatever table.
+    """Yield each readable row in the pages of a file, of any table.
 
     Raises:
         OSError: The file cannot be read.
@@ -58,7 +58,7 @@ class _Pages:
         self.count = max(os.fstat(file).st_size // size, *self._newer, 0)
 
     def rows(self, number: int) -> Iterator[tuple[Value, ...]]:
-        """Yield the rows of a page that can be read."""
+        """Yield the readable rows of a page."""
         page = self._page(number)
         start = 100 if number == 1 else 0
         if len(page) < self._size or (kind := page[start]) not in (_INDEX_INTERIOR, _INDEX_LEAF, _TABLE_LEAF):
@@ -75,7 +75,7 @@ class _Pages:
         return os.pread(self._file, self._size, (number - 1) * self._size)
 
     def _payload(self, page: bytes, at: int, kind: int) -> bytes:
-        """Return the content of a cell, with the part of it that is on pages of its own."""
+        """Return the content of a cell, including its overflow pages."""
         if kind == _INDEX_INTERIOR:
             at += 4  # the page below
         length, at = _varint(page, at)
@@ -97,7 +97,7 @@ class _Pages:
         return bytes(payload[:length])
 
     def _local(self, length: int, kind: int) -> int:
-        """Return how much of a content of `length` bytes is in its cell."""
+        """Return how many of a content's `length` bytes are in its cell."""
         most = self._size - 35 if kind == _TABLE_LEAF else (self._size - 12) * 64 // 255 - 23
         if length <= most:
             return length
@@ -107,7 +107,7 @@ class _Pages:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return the number at a place, and the place after it."""
+    """Return the varint at a place, and the place after it."""
     value = 0
     for byte in range(9):
         each = data[at + byte]

@@ -1,12 +1,12 @@
-"""Logs in the file: records in the order of writing, each with the place of the one before it in its log.
+"""Store records in the order of writing, each linked to the previous record of its log.
 
-A session's row has the place of its last record, and a log is read from there backwards. So whoever commits events of
-many sessions writes few pages, and no index of all records is needed. A page in the midst of a log is found by the next
-waypoint behind it. A waypoint that is missing or wrong only makes the way longer.
+A session's row has the place of its last record, and a log is read backwards from there. So a commit of events of
+many sessions writes few pages, and no index of all records is needed. A page in the middle of a log is found by the
+next later waypoint. A missing or wrong waypoint only makes the search longer.
 
-No checksum covers a place. What is there is proven to be the record that is looked for: of this session, with this
-number, as it was written. The number goes down with every step, so places that lead in a circle are damage like any
-other, and no way back has more steps than the log has records.
+Places are not covered by checksums. The record found there is verified: it belongs to this session, has this number,
+and is unaltered. The number decreases with every step, so circular links are detected as damage, and a search takes
+at most as many steps as the log has records.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -46,25 +46,25 @@ _DELETE = f"DELETE FROM record WHERE place IN ({_LOG} SELECT place FROM log) AND
 
 
 class PlacedRow(SessionRow):
-    """What the file keeps of a session: `place` is that of its last record."""
+    """A session's row in the file. `place` is the place of its last record."""
 
     place: int = 0
 
     @property
     def values(self) -> tuple[object, ...]:
-        """What is written: the fields, their checksum, the place, and what the directory's indexes say."""
+        """The values to write: the fields, their checksum, the place, and the indexed columns."""
         *fields, place = astuple(self)
         _, bucket, lifecycle = self.indexed
         return (*fields, crc32(msgpack.encode(fields)), place, bucket, lifecycle)
 
     @property
     def indexed(self) -> tuple[str, int, str]:
-        """Where the directory's indexes have the session: its tenant, its last use, and its state, coarsely."""
+        """The indexed columns of the session: its tenant, its last use, and its state, coarsely."""
         bucket = bucket_of(self.used) if self.last else NO_BUCKET
         return self.tenant, bucket, lifecycle_of(self.state)
 
     def put(self, stored: bytes, place: int) -> Written:
-        """Go on with a record at this place; return what is written of it."""
+        """Append a record at this place; return the values to write for it."""
         before, self.last, self.place = self.place, self.last + 1, place
         return place, before, self.key, self.last, record_checksum(self.key, self.last, stored), stored
 
@@ -73,7 +73,7 @@ def row_of(values: Sequence[Any], where: JournalPlace) -> PlacedRow:
     """Return the row of these columns.
 
     Raises:
-        JournalDamaged: Its checksum is another.
+        JournalDamaged: Its checksum differs.
     """
     *fields, checksum, place = values
     try:
@@ -86,7 +86,7 @@ def row_of(values: Sequence[Any], where: JournalPlace) -> PlacedRow:
 
 
 def last_place(connection: Connection) -> int:
-    """Return the place of the record that was written last; 0 if there is none."""
+    """Return the place of the last written record; 0 if there is none."""
     (place,) = connection.execute("SELECT max(place) FROM record").fetchone()
     return place or 0
 
@@ -94,12 +94,12 @@ def last_place(connection: Connection) -> int:
 def records(
     connection: Connection, row: PlacedRow, after: int, where: JournalPlace, most: int | None = None
 ) -> Iterator[bytes]:
-    """Yield a session's records past number `after`, each whole and proven to be what was written.
+    """Yield a session's records after number `after`, complete and verified.
 
-    `most`: how many, if not all.
+    `most`: the number of records; None for all.
 
     Raises:
-        JournalDamaged: One is missing, or has changed.
+        JournalDamaged: A record is missing or was altered.
     """
     until = row.last if most is None else min(row.last, after + most)
     found = _stored(connection, row, after, until)
@@ -109,7 +109,7 @@ def records(
 
 
 def _stored(connection: Connection, row: PlacedRow, after: int, until: int) -> list[Sequence[Any]]:
-    """Return what is stored of a log's records past number `after` up to number `until`, the last one first."""
+    """Return the stored rows of a log's records after number `after` up to number `until`, last first."""
     way = _way(row, after)
     if until < row.last:
         waypoint = connection.execute(_WAYPOINT, (row.key, until)).fetchone()
@@ -124,18 +124,18 @@ def _stored(connection: Connection, row: PlacedRow, after: int, until: int) -> l
 
 
 def waypoints(written: Iterable[Written]) -> list[tuple[int, int, int]]:
-    """Return the waypoints among records that are written."""
+    """Return the waypoints among written records."""
     return [(session, number, place) for place, _, session, number, *_ in written if not number % WAYPOINT]
 
 
 def blob(connection: Connection, digest: bytes) -> bytes | None:
-    """Return the blob of a hash, if it is there."""
+    """Return the blob with a hash, or None."""
     found = connection.execute("SELECT CAST(bytes AS BLOB) FROM blob WHERE hash = ?", (digest,)).fetchone()
     return None if found is None else found[0]
 
 
 def delete_records(connection: Connection, row: PlacedRow) -> None:
-    """Delete a session's records: on the way back through its log, or wherever they are if that is damaged."""
+    """Delete a session's records: along the links of its log, or by a full search if that is damaged."""
     if connection.execute(_DELETE, _way(row, 0)).rowcount != row.last:
         connection.execute("DELETE FROM record WHERE session = ?", (row.key,))
     connection.execute("DELETE FROM waypoint WHERE session = ?", (row.key,))

@@ -1,7 +1,7 @@
-"""Save the logs of a damaged file to a new journal: each from its beginning to the first record that cannot be read.
+"""Save the logs of a damaged file to a new journal, each from its beginning to the first unreadable record.
 
-Neither the directory nor the places of records are used, and of the file's pages only those that hold records and large
-values (`pages.py`): a record proves by its own checksum which session it belongs to and where.
+Neither the directory nor the links between records are used, and of the file's pages only those with records and
+large values (`pages.py`): the checksum of a record proves its session and its number.
 """
 
 import sqlite3
@@ -41,13 +41,13 @@ WHERE placed.session = ? AND placed.number <= ? ORDER BY placed.number
 
 
 def salvage(path: Path, to: Storage) -> Iterator[tuple[str, int]]:
-    """Copy every log as far as it can be read; yield each session with the number of events that were copied.
+    """Copy every log as far as it is readable; yield each session with the number of copied events.
 
-    What is cut off is as if it had never happened: a tool that ran in that part may be called again. No program may
-    write to the file meanwhile.
+    The part that is cut off counts as if it had never happened: its tools may be called again. No program may write
+    to the file in the meantime.
 
     Raises:
-        JournalError: Nothing can be read, or a session is in the other journal already.
+        JournalError: Nothing is readable, or a session exists in the other journal.
     """
     with _tables(path) as connection:
         for events in SavedLogs(connection, JournalPlace(str(path))):
@@ -69,7 +69,7 @@ def _copy(session: str, events: Sequence[LogEvent], to: Storage) -> None:
 
 @contextmanager
 def _tables(path: Path) -> Iterator[sqlite3.Connection]:
-    """Give a connection with the tables `record` and `blob`, which hold all that can be read."""
+    """Provide a connection with the tables `record` and `blob`, which hold all readable rows."""
     error: JournalError | None = None
     try:
         JournalFile(path).close()
@@ -84,7 +84,7 @@ def _tables(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def _fill(connection: sqlite3.Connection, path: Path) -> int:
-    """Fill the tables with the rows that prove to be as they were written; return how many records those are."""
+    """Fill the tables with the rows whose checksums match; return the number of records."""
     for statement in _FOUND.split(";"):
         connection.execute(statement)
     connection.execute("BEGIN")
@@ -106,7 +106,7 @@ def _fill(connection: sqlite3.Connection, path: Path) -> int:
 
 
 class SavedLogs:
-    """The logs of which the tables of a connection have a beginning."""
+    """The readable beginnings of the logs in the tables of a connection."""
 
     def __init__(self, connection: sqlite3.Connection, where: JournalPlace) -> None:
         self._connection, self._where = connection, where
@@ -127,7 +127,7 @@ class SavedLogs:
             self._connection.execute(statement)
 
     def _events(self, row: SessionRow, last: int) -> list[LogEvent] | None:
-        """Return a session's events up to number `last`; None if one of them cannot be read."""
+        """Return a session's events up to number `last`; None if one of them is unreadable."""
         try:
             with translated(self._where.name):
                 found = self._connection.execute(_PLACED, (row.key, last))

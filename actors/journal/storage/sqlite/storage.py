@@ -1,4 +1,4 @@
-"""The SQLite storage: every method is one transaction, or one read."""
+"""The SQLite storage. Every method is one transaction, or one read."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -74,14 +74,14 @@ class SqliteStorage:
     """Logs in one file, which several processes of this machine may share. It must be on a local disk.
 
     Args:
-        path: The file; it is made if there is none, but not its folder. Files beside it have its name and a suffix.
-        level: `process` outlives `kill -9`; `power` also a loss of power, at the price of a sync for each commit.
-        lease: Seconds after which a host that is not heard of is gone; `kill -9` is noticed without waiting for it.
-        patience: Seconds to wait for another process that writes, before `JournalUnavailable`.
+        path: The file; it is created if missing, but its folder is not. Further files have its name and a suffix.
+        level: `process` survives `kill -9`; `power` also a loss of power, at the cost of a sync per commit.
+        lease: Seconds without a heartbeat after which a host is gone; `kill -9` is noticed earlier.
+        patience: Seconds to wait for another writing process, before `JournalUnavailable`.
         clock: The wall clock, in seconds since 1970.
 
     Raises:
-        ConfigError: The path can be no file's, the level keeps no file, or the platform has no file locks.
+        ConfigError: The path cannot be a file, the level stores no file, or the platform has no file locks.
     """
 
     blocking = True
@@ -111,11 +111,11 @@ class SqliteStorage:
 
     @property
     def sizes(self) -> StorageSizes:
-        """Sizes of the file and its write-ahead log, as the last transaction here left them."""
+        """Sizes of the file and its write-ahead log after this process's last transaction."""
         return self._connections.sizes
 
     def open(self) -> None:
-        """Make the file if there is none."""
+        """Create the file if it does not exist."""
         with self._connections.transaction():
             pass
 
@@ -132,13 +132,13 @@ class SqliteStorage:
             self._connections.close()
 
     def beat(self) -> None:
-        """Prolong this host's lease, if it is one."""
+        """Renew this host's lease, if this is a host."""
         if self._hosts.is_begun:
             with self._connections.transaction() as connection:
                 self._hosts.beat(connection)
 
     def together(self, claims: Sequence[str] = ()) -> AbstractContextManager[object]:
-        """Make one transaction of what is called inside."""
+        """Combine the calls inside into one transaction."""
         return self._connections.transaction()
 
     def claim(self, session: str, *, existing: bool = False) -> Claim:
@@ -155,14 +155,14 @@ class SqliteStorage:
             return row.claim(before)
 
     def release(self, session: str, fence: int) -> None:
-        """Let others claim the session."""
+        """Release the session for other hosts."""
         with self._connections.transaction() as connection:
             row = self._row(connection, session)
             if row is not None and row.fence == fence and row.owner is not None:
                 self._release(connection, row)
 
     def append(self, entries: Sequence[Entry]) -> Sequence[Appended]:
-        """Append all entries but those that are fenced, in one transaction."""
+        """Append all entries except fenced ones, in one transaction."""
         encoded = [entry.records for entry in entries]
         now, outcomes, written = self._now(), list[Appended](), list[Written]()
         rows, before = dict[str, PlacedRow](), list[tuple[int, tuple[str, int, str]]]()
@@ -182,7 +182,9 @@ class SqliteStorage:
                     row.take(entry.events, now)
                     for record in its_records:
                         place += 1
-                        stored = record if len(record) < LARGE else self._slimmed(connection, row, record)
+                        stored = (
+                            record if len(record) < LARGE else self._extract_blobs(connection, row, record)
+                        )
                         written.append(row.put(stored, place))
                         row.size += len(record)
                     outcomes.append(row.last)
@@ -193,7 +195,7 @@ class SqliteStorage:
         return outcomes
 
     def read(self, session: str, after: int = 0) -> list[LogEvent]:
-        """Return a session's events past number `after`, each proven to be as it was written."""
+        """Return a session's events after number `after`, each verified by its checksum."""
         with self._connections.reading() as connection:
             row = self._found(connection, session)
             if row is None:
@@ -201,7 +203,7 @@ class SqliteStorage:
             return decoded(session, records(connection, row, after, JournalPlace(str(self.path))), after)
 
     def page(self, session: str, after: int = 0, most: int = PAGE) -> LogPage:
-        """Return the first events of a session past number `after`, each proven to be as it was written."""
+        """Return the first events of a session after number `after`, each verified by its checksum."""
         with self._connections.reading() as connection:
             row = self._found(connection, session)
             if row is None:
@@ -210,9 +212,9 @@ class SqliteStorage:
             return decoded_page(session, found, after, row.last)
 
     def delete(self, *sessions: str) -> None:
-        """Delete logs, blobs that no other log refers to, and what of them is in the write-ahead log.
+        """Delete logs, unreferenced blobs, and their remains in the write-ahead log.
 
-        A reader of another process may keep the latter until it has read and somebody writes.
+        A reader in another process may delay the last step until the next write after it has finished.
         """
         with self._connections.transaction() as connection:
             for session in sessions:
@@ -222,26 +224,26 @@ class SqliteStorage:
                     self._delete(connection, row)
 
     def look_at_clock(self, now: int, elapsed: int) -> ObservedClock:
-        """Note the wall clock; return how far it is trusted."""
+        """Record the wall clock; return how far it is trusted."""
         with self._connections.transaction() as connection:
             clock = observe(noted_clock(connection), now, elapsed)
             note_clock(connection, clock)
             return clock
 
     def vacuum(self, most: int | None = None) -> Sequence[RemainingData]:
-        """Write the file anew if a deletion makes that necessary, and empty the write-ahead log."""
+        """Rewrite the file if a deletion requires it, and empty the write-ahead log."""
         found = self._connections.remove_deleted(most)
-        self.beat()  # it may have taken longer than the lease
+        self.beat()  # the rewrite may have taken longer than the lease
         return found
 
     def backup(self, path: Path, check: Callable[[], object]) -> None:
-        """Copy the file as it is now to a new one, while others write."""
+        """Copy the current file to a new one, while others write."""
         self._connections.copy(path, check)
 
     def sessions(
         self, which: SessionFilter = EVERY, *, limit: int = 100, after: Page | None = None
     ) -> list[StoredSession]:
-        """Return the sessions that have a log, those used last first."""
+        """Return the sessions that have a log, most recently used first."""
         with self._connections.reading() as connection:
             return listed(connection, which, limit, after, JournalPlace(str(self.path)))
 
@@ -254,7 +256,7 @@ class SqliteStorage:
     # Rows
 
     def _row(self, connection: Connection, session: str) -> PlacedRow | None:
-        """Return a session's row, which a transaction may change."""
+        """Return a session's row, which the transaction may change."""
         if self._connections.changed or len(self._rows) > CACHED:
             self._connections.changed = False
             self._rows.clear()
@@ -270,7 +272,7 @@ class SqliteStorage:
         return row_of(values, JournalPlace(str(self.path)))
 
     def _search(self, connection: Connection) -> None:
-        """Once, before a session is said to be unknown: see that no row is missing and none has another name."""
+        """Check once, before a session is reported as unknown, that no row is missing or has another name."""
         if self._is_searched:
             return
         names = [
@@ -293,13 +295,13 @@ class SqliteStorage:
         return row
 
     def _write(self, connection: Connection, row: PlacedRow, fence: int, owner: str | None) -> None:
-        """Give a session another writer."""
+        """Assign another writer to a session."""
         self._rows.pop(row.name, None)
         row.fence, row.owner = fence, owner
         connection.execute(_WRITE, row.values)
 
     def _check_free(self, connection: Connection, row: PlacedRow) -> None:
-        """Refuse what only its own host may do with a session."""
+        """Raise if the session belongs to another live host."""
         if row.owner is None or row.owner == self._hosts.name:
             return
         if seconds := self._hosts.left(connection, row.owner):
@@ -345,7 +347,7 @@ class SqliteStorage:
     ) -> None:
         """Write records, and the rows of their sessions.
 
-        Each has the number of its last record until now, and its place in the indexes until now.
+        Each row comes with the previous number of its last record, and its previous indexed columns.
         """
         connection.executemany("INSERT INTO record VALUES (?, ?, ?, ?, ?, ?)", written)
         connection.executemany("INSERT OR REPLACE INTO waypoint VALUES (?, ?, ?)", waypoints(written))
@@ -359,8 +361,8 @@ class SqliteStorage:
             )
         self._connections.pages += len(rows) + len(written) // 8
 
-    def _slimmed(self, connection: Connection, row: PlacedRow, record: bytes) -> bytes:
-        """Return a record as it is stored, its blobs kept."""
+    def _extract_blobs(self, connection: Connection, row: PlacedRow, record: bytes) -> bytes:
+        """Return a record as it is stored, after storing its blobs."""
         stored, blobs = slim(record)
         for digest, content in blobs.items():
             use = connection.execute("INSERT OR IGNORE INTO blob_use VALUES (?, ?)", (row.key, digest))
@@ -379,20 +381,20 @@ def _refusal(entry: Entry, row: PlacedRow | None) -> Fenced | JournalBehind | No
 
 
 def _file(path: str | PathLike[str]) -> Path:
-    """Return the path of a file, wherever the process goes to later.
+    """Return the absolute path of a file, independent of later changes of the working directory.
 
     Raises:
-        ConfigError: It can be none, or is a folder.
+        ConfigError: It cannot be a file, or is a folder.
     """
     try:
-        found = Path(os.path.realpath(path))  # a link's own name would give it other locks
+        found = Path(os.path.realpath(path))  # a symbolic link's own name would lead to other locks
     except FileNotFoundError:
         raise ConfigError(f"journal: {str(path)!r} is in no folder: the current one is gone") from None
     except ValueError:
         raise ConfigError(f"journal: {str(path)[:80]!a} can be the name of no file; name another") from None
     try:
         is_folder = S_ISDIR(os.stat(found).st_mode)
-    except OSError:  # it is told when it is used
+    except OSError:  # reported when the file is used
         return found
     if is_folder:
         raise ConfigError(f"journal: {str(path)!r} is a folder; name a file in it")

@@ -1,10 +1,10 @@
-"""Whether a write-ahead log was cut off, or damaged in its midst.
+"""Detect whether a write-ahead log was cut off at its end, or damaged in the middle.
 
-SQLite reads it up to the first frame whose checksum is wrong, and takes what follows for what a crash left behind. That
-is right for the last transaction, which nobody was told of. But each transaction is written when the one before it is
-on the disk (at level `power`), so if there are two whole ones from the wrong frame on, what was told is lost.
+SQLite reads it up to the first frame with a wrong checksum, and treats the rest as remains of a crash. That is
+correct for the last transaction, which was not acknowledged. But a transaction is written only after the previous one
+is on the disk (at level `power`), so if two complete transactions follow the wrong frame, acknowledged data is lost.
 
-It may be as long as the journal itself, where a crash cut the writing anew of all of it, so it is read in frames.
+The log may be as long as the journal, if a crash interrupted a rewrite, so it is read in frames.
 """
 
 import os
@@ -18,20 +18,20 @@ from actors.errors import JournalDamaged
 
 LOOKS = 10
 """At a log that others write, until two in a row find the same."""
-_SECTOR = 512  # bytes that a disk writes as a whole, at least
+_SECTOR = 512  # smallest unit that a disk writes atomically
 _HEADER, _FRAME = Struct(">8I"), Struct(">6I")
 _MAGIC = (0x377F0682, 0x377F0683)
 
 
 class _Flaw(NamedTuple):
-    """What is wrong: with the frame of this number, or with the beginning, 0, of the log that begins with `header`."""
+    """A defect: the number of the frame, or 0 for the beginning, of the log that begins with `header`."""
 
     header: bytes
     frame: int
 
 
 def check_wal(path: Path) -> None:
-    """Look at the write-ahead log of the database `path`. Nobody may write meanwhile.
+    """Check the write-ahead log of the database `path`. Writers must be excluded.
 
     Raises:
         JournalDamaged: It is damaged elsewhere than at its end.
@@ -41,9 +41,9 @@ def check_wal(path: Path) -> None:
 
 
 def check_wal_in_use(path: Path) -> None:
-    """Look at the write-ahead log of the database `path`, where others may write meanwhile.
+    """Check the write-ahead log of the database `path` while others may write.
 
-    What is half written when it is read is whole, or another log, when it is read again.
+    A frame that was incomplete at the first reading is complete, or in a new log, at the second.
 
     Raises:
         JournalDamaged: It is damaged elsewhere than at its end.
@@ -59,7 +59,7 @@ def check_wal_in_use(path: Path) -> None:
 
 
 class WriteAheadLog:
-    """The write-ahead log of the database `path`, open to be read while nobody writes; empty if there is none."""
+    """The write-ahead log of the database `path`, open for reading while writers are excluded; empty if missing."""
 
     def __init__(self, path: Path) -> None:
         self._open = ExitStack()
@@ -74,9 +74,9 @@ class WriteAheadLog:
         self._open.close()
 
     def committed_pages(self, size: int) -> dict[int, int]:
-        """Return the pages that it has, up to damage, each by its number with its place in the file.
+        """Return the places of its pages in the file, by page number, up to any damage.
 
-        Nothing is returned if its pages are not `size` bytes long.
+        The result is empty if its pages are not `size` bytes long.
         """
         header = b"" if self._file is None else os.pread(self._file, _HEADER.size, 0)
         if self._file is None or len(header) < _HEADER.size or unpack_from(">I", header, 8)[0] != size:
@@ -118,7 +118,7 @@ def _opened(path: Path) -> Iterator[int]:
 
 
 class _Wal:
-    """A write-ahead log, as SQLite's file format says, in an open file that begins with `header`."""
+    """A write-ahead log in SQLite's file format, in an open file that begins with `header`."""
 
     def __init__(self, file: int, header: bytes) -> None:
         self._file = file
@@ -140,7 +140,7 @@ class _Wal:
 
     @property
     def lost(self) -> int | None:
-        """The number of the frame that has changed, if transactions that were told follow; None if none do."""
+        """The number of the altered frame if acknowledged transactions follow it; None otherwise."""
         commits = [place for place in range(self._frames) if self._commits(place)]
         place, sums = 0, self._sums
         while len(commits) > 1 and place <= commits[-2]:
@@ -151,7 +151,7 @@ class _Wal:
 
     @property
     def pages(self) -> dict[int, int]:
-        """The place of the newest content of each page, by its number, in the transactions up to damage."""
+        """The place of the newest content of each page, by number, in the transactions before any damage."""
         found, pending = dict[int, int](), dict[int, int]()
         place, sums = 0, self._sums
         while self.is_begun and self._goes_on(sums, place):
@@ -167,7 +167,7 @@ class _Wal:
         return _HEADER.size + place * (_FRAME.size + self._page)
 
     def _frame(self, place: int) -> tuple[int, tuple[int, int]] | None:
-        """Return the size that a frame commits (0 if it does not), and its checksum; None if there is none."""
+        """Return the size that a frame commits (0 if none), and its checksum; None without a frame."""
         found = os.pread(self._file, _FRAME.size, self._at(place))
         if len(found) < _FRAME.size:
             return None
@@ -175,24 +175,24 @@ class _Wal:
         return (size, (one, two)) if salt == self._salt else None
 
     def _commits(self, place: int) -> bool:
-        """Say whether a frame is the last one of a transaction."""
+        """Return True if a frame is the last one of a transaction."""
         frame = self._frame(place)
         return frame is not None and bool(frame[0])
 
     def _is_in_one_sector(self, place: int) -> bool:
-        """Say whether the head of a frame was written whole: else what it commits may be an older frame's word."""
+        """Return True if a frame header was written atomically; otherwise its commit field may be an older frame's."""
         at = self._at(place)
         return at // _SECTOR == (at + _FRAME.size - 1) // _SECTOR
 
     def _goes_on(self, sums: tuple[int, int], place: int) -> bool:
-        """Say whether a frame's checksum is right behind one of these sums."""
+        """Return True if a frame's checksum continues one of these sums."""
         found = os.pread(self._file, _FRAME.size + self._page, self._at(place))
         if (frame := self._frame(place)) is None or len(found) < _FRAME.size + self._page:
             return False
         return frame[1] == self._summed(self._summed(sums, found[:8]), found[_FRAME.size :])
 
     def _commits_from(self, place: int) -> int:
-        """Return how many commits follow from a frame on in the most frames that were written one after the other."""
+        """Return the number of commits in the longest valid sequence of frames from a frame on."""
         most = count = 0
         before: tuple[int, int] | None = None
         for each in range(place, self._frames):
