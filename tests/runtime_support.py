@@ -23,7 +23,7 @@ from actors.core.history.compaction import Compaction
 from actors.core.log.codec import decode_event, encode_event
 from actors.core.log.events import Closed, LogEvent, ToolCallRecord
 from actors.core.session.lanes import Lanes
-from actors.core.session.rebuild import rebuilt
+from actors.core.session.rebuild import rebuild
 from actors.core.session.state import SessionState
 from actors.core.stream_events.events import SessionEvent
 from actors.core.values.content import Message
@@ -145,7 +145,7 @@ async def assert_rebuilds(runtime: Runtime, session: Session) -> None:
 
 async def _assert_rebuilds(runtime: Runtime, session: Session) -> None:
     """Compare state, ledger, and lanes byte for byte."""
-    state, lanes = rebuilt(log(runtime, session), runtime.rules)
+    state, lanes = rebuild(log(runtime, session), runtime.rules)
     live = await session._session.ask(GetState())  # the test judges what no user can see
     ledger = await session.ledger()
     assert ledger == state.ledger
@@ -190,7 +190,7 @@ def restarted(runtime: Runtime) -> list[str]:
 
 def folded(runtime: Runtime, session: Session) -> tuple[SessionState, Lanes]:
     """Return what a session's log folds to."""
-    return rebuilt(log(runtime, session), runtime.rules)
+    return rebuild(log(runtime, session), runtime.rules)
 
 
 def bodies(server: LoopbackServer) -> list[Json]:

@@ -10,7 +10,7 @@ import pytest
 from actors import ToolContext, tool
 from actors.core.log.codec import encode_event
 from actors.core.log.events import Closed, Opened, Started
-from actors.core.session.exported import imported
+from actors.core.session.export_file import import_logs
 from actors.core.values.identity import CallId
 from actors.errors import SessionExists, SessionUnknown, TranscriptError, UnknownSeq
 from actors.journal.storage.memory import MemoryStorage
@@ -186,7 +186,7 @@ async def test_of_a_session_with_subagents_all_is_imported_or_nothing() -> None:
         lines = file.decode().splitlines(keepends=True)
         last = max(number for number, line in enumerate(lines) if '"actors"' in line)
         for cut, why in (
-            (lines[:last], "line 1: sessions below are announced"),
+            (lines[:last], "line 1 lists the subagents"),
             (lines[:-1], f"line {last + 1}: "),
         ):
             with pytest.raises(TranscriptError, match=why):
@@ -225,9 +225,12 @@ BAD: dict[str, tuple[Callable[[list[str]], list[str]], str]] = {
     "nothing": (lambda lines: [], "is empty"),
     "another file": (lambda lines: ['{"type": "complete"}'], "line 1: not the first line"),
     "no JSON": (lambda lines: [lines[0], "{", *lines[2:]], "line 2: not a JSON object"),
-    "another form": (lambda lines: [lines[0].replace('"v":1', '"v":9'), *lines[1:]], "line 1: version 9"),
-    "cut": (lambda lines: lines[:-1], "line 1: .* records are announced"),
-    "swapped": (_swapped, "line 2: record 2 stands where 1 belongs"),
+    "another form": (
+        lambda lines: [lines[0].replace('"v":1', '"v":9'), *lines[1:]],
+        "line 1: format version 9",
+    ),
+    "cut": (lambda lines: lines[:-1], "line 1: expected .* records, found"),
+    "swapped": (_swapped, "line 2: expected record 1, found 2"),
     "no base64": (
         lambda lines: [lines[0], '{"seq": 1, "record": "?"}', *lines[2:]],
         "line 2: 'record' is not",
@@ -235,19 +238,19 @@ BAD: dict[str, tuple[Callable[[list[str]], list[str]], str]] = {
     "no event": (lambda lines: _record(lines, 3, lambda record: record[:-1]), "line 4: Not an event"),
     "changed": (
         lambda lines: _record(lines, 2, lambda record: record.replace(b"Pay.", b"Pay!")),
-        "line 1: the lines below are not those",
+        "line 1: the records were changed",
     ),
     "changed for readers": (
         lambda lines: [line.replace('"text":"Again?"', '"text":"No."') for line in lines],
-        "line 1: the lines below are not those",
+        "line 1: the records were changed",
     ),
     "named otherwise": (
         lambda lines: [lines[0].replace("trip", "trap"), *lines[1:]],
-        "line 1: it names another session than its log, 'trip'",
+        "line 1: the session id differs from the log's, 'trip'",
     ),
-    "opened twice": (lambda lines: _moved(lines, 1, 2), "line 3: 'opened' stands first"),
-    "not opened": (lambda lines: _moved(lines, 2, 1), "line 2: 'opened' stands first"),
-    "a turn out of order": (lambda lines: _moved(lines, len(lines) - 1, 2), "line 3: something of turn 2"),
+    "opened twice": (lambda lines: _moved(lines, 1, 2), "line 3: 'opened' must be the first event"),
+    "not opened": (lambda lines: _moved(lines, 2, 1), "line 2: 'opened' must be the first event"),
+    "a turn out of order": (lambda lines: _moved(lines, len(lines) - 1, 2), "line 3: an event of turn 2"),
 }
 
 
@@ -261,7 +264,7 @@ async def test_what_is_no_log_is_refused_with_its_line_and_reason(bad: str) -> N
             await runtime.journal.import_session("\n".join(change(lines)), id="copy")
         assert [each.id for each in await runtime.journal.list()] == ["trip"]
         for ends in ("\n", "\r\n"):
-            assert len(imported(ends.join(lines))[0]) == len(lines) - 1
+            assert len(import_logs(ends.join(lines))[0]) == len(lines) - 1
 
 
 async def test_a_file_with_other_ends_of_lines_is_imported() -> None:

@@ -15,7 +15,7 @@ from actors.core.history import compaction
 from actors.core.history.history import History
 from actors.core.lanes.lane import Rendered
 from actors.core.render import STRIDE
-from actors.core.session import exported
+from actors.core.session import export_file
 from actors.core.session.lanes import Lanes
 from actors.core.values.content import Message, Text
 from actors.errors import CompactionFailed
@@ -124,7 +124,7 @@ async def test_many_messages_and_long_files_that_are_imported_are_read_in_a_thre
 ) -> None:
     read, filed = list[threading.Thread](), list[threading.Thread]()
     monkeypatch.setattr(imported, "_history_of", noting(read, imported._history_of))
-    monkeypatch.setattr(exported, "imported", noting(filed, exported.imported))
+    monkeypatch.setattr(export_file, "import_logs", noting(filed, export_file.import_logs))
     async with hosting(a=openai(Turn(Say("No.")))) as runtime:
         for many in (2, imported.LONG, imported.LONG + 1):
             session = await runtime.open("a", messages=[*history(many).since(0)])

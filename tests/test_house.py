@@ -114,14 +114,14 @@ def _rooms(*left_out: str) -> list[tuple[str, Path]]:
 def test_only_the_scheduler_says_how_a_call_ended() -> None:
     """Its batch and its calls make the events, and it alone sends them to the ledger; a log is read back elsewhere.
 
-    What ran when a log was forked nobody can say any more: the fork says so of it (`actors.core.session.closing`).
+    What ran when a log was forked nobody can say any more: the fork says so of it (`actors.core.session.recovery`).
     """
     assert {f"{event.__module__}.{event.__name__}" for event in LogEvent.__args__} >= ENDS
     writers = {name for name, path in _rooms("testing/") if _ends_made(path)}
     assert writers == {
         "scheduler/calls.py",
         "core/turn/batch.py",
-        "core/session/closing.py",
+        "core/session/recovery.py",
         "scheduler/scheduler_actor.py",
     }
     reporters = {name for name, path in _rooms() if "actors.ledger.ledger_actor.Record" in _used(path)}

@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from actors import Runtime, Session
 from actors.core.log.events import LogEvent
-from actors.core.session.rebuild import Folding, rebuilt
+from actors.core.session.rebuild import LogFold, rebuild
 from actors.core.stats.stats import LoopLag
 from actors.journal.log import SLICE, folded
 from actors.kernel.turnstile import WIDTH
@@ -142,16 +142,16 @@ async def test_a_long_log_is_folded_slice_by_slice_to_the_same_session(
         session = await runtime.open(TARGET, tools=[SEARCH])
         while len(log := runtime.storage.read(session.id)) <= 3 * SLICE:
             assert (await session.ask("Search.")).status == "complete"
-        state, lanes = rebuilt(log, runtime.rules)
+        state, lanes = rebuild(log, runtime.rules)
         with anyio.fail_after(60), counting_polls() as polls:
-            fold = Folding.take
+            fold = LogFold.add
 
-            def noted(folding: Folding, part: Sequence[LogEvent]) -> None:
+            def noted(folding: LogFold, part: Sequence[LogEvent]) -> None:
                 polls.note()
                 assert len(part) <= SLICE
                 fold(folding, part)
 
-            monkeypatch.setattr(Folding, "take", noted)
+            monkeypatch.setattr(LogFold, "add", noted)
             again, lanes_again = await folded(log, runtime.rules)
         assert (polls.noted, polls.most_at_once) == (-(-len(log) // SLICE), 1)
         assert (again, again.ledger) == (state, state.ledger)
@@ -170,13 +170,13 @@ async def test_a_session_with_a_long_log_that_is_used_again_is_folded_slice_by_s
         while not session._lifecycle.passivate():
             await anyio.lowlevel.checkpoint()
         runtime._running().residency.evict_folds(0)
-        fold = Folding.take
+        fold = LogFold.add
 
-        def noted(folding: Folding, part: Sequence[LogEvent]) -> None:
+        def noted(folding: LogFold, part: Sequence[LogEvent]) -> None:
             parts.append(len(part))
             fold(folding, part)
 
-        monkeypatch.setattr(Folding, "take", noted)
+        monkeypatch.setattr(LogFold, "add", noted)
         assert (await session.ask("And again.")).status == "complete"
     assert sum(parts) > 2 * SLICE
     assert max(parts) <= SLICE

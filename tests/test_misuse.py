@@ -248,7 +248,7 @@ def _asked(runtime: Any) -> dict[str, Callable[[], Any]]:  # Any: what is given 
         "A session's id is a text, not bytes": lambda: runtime.journal.delete(b"one"),
         "A session's id is a text, not list": lambda: runtime.resume([]),
         "A session's id is a text, not dict": lambda: runtime.session({}),
-        "An exported session is bytes or a text, not int": lambda: runtime.journal.import_session(3),
+        "An exported session is bytes or a string, not int": lambda: runtime.journal.import_session(3),
         "Session id '' is not usable": lambda: _imported_anew(runtime),
         "line 1: not the first line of an exported session": lambda: runtime.journal.import_session(file),
         "older_than= takes a datetime, a timedelta, or None, not str": lambda: delete(older_than="2020"),

@@ -104,7 +104,7 @@ def told(events: list[LogEvent]) -> list[str]:
 def retold(runtime: Runtime, session: Session) -> AskResult:
     """Return how the last ask came out, as its log has it."""
     publisher = Publisher()
-    return end([shown for event in log(runtime, session) for shown in publisher.published(event)])
+    return end([shown for event in log(runtime, session) for shown in publisher.publish(event)])
 
 
 def assert_retold(runtime: Runtime, session: Session, result: AskResult) -> None:

@@ -77,7 +77,7 @@ def wrongly(arguments: dict[str, JsonValue]) -> Turn:
 def agree(runtime: Runtime, session: Session) -> tuple[int, int]:
     """Return how many calls and answers were repaired, as all counters have it."""
     events, publisher = log(runtime, session), Publisher()
-    shown = [event_json(each) for event in events for each in publisher.published(event)]
+    shown = [event_json(each) for event in events for each in publisher.publish(event)]
     counts = runtime.stats().backends["a"].tools
     assert recount(events)["a"] == counts == recount_events(shown)["a"]
     return counts.tool_calls_repaired, counts.answers_repaired
@@ -192,7 +192,7 @@ async def test_a_call_that_waits_is_looked_at_and_runs_with_its_repaired_argumen
         assert [call.arguments for call in waiting.pending_calls] == [RIGHT]
         publisher = Publisher()
         (asked,) = [event for event in log(runtime, session) if isinstance(event, ApprovalAsked)]
-        shown = [each for event in log(runtime, session) for each in publisher.published(event)]
+        shown = [each for event in log(runtime, session) for each in publisher.publish(event)]
         pendings = [each.pending for each in shown if isinstance(each, ApprovalRequestedEvent)]
         leave(session, put_away)
         for pending in (*session.pending, *pendings):

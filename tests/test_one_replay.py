@@ -7,7 +7,7 @@ import pytest
 
 from actors.core.data.chunked import item_count, up_to
 from actors.core.log.events import Started
-from actors.core.session.rebuild import Folding
+from actors.core.session.rebuild import LogFold
 from actors.errors import JournalBehind
 from actors.journal.storage import PAGE, LogPage
 from actors.journal.storage.memory import MemoryStorage
@@ -48,7 +48,7 @@ def counts(monkeypatch: pytest.MonkeyPatch) -> Counts:
     """Count both from now on."""
     counted = Counts()
 
-    class CountedFolding(Folding):
+    class CountedFolding(LogFold):
         def __init__(self, *args: object) -> None:
             counted.folds += 1
             super().__init__(*args)  # type: ignore[arg-type]  # as they came
@@ -59,8 +59,8 @@ def counts(monkeypatch: pytest.MonkeyPatch) -> Counts:
         counted.resolvers += 1
         made(*args)
 
-    monkeypatch.setattr("actors.journal.log.Folding", CountedFolding)
-    monkeypatch.setattr("actors.core.session.rebuild.Folding", CountedFolding)
+    monkeypatch.setattr("actors.journal.log.LogFold", CountedFolding)
+    monkeypatch.setattr("actors.core.session.rebuild.LogFold", CountedFolding)
     monkeypatch.setattr(Resolver, "__init__", make)
     return counted
 

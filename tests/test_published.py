@@ -60,7 +60,7 @@ def retold(runtime: Runtime, session: Session) -> list[Json]:
 
 
 def published(publisher: Publisher, events: list[LogEvent]) -> list[Json]:
-    return [event_json(shown) for event in events for shown in publisher.published(event)]
+    return [event_json(shown) for event in events for shown in publisher.publish(event)]
 
 
 def asked(told: list[Json]) -> list[Json]:
@@ -166,7 +166,7 @@ async def test_every_event_fits_its_schema_and_a_frame_holds_it() -> None:
             session = await runtime.open(target, tools=[look])
             live = await gathered(session, "Do it.")
             publisher = Publisher()
-            late = [told for event in log(runtime, session) for told in publisher.published(event)]
+            late = [told for event in log(runtime, session) for told in publisher.publish(event)]
             for event in [*live, *late]:
                 as_json = event_json(event)
                 assert [error.message for error in judge.iter_errors(as_json)] == []

@@ -12,7 +12,7 @@ import pytest
 
 from actors import Runtime
 from actors.core.log.events import AskStarted, LogEvent, Opened
-from actors.core.session.exported import ExportedFile
+from actors.core.session.export_file import ExportFile
 from actors.core.values.content import Message, Text
 from actors.core.values.packed import pack
 from actors.errors import SessionClosed
@@ -65,18 +65,18 @@ def handled() -> list[object]:
 @pytest.fixture(params=["events", "export"])
 def client(request: pytest.FixtureRequest, handled: list[object], monkeypatch: pytest.MonkeyPatch) -> Client:
     """Give a client that works through the log of the session `long`."""
-    take = ExportedFile.take
+    add = ExportFile.add
 
-    def noted(file: ExportedFile, session: str, event: LogEvent) -> int:
+    def noted(file: ExportFile, session: str, event: LogEvent) -> int:
         handled.append(event)
-        return take(file, session, event)
+        return add(file, session, event)
 
     async def read(runtime: Runtime) -> None:
         async for event in events_of(runtime):
             if not getattr(event, "more", False):
                 handled.append(event)
 
-    monkeypatch.setattr(ExportedFile, "take", noted)
+    monkeypatch.setattr(ExportFile, "add", noted)
     return (lambda runtime: runtime.journal.export("long")) if request.param == "export" else read
 
 

@@ -230,7 +230,7 @@ async def test_the_reader_of_an_ask_that_crashed_gets_the_end_of_every_call() ->
             await crash(session, "scheduler")
             events = [event async for event in stream]
         replayed = Publisher()
-        told = [each for event in log(runtime, session) for each in replayed.published(event)]
+        told = [each for event in log(runtime, session) for each in replayed.publish(event)]
     ends = [event for event in events if isinstance(event, ToolResultsEvent)]
     assert ends == [event for event in told if isinstance(event, ToolResultsEvent)]
     assert [(end.call_id, end.outcome) for end in ends[0].results] == [

@@ -55,7 +55,7 @@ def retold(runtime: Runtime) -> dict[str, ToolCounts]:
     for name in runtime.sessions:
         publisher = Publisher()
         for event in log(runtime, runtime.session(name)):
-            shown += map(event_json, publisher.published(event))
+            shown += map(event_json, publisher.publish(event))
     return recount_events(shown)
 
 

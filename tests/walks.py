@@ -49,7 +49,7 @@ from actors.core.log.events import (
 )
 from actors.core.render import RenderTarget
 from actors.core.session.lanes import Lanes
-from actors.core.session.rebuild import rebuilt
+from actors.core.session.rebuild import rebuild
 from actors.core.session.state import opening
 from actors.core.transcript.transcript import Encoder
 from actors.core.turn.broken_answer import interrupted_message
@@ -418,11 +418,11 @@ class Walk:
         """The session is forgotten, and goes on from the records of its log."""
         session = self.session
         session.log = [decode_event(encode_event(event)) for event in session.log]
-        session.state, session.lanes = rebuilt(session.log, self.rules)
+        session.state, session.lanes = rebuild(session.log, self.rules)
 
     def compare_with_log(self) -> None:
         """The session's log folds to the same session, byte for byte."""
-        state, lanes = rebuilt(self.session.log, self.rules)
+        state, lanes = rebuild(self.session.log, self.rules)
         if (state.history, state.ledger) != (self.session.state.history, self.session.state.ledger):
             raise Wrong("the log folds to another history or ledger")
         for binding in self.session.lanes.bindings():

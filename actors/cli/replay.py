@@ -42,7 +42,7 @@ from actors.core.log.events import (
     Rewound,
     RoundEnded,
 )
-from actors.core.session.exported import imported
+from actors.core.session.export_file import import_logs
 from actors.core.session.state import SessionState
 from actors.core.values.content import Message, ToolCall
 from actors.core.values.identity import CallId
@@ -139,7 +139,7 @@ async def _send(options: argparse.Namespace) -> Exit:
 
 def _events(options: argparse.Namespace) -> list[LogEvent]:
     if Path(options.id).is_file():
-        return imported(Path(options.id).read_bytes())[0]
+        return import_logs(Path(options.id).read_bytes())[0]
     with closing(stored_sessions(options, load(options.config, os.environ))) as storage:
         storage.open()
         if not (events := storage.read(options.id)):

@@ -20,7 +20,7 @@ from actors.cli.journal import stored_sessions
 from actors.cli.parser import Parser, add_action
 from actors.cli.screen import complain, safe
 from actors.config import load
-from actors.core.session.exported import imported
+from actors.core.session.export_file import import_logs
 from actors.core.session.publishing import Publisher
 from actors.core.settings.durations import duration
 from actors.core.stream_events.event_json import event_json
@@ -185,8 +185,8 @@ def _row(each: StoredSession) -> str:
 
 async def _show(runtime: Runtime, options: argparse.Namespace) -> None:
     publisher = Publisher()
-    for log_event in imported(await runtime.journal.export(options.id))[0]:
-        for event in publisher.published(log_event):
+    for log_event in import_logs(await runtime.journal.export(options.id))[0]:
+        for event in publisher.publish(log_event):
             if options.json:
                 print(json.dumps(event_json(event)))
             elif line := _line(event):

@@ -53,6 +53,6 @@ class LiveEvents:
             return
         self._publisher.seq = last - len(events)
         for event in events:
-            for published in self._publisher.published(event):
+            for published in self._publisher.publish(event):
                 if not isinstance(published, CompleteEvent | ErrorEvent):
                     self._sink.put(published)

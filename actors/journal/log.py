@@ -14,9 +14,9 @@ from actors.core.data.record import replace
 from actors.core.lanes.lane import Lane, Rendered
 from actors.core.ledger import NO_CALLS
 from actors.core.log.events import Configured, LogEvent, Opened, SwitchApplied
-from actors.core.session.closing import last_round, repeatable
 from actors.core.session.lanes import Lanes, Rules
-from actors.core.session.rebuild import Folding
+from actors.core.session.rebuild import LogFold
+from actors.core.session.recovery import last_round, repeatable_calls
 from actors.core.session.state import SessionState
 from actors.core.values.content import ToolCall
 from actors.core.values.identity import Binding
@@ -144,12 +144,12 @@ SLICE = 256
 
 
 async def folded(events: Sequence[LogEvent], rules: Rules) -> tuple[SessionState, Lanes]:
-    """Return the session that wrote a log, as `rebuilt` does, without blocking the event loop."""
-    folding = Folding(rules)
+    """Return the session that wrote a log, as `rebuild` does; a long log does not hold up the event loop."""
+    folding = LogFold(rules)
     for first in range(0, len(events), SLICE):
         if first:
             await turnstile().give_way()
-        folding.take(events[first : first + SLICE])
+        folding.add(events[first : first + SLICE])
     return folding.end()
 
 
@@ -157,7 +157,7 @@ def replay_of(events: Sequence[LogEvent], state: SessionState, lanes: Lanes) -> 
     """Return the replay of a log that folds to this state and these lanes."""
     first = events[0] if events else None
     opened = first if isinstance(first, Opened) else None
-    return Replay(state, lanes, len(events), repeatable(state, events), opened, last_round(events))
+    return Replay(state, lanes, len(events), repeatable_calls(state, events), opened, last_round(events))
 
 
 async def read_replay(journal: Ref[JournalCommand], session: str, rules: Rules) -> Replay:

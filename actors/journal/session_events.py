@@ -146,7 +146,7 @@ class SessionEvents:
             if first < publisher.seq:
                 await self._readers.throttle.pause()
             for event in await self._between(publisher.seq, min(seq, publisher.seq + BACK)):
-                publisher.published(event)
+                publisher.publish(event)
         return publisher
 
     async def _between(self, after: int, end: int) -> list[LogEvent]:
@@ -195,7 +195,7 @@ class SessionEvents:
             self._take(page)
         while self._log and self._publisher.seq < place and not self._ready:
             event = self._log.popleft()
-            self._ready.extend(self._publisher.published(event))
+            self._ready.extend(self._publisher.publish(event))
             self._has_closed = isinstance(event, Closed)
             if self._is_catching_up and not self._publisher.seq % SLICE:
                 await self._readers.throttle.pause()

@@ -104,7 +104,9 @@ class RendererActor(Actor[RendererCommand]):
     def receive(self, command: RendererCommand) -> None:
         lanes = self.lanes
         match command:
-            case Render(binding=binding, history=history) if lanes.unwritten(binding, history) > LONG:
+            case Render(binding=binding, history=history) if (
+                lanes.unrendered_messages(binding, history) > LONG
+            ):
                 assert self._context is not None
                 self._context.start(self._render, command, holds=True)
             case Render(binding=binding, history=history, ledger=ledger, aside=aside):
@@ -112,7 +114,7 @@ class RendererActor(Actor[RendererCommand]):
             case Invalidate(event=event, epoch_start=epoch_start):
                 lanes.begin(event, epoch_start)
             case MarkStale():
-                lanes.outdate()
+                lanes.mark_stale()
             case Shrink(event=event):
                 lanes.shrink(event)
             case Rewind(length=length):

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from actors import telemetry
 from actors.core.log.events import LogEvent, Opened
-from actors.core.session.below import calls_begun, name_below, split_below
+from actors.core.session.subagent_ids import split_id, started_calls, subagent_id
 from actors.core.values.identity import CallId
 from actors.errors import ActorsError, JournalDamaged, JournalError, JournalUnavailable, SessionLeased
 from actors.journal.journal_actor import (
@@ -159,7 +159,7 @@ async def existing_logs(journal: Ref[JournalCommand], session: str) -> list[str]
 
 async def goes_with(journal: Ref[JournalCommand], session: str) -> str | None:
     """Return the session that this one goes with: the one for a call of which it was opened, if that has a log."""
-    beginning, behind = split_below(session)
+    beginning, behind = split_id(session)
     if not behind:
         return None
     opened = await _opened(journal, session)
@@ -210,7 +210,7 @@ async def _below(journal: Ref[JournalCommand], branch: Branch) -> list[str]:
     found = []
     for call_id in branch.calls:
         for number in count(1):
-            name = name_below(branch.name, call_id, number)
+            name = subagent_id(branch.name, call_id, number)
             if (opened := await _opened(journal, name)) is None:
                 break
             if opened.above == branch.key:
@@ -229,7 +229,7 @@ async def _branch(
             if not page.after and isinstance(opened := page.events[0], Opened):
                 key = opened.key
             last = page.end
-            calls.update(dict.fromkeys(calls_begun(page.events)))
+            calls.update(dict.fromkeys(started_calls(page.events)))
     except JournalError:
         if take is not None:
             raise

@@ -300,7 +300,7 @@ class Session(SessionCaller):
     async def _told(self) -> tuple[SessionState, Ledger]:
         """Return what the session knows at one moment, of calls that are about to run too."""
         state = await self._query(GetState())
-        return state, state.running(await self.ledger())
+        return state, state.ledger_with_open_calls(await self.ledger())
 
     async def compact(self) -> CompactionResult:
         """Make the history shorter: its older turns become a summary, and long or repeated results of others a mark.

@@ -112,16 +112,16 @@ class JournalAdmin:
             SessionUnknown: It has no log.
             JournalError: It cannot be read.
         """
-        from actors.core.session.exported import ExportedFile  # few programs move sessions
+        from actors.core.session.export_file import ExportFile  # few programs move sessions
 
         host = self._host()
         name = session_id(id)
-        file, throttle = ExportedFile(), host.readers.throttle
+        file, throttle = ExportFile(), host.readers.throttle
 
         async def take(session: str, events: Sequence[LogEvent]) -> None:
             size = 0
             for number, event in enumerate(events, 1):
-                size += file.take(session, event)
+                size += file.add(session, event)
                 if not number % SLICE or size >= SLICE_BYTES or number == len(events):
                     size = 0
                     await throttle.pause()
@@ -140,11 +140,11 @@ class JournalAdmin:
             SessionExists: A session of this id is open, or has a log, or one has the id of one below it.
             JournalError: It cannot be written. Nothing of it is kept.
         """
-        from actors.core.session.exported import imported, placed  # as above
+        from actors.core.session.export_file import assign_ids, import_logs  # as above
 
         given: object = file
         is_long = isinstance(given, bytes | str) and len(given) > LONG
-        logs = await compute(lambda: placed(imported(file), id), is_long=is_long)
+        logs = await compute(lambda: assign_ids(import_logs(file), id), is_long=is_long)
         await self._opener().import_logs(logs)
         return logs[0][0]
 

@@ -18,7 +18,7 @@ from types import EllipsisType
 import anyio
 
 from actors import telemetry
-from actors.core.session.awaiting import pending
+from actors.core.session.awaiting import pending_calls
 from actors.core.session.lifecycle import LifecycleAction, LifecycleEvent, LifecycleState, step
 from actors.core.settings.spending import Used
 from actors.core.stream_events.results import PendingCall
@@ -118,7 +118,7 @@ class SessionLifecycle:
 
     def _begin(self, replay: Replay) -> None:
         state = replay.state
-        self.record.waits = pending(state, state.ledger)
+        self.record.waits = pending_calls(state, state.ledger)
         self._rest_record()
         self.holding.count("messages", state.size)
         self.holding.count("calls", state.ledger.size)

@@ -21,8 +21,8 @@ from msgspec.structs import asdict
 from actors.core.data.record import replace
 from actors.core.history.history import History
 from actors.core.log.events import LogEvent, Opened
-from actors.core.session.closing import forked
-from actors.core.session.rebuild import rebuilt
+from actors.core.session.rebuild import rebuild
+from actors.core.session.recovery import fork_log
 from actors.core.settings.labels import Metadata, Scalar, checked_metadata, checked_title, frozen
 from actors.core.settings.spending import Budget, checked_budget, checked_tenant
 from actors.core.turn.batch import Approve
@@ -152,7 +152,7 @@ class SessionOpener:
         key = self._registry.draw_key()
         async with claiming(self._host, self._registry) as claims:
             name = await claims.new(given)
-            await claims.write(name, forked(events[:last], name, key))
+            await claims.write(name, fork_log(events[:last], name, key))
         return name
 
     async def import_logs(self, logs: Sequence[tuple[str, Sequence[LogEvent]]]) -> None:
@@ -175,7 +175,7 @@ class SessionOpener:
         async with self._tools_opened(opened, config) as (offer, resolver):
             opened = replace(opened, preamble=resolver.preamble)
             await claims.write(name, (opened,))
-            replay = replay_of((opened,), *rebuilt((opened,), self._host.rules))
+            replay = replay_of((opened,), *rebuild((opened,), self._host.rules))
             return self._start(claims, opened, replay, config, offer, resolver)
 
     async def _resume(

@@ -8,7 +8,7 @@ from contextvars import copy_context
 from typing import Any
 
 from actors.core.log.events import LogEvent, Opened
-from actors.core.session.closing import breaks_off
+from actors.core.session.recovery import needs_recovery
 from actors.core.session.state import SessionState
 from actors.core.values.content import Message
 from actors.core.values.packed import pack
@@ -85,7 +85,7 @@ def unfinished_asks(
 
     That ask ends like the ask in flight of a session whose actors crashed.
     """
-    if not breaks_off(replay.state):
+    if not needs_recovery(replay.state):
         return None if form is None else PendingAsks(most_waiting, form=form), None
     name = replay.state.session
     sink = AnswerSink(lambda: SessionClosed(f"Session {name!r} could not be resumed: it crashed"))

@@ -12,8 +12,8 @@ import anyio
 from msgspec import Struct
 
 from actors.core.data.record import replace
-from actors.core.session.closing import breaks_off
 from actors.core.session.lanes import Lanes
+from actors.core.session.recovery import needs_recovery
 from actors.core.session.state import UNREAD, SessionState
 from actors.core.settings.labels import Scalar
 from actors.core.settings.spending import Used
@@ -107,7 +107,7 @@ class SessionActors:
     ) -> None:
         self._spec, self._host, self._on_end = spec, host, hooks.on_end
         self._state, self._lanes, self._replay = UNREAD, Lanes(host.rules), replay
-        if replay is not None and not breaks_off(replay.state):
+        if replay is not None and not needs_recovery(replay.state):
             self._state, self._lanes, self._replay = replay.state, replay.lanes, None
         self.affinity, self.pending = affinity, pending
         self._made: SessionActor | None = None

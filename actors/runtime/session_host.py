@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from actors import telemetry
 from actors.core.log.events import LogEvent
 from actors.core.session.lanes import Rules
-from actors.core.session.rebuild import rebuilt
+from actors.core.session.rebuild import rebuild
 from actors.core.stats.measures import AskCounts, ToolMeasures
 from actors.core.stats.stats import LoopLag
 from actors.core.stream_events.results import AskResult
@@ -131,7 +131,7 @@ class SessionHost(Struct):
             events = call_host(partial(self.storage.read, session), lambda _: [])
         if not events or len(events) > SLICE:  # the actors fold a long log slice by slice
             return None
-        return replay_of(events, *rebuilt(events, self.rules))
+        return replay_of(events, *rebuild(events, self.rules))
 
     def check(self) -> None:
         """Refuse a caller on another event loop, whose answer would never arrive.

@@ -14,7 +14,7 @@ import anyio
 from msgspec import Struct
 
 from actors.core.log.events import SubagentUsage
-from actors.core.session.below import name_below
+from actors.core.session.subagent_ids import subagent_id
 from actors.core.settings.spending import Used
 from actors.core.stream_events.events import SessionEvent, SubagentEvent
 from actors.core.stream_events.sink import Sink
@@ -41,7 +41,7 @@ class Above(Struct, frozen=True):
 
     def named(self, number: int) -> str:
         """Return the id of the call's session of that number: the id above, the call, and the number past the first."""
-        return name_below(self.session, self.call_id, number)
+        return subagent_id(self.session, self.call_id, number)
 
     def joined(self, session: str, sink: Sink) -> Sink:
         """Return where an ask of that session's shows its events: to its own reader, and to those above."""

@@ -26,7 +26,7 @@ from actors.core.log.events import (
     TurnStatus,
 )
 from actors.core.policy.routing import Pool, resolve_switch
-from actors.core.session.awaiting import digest, pending, so_far
+from actors.core.session.awaiting import digest, paused_result, pending_calls
 from actors.core.settings.asking import Asked, forced_instruction
 from actors.core.settings.values import ToolChoiceSetting
 from actors.core.turn import turn as turns
@@ -266,8 +266,8 @@ class TurnDriver:
         event = TurnPaused(log.state.turns, external, approvals, step.so_far, progress, self._seconds())
 
         def told(seq: int) -> None:
-            self.ask.waits = pending(log.state, ledger)
-            self.pending.settle(so_far(log.state, self.ask.waits), seq)
+            self.ask.waits = pending_calls(log.state, ledger)
+            self.pending.settle(paused_result(log.state, self.ask.waits), seq)
 
         await log.write(event, told)
 

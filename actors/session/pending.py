@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from actors.core.data.jsonio import JsonObject
 from actors.core.history.compaction import CompactionResult
 from actors.core.log.events import Failed, Returned, Verdict
-from actors.core.session.publishing import terminal
+from actors.core.session.publishing import terminal_event
 from actors.core.settings.asking import Asked
 from actors.core.stream_events.events import SessionEvent, TerminalEvent
 from actors.core.stream_events.results import AskResult
@@ -213,7 +213,7 @@ class PendingAsks(Struct):
 
         The result survives a crash of the session from here on. `conclude` delivers it.
         """
-        self.terminal = terminal(result, seq)
+        self.terminal = terminal_event(result, seq)
 
     def conclude(self) -> AskResult | None:
         """Deliver the result of the ask in flight and end its stream; return the result, if there is one."""

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from actors.core.ledger import Ledger
 from actors.core.log.events import Reason, TurnEnded
-from actors.core.session.publishing import interrupted
+from actors.core.session.publishing import interrupted_result
 from actors.core.stream_events.results import AskResult
 from actors.core.values.content import ToolCall
 from actors.core.values.identity import CallId
@@ -53,7 +53,7 @@ class Recovery(Struct):
         await self._close_calls()
         if bound is not None:
             seq = await self.log.write(TurnEnded(self.log.state.turns, "interrupted", INTERRUPTED))
-        return interrupted(bound, INTERRUPTED, self.log.state.turns if bound else 0), seq
+        return interrupted_result(bound, INTERRUPTED, self.log.state.turns if bound else 0), seq
 
     def cancel(self, context: Context[Any]) -> None:  # Any: the actor that cancels it
         """Run nothing again, and stop what is; from a handler of `context`."""

@@ -17,9 +17,9 @@ from actors.core.data.jsonio import JsonValue
 from actors.core.data.truncate import SizeLimits
 from actors.core.ledger import Ledger
 from actors.core.log.events import ApprovalDecided, Failed, Returned, TurnPaused, Verdict
-from actors.core.session.awaiting import approved, pending, publisher_at
+from actors.core.session.awaiting import approved_calls, pending_calls, publisher_at
 from actors.core.stream_events.results import ApprovalDecision, Approvals, CallResults, PendingCall
-from actors.core.turn.batch import denied
+from actors.core.turn.batch import denial
 from actors.core.values.content import ToolCall
 from actors.core.values.identity import CallId
 from actors.errors import ConfigError, DecisionRefused, NotAwaited, SessionError
@@ -136,7 +136,7 @@ async def record(
     except SessionError as error:
         return ResolutionRecorded(generation.number, error=error)
     known, state = await ledger.query(), log.state
-    return ResolutionRecorded(generation.number, pending(state, known), approved(state, known), seq)
+    return ResolutionRecorded(generation.number, pending_calls(state, known), approved_calls(state, known), seq)
 
 
 async def _record(
@@ -149,7 +149,7 @@ async def _record(
         DecisionRefused: A decision is about other arguments than its call has, or with wrong ones. Nothing is recorded.
     """
     known = await ledger.query()
-    waits = {each.call.id: each for each in pending(log.state, known)}
+    waits = {each.call.id: each for each in pending_calls(log.state, known)}
     if log.state.pause is not None and live.is_idle:
         live.begin(resolve.sink, publisher_at(log.state, known))
     given = resolve.resolutions
@@ -167,7 +167,7 @@ async def _write(
     The ledger writes the ends, and what the session holds is written with them.
     """
     decided = [_event(decision, waits[decision.call_id]) for decision in given.decisions]
-    denials = [denied(waits[each.call_id].call, each.reason) for each in decided if each.verdict == "deny"]
+    denials = [denial(waits[each.call_id].call, each.reason) for each in decided if each.verdict == "deny"]
     ends = (*denials, *given.ends)
     for event in decided if ends else decided[:-1]:
         log.hold(event)

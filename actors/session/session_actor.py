@@ -15,7 +15,7 @@ from typing import ClassVar, assert_never
 from actors.core.log.events import Closed
 from actors.core.session import awaiting, phases
 from actors.core.session.phases import Action, Phase, PhaseEvent
-from actors.core.session.publishing import Publisher, terminal
+from actors.core.session.publishing import Publisher, terminal_event
 from actors.core.session.state import SessionState
 from actors.core.stream_events.results import PendingCall
 from actors.core.stream_events.sink import Sink
@@ -76,9 +76,9 @@ class SessionActor(Actor[SessionCommand]):
         self._phase: Phase
         self._enter(phases.first(is_closed=state.closed, is_open=False, is_awaiting=state.pause is not None))
         if state.session:  # else the log has yet to be read
-            self.waits = awaiting.pending(state, state.ledger)
-        self._runs = awaiting.approved(state, state.ledger)
-        self._is_recording = False
+            self.waits = awaiting.pending_calls(state, state.ledger)
+        self._runs = awaiting.approved_calls(state, state.ledger)
+        self._is_taking = False
         self._ask: AskInFlight | None = None
         self._recovery: Recovery | None = None
         self._deadline = Deadline()
@@ -120,7 +120,7 @@ class SessionActor(Actor[SessionCommand]):
         self._log.resume(state)
         self._ledger = SessionLedger(self._refs.ledger, state.ledger)
         self._equipment.retarget(state.target)
-        self.waits = awaiting.pending(state, state.ledger)
+        self.waits = awaiting.pending_calls(state, state.ledger)
         is_open = not self._held.is_empty or state.bound is not None or pending.current is not None
         is_awaiting = state.pause is not None
         self._enter(phases.first(is_closed=state.closed, is_open=is_open, is_awaiting=is_awaiting))
@@ -141,9 +141,9 @@ class SessionActor(Actor[SessionCommand]):
     def _wait_on(self, replay: Replay) -> None:
         """Continue a turn that waits, if nothing is missing any more; otherwise let it wait on."""
         state, pending = replay.state, self._pending
-        self._runs = awaiting.approved(state, state.ledger)
+        self._runs = awaiting.approved_calls(state, state.ledger)
         if not self.waits and pending.current is None and pending.resolutions:
-            pending.current = pending.resolutions.pop(0)  # it was recorded, and nobody was told
+            pending.current = pending.resolutions.pop(0)  # recorded before a restart; its caller has no reply yet
         current = pending.current
         if not self.waits:
             sink, variables = (current.sink, current.variables) if current else (NoSink(), copy_context())
@@ -151,7 +151,7 @@ class SessionActor(Actor[SessionCommand]):
             self._go_on_with("complete", sink, variables)
         elif current is not None:
             if pending.terminal is None:
-                pending.settle(awaiting.so_far(state, self.waits), replay.seq)
+                pending.settle(awaiting.paused_result(state, self.waits), replay.seq)
             self._conclude()
         if self._phase == "awaiting":
             self._let_wait()
@@ -313,11 +313,11 @@ class SessionActor(Actor[SessionCommand]):
 
     def _accepted(self, resolve: Resolve, command: ResolutionRecorded) -> None:
         if self._phase != "awaiting":
-            resolve.sink.put(terminal(awaiting.late(self._log.state), command.seq))
+            resolve.sink.put(terminal_event(awaiting.late_result(self._log.state), command.seq))
             return
         self.waits, self._runs = command.waits, command.runs
         if self.waits:
-            resolve.sink.put(terminal(awaiting.so_far(self._log.state, self.waits), command.seq))
+            resolve.sink.put(terminal_event(awaiting.paused_result(self._log.state, self.waits), command.seq))
         else:
             self._pending.current = resolve
             self._go_on_with("complete", resolve.sink, resolve.variables)

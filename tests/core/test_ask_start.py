@@ -23,7 +23,7 @@ LOG: tuple[LogEvent, ...] = (Opened("s", "a"), *asked(1), *asked(2), SwitchQueue
 
 
 def shown(publisher: Publisher, events: tuple[LogEvent, ...]) -> list[object]:
-    return [event_json(each) for event in events for each in publisher.published(event)]
+    return [event_json(each) for event in events for each in publisher.publish(event)]
 
 
 def test_a_log_is_published_alike_from_any_place_on() -> None:

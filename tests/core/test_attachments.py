@@ -16,7 +16,7 @@ from actors.core.lanes.lane import Rendered, advance, empty_lane
 from actors.core.ledger import Ledger
 from actors.core.log.events import AskStarted
 from actors.core.render import RenderTarget
-from actors.core.session.rebuild import rebuilt
+from actors.core.session.rebuild import rebuild
 from actors.core.session.state import opening
 from actors.core.transcript.transcript import Encoder
 from actors.core.values.content import Block, Media, Message, Text, ToolCall, ToolResult
@@ -201,7 +201,7 @@ def test_a_lane_that_is_folded_from_the_log_knows_what_it_has_shown() -> None:
     simulated.send(HERE)
     simulated.write(AskStarted(1, pack(OK)), AskStarted(2, pack(human(PLAN, *map(page, range(4))))))
     simulated.send(HERE)
-    _, lanes = rebuilt(reread(simulated.log), rules)
+    _, lanes = rebuild(reread(simulated.log), rules)
     assert lanes.of(HERE).state == simulated.lanes.of(HERE).state
     simulated.write(AskStarted(3, pack(OK)), AskStarted(4, pack(human(PLAN, IMAGE))))
     again = lanes.render(HERE, simulated.state.history, simulated.state.ledger)

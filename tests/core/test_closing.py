@@ -17,7 +17,7 @@ from actors.core.log.events import (
     TurnPaused,
     TurnStarted,
 )
-from actors.core.session.closing import breaks_off, repeatable
+from actors.core.session.recovery import needs_recovery, repeatable_calls
 from actors.core.session.state import SessionState
 from actors.core.values.content import Message, Text, ToolCall
 from actors.core.values.identity import Binding, CallId
@@ -42,7 +42,7 @@ def _folded(events: tuple[LogEvent, ...]) -> SessionState:
 
 
 def _again(*events: LogEvent) -> list[ToolCall]:
-    return list(repeatable(_folded(BEGUN + events), BEGUN + events))
+    return list(repeatable_calls(_folded(BEGUN + events), BEGUN + events))
 
 
 @pytest.mark.parametrize("effects", ["pure", "idempotent", "once"])
@@ -61,8 +61,8 @@ def test_a_call_is_run_again_with_the_arguments_that_were_approved_of() -> None:
 
 def test_a_log_breaks_off_in_a_turn_and_behind_one_whose_switch_is_held() -> None:
     waits, held, end = TurnPaused(1, (CALL,)), SwitchQueued(1, "b"), TurnEnded(1, "complete")
-    assert breaks_off(_folded(BEGUN))
-    assert breaks_off(_folded((*BEGUN, held, end)))
-    assert not breaks_off(_folded((*BEGUN, end)))
-    assert not breaks_off(_folded((*BEGUN, waits)))
-    assert breaks_off(_folded((*BEGUN, TurnPaused(1, ()))))
+    assert needs_recovery(_folded(BEGUN))
+    assert needs_recovery(_folded((*BEGUN, held, end)))
+    assert not needs_recovery(_folded((*BEGUN, end)))
+    assert not needs_recovery(_folded((*BEGUN, waits)))
+    assert needs_recovery(_folded((*BEGUN, TurnPaused(1, ()))))

@@ -34,7 +34,7 @@ from actors.core.log.events import (
     Scheduled,
     TurnStarted,
 )
-from actors.core.session.rebuild import rebuilt
+from actors.core.session.rebuild import rebuild
 from actors.core.settings.ranges import checked
 from actors.core.values.content import Media, Message, ProviderState, Text, Thinking, ToolCall
 from actors.core.values.identity import Binding, CallId, mint
@@ -90,7 +90,7 @@ def test_generated_histories_are_made_shorter_and_no_dialect_refuses_them() -> N
                 session.write(AskStarted(1, pack(Message("user", [Text("Go on.")]))))
                 session.send(binding)
         assert broken(session) is None, seed
-        state, lanes = rebuilt(session.log, rules)
+        state, lanes = rebuild(session.log, rules)
         assert state.history == session.state.history
         for binding in session.lanes.bindings():
             assert b"".join(lanes.of(binding).segments) == b"".join(session.lanes.of(binding).segments)

@@ -28,7 +28,7 @@ from actors.core.log.events import (
 )
 from actors.core.render import STRIDE
 from actors.core.session.lanes import Lanes
-from actors.core.session.rebuild import rebuilt
+from actors.core.session.rebuild import rebuild
 from actors.core.session.state import SessionState, opening
 from actors.core.values.content import Block, Message, ProviderState, Text, Thinking, ToolCall, ToolResult
 from actors.core.values.identity import Binding, CallId
@@ -83,7 +83,7 @@ def test_lanes_rebuilt_from_the_log_are_the_same_bytes() -> None:
     for seed in range(share(240)):
         session = simulated(*history(seed), seed)
         for log in (session.log, reread(session.log)):
-            state, lanes = rebuilt(log, rules)
+            state, lanes = rebuild(log, rules)
             assert (state.history, state.ledger) == (session.state.history, session.state.ledger)
             for binding in BINDINGS:
                 assert b"".join(lanes.of(binding).segments) == b"".join(session.lanes.of(binding).segments)

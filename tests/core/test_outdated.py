@@ -4,7 +4,7 @@ import pytest
 
 from actors.core.data.jsonio import quote
 from actors.core.log.events import AskStarted, Configured, Opened, RoundEnded
-from actors.core.session.rebuild import rebuilt
+from actors.core.session.rebuild import rebuild
 from actors.core.values.content import Message, ProviderState, Text, Thinking
 from actors.core.values.identity import Binding
 from actors.core.values.packed import pack
@@ -57,7 +57,7 @@ def test_what_was_configured_begins_an_epoch_where_reasoning_is_bound_to_it_and_
         assert text(rendered).startswith(before)
     session.write(said(3, binding)[1], said(4, binding)[0])
     assert session.send(binding).lane.state.epoch == is_bound
-    state, lanes = rebuilt(reread(session.log), rules)
+    state, lanes = rebuild(reread(session.log), rules)
     assert state == session.state
     assert lanes.of(binding).state == session.lanes.of(binding).state
     assert b"".join(lanes.of(binding).segments) == b"".join(session.lanes.of(binding).segments)

@@ -31,7 +31,9 @@ def test_each_happening_in_each_phase_is_in_the_table_or_a_programming_error() -
     assert set(TABLE) | NEVER == set(product(PHASES, HAPPENINGS))
     assert not set(TABLE) & NEVER
     for phase, happening in NEVER:
-        with pytest.raises(AssertionError, match=f"'{happening}' cannot come while the session is '{phase}'"):
+        with pytest.raises(
+            AssertionError, match=f"'{happening}' cannot happen while the session is '{phase}'"
+        ):
             step(phase, happening)
 
 

@@ -22,7 +22,7 @@ from actors.core.log.events import (
     TurnStarted,
 )
 from actors.core.session.order import disorder
-from actors.core.session.rebuild import rebuilt
+from actors.core.session.rebuild import rebuild
 from actors.core.session.state import SessionState, opening
 from actors.core.values.content import Message, ProviderState, Text, Thinking, ToolCall
 from actors.core.values.identity import mint
@@ -88,7 +88,7 @@ def test_every_lane_begins_an_epoch_and_its_request_is_accepted(session: Simulat
     begun = [event for event in session.log if isinstance(event, EpochBegan)]
     assert [(event.binding, event.reason) for event in begun] == [(CLAUDE, "rewind"), (GPT, "rewind")]
     log = [decode_event(encode_event(event)) for event in session.log]
-    state, lanes = rebuilt(log, rules)
+    state, lanes = rebuild(log, rules)
     assert state == session.state
     for binding in (CLAUDE, GPT):
         assert lanes.of(binding).state == session.lanes.of(binding).state
@@ -157,7 +157,7 @@ def test_what_a_session_without_messages_was_opened_with_can_be_gone_back_to_beh
     assert made.state.history.length == 0
 
 
-@pytest.mark.parametrize(("place", "why"), [(9, "no place"), (3, "no place"), (2, None)])
+@pytest.mark.parametrize(("place", "why"), [(9, "does not contain"), (3, "does not contain"), (2, None)])
 def test_a_log_from_elsewhere_is_rewound_to_places_only(
     session: Simulated, place: int, why: str | None
 ) -> None:

@@ -33,7 +33,7 @@ from actors.core.log.events import (
 )
 from actors.core.render import RenderTarget
 from actors.core.session.lanes import Lanes
-from actors.core.session.rebuild import rebuilt
+from actors.core.session.rebuild import rebuild
 from actors.core.session.state import SessionState, opening
 from actors.core.transcript.transcript import Encoder
 from actors.core.values.content import Message, ProviderState, Text, Thinking, ToolCall, ToolResult
@@ -109,7 +109,7 @@ def test_compaction_and_the_epoch_after_it_rewrite_the_lanes() -> None:
         EpochBegan(OPENAI, 1, "compaction"),
         RequestSent(2, 1, OPENAI, 1, 1),
     ]
-    state, lanes = rebuilt(log, rules)
+    state, lanes = rebuild(log, rules)
     assert list(state.history) == [summary]
     assert lanes.of(OPENAI).state.epoch == 1
     assert b"summary" in b"".join(lanes.of(OPENAI).segments)
@@ -119,16 +119,16 @@ def test_compaction_and_the_epoch_after_it_rewrite_the_lanes() -> None:
 def test_a_lane_that_is_replayed_counts_the_messages_that_a_summary_has_replaced() -> None:
     log: list[LogEvent] = [Opened("s", "t"), *[AskStarted(number, pack(ASKED)) for number in range(1, 301)]]
     log += [RequestSent(1, 1, OPENAI, 0, 300), Compacted(0, 300, pack(Message("user", [Text("summary")])))]
-    state, lanes = rebuilt(log, rules)
+    state, lanes = rebuild(log, rules)
     assert state.history.length == 1
-    assert lanes.unwritten(OPENAI, state.history) == 300
+    assert lanes.unrendered_messages(OPENAI, state.history) == 300
     lanes.of(OPENAI)  # replays the request
-    assert lanes.unwritten(OPENAI, state.history) == 1
+    assert lanes.unrendered_messages(OPENAI, state.history) == 1
 
 
 def test_a_lane_takes_up_what_the_history_held_at_its_request() -> None:
     log: list[LogEvent] = [Opened("s", "t"), AskStarted(1, pack(ASKED)), AskStarted(2, pack(ASKED))]
-    _, lanes = rebuilt([*log, RequestSent(1, 1, OPENAI, 0, 1)], rules)
+    _, lanes = rebuild([*log, RequestSent(1, 1, OPENAI, 0, 1)], rules)
     assert lanes.of(OPENAI).state.cursor == 1
     assert lanes.bindings() == (OPENAI,)
     assert lanes.of(CLAUDE).size == 0
@@ -141,7 +141,7 @@ def test_rebuilding_may_stop_and_go_on_anywhere() -> None:
         state, lanes = SessionState(), Lanes(rules)
         for number, event in enumerate(session.log):
             if number == len(session.log) // 2:
-                state, lanes = rebuilt(session.log[:number], rules)
+                state, lanes = rebuild(session.log[:number], rules)
             before, state = state, state.apply(event)
             lanes.apply(event, before, state)
         assert state == session.state
@@ -157,7 +157,7 @@ def test_a_log_that_is_only_read_renders_nothing_and_its_lanes_are_made_when_one
         return rules(binding)
 
     session = simulated(*history(3), 3)
-    state, lanes = rebuilt(session.log, counted)
+    state, lanes = rebuild(session.log, counted)
     assert (state, lanes.size, asked) == (session.state, 0, [])
     sent = [event.binding for event in session.log if isinstance(event, RequestSent)]
     assert lanes.of(sent[0]).size > 0
@@ -181,7 +181,7 @@ def test_requests_in_a_row_are_rendered_as_one_and_end_where_they_ended() -> Non
                 live.write(RoundEnded(1, 1, pack(Message("assistant", [Text("so")]))))
             live.send(binding)
         asked.clear()
-        _, lanes = rebuilt(live.log, counted)
+        _, lanes = rebuild(live.log, counted)
         assert lanes.of(binding).segments.size == lanes.size
         assert b"".join(lanes.of(binding).segments) == b"".join(live.lanes.of(binding).segments)
         assert lanes.of(binding).state == live.lanes.of(binding).state
@@ -199,7 +199,7 @@ def test_what_a_gateway_was_sent_before_it_was_known_who_serves_there_stays_as_i
         said = Message("assistant", [Thinking("hm", seal), Text("so")], origin=maker)
         live.write(AskStarted(1, pack(ASKED)), RoundEnded(1, 1, pack(said)), AskStarted(2, pack(ASKED)))
         live.send(router)
-    _, lanes = rebuilt(live.log, rules)
+    _, lanes = rebuild(live.log, rules)
     was = b"".join(live.lanes.of(router).segments)
     assert was.count(b"reasoning.text") == 2
     assert b"".join(lanes.of(router).segments) == was
@@ -214,7 +214,7 @@ def test_an_epoch_of_which_the_log_says_nothing_begins_with_the_first_request_be
         *(Compacted(0, 1, summary), RequestSent(2, 1, OPENAI, 1, 1)),
         *(AskStarted(2, pack(ASKED)), RequestSent(3, 1, OPENAI, 1, 2)),
     ]
-    lane = rebuilt(log, rules)[1].of(OPENAI)
+    lane = rebuild(log, rules)[1].of(OPENAI)
     assert (lane.state.epoch, lane.state.epoch_start, lane.state.cursor) == (1, 1, 2)
     assert b"".join(lane.segments).count(b"user") == 2
 
@@ -229,7 +229,7 @@ def test_a_seal_and_what_came_before_and_behind_it_stand_as_they_happened() -> N
         RequestSent(1, 1, OPENAI, 0, 0, ((first, "lost"), (second, "lost"))),
         Returned(second, quote("too late")),
     ]
-    state, _ = rebuilt(log, rules)
+    state, _ = rebuild(log, rules)
     assert state == after(*log)
     assert state.ledger.late == (second,)
 
@@ -244,7 +244,7 @@ def test_a_session_counts_the_bytes_of_what_it_was_told() -> None:
         Returned(CALL.id, result),
         Returned(CALL.id, result),
     ]
-    state, _ = rebuilt(log, rules)
+    state, _ = rebuild(log, rules)
     assert state.size == len(pack(ASKED)) + len(said)
     assert len(result) <= state.ledger.size < len(result) + 1000
     assert Ledger(state.ledger.interactions()).size == state.ledger.size
@@ -360,14 +360,14 @@ def test_where_an_ask_begins_is_known_through_all_its_turns_and_what_is_made_sho
     second = (TurnStarted(2, 2, CLAUDE), RoundEnded(2, 1, answer), TurnEnded(2, "handed_over"))
     third = (TurnStarted(3, 2, OPENAI), RoundEnded(3, 1, answer))
     log: list[LogEvent] = [Opened("s", "a"), AskStarted(1, said), *turn, AskStarted(2, said), *second, *third]
-    assert rebuilt(log, rules)[0].asked_at == 2
-    assert rebuilt([*log, Compacted(0, 2, said)], rules)[0].asked_at == 1
+    assert rebuild(log, rules)[0].asked_at == 2
+    assert rebuild([*log, Compacted(0, 2, said)], rules)[0].asked_at == 1
     over: list[LogEvent] = [*log, TurnEnded(3, "complete"), Compacted(0, 4, said)]
-    assert rebuilt(over, rules)[0].asked_at == 0
+    assert rebuild(over, rules)[0].asked_at == 0
 
 
 def test_the_ids_of_calls_that_may_have_run_in_lost_events_are_given_to_no_others() -> None:
     answer = pack(Message("assistant", (Text("Well."),)))
     log: list[LogEvent] = [Opened("s", "a"), TurnStarted(1, 1, CLAUDE), RoundEnded(1, 1, answer, calls=2)]
-    assert rebuilt(log, rules)[0].calls == 2
-    assert rebuilt([*log, EventsLost(4, 9)], rules)[0].calls == 8
+    assert rebuild(log, rules)[0].calls == 2
+    assert rebuild([*log, EventsLost(4, 9)], rules)[0].calls == 8

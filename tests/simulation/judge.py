@@ -4,7 +4,7 @@ import anyio
 
 from actors.core.data.record import replace
 from actors.core.log.codec import decode_event, encode_event
-from actors.core.session.rebuild import rebuilt
+from actors.core.session.rebuild import rebuild
 from actors.renderer.renderer_actor import AdoptedLanes
 from actors.runtime.handle import Session
 from actors.runtime.runtime import Runtime
@@ -16,7 +16,7 @@ from tests.simulation.witness import Witness
 async def compare(world: World, runtime: Runtime, session: Session) -> None:
     """Compare a session with the fold of its log: state, ledger, and each lane byte for byte."""
     records = [encode_event(event) for event in world.journal.read(session.id)]
-    state, lanes = rebuilt([decode_event(record) for record in records], runtime.rules)
+    state, lanes = rebuild([decode_event(record) for record in records], runtime.rules)
     live = await session._session.ask(GetState())
     ledger = await session.ledger()
     if ledger != state.ledger or live.history != state.history:

@@ -1,1 +1,1 @@
-"""A session as the fold of its log: its state, its phases, and its export."""
+"""Fold the log of a session: its state, its lanes, its phases, its stream events and its export."""

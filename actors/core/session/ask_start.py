@@ -1,10 +1,11 @@
-"""Where an ask begins in a log: from there a reader can fold it who has seen what came before.
+"""Find the start of the ask that is in flight at a position in a log.
 
-In:  the events before a place in a log, piece by piece, from the place backwards.
-Out: the number of the event before the ask that is under way at that place, and the turn that was the last by then.
+`actors.journal.session_events` uses it to continue reading from a sequence number.
 
-What readers are shown (`Publisher`) depends on nothing before that but the number of the turn. So it costs as much to
-read on at the end of a long log as at its beginning.
+In:  the events before the position, page by page, backwards.
+Out: a `Publisher` that begins at the first event of that ask, and knows the number of the turn before it.
+
+A `Publisher` needs nothing older than that, so continuing near the end of a long log costs no more than near its start.
 """
 
 from collections.abc import Sequence
@@ -14,14 +15,14 @@ from actors.core.session.publishing import Publisher
 
 
 class AskStart:
-    """Looks for it. `is_found`: nothing before what was looked at matters."""
+    """A backward search through a log. `is_found`: no older events are needed."""
 
     def __init__(self) -> None:
         self._seq = self._turn = 0
         self._has_ask = self.is_found = False
 
     def look(self, after: int, events: Sequence[LogEvent]) -> None:
-        """Look at the events past number `after`, which end where those begin that were looked at before."""
+        """Search the events that follow number `after`. They end where the previous call's events begin."""
         for seq, event in zip(range(after + len(events), after, -1), reversed(events), strict=True):
             if not self._has_ask:
                 self._has_ask, self._seq = isinstance(event, AskStarted), seq - 1
@@ -30,5 +31,5 @@ class AskStart:
                 return
 
     def publisher(self) -> Publisher:
-        """Return what folds the log from there on, or from its first event if no ask was found."""
+        """Return a publisher for the events from that ask on, or for the complete log if no ask was found."""
         return Publisher(self._seq, self._turn) if self._has_ask else Publisher()

@@ -1,9 +1,11 @@
-"""What a turn waits for: which of its calls have neither a result nor a decision, and which were approved of.
+"""Compute the pending and the approved calls of a paused turn, and the result that its ask reports.
 
-In:  the state of a session whose turn waits, and its ledger.
-Out: the calls that are awaited still; those that are to be run when none is; how the ask stands.
+The session actor and the turn driver use this module when a turn waits for external results or approvals.
 
-Nothing else is kept of a turn that waits, so it does not matter whether its session had actors all the while.
+In:  the state of a session whose turn is paused, and its ledger.
+Out: the calls that still wait; the approved calls, which run when none waits; the `awaiting` result of the ask.
+
+A paused turn has no other state, so its session may be passivated in the meantime.
 """
 
 from actors.core.ledger import Ledger, is_repeated
@@ -17,17 +19,17 @@ from actors.core.values.progress import AskProgress, Attempt
 from actors.core.values.stream import Usage
 
 LATE = (
-    "no turn waited for this any more; what is new in it is kept, and the model is told with the next message"
+    "no turn waits for these calls any more; new results are kept and sent to the model with the next message"
 )
 
 
 def digest(call: ToolCall) -> str:
-    """Return what names a call's tool and arguments: 16 hexadecimal digits."""
+    """Return a digest of a call's tool name and arguments: 16 hexadecimal digits."""
     return content_name(call.name.encode() + b"\0" + call.json)[:16]
 
 
-def pending(state: SessionState, ledger: Ledger) -> tuple[PendingCall, ...]:
-    """Return the calls that the turn waits for still, in call order."""
+def pending_calls(state: SessionState, ledger: Ledger) -> tuple[PendingCall, ...]:
+    """Return the calls that still lack a result or a decision, in call order."""
     if (pause := state.pause) is None:
         return ()
     external, decided = pause.awaited.external, {each.call_id for each in pause.decisions}
@@ -35,33 +37,33 @@ def pending(state: SessionState, ledger: Ledger) -> tuple[PendingCall, ...]:
     return tuple(
         [
             PendingCall(call, "external" if call.id in external else "approval", digest(call))
-            for call in _scheduled(state, ledger)
+            for call in _calls_as_scheduled(state, ledger)
             if call.id in waited and _is_open(ledger, call.id)
         ]
     )
 
 
-def approved(state: SessionState, ledger: Ledger) -> tuple[ToolCall, ...]:
-    """Return the calls that somebody approved of and that have not run, with the arguments they are to run with."""
+def approved_calls(state: SessionState, ledger: Ledger) -> tuple[ToolCall, ...]:
+    """Return the approved calls that have not run, in call order, with the arguments to run them with."""
     if (pause := state.pause) is None:
         return ()
     allowed = {each.call_id: each for each in pause.decisions if each.verdict == "allow"}
     return tuple(
         [
-            edited(call, allowed[call.id])
-            for call in _scheduled(state, ledger)
+            with_edits(call, allowed[call.id])
+            for call in _calls_as_scheduled(state, ledger)
             if call.id in allowed and _is_open(ledger, call.id)
         ]
     )
 
 
-def edited(call: ToolCall, decision: ApprovalDecided) -> ToolCall:
-    """Return a call with the arguments of the decision, if that has any."""
+def with_edits(call: ToolCall, decision: ApprovalDecided) -> ToolCall:
+    """Return the call with the arguments that the decision replaces, if it replaces them."""
     return call if decision.arguments is None else call.with_arguments(decision.arguments)
 
 
-def so_far(state: SessionState, calls: tuple[PendingCall, ...]) -> AskResult:
-    """Return how an ask stands whose turn waits for these calls."""
+def paused_result(state: SessionState, calls: tuple[PendingCall, ...]) -> AskResult:
+    """Return the `awaiting` result of an ask whose turn waits for these calls."""
     pause, binding = state.pause, state.bound
     assert isinstance(pause, Pause)
     assert isinstance(binding, Binding)
@@ -81,14 +83,17 @@ def so_far(state: SessionState, calls: tuple[PendingCall, ...]) -> AskResult:
 
 
 def publisher_at(state: SessionState, ledger: Ledger, number: int = 0) -> Publisher:
-    """Return a publisher that continues in the open turn at the log's end, as one that has read the whole log would.
+    """Return a publisher that continues in the open turn at the log's end, as if it had read the complete log.
 
-    `number`: the last round of the turn, unless the turn waits for its caller: then the state has it.
+    Args:
+        state: The session's state at the log's end.
+        ledger: The ledger at the log's end.
+        number: The last round of the turn. Ignored for a paused turn, whose state holds the number.
     """
     progress = AskProgress()
     if (pause := state.pause) is not None:
         progress, number = pause.awaited.ask_so_far, pause.awaited.turn_so_far.rounds
-    calls = _scheduled(state, ledger) if state.history.length else ()
+    calls = _calls_as_scheduled(state, ledger) if state.history.length else ()
     batch, known = OpenBatch.of(calls), [ledger.get(call.id) for call in calls]
     for item in known:
         if item is not None and item.status != "pending":
@@ -98,8 +103,8 @@ def publisher_at(state: SessionState, ledger: Ledger, number: int = 0) -> Publis
     return Publisher(0, state.turns, number, ask, batch)
 
 
-def late(state: SessionState) -> AskResult:
-    """Return the result for a caller whose results or decisions no turn waits for."""
+def late_result(state: SessionState) -> AskResult:
+    """Return the result for a caller that provides results or decisions after the turn stopped waiting."""
     return AskResult("", "late", state.bound or Binding("none", ""), (), 0, Usage(), LATE, turn=state.turns)
 
 
@@ -107,8 +112,8 @@ def _calls(state: SessionState) -> tuple[ToolCall, ...]:
     return state.history[-1].calls
 
 
-def _scheduled(state: SessionState, ledger: Ledger) -> tuple[ToolCall, ...]:
-    """Return those calls with the arguments that they were scheduled with, which may be repaired."""
+def _calls_as_scheduled(state: SessionState, ledger: Ledger) -> tuple[ToolCall, ...]:
+    """Return the calls of the last message with the arguments they were scheduled with, possibly repaired."""
     known = [(call, ledger.get(call.id)) for call in _calls(state)]
     return tuple(
         [

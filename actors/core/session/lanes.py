@@ -1,8 +1,11 @@
-"""The lanes of a session: a fold of the events of its log.
+"""Keep the lanes of a session: a fold of the events of its log.
 
-At each `RequestSent` a lane takes up the messages that were new then, and at each `EpochBegan` it starts over. A
-`Configured` event makes the next request begin an epoch where reasoning is bound to the system prompt and the tools.
-An event that makes the history shorter or rewinds it does the same in every lane. Folding needs the adapters' encoders.
+The renderer actor owns a session's lanes; `actors.core.session.rebuild` makes them from a log.
+
+At each `RequestSent` a lane appends the messages that were new then, and at each `EpochBegan` it starts over. After a
+`Configured` event, the next request begins an epoch in each lane that binds reasoning to the system prompt and the
+tools. After compaction or a rewind, the next request begins an epoch in every lane. Folding needs the adapters'
+encoders.
 """
 
 from collections.abc import Callable, Mapping
@@ -33,20 +36,24 @@ from actors.core.values.identity import Binding
 
 WHY: Mapping[EpochReason, str] = {
     "configured": "the system prompt or the tools changed",
-    "compaction": "the history was made shorter",
+    "compaction": "the history was compacted",
     "rewind": "the history was rewound",
 }
-"""Why the next request begins an epoch, in words for people."""
+"""Explanations of why the next request begins an epoch."""
 
 
 Rules: TypeAlias = Callable[[Binding], tuple[Dialect, Encoder, RenderTarget]]
-"""What a binding is rendered with. Resolved from configuration, and the same whenever it is asked."""
+"""Looks up the dialect, encoder and render target of a binding. Returns the same values at every call."""
 
 
 class Requests(Struct):
-    """Requests of one lane, one behind the other, of which one render makes what they made.
+    """Consecutive requests of one lane that a single render can replay.
 
-    `lengths`: of the history, at each. `ledger`: what was known at the last; `seals`: that one sealed something.
+    Args:
+        lengths: The length of the history at each request, in messages.
+        history: The history at the last request.
+        ledger: The ledger at the last request.
+        seals: Whether the last request sealed synthetic results.
     """
 
     lengths: list[int]
@@ -54,11 +61,11 @@ class Requests(Struct):
     ledger: Ledger
     seals: bool
 
-    def take(self, other: "Requests") -> bool:
-        """Take the next ones too, unless who knows what they know would render these otherwise; say whether it did.
+    def merge(self, other: "Requests") -> bool:
+        """Append the next requests if one render still replays all of them; return whether it does.
 
-        Each call of a request that seals nothing has its result, or was sealed before: what a later ledger knows beside
-        that came late.
+        In a request that seals nothing, every call has a result or an older seal. A later ledger differs from its
+        ledger only in late results, so the requests can be merged if the number of late results is equal.
         """
         if self.seals or len(self.ledger.late) != len(other.ledger.late):
             return False
@@ -70,72 +77,77 @@ class Requests(Struct):
 Step: TypeAlias = Requests | Callable[[Lane], Lane]
 
 
-class Unfolded(Struct):
-    """A lane as it was last folded, None before the first event of it, and what a log says of it since."""
+class PendingLane(Struct):
+    """A lane as it was last folded (None if never), and the steps to apply before its next use."""
 
     lane: Lane | None
     imported: int
     steps: list[Step] = field(default_factory=list)
 
-    def take(self, step: Step) -> None:
-        """Take what the log says next."""
+    def add(self, step: Step) -> None:
+        """Append a step, merged with the last one if possible."""
         last = self.steps[-1] if self.steps else None
-        if not (isinstance(last, Requests) and isinstance(step, Requests) and last.take(step)):
+        if not (isinstance(last, Requests) and isinstance(step, Requests) and last.merge(step)):
             self.steps.append(step)
 
 
 class Lanes:
     """One session's lanes, by binding. Mutable: it belongs to one renderer, or to one rebuild.
 
-    What a log says of a lane is folded when that lane is first asked for: who only reads a session need not wait for
-    that, and who goes on with it waits for the lane of its target alone.
+    A lane is folded from the log at its first use. Reading a session's history therefore renders no lane, and
+    continuing a session renders only the lane of its target.
     """
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
-        self._lanes: dict[Binding, Lane | Unfolded] = {}
+        self._lanes: dict[Binding, Lane | PendingLane] = {}
         self._imported = 0  # messages the session was opened with; fewer once some of them are compacted
 
     def of(self, binding: Binding) -> Lane:
-        """Return the lane as it was last adopted; an empty one for a binding never used."""
+        """Return the lane as it was last adopted; an empty lane if the binding was never used."""
         return run_slices(self._of(binding))
 
     def _of(self, binding: Binding) -> Slices[Lane]:
         lane = self._lanes.get(binding)
-        if isinstance(lane, Unfolded):
-            lane = self._lanes[binding] = yield from self._folding(binding, lane)
+        if isinstance(lane, PendingLane):
+            lane = self._lanes[binding] = yield from self._fold(binding, lane)
         return lane or empty_lane(self._rules(binding)[0], self._imported)
 
-    def unwritten(self, binding: Binding, history: History) -> int:
-        """Return how many messages a render for a binding has to write, about."""
+    def unrendered_messages(self, binding: Binding, history: History) -> int:
+        """Estimate how many messages a render for a binding has to encode."""
         lane, replayed = self._lanes.get(binding), 0
-        if isinstance(lane, Unfolded):
+        if isinstance(lane, PendingLane):
             replayed = max((step.lengths[-1] for step in lane.steps if isinstance(step, Requests)), default=0)
             lane = lane.lane
         is_new = lane is None or lane.state.outdated is not None
         unsent = history.length if is_new or lane is None else history.length - lane.state.cursor
-        return max(unsent, replayed)  # a history that was shortened is shorter than what is replayed
+        return max(unsent, replayed)  # a compacted history has fewer messages than the replay renders
 
     @property
     def size(self) -> int:
-        """Bytes of all lanes, of those that were folded already."""
+        """The size of the folded lanes, in bytes."""
         return sum(lane.size for lane in self._lanes.values() if isinstance(lane, Lane))
 
     def render(self, binding: Binding, history: History, ledger: Ledger, *, aside: bool = False) -> Rendered:
-        """Return what would be sent now, and the epoch it begins if it does. Adopts nothing.
+        """Return the transcript of the next request, and the epoch that it begins, if any. Adopts nothing.
 
-        `aside`: the last message is not the session's, so a lane that has as many begins anew.
+        Args:
+            binding: The binding to render for.
+            history: The session's history.
+            ledger: The session's ledger.
+            aside: The last message does not belong to the session (a summary request), so a lane with a cursor past
+                the messages before it begins an epoch.
         """
         return run_slices(self.rendering(binding, history, ledger, aside=aside))
 
     def rendering(
         self, binding: Binding, history: History, ledger: Ledger, *, aside: bool = False
     ) -> Slices[Rendered]:
-        """Do what `render` does, slice by slice. Nothing else may happen to the lanes meanwhile."""
+        """Render in slices, as `render` does at once. The lanes must not change between slices."""
         lane = yield from self._of(binding)
-        return (yield from self._rendering(binding, lane, history, ledger, aside=aside))
+        return (yield from self._render_lane(binding, lane, history, ledger, aside=aside))
 
-    def _rendering(
+    def _render_lane(
         self, binding: Binding, lane: Lane, history: History, ledger: Ledger, *, aside: bool = False
     ) -> Slices[Rendered]:
         dialect, encoder, target = self._rules(binding)
@@ -148,32 +160,32 @@ class Lanes:
         return replace(rendered, begins=begins)
 
     def adopt(self, binding: Binding, lane: Lane) -> None:
-        """Take a rendered lane as what has been sent."""
+        """Keep a rendered lane as the one that was sent."""
         self._lanes[binding] = lane
 
     def begin(self, event: EpochBegan, epoch_start: int) -> None:
         """Start a binding's lane over; `epoch_start` is the history's length now."""
 
-        def over(lane: Lane) -> Lane:
+        def restart(lane: Lane) -> Lane:
             return begin_epoch(lane, event, self._rules(event.binding)[0], epoch_start)
 
-        self._later(event.binding, over)
+        self._later(event.binding, restart)
 
-    def outdate(self) -> None:
-        """Note that the system prompt or the tools changed: what is bound to them is left behind with its epoch."""
+    def mark_stale(self) -> None:
+        """Let each lane whose reasoning is bound to the system prompt and the tools begin an epoch."""
         for binding in self._lanes:
-            self._later(binding, partial(self._configured, binding))
+            self._later(binding, partial(self._after_configuring, binding))
 
-    def _configured(self, binding: Binding, lane: Lane) -> Lane:
+    def _after_configuring(self, binding: Binding, lane: Lane) -> Lane:
         is_bound = self._rules(binding)[0].reasoning.binding == "prefix"
-        return _outdated(lane, "configured") if is_bound else lane
+        return _mark_stale(lane, "configured") if is_bound else lane
 
     def bindings(self) -> tuple[Binding, ...]:
         """Return the bindings that have a lane, oldest first."""
         return tuple(self._lanes)
 
     def apply(self, event: LogEvent, before: SessionState, after: SessionState) -> None:
-        """Take one event of the log, given the state before it and the one after it."""
+        """Apply one event of the log, given the states before and after it."""
         match event:
             case RequestSent(aside=False):
                 sent = Requests([event.cursor], before.history, before.ledger, bool(event.seals))
@@ -187,46 +199,48 @@ class Lanes:
             case events.Rewound():
                 self.rewind(after.history.length)
             case events.Configured() if before.preamble != after.preamble:
-                self.outdate()
+                self.mark_stale()
             case _:
                 pass
 
     def shrink(self, event: events.ResultsTrimmed | events.Compacted) -> None:
-        """Let each lane begin an epoch with its next request; count anew what is older than one.
+        """Let each lane begin an epoch with its next request, and adjust the counts of messages older than the epoch.
 
-        Provider state in messages of those counts is not replayed. A summary stands for those it took in.
+        Provider state in those messages is not replayed. A summary counts as one message.
         """
         if isinstance(event, events.Compacted):
-            self._imported = _left(self._imported, event)
+            self._imported = _remaining(self._imported, event)
         for binding in self._lanes:
-            self._later(binding, partial(_shrunk, event))
+            self._later(binding, partial(_after_shrinking, event))
 
     def rewind(self, length: int) -> None:
-        """Let each lane begin an epoch with its next request, in a history that has so many messages now."""
+        """Let each lane begin an epoch with its next request, after the history was cut to `length` messages."""
         self._imported = min(self._imported, length)
         for binding in self._lanes:
-            self._later(binding, partial(_rewind, length))
+            self._later(binding, partial(_after_rewind, length))
 
     def _later(self, binding: Binding, step: Step) -> None:
-        """Have something done to a lane when it is next asked for, or now if it costs nothing."""
+        """Apply a step to a lane: at once if that needs no rendering, otherwise at the lane's next use."""
         lane = self._lanes.get(binding)
         if isinstance(lane, Lane) and not isinstance(step, Requests):
             self._lanes[binding] = step(lane)
             return
-        if not isinstance(lane, Unfolded):
-            lane = self._lanes[binding] = Unfolded(lane, self._imported)
-        lane.take(step)
+        if not isinstance(lane, PendingLane):
+            lane = self._lanes[binding] = PendingLane(lane, self._imported)
+        lane.add(step)
 
-    def _folding(self, binding: Binding, unfolded: Unfolded) -> Slices[Lane]:
+    def _fold(self, binding: Binding, unfolded: PendingLane) -> Slices[Lane]:
         lane = unfolded.lane or empty_lane(self._rules(binding)[0], unfolded.imported)
         for step in unfolded.steps:
             lane = (
-                (yield from self._sending(binding, lane, step)) if isinstance(step, Requests) else step(lane)
+                (yield from self._replay_requests(binding, lane, step))
+                if isinstance(step, Requests)
+                else step(lane)
             )
         return lane
 
-    def _sending(self, binding: Binding, lane: Lane, sent: Requests) -> Slices[Lane]:
-        """Return a lane behind some requests. One that may change more than it appends is rendered by itself."""
+    def _replay_requests(self, binding: Binding, lane: Lane, sent: Requests) -> Slices[Lane]:
+        """Return the lane after these requests. A request that may do more than append is rendered separately."""
         dialect, encoder, target = self._rules(binding)
         history, ledger = sent.history.upto(sent.lengths[-1]), sent.ledger
         for at, length in enumerate(sent.lengths):
@@ -235,27 +249,27 @@ class Lanes:
             if is_pinned and state.outdated is None and state.late_count == len(ledger.late):
                 lengths = sent.lengths[at:]
                 return (yield from replay_in_slices(lane, history, ledger, dialect, encoder, target, lengths))
-            lane = (yield from self._rendering(binding, lane, history.upto(length), ledger)).lane
+            lane = (yield from self._render_lane(binding, lane, history.upto(length), ledger)).lane
             yield
         return lane
 
 
-def _shrunk(event: events.ResultsTrimmed | events.Compacted, lane: Lane) -> Lane:
+def _after_shrinking(event: events.ResultsTrimmed | events.Compacted, lane: Lane) -> Lane:
     if isinstance(event, events.Compacted):
-        epoch_start = _left(lane.state.epoch_start, event)
+        epoch_start = _remaining(lane.state.epoch_start, event)
         lane = replace(lane, state=lane.state._replace(epoch_start=epoch_start))
-    return _outdated(lane, "compaction")
+    return _mark_stale(lane, "compaction")
 
 
-def _rewind(length: int, lane: Lane) -> Lane:
+def _after_rewind(length: int, lane: Lane) -> Lane:
     epoch_start = min(lane.state.epoch_start, length)
-    return _outdated(replace(lane, state=lane.state._replace(epoch_start=epoch_start)), "rewind")
+    return _mark_stale(replace(lane, state=lane.state._replace(epoch_start=epoch_start)), "rewind")
 
 
-def _outdated(lane: Lane, why: EpochReason) -> Lane:
+def _mark_stale(lane: Lane, why: EpochReason) -> Lane:
     return replace(lane, state=lane.state._replace(outdated=lane.state.outdated or why))
 
 
-def _left(count: int, event: events.Compacted) -> int:
-    """Return how many of the first `count` messages there are when some of the history became a summary."""
+def _remaining(count: int, event: events.Compacted) -> int:
+    """Return how many messages the first `count` have become after a compaction."""
     return count if count <= event.start else event.start + 1 + count - min(event.stop, count)

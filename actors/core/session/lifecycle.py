@@ -1,4 +1,6 @@
-"""The life of an open session as a table: what is in memory of it, and what changes that.
+"""Define the life of an open session as a table: the parts of it in memory, and the events that change them.
+
+`actors.runtime.lifecycle` carries out the actions.
 
 In:  the state of a session, and an event.
 Out: the action to take, and the next state.
@@ -7,30 +9,30 @@ Before its life begins, a session's id is claimed and its log is written or read
 session begins `folded`, whether it was opened, resumed, forked or imported. Another table has the phases of a session
 with actors (`actors.core.session.phases`).
 
-    stored      only the log is kept, and the little that no log holds
-    folded      no actors; what the log folds to is in memory: the state and the lanes
+    stored      only the log is kept, and the few values that no log contains
+    folded      no actors; the state and the lanes are in memory
     active      the session has actors
-    suspended   the journal failed, and the actors have ended; tools that they started may still run
+    suspended   the journal failed and the actors have ended; tools that they started may still run
     ended       closed, left to another host, or given up after too many crashes
 
 Events:
 
     use         a caller needs the actors
-    rest        the actors have nothing to do, and give their place to others
+    rest        the actors are idle and are ended to make room
     evict       memory is short
-    fail        an event could not be written, or the log not be read, and the actors have ended
+    fail        the log could not be written or read, and the actors have ended
     end         the session ends on this host
 
 Actions:
 
     nothing     leave the session as it is
-    read        make actors, which read the log
-    restore     make actors from the fold
+    read        start actors, which read the log
+    restore     start actors from the state and the lanes in memory
     restart     start the actors again, which read the log
     keep        end the actors and keep their state and lanes
-    drop        forget the fold
-    forget      forget what the actors knew
-    release     give back all that the session has
+    drop        discard the state and the lanes
+    forget      discard the memory of the failed actors
+    release     release every resource of the session
     refuse      raise the reason why the session has ended
 
 An event without an action in a state is a programming error there.

@@ -1,9 +1,9 @@
-"""Order: whether an event may stand where it stands in a log.
+"""Check that an event may follow the events before it in a log.
 
-In:  what a log says so far, and the event behind it.
-Out: why it cannot be there, in words for people; nothing if it can.
+Imports (`actors.core.session.export_file`) use this module; a log that this process wrote needs no check.
 
-A log that this project wrote is in order. One that comes from elsewhere is read with this.
+In:  the state that the preceding events fold to, and the next event.
+Out: an explanation of why the event is out of order, or None.
 """
 
 from actors.core.history.turn_ends import end_of
@@ -14,35 +14,37 @@ from actors.core.values.identity import CallId
 
 
 def disorder(state: SessionState, event: LogEvent) -> str | None:
-    """Return why an event cannot stand behind what a log says so far; None if it can."""
+    """Return why an event cannot follow the log that folds to this state; None if it can."""
     if state.closed:
-        return "nothing stands behind 'closed'"
+        return "no event may follow 'closed'"
     if bool(state.session) is isinstance(event, events.Opened):
-        return "'opened' stands first, and nowhere else"
+        return "'opened' must be the first event, and occur only once"
     match event:
         case events.AskStarted(ask=ask) if ask != state.asks + 1:
-            return f"ask {ask} behind ask {state.asks}"
+            return f"ask {ask} follows ask {state.asks}"
         case events.TurnStarted(turn=turn) if state.bound is not None or turn != state.turns + 1:
-            return f"turn {turn} begins behind turn {state.turns}{'' if state.bound is None else ', which is open'}"
+            return f"turn {turn} begins after turn {state.turns}{'' if state.bound is None else ', which is open'}"
         case events.RequestSent(turn=turn) | events.RoundEnded(turn=turn) | events.TurnPaused(turn=turn):
             return _outside(state, turn)
         case events.TurnResumed(turn=turn) if state.pause is None:
-            return f"turn {turn} goes on, and does not wait"
+            return f"turn {turn} resumes, but is not paused"
         case events.TurnEnded(turn=turn):
             return _outside(state, turn)
         case events.Compacted(start=start, stop=stop) if not 0 <= start < stop <= state.history.length:
-            return f"messages {start} to {stop} of {state.history.length} became a summary"
+            return (
+                f"a summary replaces messages {start} to {stop}, but the history has {state.history.length}"
+            )
         case events.Rewound(turn=turn):
             return _unreachable(state, turn)
         case events.CallEventBase(call_id=call_id) if not _is_known(state, call_id):
-            return f"call {call_id!r} was never made"
+            return f"no model message contains the call {call_id!r}"
         case _:
             return None
 
 
 def _outside(state: SessionState, turn: int) -> str | None:
     if state.bound is None or turn != state.turns:
-        return f"something of turn {turn} while {'no turn' if state.bound is None else state.turns} is open"
+        return f"an event of turn {turn} while {'no turn' if state.bound is None else f'turn {state.turns}'} is open"
     return None
 
 
@@ -50,7 +52,7 @@ def _unreachable(state: SessionState, turn: int) -> str | None:
     if state.bound is not None:
         return f"the history was rewound while turn {state.turns} was open"
     if end_of(state.ends, turn) is None:
-        return f"the history was rewound to turn {turn}, which is no place in it"
+        return f"the history was rewound to turn {turn}, which it does not contain"
     return None
 
 

@@ -1,17 +1,28 @@
-"""A session's life as a table: in which phase it is, what may happen there, and what is to be done about it.
+"""Define the phases of a session with actors as a table: the action for each event in each phase.
 
-*asking*: an ask is in flight. *awaiting*: its turn waits for its caller.
-*recovering*: what a crash left open is being closed. *ending*: the same, and then the
-session ends. *closing*: its end is being written. What has no action in a phase cannot happen there: if it does, that
-is a programming error.
+`SessionActor` drives this table. `actors.core.session.lifecycle` is the table of sessions with and without actors.
 
-    begin      take up the oldest ask that waits       apply      write the switch, answer applied
-    wait       let it wait for what is under way       hold       keep the switch for the ask's end, answer queued
-    refuse     the session is ending                   stop       cancel the ask in flight, then as `wait`
-    nothing    answer that there is none               conclude   answer those who wait for the ask's end
-    write_end  conclude, then write the log's end      answer     answer those who wait for the session's end
-    close      close the turn that waits               go_on      go on with the turn that waits
-    record     record results and decisions for its calls
+Phases:
+
+    idle        no ask is in flight
+    asking      an ask is in flight
+    awaiting    the turn of the ask waits for its caller
+    recovering  the turn that a crash left open is being closed
+    ending      as asking or recovering, and the session ends afterwards
+    closing     the `Closed` event is being written
+    ended       the `Closed` event is durable
+
+Actions:
+
+    begin       start the oldest queued ask            apply      write the switch, reply `applied`
+    wait        queue the command                      hold       keep the switch until the ask ends, reply `queued`
+    refuse      reject: the session is ending          stop       cancel the ask in flight, then as `wait`
+    nothing     reply that no ask is in flight         conclude   reply to the callers that wait for the ask's end
+    write_end   conclude, then write `Closed`          answer     reply to the callers that wait for the session's end
+    close       close the paused turn                  go_on      resume the paused turn
+    record      record results or decisions
+
+An event without an action in a phase is a programming error there.
 """
 
 from collections.abc import Mapping
@@ -21,7 +32,7 @@ Phase: TypeAlias = Literal["idle", "asking", "awaiting", "recovering", "ending",
 PhaseEvent: TypeAlias = Literal[
     "submit", "switch", "cancel", "end", "finished", "written", "resolve", "paused", "complete"
 ]
-"""`resolve`: results or decisions come for calls that are awaited; `complete`: none are awaited any more."""
+"""`resolve`: results or decisions arrive for pending calls; `complete`: no call is pending any more."""
 Action: TypeAlias = Literal[
     "begin",
     "wait",
@@ -38,7 +49,7 @@ Action: TypeAlias = Literal[
     "record",
 ]
 
-_ACTIONS: Mapping[Phase, tuple[Action | None, ...]] = {  # by happening, in the order above
+_ACTIONS: Mapping[Phase, tuple[Action | None, ...]] = {  # by event, in the order above
     "idle": ("begin", "apply", "nothing", "write_end", None, None, "record", None, None),
     "asking": ("wait", "hold", "stop", "stop", "conclude", None, "record", "conclude", None),
     "awaiting": ("wait", "hold", "close", "close", None, None, "record", None, "go_on"),
@@ -62,17 +73,20 @@ _LEADS_TO: Mapping[tuple[Phase, PhaseEvent], Phase] = {  # all else leaves the p
     ("closing", "written"): "ended",
 }
 TABLE: Mapping[tuple[Phase, PhaseEvent], tuple[Action, Phase]] = {
-    (phase, happening): (action, _LEADS_TO.get((phase, happening), phase))
+    (phase, event): (action, _LEADS_TO.get((phase, event), phase))
     for phase, row in _ACTIONS.items()
-    for happening, action in zip(get_args(PhaseEvent), row, strict=True)
+    for event, action in zip(get_args(PhaseEvent), row, strict=True)
     if action is not None
 }
 
 
 def first(*, is_closed: bool, is_open: bool, is_awaiting: bool = False) -> Phase:
-    """Return the phase of a session whose log holds its end (`is_closed`), or an ask without one (`is_open`).
+    """Return the phase in which a session's actors start.
 
-    `is_awaiting`: the ask's turn waits for its caller.
+    Args:
+        is_closed: The log contains `Closed`.
+        is_open: The log ends inside an ask.
+        is_awaiting: The ask's turn waits for its caller.
     """
     if is_closed:
         return "ended"
@@ -81,8 +95,8 @@ def first(*, is_closed: bool, is_open: bool, is_awaiting: bool = False) -> Phase
     return "recovering" if is_open else "idle"
 
 
-def step(phase: Phase, happening: PhaseEvent) -> tuple[Action, Phase]:
-    """Return what is to be done, and the phase after it."""
-    if (phase, happening) not in TABLE:
-        raise AssertionError(f"{happening!r} cannot come while the session is {phase!r}")
-    return TABLE[phase, happening]
+def step(phase: Phase, event: PhaseEvent) -> tuple[Action, Phase]:
+    """Return the action for an event in a phase, and the next phase."""
+    if (phase, event) not in TABLE:
+        raise AssertionError(f"{event!r} cannot happen while the session is {phase!r}")
+    return TABLE[phase, event]

@@ -75,27 +75,27 @@ _CANCELLED: dict[Reason, CallOutcome] = {
 
 
 def outcome_of(end: events.End | None, reason: Reason | None = None) -> CallOutcome:
-    """Return how a call is reported that has this end, or that was closed without one for a reason."""
+    """Return the reported outcome of a call with this completion, or with this reason if it has none."""
     if end is not None:
         return _OUTCOMES.get(type(end), "returned")
     return "cancelled" if reason is None else _CANCELLED.get(reason, "cancelled")
 
 
-def terminal(result: AskResult, seq: int) -> TerminalEvent:
+def terminal_event(result: AskResult, seq: int) -> TerminalEvent:
     """Return the event that ends an ask's stream."""
     return (
         ErrorEvent(seq, result) if result.status in ("failed", "interrupted") else CompleteEvent(seq, result)
     )
 
 
-def interrupted(bound: Binding | None, why: str, turn: int) -> AskResult:
+def interrupted_result(bound: Binding | None, why: str, turn: int) -> AskResult:
     """Return the result of an ask that a crash ended."""
     attempts = () if bound is None else (Attempt(bound, "interrupted", why),)
     return AskResult("", "interrupted", bound or NOBODY, attempts, 0, Usage(), why, turn=turn)
 
 
 class AskFold(Struct):
-    """The part of an ask's result that the log tells."""
+    """The part of an ask's result that the log determines."""
 
     binding: Binding = NOBODY
     attempts: list[Attempt] = field(default_factory=list)
@@ -105,14 +105,14 @@ class AskFold(Struct):
     finish: str | None = None
     cut: Cut | None = None
     left_out: dict[str, int] = field(default_factory=dict)
-    request: tuple[int, int] = (0, 0)  # turn and round of the last
+    request: tuple[int, int] = (0, 0)  # turn and round of the last request
 
-    def requested(self, turn: int, number: int) -> None:
+    def record_request(self, turn: int, number: int) -> None:
         self.finish = self.cut = None
         self.rounds += self.request != (turn, number)
         self.request = turn, number
 
-    def answered(self, event: RoundEnded, message: Message) -> None:
+    def record_answer(self, event: RoundEnded, message: Message) -> None:
         self.finish, self.cut = event.finish, event.cut
         self.usage += event.usage
         for kind, count in event.left_out:
@@ -120,7 +120,7 @@ class AskFold(Struct):
         if event.round and (event.message is not None or event.fault is None):
             self.text = message.text
 
-    def waits(self, event: TurnPaused, calls: tuple[ToolCall, ...]) -> AskResult:
+    def pause(self, event: TurnPaused, calls: tuple[ToolCall, ...]) -> AskResult:
         """Return the result of an ask whose turn waits, and keep the progress that the turn resumes from."""
         ask, turn = event.ask_so_far, event.turn_so_far
         self.attempts, self.finish, self.cut = list(ask.attempts), None, None
@@ -136,10 +136,10 @@ class AskFold(Struct):
             turn=event.turn,
         )
 
-    def ended(self, event: TurnEnded) -> AskResult | None:
+    def end_turn(self, event: TurnEnded) -> AskResult | None:
         """Record the end of a turn; return the ask's result, or None if another turn follows."""
         if event.status == "interrupted":
-            return interrupted(self.binding, event.why, event.turn)
+            return interrupted_result(self.binding, event.why, event.turn)
         ended = Attempt(self.binding, event.status, event.why, event.cause, event.wait)
         self.attempts += (*event.retried, ended)
         if event.status == "handed_over":
@@ -161,12 +161,12 @@ class AskFold(Struct):
 
 
 class OpenBatch(Struct):
-    """The calls of the model's last message, and how they ended.
+    """The calls of the model's last message, and their outcomes.
 
     Args:
         calls: The calls by id, with the arguments that they run with.
-        ends: How each call ended; None while it has not.
-        repeated: How many calls were noticed to repeat an earlier call.
+        ends: The outcome of each call; None while the call is open.
+        repeated: How many calls repeat an earlier call.
     """
 
     calls: dict[CallId, ToolCall] = field(default_factory=dict)
@@ -175,7 +175,7 @@ class OpenBatch(Struct):
 
     @staticmethod
     def of(calls: Iterable[ToolCall]) -> "OpenBatch":
-        """Return a batch of which no call has ended."""
+        """Return a batch in which every call is open."""
         by_id = {call.id: call for call in calls}
         return OpenBatch(by_id, dict.fromkeys(by_id))
 
@@ -203,7 +203,7 @@ class Publisher:
         seq: The number of the last event before the first that is published.
         turn: The number of the last turn until then.
         number: The number of the last round, if publishing begins in a paused turn.
-        ask, batch: What the log told of the ask and of the last message until then.
+        ask, batch: The folds of the open ask and of the last message until then.
     """
 
     def __init__(
@@ -218,7 +218,7 @@ class Publisher:
         self._ask = ask or AskFold()
         self._batch = batch or OpenBatch()
 
-    def published(self, event: LogEvent) -> tuple[SessionEvent, ...]:  # noqa: C901  a case for each event
+    def publish(self, event: LogEvent) -> tuple[SessionEvent, ...]:  # noqa: C901  a case for each event
         """Return the stream events of the log's next event."""
         self.seq += 1
         seq, turn = self.seq, self._turn
@@ -231,11 +231,11 @@ class Publisher:
             case events.FormatRequested():
                 return (FormatRequestedEvent(seq, turn, unpack(event.message)),)
             case events.TurnStarted():
-                return self._began(event)
+                return self._publish_turn_start(event)
             case events.RequestSent():
-                return self._requested(event)
+                return self._publish_request(event)
             case RoundEnded():
-                return self._answered(event)
+                return self._publish_round(event)
             case events.Scheduled():
                 self._batch.schedule(event)
                 place = seq, turn, self._round, event.call_id
@@ -256,7 +256,7 @@ class Publisher:
             case events.ApprovalDecided():
                 return (ApprovalDecidedEvent(seq, turn, self._round, event.verdict, self._pending(event)),)
             case TurnPaused():
-                return self._paused(event)
+                return self._publish_pause(event)
             case events.TurnResumed():
                 return (TurnResumedEvent(seq, turn),)
             case events.SwitchQueued():
@@ -276,7 +276,7 @@ class Publisher:
             case events.Rewound():
                 return (RewoundEvent(seq, turn, event.turn),)
             case TurnEnded():
-                return self._turn_ended(event)
+                return self._publish_turn_end(event)
             case events.EventsLost():
                 return (EventsLostEvent(seq, turn, event.first, event.last),)
             case events.Closed():
@@ -284,24 +284,24 @@ class Publisher:
             case _:
                 assert_never(event)
 
-    def _began(self, event: events.TurnStarted) -> tuple[SessionEvent, ...]:
+    def _publish_turn_start(self, event: events.TurnStarted) -> tuple[SessionEvent, ...]:
         self._turn, self._ask.binding = event.turn, event.binding
         started = TurnStartedEvent(self.seq, event.turn, event.binding)
         if not self._ask.attempts:
             return (started,)
         return (FailoverEvent(self.seq, event.turn, event.binding.backend), started)
 
-    def _requested(self, event: events.RequestSent) -> tuple[SessionEvent, ...]:
+    def _publish_request(self, event: events.RequestSent) -> tuple[SessionEvent, ...]:
         self._round = event.round
-        self._ask.requested(event.turn, event.round)
+        self._ask.record_request(event.turn, event.round)
         omitted = tuple([omission.name for omission in event.omitted])
         place = self.seq, event.turn, event.round, event.binding
         return (RequestSentEvent(*place, event.tools_off, omitted),)
 
-    def _answered(self, event: RoundEnded) -> tuple[SessionEvent, ...]:
+    def _publish_round(self, event: RoundEnded) -> tuple[SessionEvent, ...]:
         packed, binding = event.message, self._ask.binding
         message = Message("assistant", (), event.turn, binding) if packed is None else unpack(packed)
-        self._ask.answered(event, message)
+        self._ask.record_answer(event, message)
         self._batch = OpenBatch.of(message.calls)
         place, calls = (self.seq, event.turn, event.round), message.calls
         last = calls[-1] if calls else None
@@ -322,20 +322,20 @@ class Publisher:
         call = self._batch.calls.get(event.call_id)
         return None if call is None else PendingCall(call, "approval", event.digest)
 
-    def _paused(self, event: TurnPaused) -> tuple[SessionEvent, ...]:
+    def _publish_pause(self, event: TurnPaused) -> tuple[SessionEvent, ...]:
         waits = (
             *[AwaitedCall(call_id, "external") for call_id in event.external],
             *[AwaitedCall(call_id, "approval") for call_id in event.approvals],
         )
         ids = {each.call_id for each in waits}
         calls = tuple([call for call in self._batch.calls.values() if call.id in ids])
-        result = self._ask.waits(event, calls)
-        return (TurnPausedEvent(self.seq, event.turn, self._round, waits), terminal(result, self.seq))
+        result = self._ask.pause(event, calls)
+        return (TurnPausedEvent(self.seq, event.turn, self._round, waits), terminal_event(result, self.seq))
 
-    def _turn_ended(self, event: TurnEnded) -> tuple[SessionEvent, ...]:
-        result, seq = self._ask.ended(event), self.seq
+    def _publish_turn_end(self, event: TurnEnded) -> tuple[SessionEvent, ...]:
+        result, seq = self._ask.end_turn(event), self.seq
         place = seq, event.turn, event.status, event.cause, event.repaired
         if result is None:
             return (TurnEndedEvent(*place),)
         self._ask = AskFold()
-        return (TurnEndedEvent(*place, more=True), terminal(result, seq))
+        return (TurnEndedEvent(*place, more=True), terminal_event(result, seq))

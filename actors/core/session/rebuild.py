@@ -1,4 +1,7 @@
-"""Rebuild a session from its log: the state and the lanes, byte for byte."""
+"""Rebuild a session from its log: the state and the lanes, byte for byte.
+
+`actors.journal.log` folds logs page by page; hosts and tests rebuild logs that are in memory.
+"""
 
 from collections.abc import Iterable
 
@@ -8,37 +11,37 @@ from actors.core.session.lanes import Lanes, Rules
 from actors.core.session.state import UNREAD, SessionState
 
 
-class Folding:
-    """A log that is folded piece by piece: what it says so far of the session that wrote it.
+class LogFold:
+    """A fold over a log in pieces.
 
-    What happened to calls is told to the ledger at once, ahead of the next request: nothing else asks it.
+    Call events are applied to the ledger in groups, before each request, because only requests read the ledger.
     """
 
     def __init__(self, rules: Rules) -> None:
         self._state, self._lanes = UNREAD, Lanes(rules)
         self._happened: list[events.CallEvent] = []
 
-    def take(self, log: Iterable[LogEvent]) -> None:
-        """Take what the log says next."""
+    def add(self, log: Iterable[LogEvent]) -> None:
+        """Fold the next events of the log."""
         state, lanes, happened = self._state, self._lanes, self._happened
         for event in log:
             if isinstance(event, events.CallEventBase):
                 happened.append(event)
                 continue
             if isinstance(event, RequestSent):
-                state = state.told(happened)
+                state = state.with_call_events(happened)
                 happened = []
             before, state = state, state.apply(event)
             lanes.apply(event, before, state)
         self._state, self._happened = state, happened
 
     def end(self) -> tuple[SessionState, Lanes]:
-        """Return the session: its state and its lanes, byte for byte."""
-        return self._state.told(self._happened), self._lanes
+        """Return the state and the lanes after the events added so far."""
+        return self._state.with_call_events(self._happened), self._lanes
 
 
-def rebuilt(log: Iterable[LogEvent], rules: Rules) -> tuple[SessionState, Lanes]:
-    """Return the session that wrote `log`: its state and its lanes, byte for byte."""
-    folding = Folding(rules)
-    folding.take(log)
+def rebuild(log: Iterable[LogEvent], rules: Rules) -> tuple[SessionState, Lanes]:
+    """Return the state and the lanes of the session that wrote `log`."""
+    folding = LogFold(rules)
+    folding.add(log)
     return folding.end()

@@ -1,7 +1,7 @@
 """The state of a session: a fold of the events of its log.
 
 `SessionState.apply` is the only way in which the state changes, live and after a restart alike, so a session that is
-rebuilt from its log equals the session that wrote it. `actors.core.session.lanes` folds the lanes, and
+rebuild from its log equals the session that wrote it. `actors.core.session.lanes` folds the lanes, and
 `actors.core.session.rebuild` folds a whole log.
 
 Call events change only the ledger, and the session's own events only the rest, so their order among each other does
@@ -27,25 +27,40 @@ from actors.core.values.packed import Packed, size_of
 
 
 class Pause(StoredRecord, frozen=True):
-    """A turn that waits for its caller, and what was decided about calls of it since."""
+    """A turn that waits for its caller, and the decisions about its calls so far."""
 
     awaited: events.TurnPaused
     decisions: tuple[events.ApprovalDecided, ...] = ()
 
-    def decided(self, decision: events.ApprovalDecided) -> "Pause":
-        """Return it with one more decision."""
+    def with_decision(self, decision: events.ApprovalDecided) -> "Pause":
+        """Return the pause with one more decision."""
         return replace(self, decisions=(*self.decisions, decision))
 
 
 class SessionState(StoredRecord, frozen=True):
-    """What a session knows.
+    """The state of a session, as its log defines it.
 
-    Its id (`session`) is empty before `Opened`. `target`: a backend or a pool, as the user named it; `held`: that of a
-    switch that waits for the turn's end; `bound`: the binding of the turn in flight; `pause`: what that turn waits for;
-    `asked`: the settings of the last ask; `preamble`: digest of the system prompt and the tools. `calls` counts the
-    canonical call ids that have been used. `used` is counted where there is a `budget`. `asked_at` is where in the
-    history the last ask begins. `size` is the bytes of the history's messages. `measured`: what the last answer
-    reported of its request. `ends`: where turns ended, the places that the history can be rewound to.
+    Args:
+        session: The session's id; empty before `Opened`.
+        target: The backend or pool, as the user named it.
+        held: The target of a queued switch.
+        history: The messages.
+        ledger: The tool calls.
+        calls: The number of canonical call ids used.
+        asks: The number of the last ask.
+        asked: The settings of the last ask.
+        turns: The number of the last turn.
+        bound: The binding of the turn in flight; None between turns.
+        pause: The calls that the turn in flight waits for, and the decisions about them.
+        closed: Whether the log contains `Closed`.
+        tenant: The tenant that the session belongs to; empty if none.
+        budget: The session's budget.
+        used: The usage counted against `budget`; None without a budget.
+        preamble: The digest of the system prompt and the tools.
+        asked_at: The index in the history at which the last ask begins.
+        size: The size of the history's messages, in bytes.
+        measured: The input tokens that the last answer reported, and the history they cover.
+        ends: The ends of turns, to which the history can be rewound.
     """
 
     session: str = ""
@@ -80,7 +95,7 @@ class SessionState(StoredRecord, frozen=True):
             case events.CallEventBase():
                 return replace(self, ledger=self.ledger.apply(event))
             case events.Opened():
-                return _opened(event)
+                return _initial_state(event)
             case (
                 events.SwitchQueued()
                 | events.SwitchApplied()
@@ -93,7 +108,7 @@ class SessionState(StoredRecord, frozen=True):
             case events.Configured(system=system, preamble=preamble):
                 return replace(self, history=replace(self.history, system=system), preamble=preamble)
             case events.EventsLost(first=first, last=last):
-                # each call that ran had an event there: its id is used
+                # each call that ran has an event among the lost ones, so this many ids may be in use
                 return replace(self, calls=self.calls + last - first + 1)
             case events.Closed():
                 return replace(self, closed=True)
@@ -107,33 +122,33 @@ class SessionState(StoredRecord, frozen=True):
                 return replace(self, ledger=self.ledger.apply(event))
             case events.AskStarted(ask=ask, message=message, asked=asked):
                 at = self.history.length
-                return replace(self._saying(message), asks=ask, asked=asked, asked_at=at)
+                return replace(self._with_messages(message), asks=ask, asked=asked, asked_at=at)
             case events.TurnStarted(turn=turn, binding=binding):
                 return replace(self, turns=turn, bound=binding)
             case events.RoundEnded():
                 return self._end_round(event)
             case events.TurnEnded(turn=turn, seconds=seconds):
-                ends, used = self._ends_with(turn), _after(self.used, seconds)
+                ends, used = self._with_turn_end(turn), _add_seconds(self.used, seconds)
                 return replace(self, bound=None, pause=None, used=used, ends=ends)
             case events.FormatRequested(message=message):
-                return self._saying(message)
-            case events.SubagentUsage(used=below):
-                return replace(self, used=None if self.used is None else self.used.joined(below))
+                return self._with_messages(message)
+            case events.SubagentUsage(used=child):
+                return replace(self, used=None if self.used is None else self.used.joined(child))
             case events.TurnPaused(seconds=seconds):
-                return replace(self, pause=Pause(event), used=_after(self.used, seconds))
+                return replace(self, pause=Pause(event), used=_add_seconds(self.used, seconds))
             case events.ApprovalDecided():
-                return self if self.pause is None else replace(self, pause=self.pause.decided(event))
+                return self if self.pause is None else replace(self, pause=self.pause.with_decision(event))
             case events.TurnResumed():
                 return replace(self, pause=None)
             case EpochBegan() | events.ApprovalAsked():
                 return self
 
     def _end_round(self, event: events.RoundEnded) -> "SessionState":
-        said, used = () if event.message is None else (event.message,), self.used
+        messages, used = () if event.message is None else (event.message,), self.used
         if used is not None and self.bound not in (None, RUNTIME):
             used = used.plus(self.bound, event.usage)
-        calls, measured = self.calls + event.calls, self._reported(event)
-        return replace(self._saying(*said), calls=calls, used=used, measured=measured)
+        calls, measured = self.calls + event.calls, self._measure(event)
+        return replace(self._with_messages(*messages), calls=calls, used=used, measured=measured)
 
     def _switch(self, event: events.SwitchEvent) -> "SessionState":
         match event:
@@ -148,7 +163,7 @@ class SessionState(StoredRecord, frozen=True):
         match event:
             case events.ResultsTrimmed(results=results):
                 history = self.history.shortened(results)
-                return replace(self, history=history, measured=_anew(self.measured))
+                return replace(self, history=history, measured=_without_counts(self.measured))
             case events.Compacted(start=start, stop=stop, summary=summary):
                 at = max(0, self.asked_at - (stop - start) + 1)
                 ends = turn_ends.ends_around(self.ends, start, stop)
@@ -156,15 +171,15 @@ class SessionState(StoredRecord, frozen=True):
             case events.Rewound(turn=turn):
                 return self._rewind(turn)
 
-    def _saying(self, *messages: Packed) -> "SessionState":
+    def _with_messages(self, *messages: Packed) -> "SessionState":
         size = self.size + sum(map(size_of, messages))
         return replace(self, history=self.history.extended(messages), size=size)
 
-    def _ends_with(self, turn: int) -> TurnEnds:
+    def _with_turn_end(self, turn: int) -> TurnEnds:
         return turn_ends.with_end(self.ends, TurnEnd(turn, self.history.length, self.calls))
 
     def _rewind(self, turn: int) -> "SessionState":
-        """Return it with the history as long as it was at a turn's end; as it is if that is no place in it."""
+        """Return the state with the history cut to a turn's end; unchanged if the history does not contain it."""
         if (end := turn_ends.end_of(self.ends, turn)) is None:
             return self
         history = self.history.rewind(end.length, range(end.calls + 1, self.calls + 1))
@@ -173,35 +188,35 @@ class SessionState(StoredRecord, frozen=True):
         )
 
     def _with_history(self, history: History, asked_at: int, ends: TurnEnds) -> "SessionState":
-        size, measured = sum(map(size_of, from_index(history.packed, 0))), _anew(self.measured)
+        size, measured = sum(map(size_of, from_index(history.packed, 0))), _without_counts(self.measured)
         return replace(self, history=history, size=size, asked_at=asked_at, measured=measured, ends=ends)
 
-    def told(self, happened: Sequence[events.CallEvent]) -> "SessionState":
-        """Return it with what happened to calls."""
+    def with_call_events(self, happened: Sequence[events.CallEvent]) -> "SessionState":
+        """Return the state after these call events."""
         return replace(self, ledger=self.ledger.apply(*happened)) if happened else self
 
-    def _reported(self, event: events.RoundEnded) -> ReportedRequest | None:
-        """Return what is known of a session's requests behind the end of a round; a summary's say nothing of others."""
+    def _measure(self, event: events.RoundEnded) -> ReportedRequest | None:
+        """Return the measurement after a round. A summary request (round 0) leaves it unchanged."""
         tokens = event.usage.input_tokens
         if self.bound is None or not (event.round and tokens) or event.fault is not None:
             return self.measured
         return ReportedRequest(self.bound, self.history.length, tokens)
 
-    def running(self, ledger: Ledger) -> Ledger:
-        """Return a ledger that knows every call of the turn in flight: those it has no word of are about to run."""
+    def ledger_with_open_calls(self, ledger: Ledger) -> Ledger:
+        """Return the ledger with every call of the turn in flight; calls missing from it are about to be scheduled."""
         calls = self.history[-1].calls if self.bound is not None and self.history.length else ()
         coming = [Scheduled(call.id, call.name, call.json) for call in calls if call.id not in ledger]
         return ledger.apply(*coming)
 
 
-def _opened(event: events.Opened) -> SessionState:
+def _initial_state(event: events.Opened) -> SessionState:
     history = replace(NO_MESSAGES, report=event.report, system=event.system)
     state = SessionState(event.session, event.target, None, history, Ledger(event.known), event.calls)
-    state = state._saying(*event.messages)
+    state = state._with_messages(*event.messages)
     used = None if event.budget is None else Used()
     return replace(
         state,
-        ends=state._ends_with(0),
+        ends=state._with_turn_end(0),
         tenant=event.tenant,
         budget=event.budget,
         used=used,
@@ -209,19 +224,22 @@ def _opened(event: events.Opened) -> SessionState:
     )
 
 
-def _anew(measured: ReportedRequest | None) -> ReportedRequest | None:
-    """Return what still holds when the history was made shorter: who answered."""
+def _without_counts(measured: ReportedRequest | None) -> ReportedRequest | None:
+    """Return the part of a measurement that stays valid after compaction: the binding."""
     return None if measured is None else ReportedRequest(measured.binding)
 
 
-def _after(used: Used | None, seconds: float) -> Used | None:
+def _add_seconds(used: Used | None, seconds: float) -> Used | None:
     return used if used is None or not seconds else replace(used, seconds=used.seconds + seconds)
 
 
 def bounded_seconds(state: SessionState, asked: Asked | None, before: float) -> tuple[float, str]:
-    """Return how long an ask may take from now on, and why it ends then. `before`: how long it took until it waited.
+    """Return how many seconds an ask may still take, and the message if it takes longer.
 
-    That is in what the session used too.
+    Args:
+        state: The session's state. Its `used` includes `before`.
+        asked: The settings of the ask.
+        before: The seconds that the ask took before its turn paused.
     """
     total = inf if asked is None or asked.timeout is None else asked.timeout
     own, budget, used = max(total - before, 0.0), state.budget, state.used
@@ -232,7 +250,7 @@ def bounded_seconds(state: SessionState, asked: Asked | None, before: float) -> 
 
 
 def opening(session: str, target: str, history: History) -> events.Opened:
-    """Return the first event of a session that goes on from a history: what this keeps, and its ledger, is shared."""
+    """Return the first event of a session that continues a history. The messages and the ledger are shared."""
     known = tuple(
         [
             closed_record(item)
@@ -247,4 +265,4 @@ def opening(session: str, target: str, history: History) -> events.Opened:
 
 
 UNREAD = SessionState()
-"""What is known of a session of whose log nothing has been read."""
+"""The state before the first event of a log."""

@@ -68,7 +68,7 @@ class Outsider:
     async def _look(self) -> None:
         await self._passes()
         while pending := self._session.pending:
-            self._looks(f"{pending[0].call.id} of {len(self._brought)}")
+            self._looks(f"{pending[0].call.id} of {len(self._resolved_calls)}")
             with suppress(ActorsError):  # the ask was cancelled, crashed or closed in the meantime
                 await self._serve(pending)
             await self._passes()

@@ -154,7 +154,7 @@ MUTATIONS = (
     ),
     Mutation(
         "estimate: what was measured of a history holds when it was made shorter",
-        "actors/core/session/state.py:_anew",
+        "actors/core/session/state.py:_without_counts",
         "None if measured is None else ReportedRequest(measured.binding)",
         "measured",
         (f"{CORE}::test_what_was_reported_of_a_request_holds_until_the_history_is_made_shorter",),

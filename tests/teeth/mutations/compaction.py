@@ -81,8 +81,8 @@ MUTATIONS = (
     ),
     Mutation(
         "compaction: lanes go on as if the history were the same",
-        f"{LANES}:_shrunk",
-        '_outdated(lane, "compaction")',
+        f"{LANES}:_after_shrinking",
+        '_mark_stale(lane, "compaction")',
         "lane",
         (f"{CORE}::test_a_result_that_was_shortened_is_a_mark_on_the_wire_and_whole_in_the_ledger",),
     ),
@@ -261,14 +261,14 @@ MUTATIONS = (
     ),
     Mutation(
         "compaction: a fork shows long results whole again",
-        "actors/core/session/closing.py:forked",
+        "actors/core/session/recovery.py:fork_log",
         "type(each) is not Closed",
         'type(each).__name__ not in ("Closed", "Shortened")',
         (f"{ELSEWHERE}::test_a_fork_and_an_imported_file_show_what_was_made_shorter_as_it_was",),
     ),
     Mutation(
         "compaction: the request that was too long is sent again as that for its summary",
-        f"{LANES}:Lanes._rendering",
+        f"{LANES}:Lanes._render_lane",
         "lane.state.cursor > history.length - aside",
         "lane.state.cursor > history.length",
         (f"{SESSIONS}::test_words_that_were_too_long_at_once_are_sent_behind_a_summary_of_those_before",),

@@ -20,7 +20,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "configure: every lane is rewritten",
-        "actors/core/session/lanes.py:Lanes._configured",
+        "actors/core/session/lanes.py:Lanes._after_configuring",
         '... == "prefix"',
         '... != ""',
         (
@@ -29,15 +29,15 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "configure: what had to be said plainly is said as before",
-        "actors/core/session/lanes.py:Lanes._rendering",
+        "actors/core/session/lanes.py:Lanes._render_lane",
         "EpochBegan(*..., lane.state.plain, WHY[why])",
         "EpochBegan(*..., False, WHY[why])",
         (f"{LANES}::test_a_lane_that_had_to_be_plain_stays_plain",),
     ),
     Mutation(
         "configure: a walk over bound hosts is refused",
-        "actors/core/session/lanes.py:Lanes._configured",
-        '_outdated(lane, "configured") if is_bound else lane',
+        "actors/core/session/lanes.py:Lanes._after_configuring",
+        '_mark_stale(lane, "configured") if is_bound else lane',
         "lane",
         (f"{WALKS}::test_no_request_of_a_random_walk_is_refused_or_changes_what_was_sent",),
     ),

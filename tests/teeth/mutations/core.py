@@ -139,7 +139,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "lane: a rebuild renders more than the request had",
-        "actors/core/session/lanes.py:Lanes._sending",
+        "actors/core/session/lanes.py:Lanes._replay_requests",
         "(sent.history.upto(sent.lengths[-1]), sent.ledger)",
         "(sent.history, sent.ledger)",
         (STATE,),
@@ -282,13 +282,13 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "state: after a compaction as much counts as imported as before",
         "actors/core/session/lanes.py:Lanes.shrink",
-        "self._imported = _left(self._imported, event)",
+        "self._imported = _remaining(self._imported, event)",
         "pass",
         (STATE,),
     ),
     Mutation(
         "state: after a compaction a lane counts as many messages as older than its epoch as before",
-        "actors/core/session/lanes.py:_shrunk",
+        "actors/core/session/lanes.py:_after_shrinking",
         "lane.state._replace(epoch_start=epoch_start)",
         "lane.state._replace()",
         (STATE,),

@@ -29,7 +29,7 @@ MUTATIONS = (
     ),
     Mutation(
         "failed asks: an ask that a restart interrupted has failed",
-        "actors/core/session/publishing.py:interrupted",
+        "actors/core/session/publishing.py:interrupted_result",
         'AskResult("", "interrupted", bound or NOBODY, attempts, 0, Usage(), why, turn=turn)',
         'AskResult("", "failed", bound or NOBODY, attempts, 0, Usage(), why, turn=turn)',
         (f"{ASKS}::test_an_ask_that_a_restart_interrupts_is_a_result",),

@@ -28,35 +28,35 @@ MUTATIONS = (
     ),
     Mutation(
         "waking: each request is rendered by itself",
-        "actors/core/session/lanes.py:Requests.take",
+        "actors/core/session/lanes.py:Requests.merge",
         "self.seals or ...",
         "self or ...",
         (STATE,),
     ),
     Mutation(
         "waking: a call whose synthetic result was sent is shown what came later",
-        "actors/core/session/lanes.py:Requests.take",
+        "actors/core/session/lanes.py:Requests.merge",
         "self.seals or len(self.ledger.late) != len(other.ledger.late)",
         "len(self.lengths) > 99",
         (STATE, "tests/core/test_lane.py"),
     ),
     Mutation(
         "waking: what came late is told in another request",
-        "actors/core/session/lanes.py:Lanes._sending",
+        "actors/core/session/lanes.py:Lanes._replay_requests",
         "is_pinned and state.outdated is None and (state.late_count == len(ledger.late))",
         "is_pinned and state.outdated is None",
         (STATE, "tests/core/test_lane.py"),
     ),
     Mutation(
         "waking: whom a gateway asked is known before it was",
-        "actors/core/session/lanes.py:Lanes._sending",
+        "actors/core/session/lanes.py:Lanes._replay_requests",
         'dialect.reasoning.binding != "upstream" or state.upstream is not None',
         'dialect.family != ""',
         (STATE, "tests/core/test_lane.py"),
     ),
     Mutation(
         "waking: an epoch begins where the last of several requests was",
-        "actors/core/session/lanes.py:Lanes._sending",
+        "actors/core/session/lanes.py:Lanes._replay_requests",
         "is_pinned and state.outdated is None and ...",
         "is_pinned and ...",
         (STATE, "tests/core/test_lane.py", "tests/core/test_compaction.py", "tests/core/test_outdated.py"),
@@ -74,9 +74,9 @@ MUTATIONS = (
     ),
     Mutation(
         "waking: what happened to calls is told to the ledger behind the request that seals them",
-        "actors/core/session/rebuild.py:Folding.take",
+        "actors/core/session/rebuild.py:LogFold.add",
         """
-        state = state.told(happened)
+        state = state.with_call_events(happened)
         happened = []
         """,
         "pass",

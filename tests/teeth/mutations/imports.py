@@ -96,7 +96,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "import: a session forgets what its door found",
-        "actors/core/session/state.py:_opened",
+        "actors/core/session/state.py:_initial_state",
         "replace(NO_MESSAGES, report=event.report, system=event.system)",
         "replace(NO_MESSAGES, system=event.system)",
         (SESSIONS,),

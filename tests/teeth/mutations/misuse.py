@@ -16,7 +16,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "misuse: an id that is empty is none that was given",
-        "actors/core/session/exported.py:placed",
+        "actors/core/session/export_file.py:assign_ids",
         "{first.key: first.session if name is None else name}",
         "{first.key: name or first.session}",
         (_ASKED,),

@@ -73,15 +73,15 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "repair: readers of the stream do not hear of it",
-        "actors/core/session/publishing.py:Publisher.published",
+        "actors/core/session/publishing.py:Publisher.publish",
         "(CallRepairedEvent(*...),) if event.repaired else _NOTHING",
         "_NOTHING",
         (f"{HERE}::test_arguments_with_one_reading_run_the_tool_at_once",),
     ),
     Mutation(
         "repair: a call that waits is shown as the model wrote it",
-        "actors/core/session/awaiting.py:pending",
-        "_scheduled(state, ledger)",
+        "actors/core/session/awaiting.py:pending_calls",
+        "_calls_as_scheduled(state, ledger)",
         "_calls(state)",
         (
             f"{HERE}::test_a_call_that_waits_is_looked_at_and_runs_with_its_repaired_arguments",
@@ -91,8 +91,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "repair: a session that pauses forgets with which arguments its calls wait",
         "actors/session/driver.py:TurnDriver._wait",
-        "pending(log.state, ledger)",
-        "pending(log.state, log.state.ledger)",
+        "pending_calls(log.state, ledger)",
+        "pending_calls(log.state, log.state.ledger)",
         (f"{HERE}::test_an_external_call_is_handed_out_with_its_repaired_arguments",),
     ),
     Mutation(
@@ -161,8 +161,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "loop lag: a cold render is done at once",
         "actors/renderer/renderer_actor.py:RendererActor.receive",
-        "lanes.unwritten(binding, history) > LONG",
-        "lanes.unwritten(binding, history) > 10**9",
+        "lanes.unrendered_messages(binding, history) > LONG",
+        "lanes.unrendered_messages(binding, history) > 10**9",
         (f"{COLD}::test_a_cold_render_of_many_messages_lets_the_loop_come_round_after_each_stride",),
     ),
     Mutation(

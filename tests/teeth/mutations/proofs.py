@@ -3,7 +3,7 @@
 from tests.teeth.mutations.mutation import Mutation
 
 JOURNAL, SQLITE = "actors/journal/journal_actor.py", "actors/journal/storage/sqlite/connection.py"
-RECOVERY, CLOSING = "actors/session/recovery.py", "actors/core/session/closing.py"
+RECOVERY, RECOVERY_RULES = "actors/session/recovery.py", "actors/core/session/recovery.py"
 FENCING, SIGNALS = ("tests/test_fencing.py",), ("tests/test_signals.py",)
 ENDURANCE = ("tests/test_endurance.py",)
 CLOCKS = ("tests/test_clocks.py",)
@@ -44,7 +44,7 @@ MUTATIONS = (
     ),
     Mutation(
         "kills: what may run again does not",
-        f"{CLOSING}:_may_run_again",
+        f"{RECOVERY_RULES}:_may_run_again",
         'known.effects != "once"',
         'known.effects == "pure"',
         KILLING,

@@ -2,14 +2,14 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-CLOSING, RECOVERY = "actors/core/session/closing.py", "actors/session/recovery.py"
+RECOVERY_RULES, RECOVERY = "actors/core/session/recovery.py", "actors/session/recovery.py"
 AGAIN, CORE = "tests/test_run_again.py", "tests/core/test_closing.py"
 RESUME, CARRIED = "tests/test_resume.py", "tests/test_carried_sessions.py"
 
 MUTATIONS = (
     Mutation(
         "recovery: every call that had begun is run again",
-        f"{CLOSING}:_may_run_again",
+        f"{RECOVERY_RULES}:_may_run_again",
         'known is not None and known.status == "pending" and (known.effects != "once")',
         'known is not None and known.status == "pending"',
         (f"{CORE}::test_what_a_call_said_when_it_began_decides_whether_it_may_be_run_again",),
@@ -24,13 +24,13 @@ MUTATIONS = (
     Mutation(
         "recovery: what a log leaves open is taken for a session at rest",
         "actors/runtime/session_actors.py:SessionActors.__init__",
-        "replay is not None and (not breaks_off(replay.state))",
+        "replay is not None and (not needs_recovery(replay.state))",
         "replay is not None and replay.state.session",
         (f"{RESUME}::test_a_log_that_breaks_off_is_closed_before_anything_else_happens",),
     ),
     Mutation(
         "recovery: a switch that was held when a process ended is forgotten",
-        f"{CLOSING}:breaks_off",
+        f"{RECOVERY_RULES}:needs_recovery",
         "state.bound is not None or state.held is not None",
         "state.bound is not None",
         (f"{RESUME}::test_a_switch_that_was_held_when_its_turn_ended_is_applied",),
@@ -58,7 +58,7 @@ MUTATIONS = (
     ),
     Mutation(
         "fork: what ran is run again in the fork",
-        f"{CLOSING}:forked",
+        f"{RECOVERY_RULES}:fork_log",
         '(*log, *_ends(state), TurnEnded(state.turns, "interrupted", FORKED))',
         'log or TurnEnded(state.turns, "interrupted", FORKED)',
         (
@@ -67,29 +67,29 @@ MUTATIONS = (
     ),
     Mutation(
         "fork: services take the calls of a fork for those of the other",
-        f"{CLOSING}:forked",
+        f"{RECOVERY_RULES}:fork_log",
         'replace(first, session=session, key=key, above="")',
         'replace(first, session=session, above="")',
         (f"{CARRIED}::test_a_fork_is_a_session_of_its_own_that_goes_on_with_the_same_history",),
     ),
     Mutation(
         "import: records may stand in any order",
-        "actors/core/session/exported.py:_events",
+        "actors/core/session/export_file.py:_events",
         "... is not None",
         '... == ""',
         (f"{CARRIED}::test_what_is_no_log_is_refused_with_its_line_and_reason",),
     ),
     Mutation(
         "import: the first line may name any session",
-        "actors/core/session/exported.py:_log",
+        "actors/core/session/export_file.py:_log",
         '... and opening.get("session") != first.session',
         "... and (not first.session)",
         (f"{CARRIED}::test_what_is_no_log_is_refused_with_its_line_and_reason",),
     ),
     Mutation(
         "import: a record that was changed is taken",
-        "actors/core/session/exported.py:_log",
-        '_digest(said) != opening.get("sha256")',
+        "actors/core/session/export_file.py:_log",
+        '_digest(lines_read) != opening.get("sha256")',
         'not opening.get("sha256")',
         (f"{CARRIED}::test_what_is_no_log_is_refused_with_its_line_and_reason",),
     ),
@@ -102,7 +102,7 @@ MUTATIONS = (
     ),
     Mutation(
         "recovery: a call that ends its process is begun for ever",
-        f"{CLOSING}:repeatable",
+        f"{RECOVERY_RULES}:repeatable_calls",
         "0 < begun[call.id] < STARTS",
         "0 < begun[call.id]",
         (f"{AGAIN}::test_a_call_that_ends_its_process_each_time_is_begun_three_times_and_no_more",),

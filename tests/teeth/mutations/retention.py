@@ -59,13 +59,13 @@ MUTATIONS = (
     Mutation(
         "export: the logs of subagents stay behind",
         "actors/runtime/journal_admin.py:JournalAdmin.export",
-        "file.take(session, ...)",
-        "session == name and file.take(session, events[first : first + SLICE])",
+        "file.add(session, ...)",
+        "session == name and file.add(session, events[first : first + SLICE])",
         (f"{CARRIED}::test_subagents_are_carried_along_under_ids_that_fit",),
     ),
     Mutation(
         "import: half of a file stays behind when the other half is refused",
-        "actors/core/session/exported.py:imported",
+        "actors/core/session/export_file.py:import_logs",
         "... != announced",
         "... is None",
         (f"{CARRIED}::test_of_a_session_with_subagents_all_is_imported_or_nothing",),

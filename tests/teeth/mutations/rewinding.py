@@ -31,7 +31,7 @@ MUTATIONS = (
     Mutation(
         "rewinding: lanes go on as they were",
         "actors/core/session/lanes.py:Lanes.rewind",
-        "self._later(binding, partial(_rewind, length))",
+        "self._later(binding, partial(_after_rewind, length))",
         "pass",
         (f"{CORE}::test_every_lane_begins_an_epoch_and_its_request_is_accepted",),
     ),

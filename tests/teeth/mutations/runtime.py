@@ -52,7 +52,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "preview: a call that is about to run is lost",
-        "actors/core/session/state.py:SessionState.running",
+        "actors/core/session/state.py:SessionState.ledger_with_open_calls",
         "ledger.apply(*coming)",
         "ledger",
         ("tests/test_while_tools_run.py",),
@@ -118,8 +118,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "session: lanes that were dropped are begun anew",
         "actors/runtime/session_host.py:SessionHost.replay",
-        "rebuilt(events, self.rules)",
-        "(rebuilt(events, self.rules)[0], rebuilt((), self.rules)[1])",
+        "rebuild(events, self.rules)",
+        "(rebuild(events, self.rules)[0], rebuild((), self.rules)[1])",
         (f"{ACTIVATION}::test_sessions_that_are_put_away_after_each_use_go_on_as_if_they_had_not_been",),
     ),
     Mutation(

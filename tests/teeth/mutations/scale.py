@@ -20,14 +20,14 @@ BELOW = "tests/test_stats.py::test_calls_of_subagents_are_counted_with_the_backe
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "scale: events do not say that a request had its tools off",
-        "actors/core/session/publishing.py:Publisher._requested",
+        "actors/core/session/publishing.py:Publisher._publish_request",
         "event.tools_off",
         "False",
         (COUNTED,),
     ),
     Mutation(
         "scale: a turn's end does not say why",
-        "actors/core/session/publishing.py:Publisher._turn_ended",
+        "actors/core/session/publishing.py:Publisher._publish_turn_end",
         "event.cause",
         "None",
         (COUNTED,),

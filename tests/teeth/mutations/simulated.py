@@ -43,7 +43,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "simulated: edited arguments are in the log only",
-        "actors/core/session/awaiting.py:edited",
+        "actors/core/session/awaiting.py:with_edits",
         "call if decision.arguments is None else call.with_arguments(decision.arguments)",
         "call",
         SEEDS,

@@ -62,21 +62,21 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "streams: a rewritten request counts as one more round",
-        "actors/core/session/publishing.py:AskFold.requested",
+        "actors/core/session/publishing.py:AskFold.record_request",
         "self.request != (turn, number)",
         "1",
         (LOG,),
     ),
     Mutation(
         "streams: the attempts of an ask are those of its last turn",
-        "actors/core/session/publishing.py:AskFold.ended",
+        "actors/core/session/publishing.py:AskFold.end_turn",
         "self.attempts += (*event.retried, ended)",
         "self.attempts = [ended]",
         (FAILOVER,),
     ),
     Mutation(
         "streams: a number is said to be seen when its first event is",
-        "actors/core/session/publishing.py:Publisher._answered",
+        "actors/core/session/publishing.py:Publisher._publish_round",
         "MessageEvent(*..., more=bool(calls))",
         "MessageEvent(*...)",
         (GROUPS, CUT),
@@ -125,7 +125,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "tracing: a message has the usage of no request",
-        "actors/core/session/publishing.py:Publisher._answered",
+        "actors/core/session/publishing.py:Publisher._publish_round",
         "event.usage",
         "Usage()",
         (TOKENS,),

@@ -132,7 +132,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "approvals: the call runs with the arguments of the model",
-        "actors/core/session/awaiting.py:edited",
+        "actors/core/session/awaiting.py:with_edits",
         "call if decision.arguments is None else call.with_arguments(decision.arguments)",
         "call",
         (f"{APPROVALS}::test_edited_arguments_are_judged_again_and_the_call_runs_with_them",),
@@ -232,14 +232,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "awaiting: a late reader is not told how the ask stands",
-        "actors/core/session/publishing.py:Publisher._paused",
-        "(TurnPausedEvent(*...), terminal(result, self.seq))",
+        "actors/core/session/publishing.py:Publisher._publish_pause",
+        "(TurnPausedEvent(*...), terminal_event(result, self.seq))",
         "(TurnPausedEvent(*...),)",
         ("tests/test_published.py::test_an_ask_that_waits_is_told_alike",),
     ),
     Mutation(
         "awaiting: a late reader does not know what was tried before a turn waited",
-        "actors/core/session/publishing.py:AskFold.waits",
+        "actors/core/session/publishing.py:AskFold.pause",
         "self.attempts, self.finish, self.cut = (list(ask.attempts), None, None)",
         "self.finish, self.cut = (None, None)",
         ("tests/test_published.py::test_an_ask_that_waits_is_told_alike",),

@@ -1,9 +1,11 @@
-"""A session as a file: JSON lines, for people and programs to read, and to be imported again without loss.
+"""Export sessions to JSON lines and import them again without loss.
 
-The first line is about the session. Each other line is one record of its log: its number (`seq`), what a reader of the
-session is shown of it (`events`, as `run --json` prints them), and the record itself in base64 (`record`). Behind it
-come those of its subagents, and of theirs, in the same form; the first line names them (`below`). An import reads the
-records alone, and takes no file that was cut or changed, and no record that cannot stand where it stands.
+`JournalAdmin` and `actors sessions export` and `import` use this module.
+
+The first line describes the session. Each other line is one record of its log: its number (`seq`), the stream events
+that it produces (`events`, as `run --json` prints them), and the record itself in base64 (`record`). The subagents
+follow in the same form, at every depth; the first line of the file lists their ids (`below`). An import reads only the
+records, and rejects a file that was truncated or changed, and a record that its predecessors do not allow.
 """
 
 import hashlib
@@ -17,42 +19,42 @@ from msgspec import MsgspecError, json
 from actors.core.data.record import replace
 from actors.core.log.codec import decode_event, encode_event
 from actors.core.log.events import LogEvent, Opened
-from actors.core.session.below import joined_below, split_below
 from actors.core.session.order import disorder
 from actors.core.session.publishing import Publisher
 from actors.core.session.state import SessionState
+from actors.core.session.subagent_ids import build_id, split_id
 from actors.core.stream_events.event_json import event_json
 from actors.errors import JournalError, TranscriptError
 
 VERSION: Final = 1
-"""Of the file's form."""
+"""The version of the file format."""
 
 Line = dict[str, Any]  # Any: JSON values
 Log: TypeAlias = list[LogEvent]
 
 
-def exported(logs: Sequence[tuple[str, Log]]) -> bytes:
-    """Return a session's log as a file, and those below it behind; each with its id."""
-    file = ExportedFile()
+def export_logs(logs: Sequence[tuple[str, Log]]) -> bytes:
+    """Return a file with these logs: the session's own first, then those of its subagents; each with its id."""
+    file = ExportFile()
     for session, log in logs:
         for event in log:
-            file.take(session, event)
+            file.add(session, event)
     return file.content()
 
 
-class ExportedFile:
-    """A file of a session and those below it, made of their logs piece by piece."""
+class ExportFile:
+    """The file of a session and its subagents, built from their logs event by event."""
 
     def __init__(self) -> None:
-        self._logs: dict[str, _ExportedLog] = {}
+        self._logs: dict[str, _LogExport] = {}
 
-    def take(self, session: str, event: LogEvent) -> int:
-        """Add the next event of a log; return the size of its line in bytes. The first log is the session's own."""
-        log = self._logs.get(session) or self._logs.setdefault(session, _ExportedLog())
-        return log.take(event)
+    def add(self, session: str, event: LogEvent) -> int:
+        """Add the next event of a log and return the size of its line in bytes. The first log is the session's own."""
+        log = self._logs.get(session) or self._logs.setdefault(session, _LogExport())
+        return log.add(event)
 
     def content(self) -> bytes:
-        """Return the whole file."""
+        """Return the complete file."""
         first, *below = self._logs
         lines = list[bytes]()
         for session, log in self._logs.items():
@@ -60,13 +62,13 @@ class ExportedFile:
         return b"\n".join((*lines, b""))
 
 
-class _ExportedLog:
+class _LogExport:
     def __init__(self) -> None:
         self.lines = list[bytes]()
         self._publisher, self._digest = Publisher(), hashlib.sha256()
 
-    def take(self, event: LogEvent) -> int:
-        published = [event_json(each) for each in self._publisher.published(event)]
+    def add(self, event: LogEvent) -> int:
+        published = [event_json(each) for each in self._publisher.publish(event)]
         record = b64encode(encode_event(event)).decode()
         line = json.encode({"seq": self._publisher.seq, "events": published, "record": record})
         self.lines.append(line)
@@ -75,7 +77,7 @@ class _ExportedLog:
         return len(line)
 
     def opening(self, session: str, below: Sequence[str]) -> bytes:
-        """Return the line about the log."""
+        """Return the line that describes the log."""
         opening: Line = {
             "actors": "session",
             "v": VERSION,
@@ -87,99 +89,98 @@ class _ExportedLog:
         return json.encode(opening)
 
 
-def imported(file: bytes | str) -> list[Log]:
-    """Return the logs that a file holds: a session's, and those of the sessions below it.
+def import_logs(file: bytes | str) -> list[Log]:
+    """Return the logs in a file: the session's own first, then those of its subagents.
 
     Raises:
-        TranscriptError: It is no such file, is not whole, or holds something that is not a session's log; the message
-            names the line.
+        TranscriptError: The file is no export, is truncated or changed, or holds an invalid log. The message names the
+            line.
     """
     lines = deque(line for line in enumerate(_text(file).split("\n"), 1) if line[1].strip())
     if not lines:
         raise TranscriptError("The file is empty; `actors sessions export` writes one")
-    announced = _read(*lines[0]).get("below", [])
+    announced = _parse_object(*lines[0]).get("below", [])
     logs = [_log(lines)]
     while lines:
         logs.append(_log(lines))
     if (found := [log[0].session for log in logs[1:] if isinstance(log[0], Opened)]) != announced:
-        raise TranscriptError(f"line 1: sessions below are announced ({announced}), and there are {found}")
+        raise TranscriptError(f"line 1 lists the subagents {announced}, but the file holds {found}")
     return logs
 
 
 def _log(lines: deque[tuple[int, str]]) -> Log:
-    """Take one session's lines off, and return its log."""
+    """Remove the lines of one session from the front, and return its log."""
     place, line = lines.popleft()
-    opening = _read(place, line)
+    opening = _parse_object(place, line)
     if opening.get("actors") != "session":
         raise TranscriptError(f"line {place}: not the first line of an exported session")
     if opening.get("v") != VERSION:
         raise TranscriptError(
-            f"line {place}: version {opening.get('v')!r} of the form is not known; {VERSION} is"
+            f"line {place}: format version {opening.get('v')!r} is not supported; expected {VERSION}"
         )
-    records, said = list[tuple[int, bytes]](), list[bytes]()
+    records, lines_read = list[tuple[int, bytes]](), list[bytes]()
     while lines and len(records) != opening.get("records"):
         number, line = lines.popleft()
         records.append((number, _record(number, line, len(records) + 1)))
-        said.append(line.strip().encode("utf-8", "replace"))
+        lines_read.append(line.strip().encode("utf-8", "replace"))
     if len(records) != opening.get("records"):
         raise TranscriptError(
-            f"line {place}: {opening.get('records')!r} records are announced, and there are {len(records)}"
+            f"line {place}: expected {opening.get('records')!r} records, found {len(records)}"
         )
     events = list(_events(place, records))
-    if _digest(said) != opening.get("sha256"):
-        raise TranscriptError(
-            f"line {place}: the lines below are not those that were exported: sha256 differs"
-        )
+    if _digest(lines_read) != opening.get("sha256"):
+        raise TranscriptError(f"line {place}: the records were changed after the export: sha256 differs")
     if isinstance(first := events[0], Opened) and opening.get("session") != first.session:
         raise TranscriptError(
-            f"line {place}: it names another session than its log, {first.session!r}; another id is given to the import"
+            f"line {place}: the session id differs from the log's, {first.session!r}; "
+            "to rename the session, pass an id to the import"
         )
     return events
 
 
-def placed(logs: Sequence[Log], name: str | None = None) -> list[tuple[str, Log]]:
-    """Return the logs of a file, each with the id it gets where the first one is called `name`.
+def assign_ids(logs: Sequence[Log], name: str | None = None) -> list[tuple[str, Log]]:
+    """Return the logs of a file with the ids to store them under. `name` replaces the first session's id.
 
-    Those below a call are numbered anew: who looks for them finds the first by the call, and each by the one before.
+    The subagents of each call are numbered from 1 without gaps, because deletion looks them up in that order.
 
     Raises:
-        TranscriptError: One is not below another.
+        TranscriptError: A log belongs to no subagent of the others.
     """
-    first = _opened(logs[0])
+    first = _opening_event(logs[0])
     names, numbers = {first.key: first.session if name is None else name}, Counter[tuple[str, str]]()
-    found = [(names[first.key], _renamed(logs[0], names[first.key]))]
+    found = [(names[first.key], _rename_log(logs[0], names[first.key]))]
     for log in logs[1:]:
-        opened = _opened(log)
-        call = split_below(opened.session)[1]
+        opened = _opening_event(log)
+        call = split_id(opened.session)[1]
         if opened.above not in names or not call:
             raise TranscriptError(
-                f"{opened.session[:80]!r} is not below {first.session!r} or what is below that"
+                f"{opened.session[:80]!r} is not a subagent of {first.session!r} or of one of its subagents"
             )
         numbers[opened.above, call] += 1
-        names[opened.key] = joined_below(names[opened.above], call, numbers[opened.above, call])
-        found.append((names[opened.key], _renamed(log, names[opened.key])))
+        names[opened.key] = build_id(names[opened.above], call, numbers[opened.above, call])
+        found.append((names[opened.key], _rename_log(log, names[opened.key])))
     return found
 
 
-def _renamed(log: Log, name: str) -> Log:
-    return [replace(_opened(log), session=name), *log[1:]]
+def _rename_log(log: Log, name: str) -> Log:
+    return [replace(_opening_event(log), session=name), *log[1:]]
 
 
-def _opened(log: Log) -> Opened:
+def _opening_event(log: Log) -> Opened:
     assert isinstance(log[0], Opened)
     return log[0]
 
 
 def _text(file: bytes | str) -> str:
     if not isinstance(file, str | bytes | bytearray):
-        raise TranscriptError(f"An exported session is bytes or a text, not {type(file).__name__}")
+        raise TranscriptError(f"An exported session is bytes or a string, not {type(file).__name__}")
     try:
         return file if isinstance(file, str) else file.decode()
     except UnicodeDecodeError as error:
         raise TranscriptError(f"The file is not UTF-8: {error.reason} at byte {error.start}") from None
 
 
-def _read(number: int, line: str) -> Line:
+def _parse_object(number: int, line: str) -> Line:
     try:
         return json.decode(line, type=Line)
     except MsgspecError as error:
@@ -187,9 +188,9 @@ def _read(number: int, line: str) -> Line:
 
 
 def _record(number: int, line: str, seq: int) -> bytes:
-    fields = _read(number, line)
+    fields = _parse_object(number, line)
     if fields.get("seq") != seq:
-        raise TranscriptError(f"line {number}: record {fields.get('seq')!r} stands where {seq} belongs")
+        raise TranscriptError(f"line {number}: expected record {seq}, found {fields.get('seq')!r}")
     try:
         return b64decode(fields.get("record", ""), validate=True)
     except (TypeError, ValueError):
@@ -197,7 +198,7 @@ def _record(number: int, line: str, seq: int) -> bytes:
 
 
 def _events(place: int, records: Iterable[tuple[int, bytes]]) -> Iterator[LogEvent]:
-    """Read the records, each behind what those before it say."""
+    """Decode the records, checking each against the state that its predecessors fold to."""
     state = SessionState()
     for number, record in records:
         try:
@@ -209,7 +210,7 @@ def _events(place: int, records: Iterable[tuple[int, bytes]]) -> Iterator[LogEve
         state = state.apply(event)
         yield event
     if not state.session:
-        raise TranscriptError(f"line {place}: the log is empty; a session's begins with 'opened'")
+        raise TranscriptError(f"line {place}: the log is empty; it must begin with 'opened'")
 
 
 def _digest(lines: Iterable[bytes]) -> str:

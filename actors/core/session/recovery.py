@@ -1,10 +1,12 @@
-"""Closing: what a log that breaks off leaves to be done.
+"""Decide how to recover a session whose log ends inside a turn.
 
-In:  the events of a log, and what they fold to.
-Out: whether it breaks off; the calls that had begun and may be run again, with the arguments they began with.
+The runtime calls this module when it resumes or forks a session.
 
-A call that had begun may have had its effect. It is run again only if it said, when it began, that this does no harm;
-and no more than `STARTS` times in all, for a call may be what ends its process each time.
+In:  the events of a log, and the state they fold to.
+Out: whether the session needs recovery; the started calls that may run again, with the arguments they started with.
+
+A call that started may have had its effect. It runs again only if its `Started` event declares it repeatable, and at
+most `STARTS` times, because the call itself may be the cause of the crash.
 """
 
 from collections import Counter
@@ -22,7 +24,7 @@ from actors.core.log.events import (
     TurnEnded,
     TurnStarted,
 )
-from actors.core.session.awaiting import edited, pending
+from actors.core.session.awaiting import pending_calls, with_edits
 from actors.core.session.state import SessionState
 from actors.core.values.content import ToolCall
 from actors.core.values.identity import CallId
@@ -30,25 +32,25 @@ from actors.core.values.identity import CallId
 FORKED = "the session was forked during the ask"
 
 STARTS = 3
-"""How often a call begins at most."""
+"""How many times a call may start in total."""
 
 
-def breaks_off(state: SessionState) -> bool:
-    """Say whether only a crash leaves a log so: a turn neither ends nor waits, or a switch was left held."""
+def needs_recovery(state: SessionState) -> bool:
+    """Return True if a crash ended the log: a turn is neither ended nor paused, or a switch is still queued."""
     if state.pause is not None:
-        return not pending(state, state.ledger)
+        return not pending_calls(state, state.ledger)
     return state.bound is not None or state.held is not None
 
 
-def repeatable(state: SessionState, events: Sequence[LogEvent]) -> tuple[ToolCall, ...]:
-    """Return the calls that had begun, have no end and may be run again, in call order."""
+def repeatable_calls(state: SessionState, events: Sequence[LogEvent]) -> tuple[ToolCall, ...]:
+    """Return the calls that started, have no completion and may run again, in call order."""
     if state.bound is None or state.pause is not None or not state.history.length:
         return ()
     begun = Counter([event.call_id for event in events if isinstance(event, Started)])
     decided = {event.call_id: event for event in events if isinstance(event, ApprovalDecided)}
     return tuple(
         [
-            edited(call, decided[call.id]) if call.id in decided else call
+            with_edits(call, decided[call.id]) if call.id in decided else call
             for call in state.history[-1].calls
             if 0 < begun[call.id] < STARTS and _may_run_again(state, call.id)
         ]
@@ -65,11 +67,11 @@ def last_round(events: Sequence[LogEvent]) -> int:
     return 0
 
 
-def forked(events: Sequence[LogEvent], session: str, key: str) -> tuple[LogEvent, ...]:
-    """Return a log that goes on from these events of another, as a session of its own.
+def fork_log(events: Sequence[LogEvent], session: str, key: str) -> tuple[LogEvent, ...]:
+    """Return the log of a new session that continues from these events of another session.
 
-    What ran when they end is not known to it, so its turn is closed, and nothing of it is run again or decided anew.
-    One that waits for somebody goes on waiting.
+    The new session does not know the calls in flight after the last event, so an open turn ends as interrupted and none
+    of its calls runs again. A turn that waits for pending calls stays paused.
     """
     first, *rest = events
     assert isinstance(first, Opened)
@@ -80,13 +82,13 @@ def forked(events: Sequence[LogEvent], session: str, key: str) -> tuple[LogEvent
     state = SessionState()
     for event in log:
         state = state.apply(event)
-    if state.bound is None or (state.pause is not None and pending(state, state.ledger)):
+    if state.bound is None or (state.pause is not None and pending_calls(state, state.ledger)):
         return log
     return (*log, *_ends(state), TurnEnded(state.turns, "interrupted", FORKED))
 
 
 def _ends(state: SessionState) -> list[Cancelled]:
-    """Return how the calls end that are open, in a log where nobody knows more of them."""
+    """Return the cancellations that close every open call of a forked log."""
     calls = state.history[-1].calls if state.history.length else ()
     ends = [Cancelled(call.id, "never_started") for call in calls if call.id not in state.ledger]
     for known in state.ledger.interactions():
