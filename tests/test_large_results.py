@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from actors.config import RuntimeLimits
 from actors.core.data.ingest import DEFAULT_LIMITS, ForeignValue, ingest
 from actors.core.data.jsonio import Json
-from actors.core.turn.returned import LARGE_PARTS, LARGE_TEXT, is_large, parted
+from actors.core.turn.tool_output import LARGE_PARTS, LARGE_TEXT, is_large, split_output
 from actors.core.values.content import Media
 from actors.scheduler import calls
 from actors.testing import Call, Say, Turn
@@ -61,7 +61,7 @@ def test_to_know_it_no_more_is_looked_at_than_that_much() -> None:
 )
 def test_plain_data_is_read_alike_wherever_it_is_read(value: object) -> None:
     assert ingest(value, plain_only=True) == ingest(value)
-    assert parted(value, plain_only=True) == parted(value)
+    assert split_output(value, plain_only=True) == split_output(value)
 
 
 class Text(str):
@@ -85,8 +85,8 @@ def test_a_list_of_more_than_may_be_kept_is_not_searched_for_media_beyond_that()
     most = DEFAULT_LIMITS.max_items
     image = Media("image/png", png_base64())
     beyond = [*["x"] * most, image]
-    assert parted(beyond) == (ingest(beyond).json, ())
-    words, media = parted([image, *["x"] * most])
+    assert split_output(beyond) == (ingest(beyond).json, ())
+    words, media = split_output([image, *["x"] * most])
     assert media == (image,)
     assert words.endswith(b'[1 more items cut]"')
 
@@ -115,14 +115,14 @@ class Watched:
         self.threads: list[int] = []
         self.released = threading.Event()
         self.released.set()
-        patch.setattr(calls, "parted", self.read)
+        patch.setattr(calls, "split_output", self.read)
 
     def read(
         self, value: object, *limits: Any, **options: Any
-    ) -> tuple[Json, tuple[Media, ...]]:  # Any: as `parted`
+    ) -> tuple[Json, tuple[Media, ...]]:  # Any: as `split_output`
         self.threads.append(threading.get_ident())
         assert self.released.wait(20)
-        return parted(value, *limits, **options)
+        return split_output(value, *limits, **options)
 
 
 @pytest.mark.anyio

@@ -252,7 +252,7 @@ class SessionOpener:
             config.approve,
             config.deps,
             caller_depth(),
-            host.bounds.heeding(config.on_repeat),
+            host.bounds.with_repeats(config.on_repeat),
         )
         configuration = Configuration(opened.target, opened.system, offer, host.toolsets)
         session = Session(SessionLifecycle(spec, host, configuration, replay, resolver, pending))

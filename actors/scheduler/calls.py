@@ -19,8 +19,8 @@ from actors.core.data.jsonio import Json, quote
 from actors.core.data.truncate import SizeLimits
 from actors.core.log.events import CallEvent, Failed, Returned, Started, SubagentUsage
 from actors.core.stream_events.events import ToolFailedEvent
-from actors.core.turn.batch import Approve, Planned, denied
-from actors.core.turn.returned import is_large, parted
+from actors.core.turn.batch import Approve, Planned, denial
+from actors.core.turn.tool_output import is_large, split_output
 from actors.core.values.identity import CallId
 from actors.errors import AskFailed, JournalError, KernelError, ReentrantCall, ResourceBusy, ThreadsBusy
 from actors.interrupts import is_delivered
@@ -214,7 +214,7 @@ class Running:
         """Return how the call ended, None if it was stopped. Nothing is awaited after what the tool raised."""
         try:
             if self._asks and (answer := await self._asked()) is not True:
-                return denied(self.call, answer if isinstance(answer, str) else "")
+                return denial(self.call, answer if isinstance(answer, str) else "")
             if self._fault is not None:
                 raise self._fault
             if self._writer is not None and self._writer.waits:
@@ -270,7 +270,7 @@ class Running:
 
     def _given(self, value: object, *, plain_only: bool = False) -> Returned:
         limits = self.site.executor.limits.result
-        return Returned(self.call.id, *parted(value, limits, plain_only=plain_only))
+        return Returned(self.call.id, *split_output(value, limits, plain_only=plain_only))
 
     async def _read(self, value: object) -> Returned:
         """Return a large value as an end: in a thread if it is plain data, else here, whose code its parts may be.
@@ -451,7 +451,7 @@ def external_ends(results: Mapping[str, object], limits: SizeLimits) -> tuple[Re
         [
             Failed(CallId(call_id), quote(for_model(value)))
             if isinstance(value, BaseException)
-            else Returned(CallId(call_id), *parted(value, limits))
+            else Returned(CallId(call_id), *split_output(value, limits))
             for call_id, value in results.items()
         ]
     )

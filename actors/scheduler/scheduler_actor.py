@@ -37,7 +37,7 @@ from actors.core.schemas.readings import FittingValue
 from actors.core.schemas.repair import Repair, RepairMode
 from actors.core.stats.stats import ToolCounts
 from actors.core.turn.batch import Approve, BoundArguments, Plan, Waits, plan
-from actors.core.turn.guards import HEEDLESS, CallPolicy, again
+from actors.core.turn.guards import NO_POLICY, CallPolicy, mark_repeated
 from actors.core.values.content import ToolCall
 from actors.core.values.identity import CallId
 from actors.errors import JournalError, KernelError, SessionError
@@ -83,7 +83,7 @@ class RunBatch(Query[BatchEnded], frozen=True):
         view: What their tools may know of the turn.
         approved: Somebody has approved of them.
         waited: They are calls that waited for that, and are scheduled already.
-        heed: What their turn has learned of calls like them.
+        policy: The disabled tools and the repeated results of their turn.
         repair: What is done about arguments with a slip.
         again: They had begun before. One that cannot be run as it was is not answered, and stays open.
         counts: Where it is counted what is recorded of them, whoever hears of the batch's end.
@@ -94,7 +94,7 @@ class RunBatch(Query[BatchEnded], frozen=True):
     view: TurnView = NO_VIEW
     approved: bool = False
     waited: bool = False
-    heed: CallPolicy = HEEDLESS
+    policy: CallPolicy = NO_POLICY
     repair: RepairMode = "unambiguous"
     again: bool = False
     counts: ToolCounts = field(default_factory=ToolCounts)
@@ -194,13 +194,13 @@ class SchedulerActor(Actor[SchedulerCommand]):
             can_ask=can_ask,
             approved=command.approved,
             waited=command.waited,
-            barred=command.heed.barred,
+            disabled_tools=command.policy.disabled_tools,
             repair=command.repair,
         )
         planned = with_variables(command.variables, planning)
         if command.again:
             planned = replace(planned, answered=(), waits=())
-        return _Batch(planned, self._ledger, self._executor, command.heed, command.counts)
+        return _Batch(planned, self._ledger, self._executor, command.policy, command.counts)
 
     async def _run(self, command: RunBatch, batch: "_Batch") -> None:
         try:
@@ -226,12 +226,12 @@ class _Batch:
         planned: Plan,
         ledger: Ref[LedgerCommand],
         executor: Executor,
-        heed: CallPolicy,
+        policy: CallPolicy,
         counts: ToolCounts,
     ) -> None:
         self._plan = planned
         self._counts = counts
-        self._heed = heed
+        self._policy = policy
         self._ledger = ledger
         self._executor = executor
         self._open: dict[CallId, Running] = {}
@@ -287,9 +287,9 @@ class _Batch:
         """Take the end of a call; None if its tool was stopped. After the call was closed, a result is late."""
         if self._open.pop(running.call.id, None) is not None:
             ended = event or Cancelled(running.call.id, self._why())
-            before = self._heed.known.get(running.call.id)
+            before = self._policy.known.get(running.call.id)
             if before is not None:
-                ended = again(ended, before, is_told=self._heed.is_told)
+                ended = mark_repeated(ended, before, has_note=self._policy.has_note)
             self._news.append(ended)
             wake(self._waiter)
         elif isinstance(event, Returned | Failed) and not running.is_late:

@@ -400,7 +400,9 @@ class TurnDriver:
         next(conversation)
         stopped = self.ask.cancelled
         stuck = not (stopped or waited.calls) and served.is_stuck()
-        outcome = turns.Stopped(awaited=waited.calls) if stopped else turns.Resolved(waited.calls, stuck)
+        outcome = (
+            turns.Stopped(awaited=waited.calls) if stopped else turns.ResultsProvided(waited.calls, stuck)
+        )
         step = await self._turn(served, conversation, conversation.send(outcome))
         return Served(binding, moved(step, binding, served.binding), served.sent)
 
@@ -431,7 +433,7 @@ class TurnDriver:
                     outcome: Outcome = turns.Stopped()
                 else:
                     outcome = await self._between(served, step) or await served.do(step)
-                if isinstance(outcome, turns.Answered | turns.Broke | turns.Stopped):
+                if isinstance(outcome, turns.Answered | turns.RequestFailed | turns.Stopped):
                     is_round = outcome.message is not None
                     self.ask.settle(served.binding, outcome.usage, is_round=is_round)
                 if self.ask.cancelled:

@@ -299,10 +299,10 @@ class AskInFlight(Struct):
 
 def stopped(outcome: Outcome) -> turns.Stopped:
     """Return the outcome of a step in a cancelled turn: its message is kept, and its calls do not run."""
-    if isinstance(outcome, turns.Answered | turns.Broke | turns.Shrunk):
+    if isinstance(outcome, turns.Answered | turns.RequestFailed | turns.CompactionEnded):
         return turns.Stopped(outcome.message, outcome.usage)
     if isinstance(outcome, turns.Stopped):
         return outcome
-    if isinstance(outcome, turns.Ran):
+    if isinstance(outcome, turns.BatchOutcome):
         return turns.Stopped(awaited=(*outcome.external, *outcome.approvals))
     return turns.Stopped()

@@ -100,7 +100,7 @@ class TurnSteps:
         if not self._guard.stops:
             return False
         history = self._log.state.history
-        self._guard.take(history, self._ask.ledger.latest, history.length)
+        self._guard.read(history, self._ask.ledger.latest, history.length)
         return self._guard.is_stuck
 
     def do(self, step: turns.Asking) -> Awaitable[Outcome]:
@@ -157,7 +157,7 @@ class TurnSteps:
             fault = rendered.report.faults[0]
             return self._unfit("judge", str(fault), rendered.report, fault.rule)
         if self._declined is not None and self._is_declined(rendered):
-            return turns.Unfit(self._declined[1])  # the same again would be refused again
+            return turns.TranscriptRefused(self._declined[1])  # the same again would be refused again
         self._rendered = rendered
         if step.tools_off and not self._was_limited:
             self._was_limited = True
@@ -205,7 +205,7 @@ class TurnSteps:
         try:
             generated = await self._requests.send(self._plan, request, self._sink)
         except KernelError as error:
-            return turns.Broke(f"The provider's actor did not answer: {error}")
+            return turns.RequestFailed(f"The provider's actor did not answer: {error}")
         match generated:
             case Answer(message=message):
                 message = self._read(message)
@@ -238,8 +238,8 @@ class TurnSteps:
         """Compact the history: the request was too long."""
         before = self._log.state.history.length
         made = await Compactor(self._requests).after_overflow(again=again)
-        self._guard.shifted(before - self._log.state.history.length)
-        return turns.Shrunk(bool(made.messages or made.results), made.error, made.usage)
+        self._guard.shift(before - self._log.state.history.length)
+        return turns.CompactionEnded(bool(made.messages or made.results), made.error, made.usage)
 
     async def _check(self, message: Message) -> Outcome:
         """Read an answer as the requested value."""
@@ -267,7 +267,7 @@ class TurnSteps:
             report = refusal_report(self._rendered, failure.message, failure.rule)
             return self._unfit("provider", failure.message, report, failure.rule, cause)
         message = await self._interrupted(number, broken, failure.message)
-        return turns.Broke(
+        return turns.RequestFailed(
             failure.message,
             visible=broken.visible,
             message=message,
@@ -326,7 +326,7 @@ class TurnSteps:
         report: Report,
         rule: str | None,
         cause: Cause | None = None,
-    ) -> turns.Unfit:
+    ) -> turns.TranscriptRefused:
         """Keep the evidence of a refusal; return the outcome for the turn."""
         from actors.core.rulebook import REASONING  # few requests are refused
 
@@ -336,7 +336,7 @@ class TurnSteps:
         session, binding = self._log.state.session, self.backend.binding
         self._ask.resolver.refused(Refusal(session, binding, by, why, request.body, report))
         self._ask.tally.refusals.append(RefusedRequest(binding, "transcript", why))
-        return turns.Unfit(why, rule in REASONING, cause)
+        return turns.TranscriptRefused(why, rule in REASONING, cause)
 
     async def _interrupted(self, number: int, broken: Broken | Aborted, why: str) -> Message | None:
         """Write the part of an answer that arrived, marked as interrupted; return it, or None if there is none."""
@@ -370,15 +370,15 @@ class TurnSteps:
         self._ask.stoppable(lambda context: context.send(scheduler, StopBatch()))
         try:
             history = self._log.state.history
-            self._guard.take(history, self._known, history.length - 1)
-            heed = self._guard.heed(step.calls)
+            self._guard.read(history, self._known, history.length - 1)
+            policy = self._guard.policy(step.calls)
             batch = RunBatch(
                 step.calls,
                 self._ask.variables,
                 self._view(),
                 step.approved,
                 step.approved,
-                heed,
+                policy,
                 self._bounds.repair,
                 counts=self.backend.counts,
             )
@@ -391,5 +391,5 @@ class TurnSteps:
         for delegated in ended.delegated:
             self._log.hold(delegated)
         if not (ended.external or ended.approvals):
-            return turns.Ran(ended.refused, stuck=self.is_stuck())
-        return turns.Ran(ended.refused, ended.external, ended.approvals)
+            return turns.BatchOutcome(ended.refused, stuck=self.is_stuck())
+        return turns.BatchOutcome(ended.refused, ended.external, ended.approvals)

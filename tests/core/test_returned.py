@@ -7,7 +7,7 @@ from hypothesis import given
 
 from actors.core.data.ingest import ingest
 from actors.core.data.jsonio import JsonValue, parse
-from actors.core.turn.returned import MAX_MEDIA, MAX_MEDIA_BYTES, parted
+from actors.core.turn.tool_output import MAX_MEDIA, MAX_MEDIA_BYTES, split_output
 from actors.core.values.content import Media, ToolResult
 from actors.testing.images import png_base64
 from tests.core.session_log import examples
@@ -36,18 +36,18 @@ IMAGE, LINK = Media("image/png", PIXEL), Media("image/*", url="https://example.t
 def test_media_are_taken_out_of_what_was_returned(
     value: object, words: JsonValue, media: tuple[Media, ...]
 ) -> None:
-    json, held = parted(value)
+    json, held = split_output(value)
     assert (parse(json), held) == (words, media)
 
 
 @examples(200)
 @given(values())
 def test_what_holds_no_media_is_ingested_as_ever(value: object) -> None:
-    assert parted(value) == (ingest(value).json, ())
+    assert split_output(value) == (ingest(value).json, ())
 
 
 def test_media_deeper_inside_a_value_are_data() -> None:
-    json, held = parted({"image": IMAGE})
+    json, held = split_output({"image": IMAGE})
     assert held == ()
     assert parse(json) == {"image": {"media_type": "image/png", "data": PIXEL, "url": ""}}
 
@@ -62,7 +62,7 @@ class Liar:
 
 
 def test_a_value_that_raises_when_asked_for_its_class_is_read_as_ever() -> None:
-    assert parted([Liar(), IMAGE])[1] == (IMAGE,)
+    assert split_output([Liar(), IMAGE])[1] == (IMAGE,)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_a_value_that_raises_when_asked_for_its_class_is_read_as_ever() -> None:
     ],
 )
 def test_what_no_provider_can_read_leaves_a_text_where_it_stood(media: Media, why: str) -> None:
-    json, held = parted(["before", media, IMAGE])
+    json, held = split_output(["before", media, IMAGE])
     assert held == (IMAGE,)
     assert str(parse(json)).startswith("before\n[An attachment")
     assert why in str(parse(json))
@@ -87,10 +87,10 @@ def test_what_no_provider_can_read_leaves_a_text_where_it_stood(media: Media, wh
 
 def test_the_media_of_one_result_are_bounded_together() -> None:
     half = Media("application/pdf", "A" * (MAX_MEDIA_BYTES // 2))
-    json, held = parted([half, half, IMAGE])
+    json, held = split_output([half, half, IMAGE])
     assert held == (half, half)
     assert "too much" in str(parse(json))
-    assert len(parted([IMAGE] * (MAX_MEDIA + 1))[1]) == MAX_MEDIA
+    assert len(split_output([IMAGE] * (MAX_MEDIA + 1))[1]) == MAX_MEDIA
 
 
 def test_a_result_that_holds_media_alone_is_complete() -> None:

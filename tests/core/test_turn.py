@@ -10,26 +10,26 @@ from actors.core.turn.bounds import Bounds
 from actors.core.turn.turn import (
     Answered,
     AwaitStep,
+    BatchOutcome,
     BatchStep,
-    Broke,
     Checked,
     CloseStep,
+    CompactionEnded,
     GenerateStep,
     HandedOver,
     InstructStep,
     MediaRefused,
     Outcome,
     ParameterRefused,
-    Ran,
     Ready,
     RenderStep,
-    Resolved,
+    RequestFailed,
+    ResultsProvided,
     RewriteStep,
     ShrinkStep,
-    Shrunk,
     Step,
     Stopped,
-    Unfit,
+    TranscriptRefused,
     turn,
 )
 from actors.core.values.content import Message, Text, ToolCall
@@ -46,8 +46,8 @@ POSSIBLE: dict[type[Step], tuple[Outcome, ...]] = {
         Ready(),
         HandedOver("b"),
         HandedOver("b", "no"),
-        Unfit("judged"),
-        Unfit("judged", reasoning=True),
+        TranscriptRefused("judged"),
+        TranscriptRefused("judged", reasoning=True),
         Stopped(),
     ),
     RewriteStep: (Ready(), Stopped()),
@@ -57,22 +57,26 @@ POSSIBLE: dict[type[Step], tuple[Outcome, ...]] = {
         Answered(WORDS, ONE),
         Answered(NOTHING, ONE, "empty"),
         Answered(WORDS, ONE, "unparsed"),
-        Unfit("400"),
-        Unfit("400", reasoning=True),
+        TranscriptRefused("400"),
+        TranscriptRefused("400", reasoning=True),
         ParameterRefused((Omission("effort"),)),
         MediaRefused("400", ("a",), ("b",)),
-        Broke("503", usage=ONE),
-        Broke("cut", message=CALLS, visible=True),
-        Broke("long", usage=ONE, too_long=True),
+        RequestFailed("503", usage=ONE),
+        RequestFailed("cut", message=CALLS, visible=True),
+        RequestFailed("long", usage=ONE, too_long=True),
         Stopped(),
         Stopped(CALLS),
     ),
-    ShrinkStep: (Shrunk(True, usage=ONE), Shrunk(False, "no"), Stopped()),
+    ShrinkStep: (CompactionEnded(True, usage=ONE), CompactionEnded(False, "no"), Stopped()),
     BatchStep: (
-        *(Ran(0), Ran(1), Ran(2), Stopped()),
-        *(Ran(0, external=CALLS.calls), Ran(0, approvals=CALLS.calls), Stopped(awaited=CALLS.calls)),
+        *(BatchOutcome(0), BatchOutcome(1), BatchOutcome(2), Stopped()),
+        *(
+            BatchOutcome(0, external=CALLS.calls),
+            BatchOutcome(0, approvals=CALLS.calls),
+            Stopped(awaited=CALLS.calls),
+        ),
     ),
-    AwaitStep: (Resolved(), Resolved(CALLS.calls), Stopped(awaited=CALLS.calls)),
+    AwaitStep: (ResultsProvided(), ResultsProvided(CALLS.calls), Stopped(awaited=CALLS.calls)),
 }
 FOLLOWS: dict[type[Step], tuple[type[Step], ...]] = {
     RenderStep: (GenerateStep, RewriteStep, CloseStep),
@@ -137,7 +141,7 @@ def test_every_sequence_of_outcomes_follows_the_table(bounds: Bounds) -> None:
 def assert_rewrites_as_it_was_refused(taken: tuple[Outcome, ...], steps: list[Step]) -> None:
     """Once in plain words, and before that once without old reasoning, if only that was refused at first."""
     rewrites = [step.plain for step in steps if isinstance(step, RewriteStep) and not step.media]
-    refusals = [outcome.reasoning for outcome in taken if isinstance(outcome, Unfit)]
+    refusals = [outcome.reasoning for outcome in taken if isinstance(outcome, TranscriptRefused)]
     allowed = [False, True] if refusals[:1] == [True] else [True]
     assert rewrites == allowed[: len(refusals)]
 
@@ -152,7 +156,7 @@ def assert_is_made_shorter_thrice_at_most(taken: tuple[Outcome, ...], steps: lis
     for outcome in taken:
         if isinstance(outcome, Answered):
             refused = 0
-        elif isinstance(outcome, Broke) and outcome.too_long:
+        elif isinstance(outcome, RequestFailed) and outcome.too_long:
             refused += 1
             expected += [refused > 1] if refused <= 3 else []
     assert shrinks == expected
@@ -174,8 +178,8 @@ def assert_media_are_left_out_thrice_at_most(taken: tuple[Outcome, ...], steps: 
 def has_run(taken: tuple[Outcome, ...]) -> bool:
     """Say whether a batch was run to its end."""
     return any(
-        isinstance(outcome, Resolved)
-        or (isinstance(outcome, Ran) and not (outcome.external or outcome.approvals))
+        isinstance(outcome, ResultsProvided)
+        or (isinstance(outcome, BatchOutcome) and not (outcome.external or outcome.approvals))
         for outcome in taken
     )
 
@@ -205,10 +209,10 @@ def assert_ended_as_it_was_told(taken: tuple[Outcome, ...], ended: CloseStep) ->
         status = {
             Stopped: "cancelled",
             Answered: "complete",
-            Broke: "failed",
-            Unfit: "failed",
+            RequestFailed: "failed",
+            TranscriptRefused: "failed",
             MediaRefused: "failed",
-            Shrunk: "failed",
+            CompactionEnded: "failed",
         }[type(last)]
         if isinstance(last, Answered) and last.cut == "empty" and not has_run(taken):
             status = "failed"
@@ -216,18 +220,18 @@ def assert_ended_as_it_was_told(taken: tuple[Outcome, ...], ended: CloseStep) ->
     assert ended.usage.output_tokens == sum(
         outcome.usage.output_tokens
         for outcome in taken
-        if isinstance(outcome, Answered | Broke | Shrunk | Stopped)
+        if isinstance(outcome, Answered | RequestFailed | CompactionEnded | Stopped)
     )
-    kept = last.message if isinstance(last, Answered | Broke | Stopped) else None
+    kept = last.message if isinstance(last, Answered | RequestFailed | Stopped) else None
     assert ended.unrun == (kept.calls if kept is not None else ())
     assert ended.awaited == (last.awaited if isinstance(last, Stopped) else ())
-    assert ended.visible == any(isinstance(outcome, Broke) and outcome.visible for outcome in taken)
+    assert ended.visible == any(isinstance(outcome, RequestFailed) and outcome.visible for outcome in taken)
 
 
 def endless(refused: int) -> Iterator[Outcome]:
     """A model that calls tools far longer than any turn may go on."""
     for _ in range(100):
-        yield from (Ready(), Answered(CALLS, ONE), Ran(refused))
+        yield from (Ready(), Answered(CALLS, ONE), BatchOutcome(refused))
 
 
 @pytest.mark.requirement("U-13")
@@ -255,7 +259,9 @@ def test_rounds_in_which_every_call_was_refused_are_bounded(corrections: int) ->
 @pytest.mark.requirement("U-06")
 def test_a_round_with_one_valid_call_starts_the_count_anew() -> None:
     outcomes = [
-        outcome for refused in (2, 2, 1, 2, 2, 2) for outcome in (Ready(), Answered(CALLS, ONE), Ran(refused))
+        outcome
+        for refused in (2, 2, 1, 2, 2, 2)
+        for outcome in (Ready(), Answered(CALLS, ONE), BatchOutcome(refused))
     ]
     steps, _ = played(turn(Bounds(25, 3)), iter([*outcomes, Ready(), Answered(WORDS, ONE)]))
     assert sum(isinstance(step, BatchStep) for step in steps) == 6
@@ -263,7 +269,7 @@ def test_a_round_with_one_valid_call_starts_the_count_anew() -> None:
 
 
 def test_a_refused_transcript_is_rewritten_once_in_a_turn() -> None:
-    refused = Unfit("400")
+    refused = TranscriptRefused("400")
     steps, ended = played(turn(Bounds()), iter([Ready(), refused, Ready(), Ready(), refused]))
     assert [type(step) for step in steps] == [
         RenderStep,
@@ -278,14 +284,14 @@ def test_a_refused_transcript_is_rewritten_once_in_a_turn() -> None:
 
 
 def test_a_refusal_that_was_got_over_is_not_the_cause_of_a_cancelled_turn() -> None:
-    refused = Unfit("400", cause=Cause("transcript", 400))
+    refused = TranscriptRefused("400", cause=Cause("transcript", 400))
     _, ended = played(turn(Bounds()), iter([Ready(), refused, Ready(), Ready(), Stopped()]))
     assert ended is not None
     assert (ended.status, ended.cause) == ("cancelled", None)
 
 
 def test_refused_reasoning_is_left_out_before_everything_is_said_in_plain_words() -> None:
-    refused = Unfit("400", reasoning=True)
+    refused = TranscriptRefused("400", reasoning=True)
     again = (Ready(), Ready(), refused)
     steps, ended = played(turn(Bounds()), iter([Ready(), refused, *again, *again]))
     assert [step.plain for step in steps if isinstance(step, RewriteStep)] == [False, True]
@@ -300,16 +306,23 @@ def test_a_turn_that_waited_goes_on_from_its_step_as_if_it_had_not_been_put_down
     asked: tuple[Outcome, ...] = (Ready(), Answered(CALLS, ONE))
     before: list[Outcome] = [
         *asked,
-        Ran(2),
+        BatchOutcome(2),
         *asked,
-        Ran(2, external=CALLS.calls[:1], approvals=CALLS.calls[1:]),
+        BatchOutcome(2, external=CALLS.calls[:1], approvals=CALLS.calls[1:]),
     ]
     steps, _ = played(turn(Bounds(25, 3)), iter(before))
     waited = steps[-1]
     assert isinstance(waited, AwaitStep)
     assert waited.calls == CALLS.calls
-    ran: list[Outcome] = [Ran()] if approved else []
-    after: list[Outcome] = [Resolved(approved), *ran, *asked, Ran(2), Ready(), Answered(WORDS, ONE)]
+    ran: list[Outcome] = [BatchOutcome()] if approved else []
+    after: list[Outcome] = [
+        ResultsProvided(approved),
+        *ran,
+        *asked,
+        BatchOutcome(2),
+        Ready(),
+        Answered(WORDS, ONE),
+    ]
     whole, ended = played(turn(Bounds(25, 3)), iter([*before, *after]))
     assert played(turn(Bounds(25, 3), waited), iter(after)) == (whole[len(steps) - 1 :], ended)
     assert ended is not None
@@ -321,7 +334,7 @@ def test_a_turn_that_is_cancelled_while_it_waits_has_the_rounds_it_was_answered_
     outcomes: list[Outcome] = [
         Ready(),
         Answered(CALLS, ONE),
-        Ran(external=CALLS.calls),
+        BatchOutcome(external=CALLS.calls),
         Stopped(awaited=CALLS.calls),
     ]
     _, ended = played(turn(Bounds()), iter(outcomes))
@@ -332,7 +345,13 @@ def test_a_turn_that_is_cancelled_while_it_waits_has_the_rounds_it_was_answered_
 WRONG = [
     (step, wrong)
     for step, possible in POSSIBLE.items()
-    for wrong in (Ready(), Unfit("judged"), Answered(WORDS, ONE), Broke("503"), Ran())
+    for wrong in (
+        Ready(),
+        TranscriptRefused("judged"),
+        Answered(WORDS, ONE),
+        RequestFailed("503"),
+        BatchOutcome(),
+    )
     if type(wrong) not in map(type, possible)
 ]
 
@@ -341,12 +360,12 @@ WRONG = [
 def test_what_does_not_answer_a_step_is_a_programming_error(step: type[Step], wrong: Outcome) -> None:
     way: dict[type[Step], tuple[Outcome, ...]] = {
         RenderStep: (),
-        RewriteStep: (Unfit("judged"),),
+        RewriteStep: (TranscriptRefused("judged"),),
         GenerateStep: (Ready(),),
         InstructStep: (Ready(), UNPARSED),
-        ShrinkStep: (Ready(), Broke("long", too_long=True)),
+        ShrinkStep: (Ready(), RequestFailed("long", too_long=True)),
         BatchStep: (Ready(), Answered(CALLS, ONE)),
-        AwaitStep: (Ready(), Answered(CALLS, ONE), Ran(external=CALLS.calls)),
+        AwaitStep: (Ready(), Answered(CALLS, ONE), BatchOutcome(external=CALLS.calls)),
     }
     with pytest.raises(AssertionError):
         played(turn(Bounds()), iter([*way[step], wrong]))
@@ -394,7 +413,7 @@ def test_an_empty_answer_is_asked_for_again_and_the_second_fails_the_turn_which_
 
 
 def test_an_empty_answer_behind_tool_results_is_told_and_the_second_is_complete() -> None:
-    ran: list[Outcome] = [Ready(), Answered(CALLS, ONE), Ran()]
+    ran: list[Outcome] = [Ready(), Answered(CALLS, ONE), BatchOutcome()]
     steps, ended = played(turn(Bounds()), iter([*ran, Ready(), EMPTY, Ready(), Ready(), EMPTY]))
     assert kinds(steps) == ["BatchStep", "InstructStep", "CloseStep"]
     assert ended is not None
@@ -402,12 +421,17 @@ def test_an_empty_answer_behind_tool_results_is_told_and_the_second_is_complete(
 
 
 def test_a_turn_that_waited_knows_that_it_has_tool_results() -> None:
-    waited: list[Outcome] = [Ready(), Answered(CALLS, ONE), Ran(external=CALLS.calls), Resolved()]
+    waited: list[Outcome] = [
+        Ready(),
+        Answered(CALLS, ONE),
+        BatchOutcome(external=CALLS.calls),
+        ResultsProvided(),
+    ]
     steps, _ = played(turn(Bounds()), iter([*waited, Ready(), EMPTY]))
     assert isinstance(steps[-1], InstructStep)
     step = steps[3]
     assert isinstance(step, AwaitStep)
-    assert played(turn(Bounds(), step), iter([Resolved(), Ready(), EMPTY]))[0] == steps[3:]
+    assert played(turn(Bounds(), step), iter([ResultsProvided(), Ready(), EMPTY]))[0] == steps[3:]
 
 
 def test_a_call_that_was_not_parsed_is_told_once_and_the_second_is_complete() -> None:
@@ -418,7 +442,7 @@ def test_a_call_that_was_not_parsed_is_told_once_and_the_second_is_complete() ->
 
 
 def test_an_answer_with_calls_begins_the_count_of_those_without_content_anew() -> None:
-    ran: list[Outcome] = [Ready(), Answered(CALLS, ONE), Ran()]
+    ran: list[Outcome] = [Ready(), Answered(CALLS, ONE), BatchOutcome()]
     steps, _ = played(
         turn(Bounds()), iter([Ready(), EMPTY, *ran, Ready(), EMPTY, Ready(), *ran, Ready(), UNPARSED])
     )

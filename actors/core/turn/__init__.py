@@ -1,1 +1,1 @@
-"""A turn as a generator, its batch of calls, its limits, and its output."""
+"""Run a turn as a generator: its steps, its batches of calls, its limits, and its output."""

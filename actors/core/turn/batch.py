@@ -1,8 +1,10 @@
-"""A batch: the calls of one model message, sorted before anything runs.
+"""Plan a batch: decide for each call of a model message whether it runs, is answered at once, or waits.
 
-A call runs only if its tool exists, its arguments are valid and its approval is given; else it is answered at
-once: with a structured `tool_error` the model can correct itself by, or with a denial. Nothing is run that was
-not understood. A call of a tool without a body, and one that nobody here can approve of, waits for the caller.
+The scheduler actor carries out the plan.
+
+A call runs only if its tool exists, its arguments are valid and it is approved. Otherwise it is answered at once: with
+a structured `tool_error` that lets the model correct the call, or with a denial. A call of an external tool, and a call
+that needs an approval when no `approve` callback exists, waits for the caller.
 """
 
 from collections.abc import Awaitable, Callable, Container, Mapping
@@ -23,34 +25,35 @@ if TYPE_CHECKING:
     from actors.core.schemas.readings import FittingValue
 
 Approve: TypeAlias = Callable[[ToolCall], bool | str | Awaitable[bool | str]]
-"""Says whether a call of a tool with `approval="ask"` may run: True, or else why not, if that is a text."""
+"""Decides whether a call of a tool with `approval="ask"` may run. Returns True to allow it; a string is the reason of a
+denial."""
 
 
 class BoundArguments(Struct, frozen=True):
-    """Arguments that passed: what to call the function with."""
+    """Valid arguments, as the tool's function receives them."""
 
-    kwargs: Mapping[str, Any]  # Any: whatever types the function asks for
+    kwargs: Mapping[str, Any]  # Any: the types of the function's parameters
 
 
 class Runnable(Protocol):
-    """What a batch needs to know of a tool."""
+    """The part of a tool that planning a batch needs."""
 
     def approval_of(self, arguments: dict[str, JsonValue]) -> Literal["allow", "ask", "deny"]:
-        """Return who must agree before it runs with these arguments."""
+        """Return whether a call with these arguments runs, needs an approval, or is denied."""
 
     @property
     def is_external(self) -> bool:
-        """Whether it has no body: the caller passes the results of its calls."""
+        """True if the tool has no body, so that the caller provides its results."""
 
     def bind(self, arguments: Mapping[str, JsonValue]) -> BoundArguments | tuple[ArgumentError, ...]:
-        """Return the function's arguments, or what is missing and wrong in those given."""
+        """Return the function's arguments, or the errors in the arguments of the call."""
 
     def only_reading(self, arguments: Mapping[str, JsonValue]) -> "FittingValue | None":
-        """Return wrong arguments as they fit the schema, if exactly one reading of them does."""
+        """Return the only reading of invalid arguments that fits the schema; None if there is none or several."""
 
 
 class Planned(Struct, frozen=True):
-    """A call that can run, with its function's arguments; `asks` says whether someone must approve of it first."""
+    """A call that can run, with its function's arguments. `asks`: it must be approved first."""
 
     call: ToolCall
     arguments: Mapping[str, Any]  # Any: see `BoundArguments`
@@ -58,14 +61,14 @@ class Planned(Struct, frozen=True):
 
 
 class Waits(Struct, frozen=True):
-    """A call that waits for the caller: for its result if it `is_external`, else for somebody's approval."""
+    """A call that waits for the caller: for its result if it `is_external`, otherwise for an approval."""
 
     call: ToolCall
     is_external: bool
 
 
 class Plan(Struct, frozen=True):
-    """What is to be done with a batch, in call order. What is `scheduled` must be durable before anything runs."""
+    """The plan for a batch, in call order. The `scheduled` events must be durable before a call runs."""
 
     run: tuple[Planned, ...]
     answered: tuple[Refused | Denied, ...]
@@ -81,36 +84,43 @@ def plan(
     can_ask: bool,
     approved: bool = False,
     waited: bool = False,
-    barred: Container[str] = (),
+    disabled_tools: Container[str] = (),
     repair: RepairMode = "unambiguous",
 ) -> Plan:
-    """Sort the calls of one message into those that can run, those that are answered at once, and those that wait.
+    """Return the plan for the calls of one message.
 
-    No more than `most` are run; the rest are refused, and the model is told. `can_ask`: somebody here can approve of a
-    call; if not, calls that want that wait. `approved`: somebody has; `waited`: for that, and they are scheduled.
-    `barred`: tools that were called wrongly too often in this turn, and are not run in it any more. `repair`: what is
-    done about arguments with a slip. A call that was repaired has its repaired arguments in all parts of the plan.
+    Args:
+        calls: The calls, in the order of the message.
+        tools: The tools of the turn, by name.
+        most: How many calls may run; further calls are refused with an error for the model.
+        can_ask: An `approve` callback exists. Without one, calls that need an approval wait.
+        approved: The calls were approved.
+        waited: The calls waited for that approval, so they are already scheduled.
+        disabled_tools: Tools that the model called wrongly too often in this turn; their calls are refused.
+        repair: How malformed arguments are read. Every part of the plan holds the repaired arguments.
     """
     taken, others = calls[:most], calls[most:]
-    read = [_bound(call, None if call.name in barred else tools.get(call.name), repair) for call in taken]
-    found = [_sorted(each, tools, barred, can_ask=can_ask, approved=approved) for each in read]
+    read = [
+        _bind(call, None if call.name in disabled_tools else tools.get(call.name), repair) for call in taken
+    ]
+    found = [_plan_call(each, tools, disabled_tools, can_ask=can_ask, approved=approved) for each in read]
     found += [_too_many(call, most) for call in others]
     return Plan(
         tuple([each for each in found if isinstance(each, Planned)]),
         tuple([each for each in found if isinstance(each, Refused | Denied)]),
         tuple([each for each in found if isinstance(each, Waits)]),
-        () if waited else tuple([each.scheduled for each in (*read, *map(_Bound, others))]),
+        () if waited else tuple([each.event for each in (*read, *map(_Bound, others))]),
     )
 
 
-def denied(call: ToolCall, reason: str = "") -> Denied:
-    """Return the answer to a call that nobody approved of, with the reason if there is one."""
+def denial(call: ToolCall, reason: str = "") -> Denied:
+    """Return the completion of a call that was not approved."""
     why = f": {reason}" if reason else "."
     return Denied(call.id, quote(f"Running {call.name!r} was not approved{why}"))
 
 
 class _Bound(Struct, frozen=True):
-    """A call with its arguments as they were read, and what its tool makes of them; None where they are not read."""
+    """A call, and its arguments as bound to its tool or their errors; None if they could not be read."""
 
     call: ToolCall
     bound: BoundArguments | tuple[ArgumentError, ...] | None = None
@@ -118,15 +128,15 @@ class _Bound(Struct, frozen=True):
     arguments: dict[str, JsonValue] = {}
 
     @property
-    def scheduled(self) -> Scheduled:
-        """What is written of the call before anything runs."""
+    def event(self) -> Scheduled:
+        """The event to write before a call of the batch runs."""
         call = self.call
         repaired = tuple([replace(each, call_id=call.id) for each in self.repairs])
         return Scheduled(call.id, intern(call.name), call.json, repaired)
 
 
-def _bound(call: ToolCall, tool: Runnable | None, repair: RepairMode) -> _Bound:
-    """Return a call with the arguments that its tool takes, read otherwise than they are written if need be."""
+def _bind(call: ToolCall, tool: Runnable | None, repair: RepairMode) -> _Bound:
+    """Bind a call's arguments to its tool, repairing them if that is necessary and unambiguous."""
     repairs: tuple[Repair, ...] = ()
     if repair != "strict" and call.is_malformed:
         call, repairs = _readable(call)
@@ -140,36 +150,41 @@ def _bound(call: ToolCall, tool: Runnable | None, repair: RepairMode) -> _Bound:
     if reading is None or not isinstance(reading.value, dict):
         return _Bound(call, bound, repairs)
     read = tool.bind(reading.value)
-    if isinstance(read, tuple):  # the function's own types want something else
+    if isinstance(read, tuple):  # the schema accepts the reading, but the function's types do not
         return _Bound(call, bound, repairs)
     call = call.with_arguments(JsonObject(dump(reading.value)))
     return _Bound(call, read, repairs + reading.repairs, reading.value)
 
 
-def _sorted(
-    read: _Bound, tools: Mapping[str, Runnable], barred: Container[str], *, can_ask: bool, approved: bool
+def _plan_call(
+    read: _Bound,
+    tools: Mapping[str, Runnable],
+    disabled_tools: Container[str],
+    *,
+    can_ask: bool,
+    approved: bool,
 ) -> Planned | Refused | Denied | Waits:
     call, bound = read.call, read.bound
     tool = tools.get(call.name)
     if tool is None:
-        return _refused(call, unknown_tool_error(call.name, tools))
-    if call.name in barred:
-        return _barred(call)
+        return _refusal(call, unknown_tool_error(call.name, tools))
+    if call.name in disabled_tools:
+        return _disabled_refusal(call)
     if bound is None:
-        return _refused(call, tool_error(call.name, (), call.raw or ""))
+        return _refusal(call, tool_error(call.name, (), call.raw or ""))
     if isinstance(bound, tuple):
-        return _refused(call, tool_error(call.name, bound))
+        return _refusal(call, tool_error(call.name, bound))
     approval = tool.approval_of(read.arguments)
     if approval == "deny":
-        return denied(call)
-    if tool.is_external:  # who passes its result has approved of it
+        return denial(call)
+    if tool.is_external:  # the caller that provides the result approves the call by doing so
         return Waits(call, is_external=True)
     asks = approval == "ask" and not approved
     return Waits(call, is_external=False) if asks and not can_ask else Planned(call, bound.kwargs, asks)
 
 
 def _readable(call: ToolCall) -> tuple[ToolCall, tuple[Repair, ...]]:
-    """Return a call with the arguments that its malformed ones can be read as without loss, and the slips."""
+    """Return the call with its malformed arguments read as JSON without loss, and the repairs, if possible."""
     read = read_arguments(call.raw or "")
     if read is None:
         return call, ()
@@ -177,15 +192,15 @@ def _readable(call: ToolCall) -> tuple[ToolCall, tuple[Repair, ...]]:
     return call.with_arguments(json), tuple([Repair(kind) for kind in kinds])
 
 
-def _refused(call: ToolCall, problem: dict[str, JsonValue]) -> Refused:
+def _refusal(call: ToolCall, problem: dict[str, JsonValue]) -> Refused:
     return Refused(call.id, ingest(problem).json)
 
 
 def _too_many(call: ToolCall, most: int) -> Refused:
     message = f"At most {most} calls of one message are run; make the others again."
-    return _refused(call, {"tool_error": {"kind": "too_many_calls", "tool": call.name, "message": message}})
+    return _refusal(call, {"tool_error": {"kind": "too_many_calls", "tool": call.name, "message": message}})
 
 
-def _barred(call: ToolCall) -> Refused:
+def _disabled_refusal(call: ToolCall) -> Refused:
     message = f"{call.name} was called wrongly too often and is not available any more in this turn; go on without it."
-    return _refused(call, {"tool_error": {"kind": "tool_unavailable", "tool": call.name, "message": message}})
+    return _refusal(call, {"tool_error": {"kind": "tool_unavailable", "tool": call.name, "message": message}})

@@ -1,7 +1,9 @@
-"""The bounds of a turn: how long it may go on, and what is done about calls that go wrong.
+"""Compute the limits of a turn and its policies for wrong calls.
+
+The turn (`actors.core.turn.turn`) and its driver use them.
 
 In:  the limits of a runtime, and the settings of an ask.
-Out: the bounds that a turn (`actors.core.turn.turn`) and its batches keep to.
+Out: the bounds of the ask's turns.
 """
 
 from msgspec import Struct
@@ -10,7 +12,7 @@ from msgspec.structs import replace
 from actors.core.schemas.repair import RepairMode
 from actors.core.settings.asking import Asked
 from actors.core.settings.values import ToolChoiceSetting
-from actors.core.turn.guards import Repeats, checked_repeats
+from actors.core.turn.guards import Repeats, parse_repeats
 
 
 class Bounds(Struct, frozen=True):
@@ -18,11 +20,11 @@ class Bounds(Struct, frozen=True):
 
     Args:
         max_rounds: Requests before the model is asked for a final text.
-        max_corrections: Consecutive rounds in which every call was refused; also corrections of an answer's form.
-        form: Whether the answer has a required form.
+        max_corrections: Consecutive rounds in which every call is refused; also corrections of an answer's format.
+        form: Whether the answer has a required format.
         max_tool_corrections, on_repeat: See `actors.core.turn.guards`.
-        forced: The tool choice that an instruction stands for, because the model accepts no forced tool.
-        repair: How calls and answers with a slip are read.
+        forced: The tool choice that an instruction expresses, because the model accepts no forced tool.
+        repair: How malformed arguments and answers are read.
     """
 
     max_rounds: int = 25
@@ -33,12 +35,12 @@ class Bounds(Struct, frozen=True):
     forced: ToolChoiceSetting | None = None
     repair: RepairMode = "unambiguous"
 
-    def heeding(self, on_repeat: str | None) -> "Bounds":
-        """Return these bounds with another policy, if one is given. Raises `ConfigError` if there is none such."""
-        return self if on_repeat is None else replace(self, on_repeat=checked_repeats(on_repeat))
+    def with_repeats(self, on_repeat: str | None) -> "Bounds":
+        """Return these bounds with another policy; unchanged for None. Raises `ConfigError` for an unknown policy."""
+        return self if on_repeat is None else replace(self, on_repeat=parse_repeats(on_repeat))
 
     def for_ask(self, asked: Asked | None) -> "Bounds":
-        """Return these bounds with the settings of an ask. A turn that may call no tools has one round."""
+        """Return these bounds with the settings of an ask. A turn that may not call tools has one round."""
         if asked is None:
             return self
         return replace(

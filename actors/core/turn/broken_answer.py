@@ -1,7 +1,9 @@
-"""Mark an answer that broke off, so that nobody takes it for a whole one.
+"""Mark an interrupted answer, so that a later reader does not take it for a complete one.
 
-In:  what could be kept of a model's message.
-Out: the message, and behind it a note that stands apart from its last words.
+The session adds the mark to the part of an answer that it keeps after a failure.
+
+In:  the partial message of a model.
+Out: the message with a note at its end, separated from its text.
 """
 
 from typing import Final
@@ -11,11 +13,11 @@ from actors.core.values.content import Message, Text
 INTERRUPTED: Final = "[This answer was interrupted.]"
 
 
-def interrupted_message(kept: Message) -> Message:
-    """Return a message that ends with the note.
+def interrupted_message(partial: Message) -> Message:
+    """Return the message with the note appended.
 
-    Some providers put texts of one message behind each other as they are, and so does `Message.text`.
+    The note begins with a blank line, because some providers and `Message.text` join text blocks without a separator.
     """
-    said = kept.text
-    gap = "\n\n" if said and not said.endswith("\n") else ""
-    return Message("assistant", (*kept.blocks, Text(gap + INTERRUPTED)), kept.turn, kept.origin)
+    text = partial.text
+    gap = "\n\n" if text and not text.endswith("\n") else ""
+    return Message("assistant", (*partial.blocks, Text(gap + INTERRUPTED)), partial.turn, partial.origin)

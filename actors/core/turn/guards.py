@@ -1,10 +1,12 @@
-"""Guards: what keeps a turn from going in circles.
+"""Detect turns that make no progress: repeated wrong calls, and repeated calls with the same result.
 
-In:  the messages of a turn, and how their calls ended.
-Out: the tools whose calls are refused from now on, and the calls that were made before and keep one result.
+The session's turn steps use a `TurnGuard`; the scheduler applies its `CallPolicy` to a batch.
 
-Messages are counted, not calls: a model that made one mistake in ten calls of a message was told of it once. All that
-is counted is in the log, so a turn that waited or lost its actors is guarded as if it had not.
+In:  the messages of a turn, and the completions of their calls.
+Out: the tools to disable for the rest of the turn, and the calls that always returned the same result.
+
+The guard counts messages, not calls, because a model with ten wrong calls in one message had no chance to correct them
+in between. It counts only facts that the log contains, so it gives the same answers after a pause or a restart.
 """
 
 import json
@@ -25,20 +27,20 @@ from actors.core.values.identity import CallId
 from actors.errors import ConfigError
 
 Repeats: TypeAlias = Literal["allow", "warn", "stop"]
-"""What is done about calls that are made again with the same result: nothing, the model is told, tools go off."""
+"""The reaction to repeated calls with the same result: none, a note for the model, or tools off."""
 
 REPEATS: Final = 3
-"""Messages of a turn with the same call and the same result, from which on that is a repetition."""
+"""How many messages of a turn with the same call and the same result count as a repetition."""
 
 NOTE: Final = "The same call had this same result before in this turn."
 _NOTED = NOTE.encode()
 
 
-def checked_repeats(repeats: str) -> Repeats:
+def parse_repeats(repeats: str) -> Repeats:
     """Return the policy of that name.
 
     Raises:
-        ConfigError: There is none.
+        ConfigError: The name is unknown.
     """
     for known in get_args(Repeats):
         if repeats == known:
@@ -47,63 +49,63 @@ def checked_repeats(repeats: str) -> Repeats:
 
 
 class CallPolicy(Struct, frozen=True):
-    """What a batch must heed.
+    """The policy of a turn for the calls of its next batch.
 
     Args:
-        barred: Tools that were called wrongly too often: their calls are refused.
-        known: The result that calls of the batch had each time before, where that was often.
-        is_told: Whether the model is told of that.
+        disabled_tools: Tools that were called wrongly too often. Their calls are refused.
+        known: The result that a call had each time before, if it was repeated often enough.
+        has_note: Whether a repeated result carries a note for the model.
     """
 
-    barred: frozenset[str] = frozenset()
+    disabled_tools: frozenset[str] = frozenset()
     known: Mapping[CallId, End] = MappingProxyType({})
-    is_told: bool = True
+    has_note: bool = True
 
 
-HEEDLESS = CallPolicy()
-"""Of a batch that begins a turn, or belongs to none."""
+NO_POLICY = CallPolicy()
+"""The policy of the first batch of a turn, and of a batch outside turns."""
 
 
 class _Repeated(Struct, frozen=True):
-    """The result that a call had, and in how many messages running."""
+    """The result of a call, and the number of consecutive messages with that result."""
 
     end: End
     times: int
 
 
 class TurnGuard:
-    """Counts over one turn. Mutable: it belongs to that.
+    """The counts of one turn. Mutable: it belongs to that turn.
 
     Args:
-        start: Length of the history when the turn began.
-        corrections: Messages with wrong calls of one tool after which its calls are refused.
-        repeats: What is done about repeated calls.
+        start: The length of the history when the turn began, in messages.
+        corrections: How many messages may have wrong calls of a tool before the tool is disabled.
+        repeats: The policy for repeated calls.
     """
 
     def __init__(self, start: int, corrections: int, repeats: Repeats) -> None:
-        self._read, self._corrections, self._repeats = start, corrections, repeats
+        self._next_message, self._corrections, self._repeats = start, corrections, repeats
         self._refusals: Counter[str] = Counter()
         self._seen: dict[tuple[str, str | bytes], _Repeated] = {}
 
     @property
     def stops(self) -> bool:
-        """Whether repeated calls end the turn's tools."""
+        """True if repeated calls turn the tools off."""
         return self._repeats == "stop"
 
     @property
     def is_stuck(self) -> bool:
-        """Whether a call was repeated so often that the turn gets no more tools."""
+        """True if a call was repeated so often that the tools are turned off."""
         return self.stops and any(seen.times >= REPEATS for seen in self._seen.values())
 
-    def take(self, history: History, ledger: Ledger, stop: int) -> None:
-        """Take note of the turn's messages before `stop`, whose calls have all ended."""
-        for place in range(self._read, stop):
+    def read(self, history: History, ledger: Ledger, stop: int) -> None:
+        """Count the turn's messages before index `stop`. All of their calls must have ended."""
+        for place in range(self._next_message, stop):
             self._count(history[place].calls, ledger)
-        self._read = max(self._read, stop)
+        self._next_message = max(self._next_message, stop)
 
-    def shifted(self, fewer: int) -> None:
-        """Take note that the history has so many messages fewer in front of the turn."""
-        self._read -= fewer
+    def shift(self, fewer: int) -> None:
+        """Adjust the position after a compaction removed `fewer` messages before the turn."""
+        self._next_message -= fewer
 
     def _count(self, calls: Iterable[ToolCall], ledger: Ledger) -> None:
         refused: set[str] = set()
@@ -122,24 +124,24 @@ class TurnGuard:
             again = seen is not None and _is_same(end, seen.end)
             self._seen[key] = _Repeated(seen.end, seen.times + 1) if seen and again else _Repeated(end, 1)
 
-    def heed(self, calls: Iterable[ToolCall]) -> CallPolicy:
-        """Return what a batch of these calls must heed."""
+    def policy(self, calls: Iterable[ToolCall]) -> CallPolicy:
+        """Return the policy for a batch of these calls."""
         if not (self._refusals or self._seen):
-            return HEEDLESS
-        barred = [name for name, count in self._refusals.items() if count >= self._corrections]
+            return NO_POLICY
+        disabled_tools = [name for name, count in self._refusals.items() if count >= self._corrections]
         known: dict[CallId, End] = {}
         for call in calls if self._seen else ():
             seen = self._seen.get(_key(call))
             if seen is not None and seen.times >= REPEATS - 1:
                 known[call.id] = seen.end
-        return CallPolicy(frozenset(barred), known, self._repeats == "warn")
+        return CallPolicy(frozenset(disabled_tools), known, self._repeats == "warn")
 
 
-def again(event: CallEvent, before: End, *, is_told: bool = True) -> CallEvent:
-    """Return how a call ended: as a repetition, with a note, if that is what it came to each time before."""
+def mark_repeated(event: CallEvent, before: End, *, has_note: bool = True) -> CallEvent:
+    """Return the completion marked as repeated, with a note on request, if it equals `before`; otherwise unchanged."""
     if not isinstance(event, Returned | Failed) or not _is_same(event, before):
         return event
-    return replace(_noted(event) if is_told else event, repeated=True)
+    return replace(_with_repeat_note(event) if has_note else event, repeated=True)
 
 
 def _key(call: ToolCall) -> tuple[str, str | bytes]:
@@ -148,26 +150,28 @@ def _key(call: ToolCall) -> tuple[str, str | bytes]:
     return call.name, json.dumps(call.arguments, sort_keys=True)
 
 
-def _said(end: End) -> tuple[Any, ...]:  # Any: the parts of a result
+def _result(end: End) -> tuple[Any, ...]:  # Any: the parts of a result
     if isinstance(end, Returned):
         return end.content, end.media
     return type(end), end.error
 
 
 def _is_same(end: End, first: End) -> bool:
-    """Say whether two results are the same, the note on the second apart."""
-    said = _said(end)
-    return said == _said(first) or (isinstance(first, Returned | Failed) and said == _said(_noted(first)))
+    """Return True if two results are the same, ignoring the repetition note on `first`."""
+    said = _result(end)
+    return said == _result(first) or (
+        isinstance(first, Returned | Failed) and said == _result(_with_repeat_note(first))
+    )
 
 
-def _noted(end: Returned | Failed) -> Returned | Failed:
+def _with_repeat_note(end: Returned | Failed) -> Returned | Failed:
     if isinstance(end, Returned):
         return replace(end, content=_with_note(end.content))
     return replace(end, error=_with_note(end.error))
 
 
 def _with_note(said: Json) -> Json:
-    """Return a text with the note behind it; of another value, an object of both."""
+    """Return a JSON string with the note appended, or an object that holds any other value and the note."""
     if said.startswith(b'"'):
         return Json(said[:-1] + b"\\n\\n[" + _NOTED + b']"')
     return Json(b'{"result":' + said + b',"note":"' + _NOTED + b'"}')

@@ -1,12 +1,14 @@
-"""No content: an answer that ended properly and gives its caller nothing.
+"""Detect an answer that ended properly but has no content for the caller.
 
-In:  the model's whole message, and whether tools were declared.
-Out: how it is cut, as `AskResult.cut` and the log have it; what the model is told of it.
+The turn (`actors.core.turn.turn`) retries such answers with the notes that this module defines.
+
+In:  the complete message of a model, and whether the request declared tools.
+Out: its `cut`, as in `AskResult.incomplete` and the log; the note to send to the model.
 
     empty      neither text nor a call: nothing, only reasoning, or only tokens of a chat template
     unparsed   a tool call as text, between the tokens of a chat template (`actors.core.turn.template_tokens`)
 
-Images, documents and what a provider's own tools did are content. An empty answer is not kept in the history: most
+Images, documents and the output of a provider's own tools are content. An empty answer is not kept in the history: most
 providers refuse an assistant message without content (ALL-11, KIM-04), or reasoning that nothing follows (OAR-03).
 """
 
@@ -18,16 +20,16 @@ from actors.core.values.content import Block, Message, ProviderBlock, Text, Thin
 from actors.core.values.stream import Cut
 
 EMPTY: Final = "the answer was empty: it had neither text nor a tool call"
-"""Why a request is tried again, in words for people."""
+"""The reported reason for a retry."""
 
 NO_CONTENT: Final[Mapping[Cut | None, str]] = {
     "empty": EMPTY,
     "unparsed": "the answer holds a tool call as text, which was not run",
 }
-"""The cuts of answers without content, in words for people."""
+"""The reported reason of each cut without content."""
 
 NUDGE: Final = "Your last answer was empty. Go on: answer in words, or call a tool if you need one."
-"""What a model is told that said nothing after tool results. It took its turn for complete, and would again."""
+"""The note after an empty answer that follows tool results. The same request again would give the same answer."""
 
 UNPARSED: Final = (
     "Your last answer holds a tool call as text, with the tokens of a chat template. It was not parsed, and nothing "
@@ -39,11 +41,11 @@ UNPARSED_TOOLS_OFF: Final = (
 )
 
 _INVISIBLE: Final = dict.fromkeys(map(ord, "\u200b\u200c\u200d\u2060\ufeff"))
-"""Characters without width, which are no blanks to `str.strip`."""
+"""Characters without width, which `str.strip` keeps."""
 
 
 def content_cut(message: Message, *, has_tools: bool) -> Cut | None:
-    """Return `empty` or `unparsed` for an answer without content, else None. `has_tools`: its request declared some."""
+    """Return the cut of an answer without content, else None. `has_tools`: the request declared tools."""
     if message.calls:
         return None
     text = message.text
@@ -52,18 +54,18 @@ def content_cut(message: Message, *, has_tools: bool) -> Cut | None:
     if any(map(_is_content, message.blocks)):
         return None
     said = without_reasoning(text)
-    if has_tools:  # else somebody may have asked for the token itself
+    if has_tools:  # without tools, the user may have asked about the token itself
         said = without_tokens(said)
     return None if said.translate(_INVISIBLE).strip() else "empty"
 
 
 def _is_content(block: Block) -> bool:
-    """Return whether a block is content beside text. A mark only belongs to what was said."""
+    """Return True for content other than text. A mark (a provider's annotation of text) is not content."""
     if isinstance(block, ProviderBlock):
         return block.seal.kind != "mark"
     return not isinstance(block, Text | Thinking)
 
 
 def unparsed_note(*, tools_off: bool) -> str:
-    """Return what a model is told whose call was not parsed."""
+    """Return the note for a model that wrote a call as text."""
     return UNPARSED_TOOLS_OFF if tools_off else UNPARSED

@@ -1,8 +1,10 @@
-"""The form that an ask's answer is to have: what a model is told of it, and what of an answer is the value.
+"""Instruct a model to answer in a required format, and find the JSON value in its answer.
 
-How a provider is asked for a form is its dialect's (`actors.adapters.outputs`): by a schema of the request, by a tool
-that stands for the answer, or in words. What comes is read in one way: the text of the answer is one JSON value. The
-call of a tool that stands for the answer is that text, so it needs no result and none is ever missing.
+`actors.session.output` validates the candidates against the type that the ask requires.
+
+The dialect decides how a request asks for the format (`actors.adapters.outputs`): by a schema, by an output tool, or by
+an instruction. The answer is read in one way: its text is one JSON value. A call of the output tool becomes that text,
+so it needs no result.
 """
 
 import re
@@ -19,16 +21,16 @@ from actors.core.turn.template_tokens import without_reasoning
 from actors.core.values.content import Block, Message, Text, ToolCall
 
 OUTPUT_TOOL: Final = "give_final_answer"
-"""The tool that stands for the answer where a dialect has no better way to say its form."""
+"""The output tool, for dialects that have no better way to require a format."""
 
 MAX_ANSWER: Final = 4 * 1024 * 1024
-"""Bytes of an answer that are read as a value."""
+"""The maximum size of an answer that is read as a value, in bytes."""
 
-_NAMED = 3  # faults of an answer that its caller is told
+_NAMED = 3  # errors of an answer that are reported to the caller
 
-_MOST_OPENINGS = 1000  # brackets and fences of an answer that are looked at
-_MOST_SCANNED = 2 * MAX_ANSWER  # characters that are read to see where they close
-_MOST_TOKENS = 100_000  # brackets and strings that are read for that
+_MOST_OPENINGS = 1000  # brackets and fences of an answer that are examined
+_MOST_SCANNED = 2 * MAX_ANSWER  # characters that are read to find their ends
+_MOST_TOKENS = 100_000  # brackets and strings that are read to find their ends
 
 _OPENING = re.compile(r"^[ \t>]*(```)[a-zA-Z]*[ \t]*\n|[\[{]", re.MULTILINE)
 _CLOSING = re.compile(r"^[ \t>]*```", re.MULTILINE)
@@ -42,7 +44,7 @@ _Value: TypeAlias = tuple[JsonValue, tuple[RepairKind, ...]]
 
 
 def instruction(schema: Json) -> str:
-    """Return what tells a model the form of its answer."""
+    """Return the instruction that requires an answer with this schema."""
     return (
         "When you give your final answer, answer with one JSON value and nothing else: no other words, no code fence. "
         f"It must conform to this JSON Schema:\n{schema.decode()}"
@@ -50,7 +52,7 @@ def instruction(schema: Json) -> str:
 
 
 def correction(errors: Sequence[ArgumentError]) -> str:
-    """Return what tells a model why its answer is not taken. No `errors`: it was not JSON at all."""
+    """Return the message that asks a model to correct its answer. Without `errors`, the answer was not JSON."""
     if not errors:
         return "Your answer is not one JSON value. Answer again with the JSON value alone, without any other words."
     lines = [f"- {error.path or 'the value'}: {_wrong(error)}" for error in errors]
@@ -60,7 +62,7 @@ def correction(errors: Sequence[ArgumentError]) -> str:
 
 
 def shortfall(errors: Sequence[ArgumentError]) -> str:
-    """Return in a few words what an answer lacks, without what stood there. No `errors`: as in `correction`."""
+    """Return a summary of the errors for the caller, without the answer's values. No `errors`: as in `correction`."""
     if not errors:
         return "it is not one JSON value"
     named = [
@@ -78,18 +80,18 @@ def _wrong(error: ArgumentError) -> str:
 
 
 class Candidate(Struct, frozen=True):
-    """A JSON value of an answer, and the slips with which it is written."""
+    """A JSON value in an answer, and the repairs that reading it took."""
 
     value: JsonValue
     kinds: tuple[RepairKind, ...] = ()
 
 
 def candidates(text: str, repair: RepairMode) -> list[Candidate]:
-    """Return the JSON values that an answer may mean; none of them is a part of another.
+    """Return the JSON values in an answer that may be its value. No candidate contains another.
 
-    An answer that is JSON means that value. With words around it, it may mean each object and list in the words (not in
-    the reasoning that they begin with), and each value in a code fence. Where values may have been overlooked, because
-    there are too many words, or a value breaks off, none is returned.
+    An answer that is JSON has one candidate. In other text, each object or list is a candidate, and each value in a
+    code fence; leading reasoning is skipped. If the text is too long to search completely, or a value is cut off, the
+    result is empty, because a value may have been overlooked.
     """
     said = text.strip()
     try:
@@ -103,7 +105,7 @@ def candidates(text: str, repair: RepairMode) -> list[Candidate]:
 
 
 def _answer_in(text: str) -> str:
-    """Return a text without the reasoning that it begins with, whose opening tag may be missing."""
+    """Return a text without its leading reasoning, even if the opening tag of the reasoning is missing."""
     rest = without_reasoning(text)
     while (tagged := _TAGGED.match(rest)) is not None:
         rest = rest[tagged.end() :]
@@ -112,7 +114,7 @@ def _answer_in(text: str) -> str:
 
 
 class _Words:
-    """The words of an answer while JSON values are looked for in them."""
+    """A search for JSON values in the text of an answer."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -121,20 +123,20 @@ class _Words:
         self._breaks_off = False
 
     def values(self) -> list[_Value]:
-        """Return the JSON values in order; an empty list where some may have been overlooked."""
+        """Return the JSON values in order; an empty list if a value may have been overlooked."""
         found: list[_Value] = []
         for _ in range(_MOST_OPENINGS):
             if (opening := _OPENING.search(self._text, self._at)) is None:
                 return found
-            value = self._fenced(opening) if opening[1] else self._bracketed(opening.start())
+            value = self._fence_value(opening) if opening[1] else self._bracket_value(opening.start())
             if value is not None:
                 found.append(value)
             if self._breaks_off or min(self._left, self._tokens) <= 0:
                 break
         return []
 
-    def _fenced(self, opening: re.Match[str]) -> _Value | None:
-        """Return the value that stands in a code fence; if there is none, go on inside of it."""
+    def _fence_value(self, opening: re.Match[str]) -> _Value | None:
+        """Return the value in a code fence. If the fence holds no value, the search continues inside it."""
         closing = _CLOSING.search(self._text, opening.end())
         stop = len(self._text) if closing is None else closing.start()
         self._left -= stop - opening.start()
@@ -142,12 +144,13 @@ class _Words:
         self._at = opening.end() if value is None else stop if closing is None else closing.end()
         return value
 
-    def _bracketed(self, start: int) -> _Value | None:
+    def _bracket_value(self, start: int) -> _Value | None:
         """Return the value that begins with a bracket.
 
-        What is not JSON up to its closing bracket is passed over as a whole: a part of it may mean something else.
+        Text that is not JSON up to its closing bracket is skipped completely, because a part of it may mean something
+        else.
         """
-        stop = self._balanced(start)
+        stop = self._closing_position(start)
         self._at = stop or start + 1
         scanned_to = stop or len(self._text)  # the search for a missing bracket reads the rest of the text
         self._left -= scanned_to - start
@@ -156,8 +159,8 @@ class _Words:
         self._breaks_off = _BEGINS_JSON.match(self._text, start) is not None
         return None
 
-    def _balanced(self, start: int) -> int | None:
-        """Return the place behind the bracket that closes the one at `start`; None if none does."""
+    def _closing_position(self, start: int) -> int | None:
+        """Return the position after the bracket that closes the bracket at `start`; None if it stays open."""
         depth = 0
         for token in islice(_TOKENS.finditer(self._text, start), self._tokens):
             self._tokens -= 1
@@ -171,14 +174,14 @@ class _Words:
 
 
 def as_text(message: Message) -> Message:
-    """Return an answer in which the call of the tool that stands for it is its text."""
+    """Return the answer with a call of the output tool replaced by its arguments as text."""
     if not any(call.name == OUTPUT_TOOL for call in message.calls):
         return message
-    blocks = [_said(block) if type(block) is ToolCall else block for block in message.blocks]
+    blocks = [_answer_text(block) if type(block) is ToolCall else block for block in message.blocks]
     return Message(message.role, blocks, message.turn, message.origin)
 
 
-def _said(call: ToolCall) -> Block:
+def _answer_text(call: ToolCall) -> Block:
     if call.name != OUTPUT_TOOL:
         return call
     if call.raw_json is not None:

@@ -1,14 +1,16 @@
-"""Template tokens: what a chat template puts around tool calls and reasoning, found in the text of an answer.
+"""Find the tokens of chat templates, which mark tool calls and reasoning, in the text of an answer.
+
+`actors.core.turn.no_content` and `actors.core.turn.output` use this module.
 
 In:  the text of an answer.
-Out: whether it holds a tool call that its host did not parse; what is left of it without tokens and reasoning.
+Out: whether it contains a tool call that the host did not parse; the text without tokens and reasoning.
 
-A self-hosted model writes its calls between tokens of its own chat template. A host that runs without the matching
-parser passes them on as text. They are found here and never read: a call that a text describes is not run, since the
-text may quote a document or another model.
+A self-hosted model writes its calls between tokens of its chat template. A host without the matching parser returns
+them as text. This module detects such calls but never parses them: a call in a text does not run, because the text may
+quote a document or another model.
 
-Only the exact token counts. A token in a fenced block, in inline code or in quotes is spoken about. Where a token is
-a plain word in brackets, what follows it must have the form of a call.
+Only the exact token counts. A token in a fenced block, in inline code or in quotes is a quotation. After a token that
+is a plain word in brackets, the text must look like a call.
 """
 
 import re
@@ -29,7 +31,7 @@ CALL_TOKENS: Final[Mapping[str, tuple[str, ...]]] = {
         rf"<function={_NAME}>",
     ),
     "glm": (r"<arg_key>", r"<arg_value>", r"<\|observation\|>"),
-    # github.com/openai/harmony; the second is what is left where special tokens are skipped
+    # github.com/openai/harmony; the second pattern is the rest if special tokens are skipped
     "harmony": (
         r"<\|(?:call|constrain)\|>",
         rf"to=functions\.{_NAME}",
@@ -41,7 +43,7 @@ CALL_TOKENS: Final[Mapping[str, tuple[str, ...]]] = {
         r"<｜tool▁(?:calls?▁(?:begin|end)|sep)｜>",
         r"</?[｜|]DSML[｜|](?:function_calls|tool_calls|invoke|parameter)\b",
     ),
-    # llama.com/docs, Llama 3.1 and 4; Llama's <function=NAME> is that of Qwen 3 Coder
+    # llama.com/docs, Llama 3.1 and 4; Llama's <function=NAME> is the same as Qwen 3 Coder's
     "llama": (r"<\|python_(?:tag|start)\|>",),
     # mistral-common: v3 has a list, v11 and v13 have NAME[ARGS]
     "mistral": (rf"\[TOOL_CALLS\](?=\s*(?:[\[{{]|\Z|{_NAME}\s*[\[{{]))", r"\[ARGS\](?=\s*{)"),
@@ -82,11 +84,11 @@ _TOKEN = re.compile(
     r"|<\|turn>model|<turn\|>|<\|channel>\w*|<channel\|>|<end_of_turn>|</tool_call>|</function>"
     r"|<\|\w{1,40}\|>|<｜[\w▁]{1,40}｜>|</?s>|<(?:eos|bos|pad|unk)>|\[(?:/?INST|BOS|EOS|EOT)\]"
 )
-"""A token that carries no text of the model's, with the role or channel behind it."""
+"""A token without text of the model, and the role or channel that follows it."""
 
 
 def holds_call(text: str) -> bool:
-    """Return whether a text holds a tool call that its host did not parse. A JSON object as a whole holds none."""
+    """Return True if a text contains a tool call that its host did not parse. A text that is a JSON object does not."""
     if _CALL.search(text) is None or parse_object(text.strip()) is not None:
         return False
     prose = _without_inline_code(_FENCED.sub("\n", text))
@@ -94,7 +96,7 @@ def holds_call(text: str) -> bool:
 
 
 def without_reasoning(text: str) -> str:
-    """Return a text without the reasoning that it begins with."""
+    """Return a text without its leading reasoning."""
     at = 0
     while (found := _REASONING.match(text, at)) is not None:
         at = found.end()

@@ -1,51 +1,54 @@
-"""A turn as a conversation: it says what it needs next and is told what came of it.
+"""Run a turn as a generator: it yields the next step and receives its outcome.
 
-It does nothing itself: a session's child drives it with real actors over a frozen view of the session (binding,
-settings, tools), a test with a list. Its legal states are this table; anything else is a programming error.
+The session's turn driver runs the steps with real actors, over a frozen view of the session (binding, settings, tools);
+tests run them with a list of outcomes. The generator does no work itself. This table lists its legal states; any other
+outcome is a programming error.
 
-    state        asks for                  is told                  goes on to
-    idle         -                         -                        rendering
-    rendering    RenderStep(tools_off)     Ready                    generating
-                                           Unfit (judge refused)    rewriting, or closing
-                                           HandedOver, Stopped      closing
-    rewriting    RewriteStep               Ready                    rendering
-                                           Stopped                  closing
-    generating   GenerateStep              Answered, with calls     executing; closing at a limit
-                                           Answered, no calls       closing
-                                           Answered, empty          rendering or correcting, once; then closing
-                                           Answered, call unparsed  correcting, once; then closing
-                                           Answered, not forced     correcting, once; then closing
-                                           Unfit (400)              rewriting, or closing
-                                           ParameterRefused         rendering, thrice at most a round
-                                           MediaRefused             rewriting, thrice at most a round; or closing
-                                           Broke, too long          shrinking, thrice at most a round
-                                           Broke, Stopped           closing
-                 (with a form asked for)   Answered, no calls       checking
-    shrinking    ShrinkStep(why)           Shrunk, something        rendering
-                                           Shrunk, nothing; Stopped closing
-    executing    BatchStep(calls)          Ran                      rendering
-                                           Ran, some awaited        awaiting
-                                           Stopped                  closing
-    awaiting     AwaitStep(calls)          Resolved                 rendering
-                                           Resolved, some approved  executing
-                                           Stopped                  closing
-    checking     CheckStep(message)        Checked, as asked for    closing
-                                           Checked, otherwise       correcting; closing at a limit
-                                           Stopped                  closing
-    correcting   InstructStep(words)       Ready                    rendering
-                                           Stopped                  closing
-    closing      CloseStep(status)         -                        idle (the generator ends)
+    state        yields                    receives                      next state
+    idle         -                         -                             rendering
+    rendering    RenderStep(tools_off)     Ready                         generating
+                                           TranscriptRefused (judge)     rewriting, or closing
+                                           HandedOver, Stopped           closing
+    rewriting    RewriteStep               Ready                         rendering
+                                           Stopped                       closing
+    generating   GenerateStep              Answered, with calls          executing; closing at a limit
+                                           Answered, no calls            closing
+                                           Answered, empty               rendering or correcting, once; then closing
+                                           Answered, call unparsed       correcting, once; then closing
+                                           Answered, not forced          correcting, once; then closing
+                                           TranscriptRefused (400)       rewriting, or closing
+                                           ParameterRefused              rendering, at most thrice a round
+                                           MediaRefused                  rewriting, at most thrice a round; or closing
+                                           RequestFailed, too long       shrinking, at most thrice a round
+                                           RequestFailed, Stopped        closing
+                 (with a required format)  Answered, no calls            checking
+    shrinking    ShrinkStep(why)           CompactionEnded, done         rendering
+                                           CompactionEnded, not; Stopped closing
+    executing    BatchStep(calls)          BatchOutcome                  rendering
+                                           BatchOutcome, calls wait      awaiting
+                                           Stopped                       closing
+    awaiting     AwaitStep(calls)          ResultsProvided               rendering
+                                           ResultsProvided, approvals    executing
+                                           Stopped                       closing
+    checking     CheckStep(message)        Checked, valid                closing
+                                           Checked, invalid              correcting; closing at a limit
+                                           Stopped                       closing
+    correcting   InstructStep(words)       Ready                         rendering
+                                           Stopped                       closing
+    closing      CloseStep(status)         -                             idle (the generator ends)
 
-A turn that awaits may be put down: its step says how far it had come, and `turn(bounds, step)` goes on from there.
-A turn rewrites a refused structure at most twice: without old reasoning if that alone was refused, then with the
-conservative render. Refused attachments are replaced by notes: those that the provider points at, the third time all.
-Rounds are bounded, and so is correction: after `max_corrections` rounds running in which every call was refused for its
-arguments, where calls are repeated to no end, and at the last round, the model is asked once more with tools off, for a
-final text (U-06, U-13). An answer that has not the form asked for is corrected as often, in rounds of their own beyond
-the limit. So is an answer without content (`actors.core.turn.no_content`), but once: behind tool results the model is
-told, elsewhere the same request is sent again. If the next answer has no content either, the turn has failed, or is
-complete if tools ran in it, and the answer's `cut` tells which. A model that accepts no forced tool choice is told in
-words to call a tool, and once more if it does not.
+A paused turn can be discarded: its `AwaitStep` holds its progress, and `turn(bounds, step)` continues from there.
+
+A turn rewrites a refused transcript at most twice: first without old reasoning, if only that was refused, then with the
+conservative render. Notes replace refused attachments: those that the provider names, and all of them the third time.
+
+Rounds and corrections are bounded. The model gets one more request, with tools off, for a final text (U-06, U-13) at
+the last round, after `max_corrections` consecutive rounds in which every call was refused for its arguments, and when
+calls repeat without progress. An answer without the required format is corrected up to `max_corrections` times, in
+extra rounds. An answer without content (`actors.core.turn.no_content`) is retried once: after tool results with a note
+for the model, otherwise with the same request. If the next answer has no content either, the turn is complete if tools
+ran in it, and has failed otherwise; the answer's `cut` gives the reason. A model that accepts no forced tool choice is
+instructed in words to call a tool, and is corrected once if it does not.
 """
 
 from collections.abc import Generator
@@ -64,20 +67,23 @@ from actors.core.values.progress import Cause, TurnProgress
 from actors.core.values.stream import Cut, Usage
 
 SHRINKS: Final = 3
-"""Times that a history is made shorter for one request because that is too long."""
-
+"""How many times the history is compacted for one request that is too long."""
 
 PARAMETER_REFUSALS: Final = 3
-"""Times that parameters are left out of one request because the provider refuses them, each time others."""
+"""How many times one request is sent again without the parameters that the provider refused last."""
 MEDIA_REFUSALS: Final = 3
-"""Times that attachments are left out for one request because the provider refuses them."""
+"""How many times one request is sent again without the attachments that the provider refused last."""
 
 
 class RenderStep(Struct, frozen=True):
     """Render the history for the turn's binding.
 
-    `tools_off`: for a final text. `again`: why the request of the round before is sent again; empty if it is not.
-    `omitted`: parameters left out since they were refused. `follows_batch`: a handoff among its results counts.
+    Args:
+        round: The number of the round.
+        tools_off: Declare the tools but forbid calls, to get a final text.
+        again: Why the previous request is sent again; empty if it is not.
+        omitted: Parameters to leave out, because the provider refused them.
+        follows_batch: The round follows a batch, so a handoff among its results takes effect.
     """
 
     round: int
@@ -88,10 +94,12 @@ class RenderStep(Struct, frozen=True):
 
 
 class RewriteStep(Struct, frozen=True):
-    """Begin an epoch: the transcript was refused.
+    """Begin an epoch, because the transcript was refused.
 
-    With notes in place of `media`, where some are named; else, if `plain`, with the conservative render; else without
-    old reasoning.
+    Args:
+        why: The refusal.
+        plain: Use the conservative render; otherwise leave out old reasoning.
+        media: Attachments to replace by notes. If there are any, `plain` is ignored.
     """
 
     why: str
@@ -106,21 +114,21 @@ class GenerateStep(Struct, frozen=True):
 
 
 class ShrinkStep(Struct, frozen=True):
-    """Make the history shorter: the request was too long, as `why` says. `again`: it has been made shorter before."""
+    """Compact the history, because the request was too long. `again`: it was compacted before for this request."""
 
     why: str
     again: bool = False
 
 
 class BatchStep(Struct, frozen=True):
-    """Run these calls at the same time and record how each ended. `approved`: they are known, and may run."""
+    """Run these calls concurrently and record their completions. `approved`: they waited, and were approved."""
 
     calls: tuple[ToolCall, ...]
     approved: bool = False
 
 
 class AwaitStep(Struct, frozen=True):
-    """Wait for the caller: for results of `external` calls, and for somebody to approve of others."""
+    """Wait for the caller: for the results of `external` calls and for decisions about `approvals`."""
 
     external: tuple[ToolCall, ...] = ()
     approvals: tuple[ToolCall, ...] = ()
@@ -128,30 +136,39 @@ class AwaitStep(Struct, frozen=True):
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
-        """All that are waited for."""
+        """All pending calls."""
         return (*self.external, *self.approvals)
 
 
 class CheckStep(Struct, frozen=True):
-    """See whether an answer has the form asked for."""
+    """Validate an answer against the required format."""
 
     message: Message
 
 
 class InstructStep(Struct, frozen=True):
-    """Tell the model what is wrong with its answer: its form, or that it has no content."""
+    """Send the model a correction: its answer has the wrong format, no content, or no tool call."""
 
     words: str
 
 
 class CloseStep(Struct, frozen=True):
-    """Close what is open: the calls `unrun` will not be run, the calls `awaited` no longer waited for.
+    """Close the open calls and end the turn.
 
-    Then the turn has ended, as all else here says.
-    `message` is its last word, `visible` whether any of a failed answer reached the caller, `elsewhere` whether another
-    backend may be asked instead, `refused` that its transcript was refused for its structure to the end; `handover` is
-    the target that the ask goes on with, where the model said so.
-    `malformed` counts the answers of the ask that had not its form, and were corrected.
+    Args:
+        status: How the turn ends.
+        why: The reason; empty for a complete turn.
+        unrun: Calls that will not run.
+        awaited: Pending calls to close.
+        message: The last message of the model.
+        rounds: The number of the last round.
+        usage: The usage of the turn.
+        visible: A part of a failed answer reached the caller.
+        elsewhere: Another backend may continue the ask.
+        refused: The transcript was refused for its structure after every rewrite.
+        cause: The cause of a failure.
+        handover: The target that the model handed the ask to.
+        malformed: How many answers of the ask had the wrong format and were corrected.
     """
 
     status: TurnStatus
@@ -176,18 +193,18 @@ Step: TypeAlias = Asking | AwaitStep | CloseStep
 
 
 class Ready(Struct, frozen=True):
-    """It is done."""
+    """The step succeeded."""
 
 
 class HandedOver(Struct, frozen=True):
-    """A call of the last batch handed the conversation over to `target`; or could not, and `why` says for what."""
+    """A call of the last batch handed the ask to `target`, or failed to do so for the reason `why`."""
 
     target: str
     why: str = ""
 
 
-class Unfit(Struct, frozen=True):
-    """The judge or the provider refused the transcript. `reasoning`: only for reasoning that is replayed in it."""
+class TranscriptRefused(Struct, frozen=True):
+    """The judge or the provider refused the transcript. `reasoning`: only because of replayed reasoning."""
 
     why: str
     reasoning: bool = False
@@ -195,9 +212,9 @@ class Unfit(Struct, frozen=True):
 
 
 class ParameterRefused(Struct, frozen=True):
-    """The provider refused optional parameters, which the request can go without.
+    """The provider refused optional parameters, so the request can be sent without them.
 
-    `forced`: the tool choice that the model was told in words instead, if that was refused.
+    `forced`: the refused tool choice, which an instruction replaces.
     """
 
     omitted: tuple[Omission, ...]
@@ -205,11 +222,13 @@ class ParameterRefused(Struct, frozen=True):
 
 
 class MediaRefused(Struct, frozen=True):
-    """The provider refused attachments, here by their names in the log.
+    """The provider refused attachments, which are identified by their names in the log.
 
     Args:
-        media: Those that its words point at.
-        others: The others that it may mean: those that no answered request has held, or all.
+        why: The refusal.
+        media: The attachments that the provider names.
+        others: Further suspects: the attachments that no answered request contained, or all.
+        cause: The cause of the refusal.
     """
 
     why: str
@@ -219,17 +238,19 @@ class MediaRefused(Struct, frozen=True):
 
 
 class Answered(Struct, frozen=True):
-    """The model's whole message of this round. `cut` tells why it is not a whole answer, if it is not."""
+    """The complete message of the model. `cut`: why the answer is incomplete; None if it is complete."""
 
     message: Message
     usage: Usage
     cut: Cut | None = None
 
 
-class Broke(Struct, frozen=True):
-    """The provider failed for good. `message` is what could be kept of its answer; the rest is as in `CloseStep`.
+class RequestFailed(Struct, frozen=True):
+    """The request failed after all retries. The other fields are as in `CloseStep`.
 
-    `too_long`: a shorter history would help.
+    Args:
+        message: The part of the answer that is kept, if any.
+        too_long: The request would fit after compaction.
     """
 
     why: str
@@ -241,8 +262,8 @@ class Broke(Struct, frozen=True):
     too_long: bool = False
 
 
-class Shrunk(Struct, frozen=True):
-    """The history is shorter, if it is `done`; `why` says why not. `usage` is that of the request for a summary."""
+class CompactionEnded(Struct, frozen=True):
+    """The history was compacted if `done`; otherwise `why` is the reason. `usage`: that of the summary request."""
 
     done: bool
     why: str = ""
@@ -250,11 +271,13 @@ class Shrunk(Struct, frozen=True):
     message: None = None
 
 
-class Ran(Struct, frozen=True):
-    """Every call of the batch is closed, but those that wait for the caller.
+class BatchOutcome(Struct, frozen=True):
+    """Every call of the batch is closed, except those that wait for the caller.
 
-    `refused` counts those whose arguments or name were invalid; the others are as in `AwaitStep`. `stuck`: calls are
-    repeated, and the turn is to end.
+    Args:
+        refused: How many calls had an invalid name or invalid arguments.
+        external, approvals: The waiting calls, as in `AwaitStep`.
+        stuck: Calls repeat without progress, so the tools are turned off.
     """
 
     refused: int = 0
@@ -263,19 +286,19 @@ class Ran(Struct, frozen=True):
     stuck: bool = False
 
 
-class Resolved(Struct, frozen=True):
-    """Nothing is awaited any more. The calls `approved` are still to be run. `stuck` is as in `Ran`."""
+class ResultsProvided(Struct, frozen=True):
+    """No call waits for the caller any more. `approved`: calls to run now. `stuck`: as in `BatchOutcome`."""
 
     approved: tuple[ToolCall, ...] = ()
     stuck: bool = False
 
 
 class Checked(Struct, frozen=True):
-    """The answer was read.
+    """The answer was validated.
 
     Args:
-        correction: What to tell the model where it has not the form asked for.
-        lacks: What it lacks, for the caller. Without a correction: why nobody could read it; the turn has failed.
+        correction: The message that asks the model to correct the format; None if no correction is needed or possible.
+        lacks: A summary of the errors for the caller. Without a `correction`, the turn fails with it.
     """
 
     correction: str | None = None
@@ -285,7 +308,9 @@ class Checked(Struct, frozen=True):
 class Stopped(Struct, frozen=True):
     """The turn was cancelled during this step.
 
-    `message` and `usage` are those of an answer that was arriving, `awaited` the calls that wait for the caller.
+    Args:
+        message, usage: The partial answer, if one was arriving.
+        awaited: The calls that wait for the caller.
     """
 
     message: Message | None = None
@@ -293,16 +318,30 @@ class Stopped(Struct, frozen=True):
     awaited: tuple[ToolCall, ...] = ()
 
 
-Refused: TypeAlias = Unfit | ParameterRefused | MediaRefused
+Refused: TypeAlias = TranscriptRefused | ParameterRefused | MediaRefused
 Outcome: TypeAlias = (
-    Ready | HandedOver | Refused | Answered | Broke | Shrunk | Ran | Resolved | Checked | Stopped
+    Ready
+    | HandedOver
+    | Refused
+    | Answered
+    | RequestFailed
+    | CompactionEnded
+    | BatchOutcome
+    | ResultsProvided
+    | Checked
+    | Stopped
 )
 
 
 def turn(bounds: Bounds, waited: AwaitStep | None = None, malformed: int = 0) -> Generator[Step, Outcome]:
-    """Conduct one turn, or the rest of one that waited. `malformed`: as turns of its ask before it left it.
+    """Run one turn, or the rest of a paused turn.
 
-    Send it the outcome of each step it yields; the last is a `CloseStep`, which has none.
+    Send the outcome of each step to the generator. The last step is a `CloseStep`, which has no outcome.
+
+    Args:
+        bounds: The limits of the turn.
+        waited: The step at which the turn paused; None for a new turn.
+        malformed: How many answers earlier turns of the ask corrected.
     """
     rules = _TurnRules(bounds, waited.so_far if waited is not None else TurnProgress(malformed=malformed))
     step: Step = waited or rules.render()
@@ -312,7 +351,7 @@ def turn(bounds: Bounds, waited: AwaitStep | None = None, malformed: int = 0) ->
 
 
 class _TurnRules:
-    """Where a turn is, and how it would end now."""
+    """The position of a turn, and the `CloseStep` that would end it now."""
 
     def __init__(self, bounds: Bounds, so_far: TurnProgress) -> None:
         self._bounds = bounds
@@ -320,7 +359,7 @@ class _TurnRules:
         self._tools_off = bounds.max_rounds <= 1
         self._rewritten, self._shrinks, self._media = so_far.rewritten, 0, 0
         self._has_called = self._is_lacking = False
-        self._forced = bounds.forced  # until it is met, or the model was corrected
+        self._forced = bounds.forced  # until the model calls the tool, or was corrected
         self._refusals, self._omitted = 0, tuple[Omission, ...]()
         self._end = CloseStep(
             "complete", "", rounds=so_far.rounds, usage=so_far.usage, malformed=so_far.malformed
@@ -330,22 +369,22 @@ class _TurnRules:
         return RenderStep(self._end.rounds, self._tools_off, omitted=self._omitted)
 
     def next(self, step: Step, outcome: Outcome) -> Step:  # noqa: C901  a case for each row
-        """Return what follows; the table above, row by row."""
+        """Return the next step; one case for each row of the table above."""
         match step, outcome:
             case _, Stopped():
-                self._take(outcome, cause=None)  # what ended it is the cancel
+                self._record(outcome, cause=None)  # the cancellation replaces the cause of an earlier failure
                 return replace(
                     self._close("cancelled", "cancelled", outcome.message), awaited=outcome.awaited
                 )
             case RenderStep(), Ready():
                 return GenerateStep(self._end.rounds)
             case RenderStep(), HandedOver():
-                return self._handed_over(outcome)
+                return self._hand_over(outcome)
             case CheckStep(), Checked():
-                return self._checked(outcome.correction, outcome.lacks)
+                return self._after_check(outcome.correction, outcome.lacks)
             case RewriteStep() | InstructStep(), Ready():
                 return self.render()
-            case RenderStep() | GenerateStep(), Unfit():
+            case RenderStep() | GenerateStep(), TranscriptRefused():
                 return self._rewrite(outcome)
             case GenerateStep(), ParameterRefused() if self._refusals < PARAMETER_REFUSALS:
                 self._refusals += 1
@@ -358,49 +397,49 @@ class _TurnRules:
                 self._shrinks = 0
                 self._media = self._refusals = 0
                 self._omitted = ()
-                return self._answered(outcome)
-            case GenerateStep(), Broke(too_long=True) if self._shrinks < SHRINKS:
+                return self._after_answer(outcome)
+            case GenerateStep(), RequestFailed(too_long=True) if self._shrinks < SHRINKS:
                 self._shrinks += 1
-                self._take(outcome, cause=outcome.cause)
+                self._record(outcome, cause=outcome.cause)
                 return ShrinkStep(outcome.why, again=self._shrinks > 1)
-            case ShrinkStep(why=why), Shrunk(done=done):
-                self._take(outcome)
+            case ShrinkStep(why=why), CompactionEnded(done=done):
+                self._record(outcome)
                 failed = f"{why}; {outcome.why}"
                 return self.render() if done else self._close("failed", failed, elsewhere=True)
-            case GenerateStep(), Broke():
-                self._take(outcome, visible=self._end.visible or outcome.visible, cause=outcome.cause)
+            case GenerateStep(), RequestFailed():
+                self._record(outcome, visible=self._end.visible or outcome.visible, cause=outcome.cause)
                 return self._close("failed", outcome.why, outcome.message, outcome.elsewhere)
-            case BatchStep(approved=True), Ran(stuck=stuck):
-                return self._following(stuck)
-            case BatchStep(calls=calls), Ran():
-                return self._ran(len(calls), outcome)
-            case AwaitStep(), Resolved(approved=calls, stuck=stuck):
-                return BatchStep(calls, approved=True) if calls else self._following(stuck)
+            case BatchStep(approved=True), BatchOutcome(stuck=stuck):
+                return self._next_round(stuck)
+            case BatchStep(calls=calls), BatchOutcome():
+                return self._after_batch(len(calls), outcome)
+            case AwaitStep(), ResultsProvided(approved=calls, stuck=stuck):
+                return BatchStep(calls, approved=True) if calls else self._next_round(stuck)
             case _:
                 raise AssertionError(f"{type(outcome).__name__} does not answer {type(step).__name__}")
 
-    def _take(
-        self, outcome: Answered | Broke | Shrunk | Stopped, **more: Any
+    def _record(
+        self, outcome: Answered | RequestFailed | CompactionEnded | Stopped, **more: Any
     ) -> None:  # Any: fields of the end
         end = self._end
-        said, usage = outcome.message or end.message, end.usage + outcome.usage
-        self._end = replace(end, message=said, usage=usage, **more)
+        message, usage = outcome.message or end.message, end.usage + outcome.usage
+        self._end = replace(end, message=message, usage=usage, **more)
 
     def _close(
         self, status: TurnStatus, why: str, unrun: Message | None = None, elsewhere: bool = False
     ) -> CloseStep:
-        """Return the end of the turn. The calls of the message `unrun` will not be run."""
+        """Return the step that ends the turn. The calls of the message `unrun` will not run."""
         calls = unrun.calls if unrun is not None else ()
         return replace(self._end, status=status, why=why, unrun=calls, elsewhere=elsewhere)
 
-    def _handed_over(self, handed: HandedOver) -> CloseStep:
-        """Return the end of a turn that is over before its next round, which is another turn's."""
+    def _hand_over(self, handed: HandedOver) -> CloseStep:
+        """Return the step that ends the turn after a handoff. The round just begun belongs to the next turn."""
         end = replace(self._end, rounds=self._end.rounds - 1, handover=None if handed.why else handed.target)
         status: TurnStatus = "failed" if handed.why else "handed_over"
         return replace(end, status=status, why=handed.why or f"the model handed over to {handed.target}")
 
-    def _rewrite(self, unfit: Unfit) -> Step:
-        """Leave out old reasoning first, if that is what was refused; then say everything in plain words."""
+    def _rewrite(self, unfit: TranscriptRefused) -> Step:
+        """Leave out old reasoning first, if only that was refused; then use the conservative render."""
         self._end = replace(self._end, cause=unfit.cause or self._end.cause)
         if self._rewritten == "plain":
             self._end = replace(self._end, refused=True)
@@ -409,7 +448,7 @@ class _TurnRules:
         return RewriteStep(unfit.why, plain=self._rewritten == "plain")
 
     def _leave_out(self, refused: MediaRefused) -> Step:
-        """Put notes in place of refused attachments; in the end, let another backend answer."""
+        """Replace refused attachments by notes; after the last attempt, let another backend answer."""
         self._end = replace(self._end, cause=refused.cause)
         if self._media == MEDIA_REFUSALS:
             return self._close("failed", refused.why, elsewhere=True)
@@ -418,11 +457,11 @@ class _TurnRules:
         media = (*refused.media, *refused.others) if is_last or not refused.media else refused.media
         return RewriteStep(refused.why, plain=False, media=media)
 
-    def _answered(self, answered: Answered) -> Step:
-        self._take(answered, cause=None)
+    def _after_answer(self, answered: Answered) -> Step:
+        self._record(answered, cause=None)
         calls = answered.message.calls
         if answered.cut in ("empty", "unparsed"):
-            return self._without_content(answered, is_unparsed=answered.cut == "unparsed")
+            return self._after_empty_answer(answered, is_unparsed=answered.cut == "unparsed")
         self._is_lacking = False
         if calls and not self._tools_off:
             if self._forced == "required" or self._forced in [ToolChoice(call.name) for call in calls]:
@@ -439,11 +478,14 @@ class _TurnRules:
             return self._close("failed", "the limit of rounds was reached before an answer", answered.message)
         return CheckStep(answered.message)
 
-    def _without_content(self, answered: Answered, *, is_unparsed: bool) -> Step:
-        """Try once more; report the second of two running. The corrections of a form are counted by that."""
+    def _after_empty_answer(self, answered: Answered, *, is_unparsed: bool) -> Step:
+        """Retry once, and end the turn at a second consecutive answer without content.
+
+        With a required format, an unparsed call counts as a correction of the format.
+        """
         note = unparsed_note(tools_off=self._tools_off) if is_unparsed else NUDGE
         if is_unparsed and self._bounds.form:
-            return self._checked(note, "it is a tool call as text")
+            return self._after_check(note, "it is a tool call as text")
         if not self._is_lacking:
             self._is_lacking = True
             self._end = replace(self._end, rounds=self._end.rounds + 1)
@@ -456,7 +498,7 @@ class _TurnRules:
         self._end = replace(self._end, cause=Cause("model_fault"))
         return self._close("failed", f"{EMPTY}, twice", elsewhere=True)
 
-    def _checked(self, correction: str | None, lacks: str) -> Step:
+    def _after_check(self, correction: str | None, lacks: str) -> Step:
         if correction is None:
             return self._close("failed" if lacks else "complete", lacks)
         if self._end.malformed >= self._bounds.max_corrections:
@@ -464,16 +506,16 @@ class _TurnRules:
         self._end = replace(self._end, rounds=self._end.rounds + 1, malformed=self._end.malformed + 1)
         return InstructStep(correction)
 
-    def _ran(self, calls: int, ran: Ran) -> Step:
+    def _after_batch(self, calls: int, ran: BatchOutcome) -> Step:
         self._misses = self._misses + 1 if ran.refused == calls else 0
         if ran.external or ran.approvals:
             end = self._end
             so_far = TurnProgress(end.rounds, end.usage, self._misses, self._rewritten, end.malformed)
             return AwaitStep(ran.external, ran.approvals, so_far)
-        return self._following(ran.stuck)
+        return self._next_round(ran.stuck)
 
-    def _following(self, stuck: bool) -> RenderStep:
-        """Begin the next round; the last one, and one after too many misses or repetitions, with tools off."""
+    def _next_round(self, stuck: bool) -> RenderStep:
+        """Begin the next round. Turn tools off in the last round, and after too many refused or repeated calls."""
         self._has_called = True
         self._end = replace(self._end, rounds=self._end.rounds + 1)
         if (

@@ -95,14 +95,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "output: an answer of another form is taken",
-        "actors/core/turn/turn.py:_TurnRules._checked",
+        "actors/core/turn/turn.py:_TurnRules._after_check",
         "correction is None",
         "True",
         (OUTPUT,),
     ),
     Mutation(
         "output: a model is corrected for ever",
-        "actors/core/turn/turn.py:_TurnRules._checked",
+        "actors/core/turn/turn.py:_TurnRules._after_check",
         "self._end.malformed >= self._bounds.max_corrections",
         "self._end.malformed >= 20",
         (OUTPUT,),

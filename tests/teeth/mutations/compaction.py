@@ -193,8 +193,8 @@ MUTATIONS = (
     Mutation(
         "compaction: what a summary used is lost when the ask is cancelled meanwhile",
         "actors/session/inflight.py:stopped",
-        "turns.Answered | turns.Broke | turns.Shrunk",
-        "turns.Answered | turns.Broke",
+        "turns.Answered | turns.RequestFailed | turns.CompactionEnded",
+        "turns.Answered | turns.RequestFailed",
         (SESSIONS,),
     ),
     Mutation(

@@ -47,7 +47,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "returned: each attachment may be as large as all together",
-        "actors/core/turn/returned.py:parted",
+        "actors/core/turn/tool_output.py:split_output",
         "len(item.data) + len(item.url)",
         "0",
         ("tests/core/test_returned.py",),
@@ -177,14 +177,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "turn: one round too many",
-        "actors/core/turn/turn.py:_TurnRules._following",
+        "actors/core/turn/turn.py:_TurnRules._next_round",
         "self._end.rounds >= self._bounds.max_rounds",
         "self._end.rounds > self._bounds.max_rounds",
         (TURN,),
     ),
     Mutation(
         "turn: corrections without end",
-        "actors/core/turn/turn.py:_TurnRules._following",
+        "actors/core/turn/turn.py:_TurnRules._next_round",
         "stuck or ... or self._misses >= self._bounds.max_corrections",
         "stuck or ...",
         (TURN,),
@@ -218,7 +218,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "batch: malformed arguments are run as none",
-        "actors/core/turn/batch.py:_bound",
+        "actors/core/turn/batch.py:_bind",
         "tool is None or call.is_malformed",
         "tool is None",
         ("tests/core/test_batch.py",),

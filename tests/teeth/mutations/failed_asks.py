@@ -86,7 +86,7 @@ MUTATIONS = (
     Mutation(
         "failed asks: a text that was cut runs on into the note",
         "actors/core/turn/broken_answer.py:interrupted_message",
-        'said and not said.endswith("\\n")',
+        'text and not text.endswith("\\n")',
         "False",
         ("tests/test_broken_answers.py::test_a_text_that_is_cut_is_not_run_together_with_the_note",),
     ),

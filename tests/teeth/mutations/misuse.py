@@ -138,8 +138,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "misuse: why an approval denied a call is told to nobody",
         "actors/scheduler/calls.py:Running._end",
-        'denied(self.call, answer if isinstance(answer, str) else "")',
-        "denied(self.call)",
+        'denial(self.call, answer if isinstance(answer, str) else "")',
+        "denial(self.call)",
         (
             "tests/test_tools_at_the_edge.py::test_a_text_denies_a_call_and_the_model_is_told_it_as_the_reason",
         ),

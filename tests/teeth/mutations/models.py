@@ -87,14 +87,14 @@ MUTATIONS = (
     ),
     Mutation(
         "forced: a model that answers in words is not corrected",
-        "actors/core/turn/turn.py:_TurnRules._answered",
+        "actors/core/turn/turn.py:_TurnRules._after_answer",
         "self._forced is not None and not self._tools_off",
         "False",
         (FORCED,),
     ),
     Mutation(
         "forced: a call of any tool meets a choice by name",
-        "actors/core/turn/turn.py:_TurnRules._answered",
+        "actors/core/turn/turn.py:_TurnRules._after_answer",
         'self._forced == "required" or self._forced in [ToolChoice(call.name) for call in calls]',
         "True",
         (FORCED,),

@@ -36,7 +36,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "simulated: an answer is corrected without end",
-        "actors/core/turn/turn.py:_TurnRules._checked",
+        "actors/core/turn/turn.py:_TurnRules._after_check",
         "self._end.malformed >= self._bounds.max_corrections",
         "self._end.malformed >= 99",
         SEEDS,
@@ -92,7 +92,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "simulated: at the limit of rounds tools stay on",
-        "actors/core/turn/turn.py:_TurnRules._following",
+        "actors/core/turn/turn.py:_TurnRules._next_round",
         "self._end.rounds >= self._bounds.max_rounds",
         "self._end.rounds > self._bounds.max_rounds",
         SEEDS,
@@ -173,7 +173,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "simulated: a refusal that was got over is the cause of a cancelled turn",
         "actors/core/turn/turn.py:_TurnRules.next",
-        "self._take(outcome, cause=None)",
+        "self._record(outcome, cause=None)",
         "self._take(outcome)",
         ("tests/core/test_turn.py::test_a_refusal_that_was_got_over_is_not_the_cause_of_a_cancelled_turn",),
     ),

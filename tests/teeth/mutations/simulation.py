@@ -116,7 +116,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "simulation: a round's usage is not added up",
-        "actors/core/turn/turn.py:_TurnRules._take",
+        "actors/core/turn/turn.py:_TurnRules._record",
         "(*..., end.usage + outcome.usage)",
         "(*..., outcome.usage)",
         SEEDS,

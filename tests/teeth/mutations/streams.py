@@ -153,9 +153,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "stats: a repetition that ends the tools is not in the log",
-        "actors/core/turn/guards.py:again",
-        "replace(_noted(event) if is_told else event, repeated=True)",
-        "replace(_noted(event), repeated=True) if is_told else event",
+        "actors/core/turn/guards.py:mark_repeated",
+        "replace(_with_repeat_note(event) if has_note else event, repeated=True)",
+        "replace(_with_repeat_note(event), repeated=True) if has_note else event",
         (REPEATED,),
     ),
     Mutation(

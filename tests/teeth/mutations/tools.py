@@ -212,7 +212,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "results: all of a list is searched for media",
-        "actors/core/turn/returned.py:parted",
+        "actors/core/turn/tool_output.py:split_output",
         "map(type, islice(items, limits.max_items))",
         "map(type, items)",
         (LARGE,),

@@ -139,14 +139,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "approvals: the model is not told why",
-        "actors/core/turn/batch.py:denied",
+        "actors/core/turn/batch.py:denial",
         'f": {reason}" if reason else "."',
         '"""."""',
         (f"{APPROVALS}::test_a_denial_is_a_real_completion_and_the_model_sees_its_reason",),
     ),
     Mutation(
         "approvals: what nobody approved of runs when there is nobody to ask",
-        "actors/core/turn/batch.py:_sorted",
+        "actors/core/turn/batch.py:_plan_call",
         "asks and (not can_ask)",
         "asks and (not can_ask) and (not call.name)",
         (f"{APPROVALS}::test_a_call_that_asks_waits_and_runs_once_somebody_has_allowed_it",),
@@ -183,8 +183,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "guards: a tool that was called wrongly too often goes on",
-        "actors/core/turn/batch.py:_sorted",
-        "call.name in barred",
+        "actors/core/turn/batch.py:_plan_call",
+        "call.name in disabled_tools",
         "call.name not in tools",
         (f"{GUARDS}::test_a_tool_called_wrongly_too_often_is_gone_for_the_turn_and_the_others_go_on",),
     ),
@@ -198,7 +198,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "guards: a result with a note is another result",
         "actors/core/turn/guards.py:_is_same",
-        "_said(_noted(first))",
+        "_result(_with_repeat_note(first))",
         "_said(first)",
         (f"{GUARDS}::test_a_repeated_call_runs_and_its_result_says_that_it_is_the_same",),
     ),
@@ -225,7 +225,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "guards: repetitions do not end a turn",
-        "actors/core/turn/turn.py:_TurnRules._following",
+        "actors/core/turn/turn.py:_TurnRules._next_round",
         "stuck or ... or ...",
         "... or ...",
         (f"{GUARDS}::test_the_policy_says_what_is_done_about_repetitions",),
@@ -253,7 +253,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "approvals: what is denied to all runs for who runs it himself",
-        "actors/core/turn/batch.py:_sorted",
+        "actors/core/turn/batch.py:_plan_call",
         'approval == "deny"',
         'approval == "deny" and (not approved)',
         ("tests/test_call_tool.py::test_a_tool_that_nobody_may_run_is_denied_to_the_program_too",),

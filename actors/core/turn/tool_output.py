@@ -1,14 +1,16 @@
-"""What a tool returned, as its result holds it: words, and media beside them.
+"""Split the return value of a tool into the text and the media of its result.
+
+The scheduler calls this module when a tool returns.
 
 In:  any Python value.
-Out: JSON, ingested once, and the media that the value was or listed.
+Out: JSON, ingested once, and the media in the value.
 
-A `Media`, alone or in a list or tuple, is taken out and shown to the model as what it is. The words around it
-are joined line by line; deeper inside a value it is data like any other. One that no provider could read, or that is
-too large, leaves a text where it stood that says its type and why.
+A `Media` object, alone or in a list or tuple, becomes an attachment of the result. The strings around it are joined
+line by line; deeper inside a value, it is ordinary data. A note replaces media that no provider could read or that are
+too large.
 
-To read a value costs time up to the limits, however large it is; for one that `is_large` that is long enough to be done
-apart from the event loop.
+Reading takes time in proportion to the value, up to the limits. A value that `is_large` is read in a thread, so that it
+does not block the event loop.
 """
 
 import re
@@ -19,13 +21,13 @@ from actors.core.data.jsonio import Json, sanitise
 from actors.core.data.truncate import SizeLimits
 from actors.core.values.content import Media
 
-# of one result, base64 as written: what the strictest provider takes of one image
+# of one result, as base64: the limit of the strictest provider for one image
 MAX_MEDIA_BYTES = 5 * 1024 * 1024
 MAX_MEDIA = 100  # in one result
 
 LARGE_TEXT = 64 * 1024
 LARGE_PARTS = 2000
-"""Characters, and values in containers, from which reading takes milliseconds."""
+"""Characters, and values in containers, beyond which reading takes milliseconds."""
 
 _SERIES = frozenset({list, tuple, set, frozenset})
 _MIME = re.compile(r"[A-Za-z0-9][\w.+-]*/[\w.+*-]+", re.ASCII).fullmatch
@@ -33,7 +35,7 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}").fullmatch
 
 
 def is_large(value: object) -> bool:
-    """Say whether a value holds so much that reading it takes long. Looks at no more than that much of it."""
+    """Return True if reading a value would take milliseconds. Examines at most that much of the value."""
     if type(value) is str:
         return len(value) > LARGE_TEXT
     text, parts, pending = LARGE_TEXT, LARGE_PARTS, [value]
@@ -51,12 +53,12 @@ def is_large(value: object) -> bool:
     return text < 0 or parts < 0
 
 
-def parted(
+def split_output(
     value: object, limits: SizeLimits = DEFAULT_LIMITS, *, plain_only: bool = False
 ) -> tuple[Json, tuple[Media, ...]]:
-    """Return what a tool returned as a result's words and its media.
+    """Return the JSON and the media of a tool's return value.
 
-    Raises nothing, but what `ingest` does with `plain_only`.
+    Raises only the errors that `ingest` raises with `plain_only`.
     """
     items = value if type(value) is list or type(value) is tuple else (value,)
     if Media not in map(type, islice(items, limits.max_items)):
@@ -80,7 +82,7 @@ def parted(
 
 
 def _why_not(media: Media, room: int, count: int) -> str | None:
-    """Return what is said in the place of media that cannot be kept; None where they can."""
+    """Return the note that replaces media that cannot be kept; None if they can."""
     media_type, data, url = media.media_type, media.data, media.url
     if not (type(media_type) is type(data) is type(url) is str and _MIME(media_type)):
         return "[An attachment stood here whose type, data or address is not a text as it must be.]"
