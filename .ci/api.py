@@ -19,7 +19,7 @@ from typing import Any
 import actors
 from actors import errors, journal, log_events, mcp, sync, transcripts
 from actors import events as actors_events
-from actors.core.models.concerns import Demands
+from actors.core.models.rules import Demands
 from actors.runtime.journal_admin import JournalAdmin
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "api.md"

@@ -1,4 +1,4 @@
-"""Write docs/reference/rulebook.md from `actors.core.dialects.dialect`, `actors.core.models.concerns` and
+"""Write docs/reference/rulebook.md from `actors.core.dialects.dialect`, `actors.core.models.rules` and
 `actors.core.rulebook`.
 
     python .ci/rulebook.py            write the page
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from actors.core.dialects.dialect import Dialect, Profile
 from actors.core.dialects.profiles import PROFILES
-from actors.core.models.concerns import Demands
+from actors.core.models.rules import Demands
 from actors.core.rulebook import PREFIXES, RULES, Rule
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "rulebook.md"

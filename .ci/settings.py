@@ -12,7 +12,7 @@ from typing import get_args
 
 from actors.adapters.request_head import is_lacking
 from actors.core.dialects.profiles import PROFILES
-from actors.core.models.concerns import Family
+from actors.core.models.rules import Family
 from actors.core.settings.table import REQUEST_SETTINGS, SETTINGS, Setting
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "settings.md"

@@ -63,7 +63,7 @@ KNOW_VENDORS = (
     "strict/",
     *("core/check/", "core/models/", "core/rulebook/"),
     *(
-        "core/models/concerns.py",
+        "core/models/rules.py",
         "core/dialects/dialect.py",
         "core/dialects/narrow.py",
         "core/dialects/profiles.py",

@@ -27,7 +27,7 @@ from actors.core.dialects.dialect import Dialect
 from actors.core.dialects.profiles import ALIASES, PROFILES
 from actors.core.log import events
 from actors.core.log.events import EpochReason, Gap, LogEvent, Reason
-from actors.core.models.concerns import Family
+from actors.core.models.rules import Family
 from actors.core.normalize.attribute import SAID_BY
 from actors.core.render.choose import SYNTHETIC
 from actors.core.rulebook import PREFIXES

@@ -14,7 +14,7 @@ from actors.adapters.request import Settings
 from actors.adapters.request_head import Preamble
 from actors.adapters.writing import Writing
 from actors.core.dialects.dialect import Dialect
-from actors.core.models.concerns import Family
+from actors.core.models.rules import Family
 from actors.core.values.identity import Binding
 
 

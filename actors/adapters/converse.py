@@ -35,7 +35,7 @@ from actors.adapters.wire import Fields, WireObject, fields, items, long_string,
 from actors.adapters.writing import Writing
 from actors.core.data.jsonio import Json, is_blank, quote
 from actors.core.dialects.dialect import ConverseDialect
-from actors.core.models.concerns import Role
+from actors.core.models.rules import Role
 from actors.core.transcript.transcript import Titled
 from actors.core.values.content import Media, Thinking, ToolCall
 

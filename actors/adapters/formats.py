@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from actors.adapters.wire import Fields, fields, items, plain, string
-from actors.core.models.concerns import Family
+from actors.core.models.rules import Family
 
 
 def _words(text: str) -> frozenset[str]:

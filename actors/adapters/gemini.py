@@ -36,7 +36,7 @@ from actors.adapters.wire import Fields, WireObject, fields, first, items, long_
 from actors.adapters.writing import Writing
 from actors.core.data.jsonio import Json, quote
 from actors.core.dialects.dialect import GeminiDialect
-from actors.core.models.concerns import Role
+from actors.core.models.rules import Role
 from actors.core.transcript.transcript import Titled
 from actors.core.values.content import Code, Media, MessageRole, Thinking, ToolCall
 

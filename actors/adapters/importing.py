@@ -29,7 +29,7 @@ from actors.core.dialects.profiles import (
     PROFILES,
     dialect,
 )
-from actors.core.models.concerns import Family
+from actors.core.models.rules import Family
 from actors.core.transcript.projection import flat_name
 from actors.core.values.content import Message
 from actors.core.values.identity import Binding

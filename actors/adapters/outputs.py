@@ -18,7 +18,7 @@ from actors.adapters.thinking import will_think
 from actors.core.data.jsonio import Json, JsonValue, dump, parse
 from actors.core.dialects.dialect import Dialect
 from actors.core.dialects.narrow import for_model
-from actors.core.models.concerns import OutputMeans
+from actors.core.models.rules import OutputMeans
 from actors.core.schemas.json_schema import below
 from actors.core.settings.values import ToolChoice
 from actors.core.turn.output import OUTPUT_TOOL

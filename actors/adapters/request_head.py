@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 from actors.adapters.request import Settings, ToolSpec
 from actors.core.data.jsonio import dump, quote
 from actors.core.dialects.dialect import ChatDialect, Dialect
-from actors.core.models.concerns import Family
+from actors.core.models.rules import Family
 from actors.core.settings.table import REQUEST_SETTINGS, SETTINGS, Setting
 from actors.core.settings.values import ToolChoice
 

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from actors.core.data.segments import SHARED
 from actors.core.dialects.dialect import Dialect
-from actors.core.models.concerns import Role
+from actors.core.models.rules import Role
 from actors.core.transcript.transcript import Writer
 
 

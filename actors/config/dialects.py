@@ -22,7 +22,7 @@ from actors.config.complaints import hint, quote_key
 from actors.core.data.record import replace
 from actors.core.dialects.dialect import AnthropicDialect, ChatDialect, Dialect, GeminiDialect
 from actors.core.dialects.profiles import ALIASES, PROFILES, dialect
-from actors.core.models.concerns import Demands
+from actors.core.models.rules import Demands
 from actors.core.transcript.projection import mint, tool_name
 from actors.core.values.identity import CallId
 from actors.errors import nearest

@@ -13,7 +13,7 @@ from actors.core.data.jsonio import Json, dump, quote
 from actors.core.data.record import replace
 from actors.core.data.segments import Segments
 from actors.core.dialects.profiles import BEDROCK
-from actors.core.models.concerns import Role
+from actors.core.models.rules import Role
 from actors.core.transcript.transcript import TranscriptFacts
 from actors.core.values.content import Media, ProviderState, Text, Thinking
 from tests.adapters.converse_wire import BEDROCK_BINDING

@@ -9,7 +9,7 @@ from actors.core.data.jsonio import Json
 from actors.core.dialects.dialect import Dialect
 from actors.core.history.history import History
 from actors.core.ledger import Ledger
-from actors.core.models.concerns import Role
+from actors.core.models.rules import Role
 from actors.core.render import RenderTarget, RenderWalk, ThinkingPolicy
 from actors.core.transcript.diagnostics import Notes, Report
 from actors.core.transcript.transcript import Encoder, RenderState, Titled

@@ -11,7 +11,7 @@ from actors.core.dialects.profiles import GEMINI, PROFILES
 from actors.core.history.history import History
 from actors.core.lanes.lane import advance, empty_lane
 from actors.core.ledger import Ledger
-from actors.core.models.concerns import Role
+from actors.core.models.rules import Role
 from actors.core.render import RenderTarget
 from actors.core.transcript.transcript import Encoder, Titled, Writer
 from actors.core.values.content import Message, Text, ToolCall, ToolResult

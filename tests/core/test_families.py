@@ -17,7 +17,7 @@ from actors.core.dialects.dialect import Dialect
 from actors.core.dialects.profiles import PROFILES
 from actors.core.history.history import History
 from actors.core.ledger import Ledger
-from actors.core.models.concerns import Demands
+from actors.core.models.rules import Demands
 from actors.transcripts import render
 from tests.at_scale import extent, spread
 from tests.generated.histories import READERS, history

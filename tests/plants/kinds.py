@@ -171,7 +171,7 @@ PLANTS = (
     Plant(
         "family",
         (
-            Edit("actors/core/models/concerns.py:Family", "Literal[*...]", 'Literal["telex", *...]'),
+            Edit("actors/core/models/rules.py:Family", "Literal[*...]", 'Literal["telex", *...]'),
             Edit(
                 f"{_DIALECT}:Dialect",
                 "Dialect: TypeAlias = ...",

@@ -25,7 +25,7 @@ from actors.adapters.schemas.moonshot import moonshot
 from actors.adapters.writing import Writing
 from actors.core.data.jsonio import Json, dump, is_blank, nest, parse, quote, unquote
 from actors.core.dialects.dialect import ChatDialect
-from actors.core.models.concerns import Role
+from actors.core.models.rules import Role
 from actors.core.transcript.transcript import Titled
 from actors.core.values.content import Media, Thinking, ToolCall
 

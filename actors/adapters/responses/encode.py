@@ -15,7 +15,7 @@ from actors.adapters.request_head import Preamble, Wire, WireTable, chosen, syst
 from actors.adapters.writing import Writing
 from actors.core.data.jsonio import Json, JsonValue, dump, nest, parse, quote, unquote
 from actors.core.dialects.dialect import ResponsesDialect
-from actors.core.models.concerns import Role
+from actors.core.models.rules import Role
 from actors.core.transcript.projection import local_name, tool_name
 from actors.core.transcript.transcript import Titled
 from actors.core.values.content import Media, Thinking, ToolCall

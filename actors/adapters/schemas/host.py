@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from actors.adapters.schemas.rooted import nodes, rooted
 from actors.core.data.jsonio import Json, JsonValue, dump, parse
-from actors.core.models.concerns import Patterns
+from actors.core.models.rules import Patterns
 from actors.core.schemas.json_schema import LISTS, MAPS, Policy, Schema, SchemaRewriter, is_schema
 from actors.core.schemas.property_keys import property_key
 

@@ -1,7 +1,7 @@
 """What a provider demands of a transcript, as data: a record a wire family, made of small ones by concern.
 
 The renderer reads it, `actors.core.check` judges by it, and docs/reference/rulebook.md is generated from it. What all
-families say is in `actors.core.models.concerns`; here each family narrows it to what it can write, so that a profile
+families say is in `actors.core.models.rules`; here each family narrows it to what it can write, so that a profile
 which says more is refused: by the type checker where it is code, with one line where it is a table of `actors.toml`.
 """
 
@@ -9,7 +9,9 @@ from functools import lru_cache
 from typing import ClassVar, Literal, TypeAlias, get_args
 
 from actors.core.data.record import replace
-from actors.core.models.concerns import (
+from actors.core.models.facts import ModelFacts
+from actors.core.models.row import Maker
+from actors.core.models.rules import (
     Demands,
     Ids,
     Kind,
@@ -19,8 +21,6 @@ from actors.core.models.concerns import (
     Role,
     TurnRules,
 )
-from actors.core.models.facts import ModelFacts
-from actors.core.models.row import Maker
 from actors.core.values.identity import Binding, content_name
 
 Cache: TypeAlias = Literal["off", "default", "long"]

@@ -36,9 +36,9 @@ from actors.core.dialects.dialect import (
     ResponsesRequest,
     ResponsesTurns,
 )
-from actors.core.models.concerns import Ids
 from actors.core.models.facts import CLAUDE_KEYS, ModelFacts
 from actors.core.models.row import Maker
+from actors.core.models.rules import Ids
 from actors.errors import UnknownTarget, nearest
 
 _MAKERS: tuple[Maker, ...] = ("openai", "anthropic", "google")

@@ -1,4 +1,4 @@
-"""The record of what one model accepts.
+"""Define the record of the request features that one model accepts.
 
 The defaults describe a model of which nothing is known: every setting is passed on as the host takes it. Rule ids such
 as ANT-45 are explained in docs/reference/rulebook.md.
@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 
-from actors.core.models.concerns import Demands
+from actors.core.models.rules import Demands
 from actors.core.schemas.property_keys import PLAIN_KEYS
 
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
@@ -29,7 +29,7 @@ Overrides: TypeAlias = Mapping[str, Any]
 
 
 class ModelFacts(Demands):
-    """What one model accepts in a request, and how it behaves where the request is silent.
+    """The request features that one model accepts, and its defaults.
 
     Args:
         chat_tools: When Chat Completions accepts function tools: at any effort (`always`), without an explicit effort

@@ -1,6 +1,6 @@
 """Find the row of the table that describes a model.
 
-In:  a model's name as its provider spells it, and the makers whose rows hold on the host.
+In:  a model's name in its provider's spelling, and the makers of models that the host serves.
 Out: the first row that matches, or None for a model of an unknown family.
 
 A name that no generation claims, but that belongs to a maker's family, gets the row of the newest generation of that
@@ -23,7 +23,7 @@ _SUFFIX = re.compile(
 def base_name(model: str) -> str:
     """Return a model's name in lower case without a gateway's prefix, a region, a date, a tag or a version suffix.
 
-    What a relay appends to a date, as in `claude-sonnet-4-5-20250929-thinking`, goes with the date.
+    A relay's suffix after a date, as in `claude-sonnet-4-5-20250929-thinking`, is removed with the date.
 
     `openai/gpt-5.6-sol-2026-07-01` is `gpt-5.6-sol`, `us.anthropic.claude-opus-5-5-20260901-v1:0` is
     `claude-opus-5-5`, and `claude-opus-5-5@20260901` too.
@@ -38,7 +38,7 @@ def find_row(model: str, makers: Collection[Maker]) -> ModelRow | None:
 
     Args:
         model: The model's name, as its provider spells it.
-        makers: Makers whose rows hold on the host.
+        makers: The makers of models that the host serves.
     """
     from actors.core.models.table import ROWS  # the table is built when the first model is looked up
 

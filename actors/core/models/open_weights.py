@@ -1,4 +1,4 @@
-"""Facts about the models of makers whose weights are open, on their own hosts, and about Amazon's Nova.
+"""Facts about models with open weights, on their own hosts, and about Amazon's Nova.
 
 The last row of each maker is its newest generation.
 """

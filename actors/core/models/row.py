@@ -2,8 +2,8 @@
 
 from typing import Literal, TypeAlias
 
-from actors.core.models.concerns import Demands
 from actors.core.models.facts import ModelFacts
+from actors.core.models.rules import Demands
 
 Maker: TypeAlias = Literal["openai", "anthropic", "google", "kimi", "deepseek", "glm", "minimax", "amazon"]
 
@@ -12,10 +12,10 @@ class ModelRow(Demands):
     """One row of the table.
 
     Args:
-        maker: Who makes the models.
+        maker: The maker of the models.
         models: Names of the models, as a regular expression that must match the whole base name.
-        facts: What they accept.
-        source: Where the facts are from: a rule, a document, or an issue.
+        facts: The features that they accept.
+        source: The source of the facts: a rule, a document, or an issue.
         sample: Names that the row describes, for tests and for the reference page.
         cautious: Fields in which sources disagree, so that the value is the one that all accept; a real host may
             accept more.

@@ -17,7 +17,7 @@ from actors.core.data.jsonio import MAYBE_BLANK, Json, is_blank, quote, unquote
 from actors.core.dialects.dialect import Dialect
 from actors.core.history.history import History
 from actors.core.ledger import Answer, Ledger
-from actors.core.models.concerns import Role
+from actors.core.models.rules import Role
 from actors.core.render.attach import Attachments
 from actors.core.render.choose import Choice
 from actors.core.render.order import Made, add_required_reasoning, drop_unbound, move_calls_last, split_calls

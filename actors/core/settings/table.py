@@ -13,8 +13,8 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 
 from msgspec import Struct
 
-from actors.core.models.concerns import Family
 from actors.core.models.facts import EFFORTS
+from actors.core.models.rules import Family
 from actors.core.schemas.repair import MODES
 from actors.core.settings.ranges import Range, number, positive, text, whole, word
 from actors.core.settings.values import AskMode, ChoiceWord, Display, ToolChoice, Verbosity

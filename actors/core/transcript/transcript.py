@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 from actors.core.data.jsonio import Json
 from actors.core.data.persistent_map import NOTHING, PersistentMap
 from actors.core.log.events import EpochReason
-from actors.core.models.concerns import Role
+from actors.core.models.rules import Role
 from actors.core.values.content import Media, Text, Thinking, ToolCall
 from actors.core.values.identity import CallId
 
