@@ -128,7 +128,7 @@ def fit(settings: Settings, dialect: Dialect) -> FittedSettings:
     fitted = _fit_choice(fitted, dialect, losses)
     fitted = _fit_chat_tools(fitted, settings, dialect, losses)
     fitted = _fit_fields(fitted, dialect, losses)
-    cache = dialect.caching.accepted(settings.cache, dialect.model)
+    cache = dialect.caching.accepted_cache(settings.cache, dialect.model)
     if settings.cache == "long" != cache:
         losses["cache"] = None
     made = [_fit_tool(tool, settings, dialect, losses) for tool in settings.tools]

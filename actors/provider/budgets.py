@@ -17,7 +17,7 @@ from typing import Self
 from msgspec import Struct
 
 from actors.core.data.record import replace
-from actors.core.settings.spending import PERIOD_SECONDS, Budget, Cost, Used, left, why_over
+from actors.core.settings.spending import PERIOD_SECONDS, Budget, Cost, Used, remaining_budget, why_over
 from actors.core.stats.stats import BudgetStats
 from actors.core.values.identity import Binding
 from actors.core.values.stream import Usage
@@ -109,8 +109,8 @@ class SharedBudget:
 
     @property
     def left(self) -> Budget:
-        """The remaining budget for a session that is opened now. Raises `OverBudget` if nothing is left."""
-        return left(self._budget, self.used, self._cost)
+        """What a session that is opened now may use. Raises `OverBudget` where nothing is left."""
+        return remaining_budget(self._budget, self.used, self._cost)
 
     @property
     def used(self) -> Used:

@@ -8,8 +8,8 @@ from contextvars import Context, copy_context
 from functools import partial
 from typing import Any, TypeVar
 
-from actors.core.settings.asking import AskSettings, asked
-from actors.core.stream_events.results import Approvals, AskResult, CallResults
+from actors.core.settings.asking import AskSettings, parse_settings
+from actors.core.stream_events.results import AskResult
 from actors.core.stream_events.sink import Sink
 from actors.core.values.content import Message, Text
 from actors.core.values.packed import pack
@@ -132,7 +132,7 @@ class SessionCaller:
             await self._lifecycle.host.begin(self._lifecycle.spec.tenant)
             form = None if output is None else output_of(output)
             self._lifecycle.configuration.check(
-                said := asked(settings, None if form is None else form.schema)
+                said := parse_settings(settings, None if form is None else form.schema)
             )
             packed = packed_words(message)
             sink = self._lifecycle.audience(sink, variables)

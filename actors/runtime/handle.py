@@ -12,7 +12,7 @@ from actors.core.history.history import History
 from actors.core.lanes.preview import Preview
 from actors.core.ledger import Ledger
 from actors.core.session.state import SessionState
-from actors.core.settings.asking import AskSettings, asked
+from actors.core.settings.asking import AskSettings, parse_settings
 from actors.core.stream_events.events import SessionEvent
 from actors.core.stream_events.results import Approvals, AskResult, CallResults, PendingCall, SwitchOutcome
 from actors.core.values.content import ToolResult
@@ -173,9 +173,8 @@ class Session(SessionCaller):
         does. Raises as `ask` does: about the arguments and the caller at once, else in the loop.
         """
         self._check()
-        self._lifecycle.configuration.check(asked(settings))
-        prepared = self._prepare_stream(message, results, approvals, settings)
-        return TextStream(*prepared, partial(self._check_result, check=True))
+        self._lifecycle.configuration.check(parse_settings(settings))
+        return TextStream(*self._prepare_ask(words, None, settings), partial(self._check_result, check=True))
 
     def events(self, after: int = 0, *, follow: bool = True) -> SessionEvents:
         """Return the session's events past number `after`, as they are in its log, and then as they come.
@@ -289,7 +288,7 @@ class Session(SessionCaller):
         Raises:
             ConfigError: The target does not exist or cannot be used, or a setting is refused as in `ask`.
         """
-        self._lifecycle.configuration.check(said := asked(settings))
+        self._lifecycle.configuration.check(said := parse_settings(settings))
         state, ledger = await self._told()
         equipment = self._actors.equipment
         backend = equipment.resolver.backend(equipment.resolver.pool(target).members[0])

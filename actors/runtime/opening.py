@@ -23,7 +23,7 @@ from actors.core.history.history import History
 from actors.core.log.events import LogEvent, Opened
 from actors.core.session.rebuild import rebuild
 from actors.core.session.recovery import fork_log
-from actors.core.settings.labels import Metadata, Scalar, checked_metadata, checked_title, frozen
+from actors.core.settings.labels import Metadata, Scalar, checked_metadata, checked_title, read_only_metadata
 from actors.core.settings.spending import Budget, checked_budget, checked_tenant
 from actors.core.turn.batch import Approve
 from actors.core.turn.guards import Repeats
@@ -247,7 +247,7 @@ class SessionOpener:
             opened.key,
             opened.tenant,
             opened.title,
-            frozen(opened.metadata),
+            read_only_metadata(opened.metadata),
             claims.keep(name),
             config.approve,
             config.deps,

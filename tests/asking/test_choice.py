@@ -13,7 +13,7 @@ from actors.core.data.jsonio import Json
 from actors.core.dialects.profiles import PROFILES
 from actors.core.log.events import AskStarted
 from actors.core.settings.asking import Asked
-from actors.core.settings.asking import asked as asked_for
+from actors.core.settings.asking import parse_settings as asked_for
 from actors.core.values.content import Message, Text
 from actors.errors import ConfigError
 from actors.testing import SERVERS, Call, Say, Think, Turn, strict_server, validate

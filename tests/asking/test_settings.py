@@ -17,7 +17,7 @@ from actors.core.lanes.lane import advance, empty_lane
 from actors.core.ledger import Ledger
 from actors.core.log.events import AskStarted, TurnEnded
 from actors.core.render import RenderTarget
-from actors.core.settings.asking import Asked, asked
+from actors.core.settings.asking import Asked, parse_settings
 from actors.core.stream_events.events import MessageEvent
 from actors.core.values.content import Message, Text
 from actors.errors import ConfigError
@@ -130,14 +130,14 @@ EFFORT_LEVELS = "none, minimal, low, medium, high, xhigh, max"
 )
 def test_a_setting_that_cannot_be_is_refused_in_one_line(given: dict[str, Any], says: str) -> None:
     with pytest.raises(ConfigError) as refused:
-        asked(given)
+        parse_settings(given)
     assert str(refused.value) == says
 
 
 def test_what_may_be_asked_for_is_what_is_kept() -> None:
     assert {*AskSettings.__annotations__, "output"} == {*Asked.__struct_fields__}
-    assert asked({}) is None
-    assert asked({"stop": ["a"], "idle_timeout": None}) == Asked(stop=("a",))
+    assert parse_settings({}) is None
+    assert parse_settings({"stop": ["a"], "idle_timeout": None}) == Asked(stop=("a",))
 
 
 @pytest.mark.anyio

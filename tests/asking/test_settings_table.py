@@ -23,7 +23,7 @@ from actors.core.ledger import Ledger
 from actors.core.log.codec import decode_event, encode_event
 from actors.core.log.events import AskStarted
 from actors.core.render import RenderTarget
-from actors.core.settings.asking import Asked, asked
+from actors.core.settings.asking import Asked, parse_settings
 from actors.core.settings.table import REQUEST_SETTINGS, SETTINGS, names, out_of_range
 from actors.core.settings.values import RequestSettings, ToolChoice
 from actors.core.values.content import Message, Text
@@ -127,7 +127,7 @@ def test_a_refusal_that_names_the_field_of_a_setting_is_read_as_that_setting(set
 
 
 def test_the_log_stores_the_given_settings_alone_and_by_name() -> None:
-    given = asked({"seed": 3, "metadata": {"team": "blue"}, "timeout": 9})
+    given = parse_settings({"seed": 3, "metadata": {"team": "blue"}, "timeout": 9})
     event = AskStarted(1, pack(Message("user", [Text("u")])), given)
     record = encode_event(event)
     assert decode_event(record) == event

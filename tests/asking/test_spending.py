@@ -186,8 +186,8 @@ async def test_a_budget_of_money_needs_every_price() -> None:
 @pytest.mark.parametrize(
     ("cached", "price", "says"),
     [
-        ((400, 0), {"cache_write": 1.0}, "nobody gave the price cache_read of model 'gpt'"),
-        ((0, 400), {"cache_read": 1.0}, "nobody gave the price cache_write of model 'gpt'"),
+        ((400, 0), {"cache_write": 1.0}, "cannot be enforced without the price cache_read of model 'gpt'"),
+        ((0, 400), {"cache_read": 1.0}, "cannot be enforced without the price cache_write of model 'gpt'"),
         ((400, 400), {"cache_read": 0.5, "cache_write": 2.0}, ""),
     ],
 )

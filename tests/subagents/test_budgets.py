@@ -8,7 +8,7 @@ import pytest
 
 from actors import Binding, Budget, Session, ToolContext, subagent, tool
 from actors.core.log.events import LogEvent, SubagentUsage
-from actors.core.settings.spending import Used, left
+from actors.core.settings.spending import Used, remaining_budget
 from actors.core.values.stream import Usage
 from actors.errors import OverBudget
 from actors.kernel.parking import parking
@@ -225,6 +225,8 @@ async def test_without_a_budget_nothing_is_counted_and_nothing_written() -> None
 def test_what_is_left_is_the_budget_without_what_was_used() -> None:
     spent = Used(3, 9.0, ((Binding("a", "b"), Usage(100, 20)),))
     budget = Budget(rounds=10, tokens=1000, money=5.0, seconds=60.0)
-    assert left(budget, spent, lambda _, usage: usage.output_tokens / 10) == Budget(7, 880, 3.0, None)
+    assert remaining_budget(budget, spent, lambda _, usage: usage.output_tokens / 10) == Budget(
+        7, 880, 3.0, None
+    )
     both = spent.joined(Used(1, 2.0, ((Binding("a", "b"), Usage(1, 2)), (Binding("c", "d"), Usage(5, 5)))))
     assert both == Used(4, 9.0, ((Binding("a", "b"), Usage(101, 22)), (Binding("c", "d"), Usage(5, 5))))

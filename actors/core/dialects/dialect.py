@@ -1,8 +1,8 @@
-"""What a provider demands of a transcript, as data: a record a wire family, made of small ones by concern.
+"""Define a provider's rules for transcripts as data: one record for each wire family, composed of smaller records.
 
-The renderer reads it, `actors.core.check` judges by it, and docs/reference/rulebook.md is generated from it. What all
-families say is in `actors.core.models.rules`; here each family narrows it to what it can write, so that a profile
-which says more is refused: by the type checker where it is code, with one line where it is a table of `actors.toml`.
+The renderer and the judge (`actors.core.check`) read them, and docs/reference/rulebook.md is generated from them.
+`actors.core.models.rules` defines the records for all families. Each family narrows them here to its own features, so
+an impossible combination is a type error in a profile, and a one-line error in a table of `actors.toml`.
 """
 
 from functools import lru_cache
@@ -24,18 +24,18 @@ from actors.core.models.rules import (
 from actors.core.values.identity import Binding, content_name
 
 Cache: TypeAlias = Literal["off", "default", "long"]
-"""What is asked of a prompt cache: nothing, to keep prefixes as long as it usually does, or as long as it can."""
+"""The requested lifetime of cached prefixes: none, the provider's default, or the longest."""
 
 
 class Caching(Demands):
-    """How one host's prompt cache is asked for. The default asks for nothing.
+    """The rules for a host's prompt cache. By default, requests do not mention it.
 
     Args:
-        marks: How the end of a prefix that is to be kept is marked: by `cache_control` on its last block, by a
-            `cachePoint` behind it (`point`), or by `cache_control` on the last part of a message's content (`part`).
-        moving: Whether one mark for the whole request, beside its messages, stands for one on its last block.
-        keyed: Whether a request names its lane (`prompt_cache_key`), and so comes to the machine that has it.
-        long: How a longer life is asked for: by a `ttl` on each mark, or by the field that the model accepts
+        marks: The mark at the end of a prefix to cache: `cache_control` on its last block (`block`), a `cachePoint`
+            after it (`point`), or `cache_control` on the last part of a message's content (`part`).
+        moving: Whether one mark at the top level of the request replaces the mark on its last block.
+        keyed: Whether a request names its lane (`prompt_cache_key`), so that it reaches the machine with the cache.
+        long: The request for a longer lifetime: a `ttl` on each mark, or the field that the model accepts
             (`prompt_cache_retention`, `prompt_cache_options`).
     """
 
@@ -44,8 +44,8 @@ class Caching(Demands):
     keyed: bool = False
     long: Literal["none", "ttl", "retention"] = "none"
 
-    def accepted(self, cache: Cache, model: ModelFacts) -> Cache:
-        """Return how far a request may go in what it asks of the cache of this host, for one of its models."""
+    def accepted_cache(self, cache: Cache, model: ModelFacts) -> Cache:
+        """Return the longest lifetime, up to `cache`, that a request to this host may ask for with a model."""
         has_marks = self.marks != "none" and model.cache == "host"
         if cache == "off" or not (has_marks or self.keyed):
             return "off"
@@ -54,21 +54,21 @@ class Caching(Demands):
 
 @lru_cache(maxsize=16)
 def lane_key(session: str, binding: Binding) -> str:
-    """Return the name of a session's lane for a binding, the same in every process: 32 characters that tell nothing."""
+    """Return the key of a session's lane for a binding: a digest of 32 characters, the same in every process."""
     parts = (session, binding.dialect, binding.endpoint, binding.account, binding.model, binding.upstream)
     return content_name("\0".join((*parts, binding.backend)))[:32]
 
 
 class Profile(Demands):
-    """What every dialect has: its name, and its demands by concern.
+    """The fields of every dialect: its name, and its rules.
 
     Args:
         name: The profile's name, as `dialect()` takes it.
         rules: Prefix of the vendor's own rules (`MIS`, `KIM`, `DSK`), which the judge cites in place of the
             family's; empty where the vendor has no list of its own.
-        family: The wire family: which adapter encodes and decodes, which fold checks.
-        makers: Makers of models whose rows of the table of model facts hold on this host.
-        model: What the model accepts. In a profile, this describes a model of which nothing is known;
+        family: The wire family, which selects the adapter and the rules of the judge.
+        makers: The makers of models that the host serves, for lookups in the table of model facts.
+        model: The features that the model accepts. In a profile, this describes an unknown model;
             `actors.core.dialects.narrow.for_model` narrows the profile to one model.
         narrowed_to: Name of the model that the profile was narrowed to; empty for the profile itself.
     """
@@ -89,10 +89,10 @@ class Profile(Demands):
         return hash((self.name, self.narrowed_to))
 
     def opens(self, sealed_by: Binding, target: Binding | None) -> bool:
-        """Say whether a block sealed by one binding may be replayed to `target`.
+        """Return True if a block sealed by one binding may be replayed to `target`.
 
-        What is bound to its prefix goes back only to the very binding that has it in its lane: another backend with
-        the same model may have been shown the conversation otherwise. A gateway's upstreams cannot read each other's.
+        A block that is bound to its prefix is replayed only to the same binding, because the lane of another backend
+        may have rendered the prefix differently. An upstream of a gateway cannot read the blocks of another upstream.
         """
         if target is None or self.reasoning.carrier == "none" or self.reasoning.binding == "none":
             return False
@@ -104,16 +104,16 @@ class Profile(Demands):
 
 
 class ChatTurns(TurnRules):
-    """Every message is whole, a result is one with the role `tool`.
+    """The turns of Chat Completions, with each result in a message of the role `tool`.
 
     Args:
         developer_role: Whether the role `developer` exists beside `system`. We send `system`.
         system_anywhere: Whether a system message may follow the assistant or a result (MIS-12).
-        message_keys: Keys a message may have beside role, content and what calls and reasoning need: `name` in any
-            but a result, the others in the assistant's.
-        empty_answers: Whether an assistant message that calls nothing may be an empty text (KIM-04).
+        message_keys: Further keys of a message besides those for role, content, calls and reasoning: `name` in every
+            message except a result, the others in assistant messages only.
+        empty_answers: Whether an assistant message without calls may be an empty text (KIM-04).
         empty_calls: Whether an assistant message may have a list of calls without one.
-        absent_content: What an assistant message with calls and no text says in `content`.
+        absent_content: The `content` of an assistant message with calls and no text.
     """
 
     arguments = "text"
@@ -130,7 +130,7 @@ class ChatTurns(TurnRules):
 
 
 class ChatMedia(MediaRules):
-    """Images, in user messages alone.
+    """Images, in user messages only.
 
     Args:
         user_files: Whether a user message may hold a `file` part, though we send none.
@@ -158,14 +158,14 @@ class ChatRequest(RequestRules):
     """The request of Chat Completions.
 
     Args:
-        keys: Keys a request may have, where the vendor has a list of its own; empty for the family's.
+        keys: The keys that a request may have, if the vendor has its own list; empty for the family's list.
         max_tokens_field: Name of the field that bounds the answer.
         seed_field: Name of the field with the seed of sampling.
         stream_usage: Whether a stream must be asked for its token figures.
-        required_choice: The word by which any tool is forced.
-        upstream_pin: How a request says which upstream of a gateway is to serve it and no other.
-        untyped_functions: Whether tools and calls may leave out their type, which then is `function`, and calls may
-            have an index.
+        required_choice: The tool choice that forces any tool.
+        upstream_pin: The field that pins a request to one upstream of a gateway.
+        untyped_functions: Whether tools and calls may omit their type, which is then `function`, and calls may have an
+            index.
     """
 
     keys: frozenset[str] = frozenset()
@@ -188,7 +188,7 @@ class ChatCaching(Caching):
 
 
 class ChatDialect(Profile):
-    """OpenAI Chat Completions, and who speaks like it. The defaults are those of a host of which nothing is known."""
+    """OpenAI Chat Completions and compatible hosts. The defaults describe an unknown host."""
 
     family: ClassVar[Literal["openai_chat"]] = "openai_chat"
     ids: Ids = Ids(
@@ -213,7 +213,7 @@ class PartMedia(MediaRules):
 
 
 class BlockTurns(TurnRules):
-    """Turns whose results are blocks among the user's."""
+    """Turns with results as blocks of a user message."""
 
     arguments = "object"
     result_carrier = "user_block"
@@ -240,8 +240,9 @@ class ResponsesReasoning(ReasoningRules):
     """Reasoning items, encrypted; an item of another kind must follow one (OAR-03).
 
     Args:
-        replay_item_ids: Which items go back with their ids: none, or `all` of an answer from its reasoning on. Some
-            hosts look up what has an id and find nothing (OAR-05): once its reasoning was refused, a lane sends none.
+        replay_item_ids: The items to replay with their ids: none, or `all` items of an answer from its reasoning on.
+            Some hosts look up items with ids and find nothing (OAR-05), so a lane sends none after a refusal of its
+            reasoning.
     """
 
     once = True
@@ -261,7 +262,7 @@ class ResponsesRequest(RequestRules):
 
 
 class ResponsesCaching(Caching):
-    """Lane names alone: prefixes are kept unasked."""
+    """Only lane keys: the host caches prefixes without a request."""
 
     marks: Literal["none"] = "none"
     long: Literal["none", "retention"] = "none"
@@ -279,7 +280,7 @@ class ResponsesDialect(Profile):
 
 
 class AnthropicReasoning(ReasoningRules):
-    """Thinking blocks with a signature, or without where a copy signs nothing."""
+    """Thinking blocks with a signature, or without one if a compatible host does not sign."""
 
     carrier: Literal["none", "anthropic_blocks"] = "anthropic_blocks"
     required: Literal["no", "with_calls"] = "no"
@@ -310,7 +311,7 @@ class AnthropicCaching(Caching):
 
 
 class AnthropicDialect(Profile):
-    """Anthropic Messages, and who speaks like it."""
+    """Anthropic Messages and compatible hosts."""
 
     family: ClassVar[Literal["anthropic"]] = "anthropic"
     turns: BlockTurns
@@ -325,7 +326,7 @@ class GeminiTurns(BlockTurns):
 
 
 class GeminiMedia(MediaRules):
-    """Attachments by value: only addresses of files that were uploaded there are sure to be taken."""
+    """Attachments by value, because only URLs of files uploaded to Google are reliably accepted."""
 
     result_kinds: frozenset[Kind] = frozenset({"image"})
     types: frozenset[str] = frozenset({"image/png", "image/jpeg", "image/webp", "application/pdf"})
@@ -345,7 +346,7 @@ class GeminiRequest(FunctionRequest):
     """The request of generateContent.
 
     Args:
-        models_path: Path below the endpoint under which the models stand, since the path names the model.
+        models_path: The path of the models below the endpoint, because the URL names the model.
     """
 
     models_path: str
@@ -355,7 +356,7 @@ class GeminiRequest(FunctionRequest):
 
 
 class GeminiCaching(Caching):
-    """Nothing: prefixes are kept unasked."""
+    """No settings: the host caches prefixes without a request."""
 
     marks: Literal["none"] = "none"
     keyed: Literal[False] = False
@@ -390,7 +391,7 @@ class ConverseMedia(MediaRules):
 
 
 class ConverseReasoning(ReasoningRules):
-    """Reasoning blocks with the signature of the model behind them."""
+    """Reasoning blocks with the signature of the underlying model."""
 
     carrier: Literal["none", "bedrock_reasoning"] = "bedrock_reasoning"
     required: Literal["no"] = "no"
@@ -402,7 +403,7 @@ class ConverseRequest(FunctionRequest):
 
 
 class ConverseCaching(Caching):
-    """Points behind blocks."""
+    """Cache points after blocks."""
 
     marks: Literal["none", "point"] = "none"
     keyed: Literal[False] = False

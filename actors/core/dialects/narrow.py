@@ -1,7 +1,7 @@
 """Narrow a dialect to one model: the requirements of a host, and those of the model that it serves.
 
 In:  a profile, a model's name, and overrides of the built-in facts (of the user, then those learned from refusals).
-Out: the same profile with `model` and what follows from it: how reasoning goes back, and which ids do.
+Out: the same profile with `model` and the fields that depend on it: the replay of reasoning and of native ids.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ _REQUIRED = {"own": "no", "with_calls": "with_calls", "every": "every"}
 
 
 def for_model(dialect: Dialect, model: str, overrides: Sequence[Overrides] = ()) -> Dialect:
-    """Return a dialect narrowed to a model. One that is narrowed already stays as it is, unless there are overrides.
+    """Return a dialect narrowed to a model. A narrowed dialect is returned unchanged, unless there are overrides.
 
     Args:
         dialect: The profile of the host.
@@ -26,7 +26,7 @@ def for_model(dialect: Dialect, model: str, overrides: Sequence[Overrides] = ())
     """
     if dialect.narrowed_to and not overrides:
         return dialect
-    narrowed = dialect if dialect.narrowed_to else _narrowed(dialect, model)
+    narrowed = dialect if dialect.narrowed_to else _narrow(dialect, model)
     facts = narrowed.model
     for each in overrides:
         facts = merge(facts, each)
@@ -40,7 +40,7 @@ def facts_of(dialect: Dialect, model: str) -> ModelFacts:
 
 
 @lru_cache(maxsize=1024)
-def _narrowed(dialect: Dialect, model: str) -> Dialect:
+def _narrow(dialect: Dialect, model: str) -> Dialect:
     return replace(apply_facts(dialect, facts_of(dialect, model)), narrowed_to=model or "-")
 
 

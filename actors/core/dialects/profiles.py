@@ -67,7 +67,7 @@ AZURE = replace(
 
 _CLAUDE_LIKE = ModelFacts(
     sampling="without_thinking", forced_choice="without_thinking", schema_output=False
-)  # what copies of the API are sure to accept
+)  # accepted by every compatible host
 
 ANTHROPIC = AnthropicDialect(
     name="anthropic",
@@ -95,7 +95,7 @@ ANTHROPIC = AnthropicDialect(
     ),
 )
 
-# Claude on Vertex AI. What the clouds are not known to take stays out: addresses of media, and one mark for a request.
+# Claude on Vertex AI. Features without evidence on the clouds are off: media URLs, and one mark for a request.
 VERTEX_ANTHROPIC = replace(
     ANTHROPIC,
     name="vertex_anthropic",
@@ -136,7 +136,7 @@ OPENAI_RESPONSES = ResponsesDialect(
 GEMINI = GeminiDialect(
     name="gemini",
     ids=Ids(
-        style="none",  # pairing is by position and name; ids go back only to who gave them
+        style="none",  # pairing is by position and name; an id is sent only to the provider that made it
         pattern=r"[a-zA-Z0-9_.:-]{1,64}",
         max_len=64,
         tool_name_pattern=r"[a-zA-Z_][a-zA-Z0-9_.-]{0,63}",  # GEM-17; 64 is the safe choice, newer models take 128

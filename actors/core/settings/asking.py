@@ -1,10 +1,10 @@
-"""The settings of one ask: they replace those of its backend, and end with the ask.
+"""Define the settings of one ask, which replace those of the backend until the ask ends.
 
 In:  the keyword arguments of an ask.
 Out: the settings as the log stores them with the message, so that a turn resumed after a restart keeps them.
 
-`actors.core.settings.table` defines each setting. `actors.adapters.settings` fits them to a dialect, as it does those
-of a backend.
+`actors.core.settings.table` defines each setting. `actors.adapters.settings` adapts the settings of asks and backends
+to a dialect.
 """
 
 from collections.abc import Collection, Mapping
@@ -14,7 +14,7 @@ from msgspec.structs import fields
 
 from actors.core.data.jsonio import Json
 from actors.core.schemas.repair import RepairMode
-from actors.core.settings.table import names, out_of_range, stored
+from actors.core.settings.table import names, out_of_range, stored_value
 from actors.core.settings.values import (
     AskMode,
     Display,
@@ -72,9 +72,9 @@ class AskSettings(TypedDict, total=False):
 
 
 class Asked(RequestSettings, frozen=True, kw_only=True):
-    """The settings of one ask as the log stores them; None where the backend or the runtime decides.
+    """The settings of one ask as the log stores them; None leaves a setting to the backend or the runtime.
 
-    A map without the settings that are not given. `output` is the JSON Schema of the answer, always of an object.
+    Stored as a map without absent settings. `output` is the JSON Schema of the answer, which is always an object.
     """
 
     tool_choice: ToolChoiceSetting | None = None
@@ -97,14 +97,14 @@ class Asked(RequestSettings, frozen=True, kw_only=True):
 
 
 _OF_REQUEST = (*(field.name for field in fields(RequestSettings)), "thinking", "output")
-"""The settings of every request. A tool choice holds for the first one alone."""
+"""The settings of every request. A tool choice applies only to the first request."""
 
 
-def asked(given: Mapping[str, object], output: Json | None = None) -> Asked | None:
-    """Return settings in their stored form, and the schema of the answer; None if there are none.
+def parse_settings(given: Mapping[str, object], output: Json | None = None) -> Asked | None:
+    """Return settings and the schema of the answer in their stored form; None if both are absent.
 
     Raises:
-        ConfigError: There is no such setting, or its value is out of range.
+        ConfigError: A name is unknown, or a value is out of range.
     """
     if not given and output is None:
         return None
@@ -113,7 +113,7 @@ def asked(given: Mapping[str, object], output: Json | None = None) -> Asked | No
             raise ConfigError(f"An ask has no setting {name!r}; {_near(name)}")
         if (takes := out_of_range(name, value)) is not None:
             raise ConfigError(f"{name} is {value!r}; it takes {takes}")
-    return Asked(**{name: stored(name, value) for name, value in given.items()}, output=output)
+    return Asked(**{name: stored_value(name, value) for name, value in given.items()}, output=output)
 
 
 _NAMES = names("ask")

@@ -1,4 +1,4 @@
-"""Durations as people write them: `90 days`, `12 hours`."""
+"""Parse durations such as `90 days` and `12 hours`, in configuration files and on the command line."""
 
 import re
 
@@ -7,10 +7,10 @@ _FORM = re.compile(r"(\d{1,6}) ?([a-z]+)")
 
 
 def duration(text: str) -> int:
-    """Return the seconds of a duration: a whole number and minutes, hours, days or weeks, or their first letter.
+    """Return a duration in seconds: a whole number of minutes, hours, days or weeks, or of their first letters.
 
     Raises:
-        ValueError: It is none, or nothing.
+        ValueError: The text is no duration, or is zero.
     """
     found = _FORM.fullmatch(text.strip())
     units = [] if found is None else [each for each in _UNITS if found[2] in (each, f"{each}s", each[0])]

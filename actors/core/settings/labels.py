@@ -1,11 +1,13 @@
-"""Check the title and the metadata that a host gives a session, and write them as lists of sessions search them.
+"""Validate the title and the metadata of a session, and encode them for searches in lists of sessions.
 
-In:  what a host passes to `open` and to `list`.
-Out: values of the first event of a log, and the text that a directory keeps and compares.
+`Runtime.open` and the journal storages use this module.
 
-A directory compares text only: a folded title that contains the words, and entries of metadata that stand between
-line breaks. JSON escapes line breaks, so an entry is found where it is one, and nowhere else. Every storage finds the
-same sessions so, whatever its rules for letters, numbers and wildcards are.
+In:  the arguments of `open` and `list`.
+Out: values for the first event of a log, and the text that a directory stores and compares.
+
+A directory compares text only: a folded title that contains the words, and metadata entries between line breaks. JSON
+escapes line breaks, so a search matches complete entries only. As a result, every storage finds the same sessions,
+independent of its rules for letters, numbers and wildcards.
 """
 
 import json
@@ -23,7 +25,7 @@ Metadata: TypeAlias = tuple[tuple[str, Scalar], ...]
 """The keys and values of metadata, in the host's order."""
 
 TITLE, KEYS, KEY, TEXT = 200, 16, 64, 512
-"""Characters of a title; keys of metadata; characters of a key, and of a value."""
+"""The maximum length of a title, number of metadata keys, and lengths of a key and a value. Lengths in characters."""
 
 
 def checked_title(title: object) -> str:
@@ -76,7 +78,7 @@ def _checked_value(key: str, value: object) -> Scalar:
 
 
 def _size(given: object) -> str:
-    """Return the part of a message that says what is too long, or of which type it is."""
+    """Return the part of an error message that names the type or the length of a value."""
     if not isinstance(given, str):
         return f"this one is {type(given).__name__}"
     return f"this one has {len(given)}" if len(given) > TITLE else ""
@@ -91,7 +93,7 @@ def _is_surrogate(letter: str) -> bool:
 
 
 class FrozenMetadata(Mapping[str, Scalar]):
-    """Metadata as a mapping that cannot be changed. Unlike a `MappingProxyType`, it can be copied and pickled."""
+    """Metadata as an immutable mapping. Unlike a `MappingProxyType`, it can be copied and pickled."""
 
     __slots__ = ("_values",)
 
@@ -114,23 +116,23 @@ class FrozenMetadata(Mapping[str, Scalar]):
 NO_METADATA: Mapping[str, Scalar] = FrozenMetadata()
 
 
-def frozen(metadata: Metadata) -> Mapping[str, Scalar]:
-    """Return metadata as a mapping that cannot be changed."""
+def read_only_metadata(metadata: Metadata) -> Mapping[str, Scalar]:
+    """Return metadata as an immutable mapping."""
     return FrozenMetadata(metadata) if metadata else NO_METADATA
 
 
-def folded(title: str) -> str:
-    """Return a title as words are looked for in it, whatever their case."""
+def fold_title(title: str) -> str:
+    """Return a title in the form for case-insensitive searches."""
     return title.casefold()
 
 
 def metadata_text(metadata: Metadata) -> str:
-    """Return metadata as a directory keeps it: a JSON object with each entry between line breaks; empty for none."""
+    """Return metadata as a directory stores it: a JSON object with each entry between line breaks; empty for none."""
     return f"{{{','.join(metadata_entries(metadata))}}}" if metadata else ""
 
 
 def metadata_entries(metadata: Metadata) -> tuple[str, ...]:
-    """Return the parts of `metadata_text` that are there if it has these keys with these values."""
+    """Return the parts that `metadata_text` contains for these keys and values."""
     return tuple(f"\n{_literal(key)}:{_literal(value)}\n" for key, value in metadata)
 
 
@@ -139,7 +141,7 @@ def _literal(value: Scalar) -> str:
 
 
 def metadata_of(text: str) -> dict[str, Scalar]:
-    """Return the metadata of a text that `metadata_text` made."""
+    """Parse the output of `metadata_text`."""
     return dict(json.loads(text)) if text else {}
 
 

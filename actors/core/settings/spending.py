@@ -1,6 +1,7 @@
-"""What a session may use and what it has used: prices, budgets, and the sums of the log.
+"""Define prices and budgets, and count the usage of sessions.
 
-A price that nobody gave is unknown, and so is every cost that would need it: nothing is guessed.
+Sessions, providers and the configuration use this module. A missing price makes every cost that needs it unknown;
+costs are never estimated.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -17,11 +18,14 @@ MILLION = 1_000_000
 
 
 class Price(StoredRecord, frozen=True):
-    """What a million tokens of a model cost, in whatever currency the others are in.
+    """The price of a million tokens of a model. All prices must be in one currency.
 
-    `cache_read` and `cache_write` are for the tokens of the input that came from the provider's cache or went there.
-    Where such a price is not given, what had such tokens has an unknown cost. `context` is no price: the tokens that a
-    request and its answer may have together.
+    Args:
+        input: The price of input tokens.
+        output: The price of output tokens.
+        cache_read, cache_write: The prices of input tokens that are read from and written to the provider's cache.
+            Without them, the cost of usage with cached tokens is unknown.
+        context: Not a price: the context window of the model, in tokens of a request and its answer together.
     """
 
     input: float
@@ -31,7 +35,7 @@ class Price(StoredRecord, frozen=True):
     context: int | None = None
 
     def of(self, usage: Usage) -> float | None:
-        """Return what this usage costs; None where a price is missing."""
+        """Return the cost of this usage; None if a price is missing."""
         read, written = usage.cache_read_tokens, usage.cache_write_tokens
         if (read and self.cache_read is None) or (written and self.cache_write is None):
             return None
@@ -51,7 +55,7 @@ Prices: TypeAlias = Mapping[str, Price]
 
 
 def price_of(prices: Prices, binding: Binding) -> Price | None:
-    """Return the price of a binding's model, None where nobody gave one."""
+    """Return the price of a binding's model, None if it is unknown."""
     if (exact := prices.get(binding.model)) is not None:
         return exact
     return next((price for pattern, price in prices.items() if fnmatchcase(binding.model, pattern)), None)
@@ -63,7 +67,7 @@ def checked_prices(prices: Prices) -> Prices:
     Raises:
         ConfigError: They are no mapping, or one is no `Price`, or has a figure below 0.
     """
-    given: object = prices  # what is given may be anything
+    given: object = prices  # an unchecked caller may pass any object
     if not isinstance(given, Mapping) or not all(isinstance(model, str) for model in given):
         raise ConfigError("prices= takes a mapping of models' names, or patterns, to each one's Price")
     for model, price in prices.items():
@@ -118,7 +122,7 @@ def checked_budget(budget: Budget) -> Budget:
     Raises:
         ConfigError: It is not a `Budget`, has a limit that is not above 0, or a period.
     """
-    budget = _checked(budget, "budget=")
+    budget = _check_budget(budget, "budget=")
     if budget.per is not None:
         raise ConfigError(
             "budget= has a period; a session's budget limits its whole life, so leave `per` out"
@@ -126,7 +130,7 @@ def checked_budget(budget: Budget) -> Budget:
     return budget
 
 
-def _checked(budget: Budget, owner: str) -> Budget:
+def _check_budget(budget: Budget, owner: str) -> Budget:
     if not isinstance(budget, Budget):
         raise ConfigError(f"{owner} takes a Budget, not {type(budget).__name__}")
     return checked(budget, BUDGET_RANGES, owner)
@@ -160,7 +164,7 @@ def _checked_shared(name: object, budget: Budget, pools: Collection[str]) -> Bud
     if table == "pools" and owned not in pools:
         raise ConfigError(f"budgets: there is no pool {owned!r}; add it to [pools]")
     owner = f"The budget of {name!r}"
-    budget = _checked(budget, owner)
+    budget = _check_budget(budget, owner)
     if budget.seconds is not None:
         raise ConfigError(f"{owner} has seconds; only the budget of a session limits them")
     if not has_shared_limit(budget):
@@ -169,40 +173,40 @@ def _checked_shared(name: object, budget: Budget, pools: Collection[str]) -> Bud
 
 
 TENANT = 64
-"""Characters of a tenant's name."""
+"""The maximum length of a tenant's name, in characters."""
 
 
 def checked_tenant(tenant: str) -> str:
     """Return a tenant's name.
 
     Raises:
-        ConfigError: It is no text, too long, or not printable.
+        ConfigError: The name is no string, too long, or not printable.
     """
-    given: object = tenant  # what is given may be anything
+    given: object = tenant  # an unchecked caller may pass any object
     if not isinstance(given, str) or len(given) > TENANT or not given.isprintable():
         raise ConfigError(f"tenant= takes at most {TENANT} printable characters, not {str(given)[:80]!r}")
     return tenant
 
 
 Cost: TypeAlias = Callable[[Binding, Usage], float | None]
-"""Returns what usage of a binding costs, None where that is not known."""
+"""Returns the cost of usage of a binding; None if it is unknown."""
 
 
 class Used(StoredRecord, frozen=True):
-    """What a session has used, by what its log says."""
+    """The usage of a session, as its log records it."""
 
     rounds: int = 0
     seconds: float = 0.0
     usage: tuple[tuple[Binding, Usage], ...] = ()
 
     def plus(self, binding: Binding, usage: Usage) -> "Used":
-        """Return it with one more round."""
+        """Return the usage after one more round."""
         known = dict(self.usage)
         known[binding] = known.get(binding, Usage()) + usage
         return replace(self, rounds=self.rounds + 1, usage=tuple(known.items()))
 
     def joined(self, other: "Used") -> "Used":
-        """Return it with what another session used meanwhile. Its seconds are within this one's."""
+        """Return the usage with that of a subagent added. Its seconds are already part of this session's seconds."""
         known = dict(self.usage)
         for binding, usage in other.usage:
             known[binding] = known.get(binding, Usage()) + usage
@@ -210,16 +214,16 @@ class Used(StoredRecord, frozen=True):
 
     @property
     def tokens(self) -> int:
-        """Of requests and answers together."""
+        """The tokens of requests and answers together."""
         return sum(usage.input_tokens + usage.output_tokens for _, usage in self.usage)
 
     def money(self, cost: Cost) -> float | None:
-        """Return what it cost; None where a price is missing."""
+        """Return the cost; None if a price is missing."""
         return total(cost(binding, usage) for binding, usage in self.usage)
 
 
 def total(costs: Iterable[float | None]) -> float | None:
-    """Return a sum, unknown as soon as a part of it is."""
+    """Return the sum of costs; None if one of them is unknown."""
     sums = 0.0
     for cost in costs:
         if cost is None:
@@ -229,7 +233,7 @@ def total(costs: Iterable[float | None]) -> float | None:
 
 
 def why_over(budget: Budget, used: Used, cost: Cost, whose: str = "the session's budget") -> str | None:
-    """Return which part of a budget is used up, in one line; None while there is some of each left."""
+    """Return a message that names the exhausted limit of a budget; None while no limit is exhausted."""
     if budget.rounds is not None and used.rounds >= budget.rounds:
         return f"{whose} of {budget.rounds} rounds is used up"
     if budget.tokens is not None and (tokens := used.tokens) >= budget.tokens:
@@ -239,14 +243,14 @@ def why_over(budget: Budget, used: Used, cost: Cost, whose: str = "the session's
     if budget.money is not None:
         money = used.money(cost)
         if money is None:
-            return f"{whose} of {budget.money:g} cannot be kept: nobody gave {_missing(used, cost)}"
+            return f"{whose} of {budget.money:g} cannot be enforced without {_missing(used, cost)}"
         if money >= budget.money:
             return f"{whose} of {budget.money:g} is used up ({money:g} was paid)"
     return None
 
 
 def _missing(used: Used, cost: Cost) -> str:
-    """Return which price is missing of what was used."""
+    """Return the name of the first missing price."""
     for binding, usage in used.usage:
         parts = {
             "a price": Usage(),
@@ -259,11 +263,11 @@ def _missing(used: Used, cost: Cost) -> str:
     raise AssertionError("each part has its price")
 
 
-def left(budget: Budget, used: Used, cost: Cost) -> Budget:
-    """Return what is left for a session below. No seconds: it ends with a call of the one above, which counts them.
+def remaining_budget(budget: Budget, used: Used, cost: Cost) -> Budget:
+    """Return the budget that remains for a subagent. It has no seconds, because its parent counts them.
 
     Raises:
-        OverBudget: Nothing is.
+        OverBudget: A limit is exhausted.
     """
     if (why := why_over(budget, used, cost)) is not None:
         raise OverBudget(f"No subagent is opened: {why}")

@@ -21,10 +21,10 @@ from actors.core.settings.values import AskMode, ChoiceWord, Display, ToolChoice
 from actors.errors import nearest
 
 Scope: TypeAlias = Literal["ask", "backend"]
-"""Where a setting may be given: with an ask, in a `[backends.NAME]` table."""
+"""The place of a setting: an argument of an ask, or a `[backends.NAME]` table."""
 
 MAX_STOPS: Final = 4
-"""Most stop sequences of one ask: the limit of the strictest provider."""
+"""The maximum number of stop sequences: the limit of the strictest provider."""
 _MAX_PAIRS, _MAX_KEY, _MAX_VALUE = 16, 64, 512  # limits that OpenAI documents for `metadata`
 
 
@@ -33,11 +33,11 @@ class Setting(Struct, frozen=True, kw_only=True):
 
     Args:
         range: The values that it accepts.
-        scopes: Where it may be given.
-        default: Its value where nobody gives it one.
+        scopes: The places where it may be set.
+        default: Its value if it is not set.
         wire: The field of a request that holds it, by wire family: keys joined by dots.
-        constants: Fields that a family demands beside it, with their values.
-        coded: Families whose encoder writes the field in code of its own, because it depends on other settings.
+        constants: Additional fields that a family requires with it, and their values.
+        coded: Families that encode the field in code, because it depends on other settings.
         is_sampling: Whether models without sampling settings reject it (`ModelFacts.sampling`).
         fact: The field of `ModelFacts` that says whether a model accepts it; empty if every model does.
     """
@@ -60,14 +60,14 @@ def out_of_range(name: str, value: object) -> str | None:
     return f"{allowed.words}, or None" + (f"; did you mean {close!r}?" if close else "")
 
 
-def stored(name: str, value: Any) -> Any:  # Any: each setting has its own type
+def stored_value(name: str, value: Any) -> Any:  # Any: each setting has its own type
     """Return an accepted value in its stored form."""
     setting = SETTINGS[name]
     return setting.default if value is None else setting.range.store(value)
 
 
 def names(scope: Scope) -> tuple[str, ...]:
-    """Return the settings that may be given in one place."""
+    """Return the names of the settings that may be set in one place."""
     return tuple([name for name, setting in SETTINGS.items() if scope in setting.scopes])
 
 

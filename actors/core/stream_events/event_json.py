@@ -1,7 +1,7 @@
 """Convert stream events to JSON objects and to frames of server-sent events.
 
 `actors run --json`, exported sessions and servers share this form. It is generated from the fields of the event
-structs; only values with an internal representation, such as messages and bindings, have a form of their own here.
+structs; only values with an internal representation, such as messages and bindings, are converted here.
 `actors.core.stream_events.event_schema` describes the same form as a JSON Schema. Within one version, the form may
 gain fields and event types, so a reader ignores the ones that it does not know.
 """
@@ -96,7 +96,7 @@ def _pending(pending: PendingCall) -> Fields:
 
 
 def report(report: Report) -> Fields:
-    """Return what the renderer did, and why."""
+    """Return a render report as a JSON object."""
     return {
         "dialect": report.dialect,
         "calls": list(report.calls),

@@ -29,7 +29,7 @@ CallOutcome: TypeAlias = Literal[
 """How a tool call ended.
 
 `refused`: the call was invalid, so its tool did not run. `never_started`: the turn ended before the tool started.
-`outcome_unknown`: the session crashed while the tool ran, so nobody knows whether the call took effect.
+`outcome_unknown`: the session crashed while the tool ran, so it is unknown whether the call took effect.
 """
 
 
@@ -144,7 +144,7 @@ class RequestRenderedEvent(StreamEvent, frozen=True):
         epoch: The epoch of the binding's lane, from 0.
         reused_bytes: Bytes of the transcript that an earlier request of this epoch has sent already.
         total_bytes: Bytes of the whole transcript.
-        report: What the renderer did.
+        report: The render report.
     """
 
     type: ClassVar[Literal["request_rendered"]] = "request_rendered"
@@ -236,7 +236,7 @@ class ToolFailedEvent(StreamEvent, frozen=True):
 
 
 class CallEnd(Struct, frozen=True):
-    """How one call of a batch ended."""
+    """The outcome of one call of a batch."""
 
     call_id: CallId
     outcome: CallOutcome
@@ -302,8 +302,8 @@ class LaneRewrittenEvent(_TurnEvent, frozen=True):
     """The transcript for a binding is rendered anew in its next epoch.
 
     Args:
-        binding: The binding whose lane is rewritten.
-        reason: Why; `refusal` and `thinking` follow a refused request, and `media` replaces attachments by notes.
+        binding: The binding of the lane.
+        reason: `refusal` and `thinking` follow a refused request, and `media` replaces attachments by notes.
         detail: The same in words for people: the provider's error message, or what changed.
     """
 

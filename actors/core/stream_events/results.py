@@ -1,4 +1,4 @@
-"""How an ask came out and what its turn waits for; what a caller decides about a call; how a switch came out."""
+"""Define the results of asks and switches, which `Session` returns and stream events carry."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias
@@ -25,9 +25,8 @@ else:
     Value = TypeVar("Value")
 
 AskStatus: TypeAlias = Literal["complete", "cancelled", "failed", "interrupted", "awaiting", "late"]
-"""How an ask ended: `interrupted` is one that a restart of its session's actors ended.
-
-Or `awaiting`: its turn waits for its caller; `late`: no turn waited for the results.
+"""The status of an ask. `interrupted`: a restart of the session's actors ended it. `awaiting`: its turn waits for its
+caller. `late`: no turn waited for the provided results any more.
 """
 
 
@@ -35,9 +34,9 @@ class PendingCall(Struct, frozen=True):
     """A call that a turn waits for.
 
     Args:
-        call: As the model made it; arguments with a slip are repaired.
-        kind: `external`: the caller passes its result. `approval`: it runs if somebody approves of it.
-        digest: Names its tool and arguments: that of a decision must be the same.
+        call: The model's call, with repaired arguments if they were malformed.
+        kind: `external`: the caller provides the result. `approval`: the call runs if it is approved.
+        digest: The digest of tool and arguments, which a decision must repeat.
     """
 
     call: ToolCall
@@ -69,28 +68,29 @@ Approvals: TypeAlias = Mapping[str, ApprovalDecision] | Mapping[CallId, Approval
 
 
 class AskResult(Struct, Generic[Value], frozen=True):
-    """How an ask came out, or where it stands.
+    """The result of an ask, final or `awaiting`.
 
     Args:
-        text: The last word of the model.
-        binding: Binding of the last turn.
+        text: The text of the model's last message.
+        binding: The binding of the last turn.
         attempts: Every turn of the ask, in order; more than one after failover.
-        rounds: Requests that were answered or tried, over all turns, as `usage` is summed.
-        error: One line on why it did not complete, else empty.
-        finish_reason: Why the model stopped, in its provider's word; None if the last round has no answer.
-        incomplete: Why the last answer is not whole, though the ask is `complete`: `length` (a limit of tokens, a full
-            window), `filter` (a filter or a refusal), `paused` (it would go on if asked again), `fault`, `empty` (twice
-            running neither text nor a call), `unparsed` (a tool call as text, which was not run); else None.
-        dropped: What the answers held and the history does not, over all rounds.
-        pending_calls: The calls that the turn waits for, if its status is `awaiting`. `Session.ask` takes the
-            results of external calls in `results`, and decisions about the others in `approvals`.
-        output: The answer as a value of the type that was asked for with `output=`; None unless it is `complete`.
-        cost: What `usage` costs by the prices that were given, summed over turns; None where one is not known.
-        report: What the render of the last request did, and why; None if there was none.
-        losses: What the last request did not show or ask for, by kind, as in `Preview.losses`.
-        refusals: Requests of the ask that a provider or the judge refused, in order, also where the ask completed.
-        skipped: Members of the target's pool that take none of the session's tools, and so were not asked.
-        repaired: Slips of the ask's calls and of its answer that were repaired, since exactly one reading fits.
+        rounds: The number of requests answered or tried in all turns. `usage` is their sum.
+        error: The reason, in one line, why the ask is not complete; empty if it is.
+        finish_reason: The provider's finish reason; None if the last round has no answer.
+        incomplete: The reason why the last answer is incomplete although the ask is `complete`: `length` (a token limit
+            or a full context window), `filter` (a filter or a refusal), `paused` (the model would continue on request),
+            `fault`, `empty` (neither text nor a call, twice), `unparsed` (a tool call as text, which was not run). None
+            if the answer is complete.
+        dropped: Parts of the answers that the history does not contain, over all rounds.
+        pending_calls: The calls that the turn waits for, if its status is `awaiting`. `Session.provide` takes the
+            results of external calls, `Session.decide` takes approvals.
+        output: The answer as a value of the type `output=`; None unless the ask is `complete`.
+        cost: The cost of `usage` over all turns; None if a price is missing.
+        report: The render report of the last request; None if no request was rendered.
+        losses: Content and settings that the last request left out, by kind, as in `Preview.losses`.
+        refusals: Requests of the ask that a provider or the judge refused, in order, even if the ask completed.
+        skipped: Members of the target's pool that were not used, because they accept none of the session's tools.
+        repaired: Repairs of malformed calls and of the answer, each with exactly one valid reading.
         turn: The number of the ask's last turn, which `Session.rewind` takes; 0 if it had none.
         turn_before: The last turn before the ask that `Session.rewind` takes; None if there is none.
 
@@ -121,7 +121,7 @@ class AskResult(Struct, Generic[Value], frozen=True):
 
 
 class SwitchOutcome(Struct, frozen=True):
-    """How a session answers a switch or a change of its configuration.
+    """The outcome of a switch or of a configuration change.
 
     Args:
         target: The target of the next ask.

@@ -1,21 +1,23 @@
-"""The text of an answer's rounds, from the events of its stream: each character exactly once.
+"""Assemble the text of an answer from stream events, with each character exactly once.
 
-In:  deltas of text and thinking, some of which may be missing, and each round's whole message.
-Out: the pieces to show, in order.
+`Session.stream_text` and the command line use it.
+
+In:  deltas of text and thinking, possibly with gaps, and the complete message of each round.
+Out: the pieces of text to show, in order.
 """
 
 from actors.core.stream_events.events import TextEvent, ThinkingEvent
 
 
 class RoundText:
-    """The text of each round as it arrives, exact even where deltas were missed.
+    """The text of each round as it arrives, correct even if deltas were missed.
 
-    Deltas are numbered. After a gap no more of them are given, and the rest of the text follows from the
-    whole message at the round's end.
+    Deltas have offsets. After a gap, later deltas are ignored, and the complete message at the round's end provides the
+    rest of the text.
     """
 
     def __init__(self) -> None:
-        self._given = ""
+        self._returned = ""
         self._next = 0
         self._gap = False
 
@@ -25,11 +27,11 @@ class RoundText:
         self._next = event.offset + len(event.text)
         if isinstance(event, ThinkingEvent) or self._gap:
             return ""
-        self._given += event.text
+        self._returned += event.text
         return event.text
 
     def rest(self, text: str, *, broken: bool) -> str:
-        """End the round: return the part of its whole text that was not given; of a broken answer nothing is added."""
-        given, gap = self._given, self._gap
-        self._given, self._next, self._gap = "", 0, False
-        return text[len(given) :] if text.startswith(given) and (gap or not broken) else ""
+        """End the round and return the rest of its text. After a broken answer without a gap, the rest is empty."""
+        returned, gap = self._returned, self._gap
+        self._returned, self._next, self._gap = "", 0, False
+        return text[len(returned) :] if text.startswith(returned) and (gap or not broken) else ""

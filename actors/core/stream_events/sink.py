@@ -10,7 +10,7 @@ class Sink(Protocol):
 
     @property
     def is_watched(self) -> bool:
-        """Whether it takes all events; otherwise the terminal event is enough."""
+        """True if the sink needs all events; otherwise the terminal event is enough."""
 
     def put(self, event: SessionEvent) -> None:
         """Accept an event; a terminal event ends the stream."""

@@ -16,7 +16,7 @@ from actors.core.log.events import (
     TurnResumed,
     TurnStarted,
 )
-from actors.core.settings.labels import Metadata, Scalar, folded, has_all, metadata_entries, metadata_text
+from actors.core.settings.labels import Metadata, Scalar, fold_title, has_all, metadata_entries, metadata_text
 
 State: TypeAlias = Literal["idle", "running", "awaiting", "closed"]
 """What the log's end says: no turn is open; one is; one waits for its caller; the session has ended."""
@@ -93,8 +93,8 @@ class SessionFilter(Struct, frozen=True):
 
     @property
     def folded(self) -> str:
-        """The words, folded like the titles in a directory."""
-        return folded(self.title)
+        """The words as a directory looks for them in folded titles."""
+        return fold_title(self.title)
 
     @property
     def entries(self) -> tuple[str, ...]:
@@ -106,7 +106,7 @@ class SessionFilter(Struct, frozen=True):
         return (
             self.tenant in (None, session.tenant)
             and self.state in (None, session.state)
-            and self.folded in folded(session.title)
+            and self.folded in fold_title(session.title)
             and has_all(metadata_text(tuple(session.metadata.items())), self.entries)
         )
 
@@ -133,7 +133,7 @@ class Summary(Struct):
                 self.state = _STATES[kind]
             if isinstance(event, Opened):
                 self.tenant, self.target = event.tenant, event.target
-                self.title, self.folded = event.title, folded(event.title)
+                self.title, self.folded = event.title, fold_title(event.title)
                 self.metadata = metadata_text(event.metadata)
             elif isinstance(event, SwitchApplied):
                 self.target = event.target

@@ -44,14 +44,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "choosing: an unknown tool is let in",
         "actors/runtime/delivery.py:SessionCaller._submit",
-        "self._lifecycle.configuration.check(said := asked(*...))",
+        "self._lifecycle.configuration.check(said := parse_settings(*...))",
         "said = asked(*...)",
         CHOICE,
     ),
     Mutation(
         "choosing: a preview of an unknown tool is given",
         "actors/runtime/handle.py:Session.preview",
-        "self._lifecycle.configuration.check(said := asked(*...))",
+        "self._lifecycle.configuration.check(said := parse_settings(*...))",
         "said = asked(*...)",
         CHOICE,
     ),

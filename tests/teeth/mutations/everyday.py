@@ -43,7 +43,7 @@ MUTATIONS = (
     Mutation(
         "everyday: settings of a text are checked when it is read",
         "actors/runtime/handle.py:Session.stream_text",
-        "self._lifecycle.configuration.check(asked(settings))",
+        "self._lifecycle.configuration.check(parse_settings(settings))",
         "",
         (f"{TEXTS}::test_settings_are_checked_at_once_and_what_refuses_the_ask_is_raised_in_the_loop",),
     ),

@@ -43,7 +43,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "titles: the case of letters counts",
-        "actors/core/settings/labels.py:folded",
+        "actors/core/settings/labels.py:fold_title",
         "title.casefold()",
         "title",
         (f"{TITLES}::test_a_list_has_the_sessions_whose_titles_contain_the_words_in_any_case",),
