@@ -174,7 +174,8 @@ class Session(SessionCaller):
         """
         self._check()
         self._lifecycle.configuration.check(parse_settings(settings))
-        return TextStream(*self._prepare_ask(words, None, settings), partial(self._check_result, check=True))
+        prepared = self._prepare_stream(message, results, approvals, settings)
+        return TextStream(*prepared, partial(self._check_result, check=True))
 
     def events(self, after: int = 0, *, follow: bool = True) -> SessionEvents:
         """Return the session's events past number `after`, as they are in its log, and then as they come.

@@ -401,7 +401,7 @@ class TurnDriver:
         stopped = self.ask.cancelled
         stuck = not (stopped or waited.calls) and served.is_stuck()
         outcome = (
-            turns.Stopped(awaited=waited.calls) if stopped else turns.ResultsProvided(waited.calls, stuck)
+            turns.Stopped(awaited=waited.calls) if stopped else turns.CallsResolved(waited.calls, stuck)
         )
         step = await self._turn(served, conversation, conversation.send(outcome))
         return Served(binding, moved(step, binding, served.binding), served.sent)

@@ -78,7 +78,7 @@ class SessionActor(Actor[SessionCommand]):
         if state.session:  # else the log has yet to be read
             self.waits = awaiting.pending_calls(state, state.ledger)
         self._runs = awaiting.approved_calls(state, state.ledger)
-        self._is_taking = False
+        self._is_recording = False
         self._ask: AskInFlight | None = None
         self._recovery: Recovery | None = None
         self._deadline = Deadline()

@@ -24,7 +24,7 @@ from actors.core.turn.turn import (
     Ready,
     RenderStep,
     RequestFailed,
-    ResultsProvided,
+    CallsResolved,
     RewriteStep,
     ShrinkStep,
     Step,
@@ -76,7 +76,7 @@ POSSIBLE: dict[type[Step], tuple[Outcome, ...]] = {
             Stopped(awaited=CALLS.calls),
         ),
     ),
-    AwaitStep: (ResultsProvided(), ResultsProvided(CALLS.calls), Stopped(awaited=CALLS.calls)),
+    AwaitStep: (CallsResolved(), CallsResolved(CALLS.calls), Stopped(awaited=CALLS.calls)),
 }
 FOLLOWS: dict[type[Step], tuple[type[Step], ...]] = {
     RenderStep: (GenerateStep, RewriteStep, CloseStep),
@@ -178,7 +178,7 @@ def assert_media_are_left_out_thrice_at_most(taken: tuple[Outcome, ...], steps: 
 def has_run(taken: tuple[Outcome, ...]) -> bool:
     """Say whether a batch was run to its end."""
     return any(
-        isinstance(outcome, ResultsProvided)
+        isinstance(outcome, CallsResolved)
         or (isinstance(outcome, BatchOutcome) and not (outcome.external or outcome.approvals))
         for outcome in taken
     )
@@ -316,7 +316,7 @@ def test_a_turn_that_waited_goes_on_from_its_step_as_if_it_had_not_been_put_down
     assert waited.calls == CALLS.calls
     ran: list[Outcome] = [BatchOutcome()] if approved else []
     after: list[Outcome] = [
-        ResultsProvided(approved),
+        CallsResolved(approved),
         *ran,
         *asked,
         BatchOutcome(2),
@@ -425,13 +425,13 @@ def test_a_turn_that_waited_knows_that_it_has_tool_results() -> None:
         Ready(),
         Answered(CALLS, ONE),
         BatchOutcome(external=CALLS.calls),
-        ResultsProvided(),
+        CallsResolved(),
     ]
     steps, _ = played(turn(Bounds()), iter([*waited, Ready(), EMPTY]))
     assert isinstance(steps[-1], InstructStep)
     step = steps[3]
     assert isinstance(step, AwaitStep)
-    assert played(turn(Bounds(), step), iter([ResultsProvided(), Ready(), EMPTY]))[0] == steps[3:]
+    assert played(turn(Bounds(), step), iter([CallsResolved(), Ready(), EMPTY]))[0] == steps[3:]
 
 
 def test_a_call_that_was_not_parsed_is_told_once_and_the_second_is_complete() -> None:

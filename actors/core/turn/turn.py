@@ -27,8 +27,8 @@ outcome is a programming error.
     executing    BatchStep(calls)          BatchOutcome                  rendering
                                            BatchOutcome, calls wait      awaiting
                                            Stopped                       closing
-    awaiting     AwaitStep(calls)          ResultsProvided               rendering
-                                           ResultsProvided, approvals    executing
+    awaiting     AwaitStep(calls)          CallsResolved               rendering
+                                           CallsResolved, approvals    executing
                                            Stopped                       closing
     checking     CheckStep(message)        Checked, valid                closing
                                            Checked, invalid              correcting; closing at a limit
@@ -286,7 +286,7 @@ class BatchOutcome(Struct, frozen=True):
     stuck: bool = False
 
 
-class ResultsProvided(Struct, frozen=True):
+class CallsResolved(Struct, frozen=True):
     """No call waits for the caller any more. `approved`: calls to run now. `stuck`: as in `BatchOutcome`."""
 
     approved: tuple[ToolCall, ...] = ()
@@ -327,7 +327,7 @@ Outcome: TypeAlias = (
     | RequestFailed
     | CompactionEnded
     | BatchOutcome
-    | ResultsProvided
+    | CallsResolved
     | Checked
     | Stopped
 )
@@ -413,7 +413,7 @@ class _TurnRules:
                 return self._next_round(stuck)
             case BatchStep(calls=calls), BatchOutcome():
                 return self._after_batch(len(calls), outcome)
-            case AwaitStep(), ResultsProvided(approved=calls, stuck=stuck):
+            case AwaitStep(), CallsResolved(approved=calls, stuck=stuck):
                 return BatchStep(calls, approved=True) if calls else self._next_round(stuck)
             case _:
                 raise AssertionError(f"{type(outcome).__name__} does not answer {type(step).__name__}")
