@@ -400,9 +400,7 @@ class TurnDriver:
         next(conversation)
         stopped = self.ask.cancelled
         stuck = not (stopped or waited.calls) and served.is_stuck()
-        outcome = (
-            turns.Stopped(awaited=waited.calls) if stopped else turns.CallsResolved(waited.calls, stuck)
-        )
+        outcome = turns.Stopped(awaited=waited.calls) if stopped else turns.CallsResolved(waited.calls, stuck)
         step = await self._turn(served, conversation, conversation.send(outcome))
         return Served(binding, moved(step, binding, served.binding), served.sent)
 

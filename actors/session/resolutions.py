@@ -136,7 +136,9 @@ async def record(
     except SessionError as error:
         return ResolutionRecorded(generation.number, error=error)
     known, state = await ledger.query(), log.state
-    return ResolutionRecorded(generation.number, pending_calls(state, known), approved_calls(state, known), seq)
+    return ResolutionRecorded(
+        generation.number, pending_calls(state, known), approved_calls(state, known), seq
+    )
 
 
 async def _record(

@@ -143,7 +143,9 @@ class SessionActor(Actor[SessionCommand]):
         state, pending = replay.state, self._pending
         self._runs = awaiting.approved_calls(state, state.ledger)
         if not self.waits and pending.current is None and pending.resolutions:
-            pending.current = pending.resolutions.pop(0)  # recorded before a restart; its caller has no reply yet
+            pending.current = pending.resolutions.pop(
+                0
+            )  # recorded before a restart; its caller has no reply yet
         current = pending.current
         if not self.waits:
             sink, variables = (current.sink, current.variables) if current else (NoSink(), copy_context())
