@@ -251,15 +251,15 @@ def _e1(options: Extent) -> list[Figure]:
 
 def _peers(libraries: Sequence[Library], count: int) -> list[tuple[Peer, ...]]:
     """Return three rows of peers: kilobytes and objects per conversation, and milliseconds per collection."""
-    weigh: list[Others] = [Others(libraries) for _ in range(3)]
+    columns: list[Others] = [Others(libraries) for _ in range(3)]
     with TemporaryDirectory() as folder:
         histories = Path(folder) / "histories.jsonl"
         if libraries:
             histories.write_bytes(b"\n".join(map(_wire, range(count + _FIRST))))
-        weighed = cache(lambda library: library.weigh(histories))
-        for column, (others, unit) in enumerate(zip(weigh, (1e3, 1, 1), strict=True)):
+        weighed = cache(lambda library: library.idle_memory(histories))
+        for column, (others, unit) in enumerate(zip(columns, (1e3, 1, 1), strict=True)):
             others.take(lambda library, column=column, unit=unit: weighed(library)[column] / unit)  # type: ignore[misc]
-    return [others.peers() for others in weigh]
+    return [others.peers() for others in columns]
 
 
 def _wire(number: int) -> bytes:

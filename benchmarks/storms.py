@@ -3,8 +3,8 @@
 python -m benchmarks.storms            runs in real time for a few minutes and prints one table
 python -m benchmarks.storms --quick    uses shorter outages
 
-`tests/test_storms.py` runs the same scenarios on a virtual clock. Requests go through a provider actor to a backend
-in this process, which has a latency, refuses requests while it is down, and limits concurrent requests.
+`tests/provider/test_storms.py` runs the same scenarios on a virtual clock. Requests go through a provider actor to a
+backend in this process, which has a latency, refuses requests while it is down, and limits concurrent requests.
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """What this project owes, as data: each requirement, and either tests that prove it or the work that will.
 
-Tests name what they prove with `@pytest.mark.requirement("REQ-915-006", ...)`. `tests/test_requirements.py`
+Tests name what they prove with `@pytest.mark.requirement("REQ-915-006", ...)`. `tests/project/test_requirements.py`
 fails on a name without a test and on a test naming what is not here.
 
 Kinds: U always, E on an event, S while in a state, O optional, X unwanted.

@@ -39,7 +39,7 @@ from actors.strict.server import LoopbackServer, serve
 from actors.testing import AnthropicProfile, AnthropicServer, AnthropicSettings, OpenAIServer
 from actors.tools import Tool, tool
 from actors.transport import HttpTransport, Response, Timeouts, Transport
-from tests.marks import unmarked
+from tests.renderer.marks import unmarked
 
 Json = dict[str, Any]  # Any: a request body under test
 

@@ -1,9 +1,9 @@
 """Python's cyclic garbage collector, tuned for a process of many sessions.
 
-What a session and a turn leave behind is freed at once, by counting references (`tests/test_garbage.py`), so the
-collector finds next to nothing. It looks all the same: by default each time that 700 more objects are made than are
-freed, which takes a third of the time where thousands of sessions ask at once. With larger thresholds it looks less
-often, and memory stays the same.
+What a session and a turn leave behind is freed at once, by counting references (`tests/runtime/test_garbage.py`), so
+the collector finds next to nothing. It looks all the same: by default each time that 700 more objects are made than
+are freed, which takes a third of the time where thousands of sessions ask at once. With larger thresholds it looks
+less often, and memory stays the same.
 
 The collector belongs to the process, so a library leaves it alone unless it is told otherwise: `Runtime(gc="tuned")`.
 The thresholds from before come back when the last runtime that wanted others is left.

@@ -15,7 +15,7 @@ from actors.core.values.content import Message, Thinking
 from actors.core.values.stream import CallDone, CallStarted, Finish, TextDelta, ThinkingDelta, Usage
 from tests.adapters import converse_wire as wire
 from tests.adapters.wire_streams import cut_at_random, dumped, run, said
-from tests.at_scale import spread
+from tests.commands.at_scale import spread
 
 
 def decoder() -> Decoder:

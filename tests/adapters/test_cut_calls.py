@@ -35,7 +35,7 @@ from tests.adapters.wire_streams import (
     start,
     stop,
 )
-from tests.at_scale import spread
+from tests.commands.at_scale import spread
 
 WHOLE = '{"p":1}'
 Texts = Sequence[str]

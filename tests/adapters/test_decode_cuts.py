@@ -15,7 +15,7 @@ from actors.core.values.content import Message, Thinking
 from actors.core.values.stream import CallDone, CallStarted, StreamEvent, TextDelta
 from actors.errors import StreamFault
 from tests.adapters.wire_streams import RECORDINGS, Recording, cut_at_random, dumped, run, said
-from tests.at_scale import spread
+from tests.commands.at_scale import spread
 
 recordings = pytest.mark.parametrize("recording", RECORDINGS, ids=lambda recording: recording.name)
 profiles = pytest.mark.parametrize(

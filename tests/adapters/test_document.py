@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from actors.adapters import document
 from actors.adapters.document import LongText, load_document, loaded
 from actors.core.data.jsonio import sanitise
-from tests.at_scale import share
+from tests.commands.at_scale import share
 
 Value = Any  # JSON
 

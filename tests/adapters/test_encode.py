@@ -18,7 +18,7 @@ from actors.core.values.identity import Binding
 from actors.errors import ConfigError, ProjectionFault
 from actors.transcripts import History, check, dialect, encode, from_wire, render
 from tests.core.recorded import Answer, Called, Said, written
-from tests.source import references
+from tests.project.source import references
 
 CLAUDE = Binding("claude", "anthropic", "https://x.example", "", "m")
 CALL = Called("call_1", "read", Json(b'{"p": 1}'))

@@ -24,7 +24,7 @@ from actors.errors import StreamFault
 from actors.testing import Call, Say, Script, Think, Turn
 from actors.transcripts import render
 from tests.adapters.wire_streams import cut_at_random, run
-from tests.at_scale import share, spread
+from tests.commands.at_scale import share, spread
 from tests.strict_hosts import asked, endpoint, strict_host
 
 WORDS = "I look at \u65e5\u672c \U0001f600."

@@ -12,7 +12,7 @@ from actors.core.rulebook import RULES
 from actors.strict.rules import GEMINI_RULES, GeminiSettings, validate
 from actors.strict.rules.base import ServerRefusal
 from actors.strict.wires.gemini import GeminiWire
-from tests.testing.test_loopback_gemini_rules import CASES, Case, encoded
+from tests.strict.test_gemini_rules import CASES, Case, encoded
 
 KINDS = {"GEM-12": "overflow", "GEM-13": "config"}
 

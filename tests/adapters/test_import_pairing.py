@@ -16,7 +16,7 @@ from actors.core.log.events import result_of
 from actors.core.values.content import Text
 from actors.core.values.identity import RUNTIME
 from actors.transcripts import Ledger, check, dialect, encode, from_wire, render
-from tests.at_scale import share
+from tests.commands.at_scale import share
 
 Wire: TypeAlias = dict[str, object]
 IDS = ("call_0", "call_1")  # few, so that most repeat

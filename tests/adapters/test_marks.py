@@ -20,7 +20,7 @@ from actors.core.values.identity import Binding
 from actors.testing import validate
 from actors.testing.images import png_base64
 from actors.transcripts import History, Ledger, encode, render
-from tests.marks import marks, unmarked
+from tests.renderer.marks import marks, unmarked
 
 TOOLS = tuple(ToolSpec(name, "Does it.", Json(b'{"type":"object"}')) for name in ("read", "write"))
 MARKED = ("anthropic", "vertex_anthropic", "bedrock_anthropic", "bedrock", "openrouter")

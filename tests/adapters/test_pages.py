@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from actors.adapters.classify import MAX_MESSAGE, classify, in_answer, page_title
 from actors.core.dialects.profiles import OPENAI_CHAT
-from tests.hosting_cases import case
+from tests.runtime.hosting_cases import case
 
 PAGES = case("error-page")["answers"]
 SHAPES = [

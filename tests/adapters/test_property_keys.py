@@ -26,7 +26,7 @@ from actors.strict.rules import DIALECTS
 from actors.strict.script import Script
 from actors.testing import AnthropicServer, Call, OpenAIServer, Say, Turn, validate
 from actors.transcripts import History, Ledger, check, dialect, render
-from tests.at_scale import share
+from tests.commands.at_scale import share
 from tests.runtime_support import assert_prefixes, bodies, hosting
 
 KEYS = re.compile(r"[a-zA-Z0-9_.-]{1,64}")

@@ -9,7 +9,7 @@ from actors.adapters.codec import decode
 from actors.core.dialects.profiles import dialect
 from actors.core.values.identity import Binding
 from actors.core.values.stream import Usage
-from tests.hosting_cases import case
+from tests.runtime.hosting_cases import case
 
 CASE = case("xai-reasoning-tokens")
 Json = dict[str, Any]  # Any: an answer under test

@@ -17,7 +17,7 @@ from actors.errors import ToolDefinitionError
 from actors.testing import validate
 from actors.tools import Tool
 from actors.transcripts import check, encode, from_wire, render
-from tests.asking.test_settings import sent
+from tests.session.asking.test_settings import sent
 
 TESTS = Path(__file__).parent.parent
 CASES = TESTS / "cases"

@@ -17,7 +17,7 @@ from actors.core.values.content import Block, Media, ProviderState, Thinking
 from actors.core.values.identity import Binding
 from actors.testing import validate
 from actors.transcripts import History, check, dialect, encode, render
-from tests.at_scale import share
+from tests.commands.at_scale import share
 from tests.core.recorded import Answer, Called, Said, written
 from tests.core.session_log import cold, refused
 from tests.generated.histories import READERS, history

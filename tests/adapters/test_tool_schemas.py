@@ -20,7 +20,7 @@ from actors.core.values.identity import Binding
 from actors.strict.rules import DIALECTS
 from actors.testing import validate
 from actors.transcripts import History, Ledger, check, dialect, render
-from tests.at_scale import extent
+from tests.commands.at_scale import extent
 
 STRING: JsonValue = {"type": "string"}
 NUMBER: JsonValue = {"type": "number"}

@@ -16,7 +16,7 @@ from benchmarks.goals import MEASURES
 from benchmarks.loop import recorded_rows
 from benchmarks.turn import open_runtime
 from benchmarks.workload import FAMILIES, Author, Live, binding, blocks, imported_messages, payload
-from tests.marks import unmarked
+from tests.renderer.marks import unmarked
 
 QUICK = Extent(quick=True, backends=("asyncio",))
 

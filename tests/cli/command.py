@@ -12,9 +12,9 @@ from tempfile import TemporaryDirectory, mkdtemp
 import anyio
 import anyio.to_thread
 
-from tests.at_scale import extent
 from tests.cli.forking import LOADED
-from tests.forked import Child, Template, fork
+from tests.commands.at_scale import extent
+from tests.runtime.forked import Child, Template, fork
 
 SECONDS = 300
 SHORT_WAITS = "from tests.short_waits import shorten; shorten()"

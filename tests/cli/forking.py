@@ -1,4 +1,4 @@
-"""Run `actors` and scripts in processes that `tests.forked` forks, each with streams and an environment of its own.
+"""Run `actors` and scripts in forked processes (`tests.runtime.forked`), each with its own streams and environment.
 
 Modules that the command line imports late are imported before the fork. Processes that are not forked show that they
 are imported late.

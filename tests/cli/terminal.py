@@ -15,7 +15,7 @@ import anyio.to_thread
 import pyte
 
 from tests.cli.command import environ, forked
-from tests.forked import Child
+from tests.runtime.forked import Child
 
 ROWS, COLUMNS = 30, 90
 CHAT = ("actors.cli.chat", "actors.cli.offline")

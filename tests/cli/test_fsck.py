@@ -7,7 +7,7 @@ from pathlib import Path
 
 from actors.journal.storage.sqlite import SqliteStorage
 from tests.cli.command import actors_now
-from tests.test_damage import DAMAGE, log, written
+from tests.journal.test_damage import DAMAGE, log, written
 
 
 def damaged(path: Path) -> Path:

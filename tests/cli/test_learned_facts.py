@@ -8,8 +8,8 @@ import pytest
 from actors.journal.storage.sqlite import SqliteStorage
 from actors.testing import OpenAIServer, Say, Status, Turn
 from tests.cli.command import actors_now
+from tests.provider.test_refused_parameters import MODELS, refusing
 from tests.runtime_support import hosting
-from tests.test_refused_parameters import MODELS, refusing
 
 UNSUPPORTED = Status(400, message="Unsupported parameter: 'temperature'.", param="temperature")
 REJECTED = Status(400, message="Invalid value: 'top_p' must be 1.", param="top_p")

@@ -12,7 +12,7 @@ from actors.config.settings import FileSettings
 from actors.errors import ConfigError
 from actors.testing import Call, OpenAIServer, Say, Turn, serve
 from tests.cli.command import actors, actors_now
-from tests.mcp_servers.forking import command
+from tests.tools.mcp_servers.forking import command
 
 pytestmark = pytest.mark.anyio
 

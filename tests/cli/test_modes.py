@@ -20,7 +20,7 @@ from actors.core.log.events import Closed, Denied, Failed, LogEvent, Opened, Ref
 from actors.testing import Call, OpenAIServer, Say, Turn, serve
 from tests.cli.command import SECONDS, actors
 from tests.cli.terminal import terminal
-from tests.file_storage import FileStorage
+from tests.journal.file_storage import FileStorage
 
 pytestmark = pytest.mark.anyio
 
@@ -55,7 +55,7 @@ NAME = "parity"
 RECORDING = """
 from pathlib import Path
 import actors.cli.conversation as conversation
-from tests.file_storage import FileStorage
+from tests.journal.file_storage import FileStorage
 conversation.conversation_storage = lambda options, config, create: FileStorage(Path({log!r}))
 """
 """Has a command keep its sessions' logs in a file."""

@@ -13,7 +13,7 @@ from actors.core.dialects.profiles import PROFILES, dialect
 from actors.core.values.content import Media, Message, Text, ToolCall, ToolResult
 from actors.testing import validate
 from actors.transcripts import History, Ledger, encode, from_wire, render
-from tests.at_scale import spread
+from tests.commands.at_scale import spread
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 RICH = (

@@ -15,7 +15,7 @@ from actors.errors import JournalUnavailable
 from actors.journal.storage.sqlite import SqliteStorage
 from actors.testing import AnthropicServer, Call, OpenAIServer, Say, Turn, serve
 from tests.cli.command import Done, actors, actors_now
-from tests.storages import begin
+from tests.journal.storages import begin
 
 TOOLS = '''
 from actors import tool

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.at_scale import extent
 from tests.cli.command import SECONDS, actors_now, command, environ, forked
+from tests.commands.at_scale import extent
 
 TRANSCRIPT = [{"role": "user", "content": "Grüße"}]
 ASSUMED = "actors: assumed: max_tokens 8192\nactors: assumed: model 'model'\n"

@@ -56,7 +56,7 @@ from actors.testing import (
     ResponsesSettings,
     validate,
 )
-from tests.at_scale import share
+from tests.commands.at_scale import share
 from tests.generated.histories import READERS
 
 VENDORS = tuple([name for name, profile in PROFILES.items() if profile.family == "openai_chat"][1:])

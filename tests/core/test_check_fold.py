@@ -19,7 +19,7 @@ from actors.core.dialects.dialect import Dialect
 from actors.core.dialects.profiles import ANTHROPIC, OPENAI_CHAT, PROFILES
 from actors.errors import Fault
 from tests.core.session_log import examples
-from tests.source import references
+from tests.project.source import references
 
 Json: TypeAlias = dict[str, Any]  # Any: wire messages are built by hand, broken ones on purpose
 

@@ -24,7 +24,7 @@ from actors.core.rulebook import PREFIXES, RULES
 from actors.core.values.content import Message, Text
 from actors.errors import Fault
 from actors.transcripts import render
-from tests.at_scale import spread
+from tests.commands.at_scale import spread
 from tests.core import test_check, test_check_gemini, test_check_responses, test_check_vendors
 from tests.core.session_log import examples
 from tests.core.test_check import without

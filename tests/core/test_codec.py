@@ -32,7 +32,7 @@ from actors.core.values.content import (
 from actors.core.values.identity import Binding, CallId
 from actors.core.values.packed import pack, unpack
 from actors.errors import JournalError
-from tests.at_scale import share
+from tests.commands.at_scale import share
 from tests.core.session_log import examples, simulated
 from tests.generated.histories import history
 from tests.generated.strategies import events

@@ -41,7 +41,7 @@ from actors.core.values.identity import Binding, CallId, mint
 from actors.core.values.packed import pack, unpack
 from actors.core.values.stream import Usage
 from actors.errors import ConfigError
-from tests.at_scale import share
+from tests.commands.at_scale import share
 from tests.core.session_log import BINDINGS, Simulated, broken, refused, rules, simulated, text
 from tests.generated.histories import READERS, history
 

@@ -20,7 +20,7 @@ from actors.core.values.packed import pack, unpack
 from actors.testing import validate
 from actors.testing.images import png_base64
 from actors.transcripts import check, dialect, encode, render
-from tests.at_scale import spread
+from tests.commands.at_scale import spread
 from tests.core.answers import told as told_in
 from tests.core.session_log import (
     BINDINGS,

@@ -19,7 +19,7 @@ from actors.core.history.history import History
 from actors.core.ledger import Ledger
 from actors.core.models.rules import Demands
 from actors.transcripts import render
-from tests.at_scale import extent, spread
+from tests.commands.at_scale import extent, spread
 from tests.generated.histories import READERS, history
 
 Table = dict[str, dict[str, Any]]  # Any: each field has its own type

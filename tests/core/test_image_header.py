@@ -13,7 +13,7 @@ from actors.core.values.content import Media
 from actors.errors import MediaError
 from actors.strict.rules.image_sizes import _looked_at
 from actors.testing.images import png, png_base64
-from tests.images import SIDES, image, mime_of
+from tests.core.images import SIDES, image, mime_of
 
 KINDS = sorted(SIDES)
 TYPES = ["image/png", "image/jpeg", "image/gif", "image/webp", "image/*", "application/octet-stream", ""]

@@ -18,7 +18,7 @@ from actors.testing import AnthropicServer, Call, OpenAIServer, Say, Turn, valid
 from actors.testing.images import png, png_base64
 from actors.tools import tool
 from actors.transcripts import History, Ledger, check, dialect, encode, from_wire, render
-from tests.at_scale import share
+from tests.commands.at_scale import share
 from tests.runtime_support import assert_prefixes, bodies, hosting
 
 LIMITED = ["anthropic", "bedrock"]

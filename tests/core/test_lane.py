@@ -37,7 +37,7 @@ from actors.errors import CanonicalFault
 from actors.strict.rules import sign
 from actors.testing import AnthropicProfile, AnthropicSettings, validate
 from actors.transcripts import dialect, render
-from tests.at_scale import share
+from tests.commands.at_scale import share
 from tests.core.session_log import (
     BINDINGS,
     Simulated,

@@ -9,8 +9,8 @@ from actors.core.turn.no_content import content_cut
 from actors.core.turn.template_tokens import CALL_TOKENS, holds_call, without_reasoning
 from actors.core.values.content import Media, Message, ProviderBlock, ProviderState, Text, Thinking, ToolCall
 from actors.core.values.identity import Binding
-from tests.raw_calls import ABOUT_CALLS, RAW_CALLS
-from tests.template_files import DIRECTORY, WHY_SKIPPED
+from tests.adapters.raw_calls import ABOUT_CALLS, RAW_CALLS
+from tests.adapters.template_files import DIRECTORY, WHY_SKIPPED
 
 MAKER = Binding("a", "m")
 

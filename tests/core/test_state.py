@@ -39,7 +39,7 @@ from actors.core.transcript.transcript import Encoder
 from actors.core.values.content import Message, ProviderState, Text, Thinking, ToolCall, ToolResult
 from actors.core.values.identity import Binding, CallId
 from actors.core.values.packed import pack
-from tests.at_scale import share
+from tests.commands.at_scale import share
 from tests.core.session_log import BINDINGS, Simulated, rules, simulated, text
 from tests.generated.histories import READERS, history
 

@@ -13,7 +13,7 @@ from actors.core.schemas.arguments import compile_schema
 from actors.core.schemas.unchecked_patterns import without_patterns
 from actors.errors import ConfigError, ToolDefinitionError
 from actors.session.output import Output
-from tests.at_scale import share
+from tests.commands.at_scale import share
 
 Schema = dict[str, Any]  # Any: JSON
 

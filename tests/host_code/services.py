@@ -16,9 +16,9 @@ from actors.tools import Tool, tool
 from actors.tools.toolsets import ToolSource
 from actors.transport import HttpTransport, Response
 from tests.host_code.rows import ONE, Bomb, row, said_of, sound
+from tests.provider.test_failover import STRUCTURAL
 from tests.runtime_support import hosting, openai, restarted
-from tests.test_failover import STRUCTURAL
-from tests.test_mcp import call, here, offered
+from tests.tools.test_mcp import call, here, offered
 
 APPROVE = ("Runtime.open.approve", "Runtime.resume.approve", "run.approve")
 TAKE_TOOLS = (

@@ -16,7 +16,7 @@ import anyio.to_thread
 from anyio.abc import SocketStream
 
 from tests.cli.command import environ, forked
-from tests.forked import Child
+from tests.runtime.forked import Child
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "examples" / "with_uvicorn"
 SECONDS = 60

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from actors.kernel.dispatch import Dispatcher
 from actors.kernel.parking import parking
 from actors.kernel.turnstile import LAGS, Turnstile, turnstile
-from tests.polls import counting_polls
+from tests.runtime.polls import counting_polls
 
 pytestmark = pytest.mark.anyio
 IDLE = Dispatcher(None, copy_context())  # type: ignore[arg-type]  # it never waits for an event loop

@@ -24,7 +24,7 @@ from actors.runtime.runtime import Runtime
 from actors.testing import validate
 from actors.transcripts import check
 from actors.transport import HttpTransport, Response, Timeouts
-from tests.marks import unmarked
+from tests.renderer.marks import unmarked
 from tests.runtime_support import assert_rebuilds, blocks
 
 WORDS = (

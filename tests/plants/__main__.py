@@ -4,8 +4,8 @@
     python -m tests.plants --only family   those whose kind holds the word
     python -m tests.plants --sound         where mypy and the tests have just passed: the unchanged tree is not tried
 
-Runs mypy over the files of its places and tests/test_totality.py after each. Ends with status 0 only if no place is
-silent. The tree itself is never changed.
+Runs mypy over the files of its places and tests/project/test_totality.py after each. Ends with status 0 only if no
+place is silent. The tree itself is never changed.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from tests.plants.kinds import PLANTS, Plant
 from tests.saying import say
 from tests.teeth.__main__ import ROOT, copied
 
-NAMED_TEST = "tests/test_totality.py"
+NAMED_TEST = "tests/project/test_totality.py"
 _FAILED = re.compile(rf"^(?:FAILED|ERROR) {NAMED_TEST}::\w+\[(.+?)\]", re.MULTILINE)
 _ERROR = re.compile(r"^([\w./]+):(\d+): error:", re.MULTILINE)
 

@@ -1,7 +1,7 @@
 """What is planted, as data: the least that makes a new one exist, and every place that must know of it.
 
 A place is a file and the name in it. It tells if mypy finds an error inside that name, or if the test of
-`tests/test_totality.py` that bears its name fails.
+`tests/project/test_totality.py` that bears its name fails.
 """
 
 from dataclasses import dataclass
@@ -155,7 +155,7 @@ PLANTS = (
                 '{"acme": _provider("openai_compatible", "", "ACME"), **...}',
             ),
         ),
-        ("tests/test_configured.py:SERVERS",),
+        ("tests/config/test_configured.py:SERVERS",),
     ),
     Plant(
         "strict host",

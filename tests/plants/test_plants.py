@@ -7,8 +7,8 @@ import pytest
 
 from tests.plants.__main__ import failing, planted
 from tests.plants.kinds import PLANTS, Plant
+from tests.project.test_totality import TABLES
 from tests.teeth.__main__ import ROOT, copied
-from tests.test_totality import TABLES
 
 BY_KIND = {plant.kind: plant for plant in PLANTS}
 

@@ -7,9 +7,9 @@ STREAMS = (
         45,
         "an answer begins with 200 and breaks off with half a call",
         proofs=(
-            "tests/test_provider.py"
+            "tests/provider/test_provider.py"
             "::test_a_stream_that_breaks_inside_a_call_is_tried_again_and_the_call_runs_once",
-            "tests/test_failover.py"
+            "tests/provider/test_failover.py"
             "::test_unfinished_calls_are_dropped_and_finished_ones_closed_when_a_stream_breaks",
             "tests/adapters/test_decode_cuts.py::test_a_stream_that_ends_early_is_a_fault_and_keeps_no_half_call",
             "tests/adapters/test_openai_chat_decode.py::test_an_error_inside_a_200_stream_is_classified",
@@ -20,10 +20,10 @@ STREAMS = (
         46,
         "a backend goes down in the middle of a batch",
         proofs=(
-            "tests/test_switching.py::test_a_switch_at_any_moment_never_splits_a_turn_between_two_backends",
+            "tests/session/test_switching.py::test_a_switch_at_any_moment_never_splits_a_turn_between_two_backends",
             "tests/scenarios/test_streams.py"
             "::test_a_batch_whose_backend_went_down_is_closed_there_and_answered_by_the_next",
-            "tests/test_acceptance.py"
+            "tests/runtime/test_acceptance.py"
             "::test_alternation_and_failover_after_the_reference_sequence_are_never_refused",
         ),
     ),
@@ -39,9 +39,9 @@ STREAMS = (
         48,
         "a refused transcript is hidden by a failover",
         proofs=(
-            "tests/test_failover.py"
+            "tests/provider/test_failover.py"
             "::test_a_structural_refusal_is_rewritten_once_and_not_hidden_by_a_failover",
-            "tests/test_failover.py"
+            "tests/provider/test_failover.py"
             "::test_another_backend_answers_after_a_second_structural_refusal_and_the_result_names_both",
         ),
     ),

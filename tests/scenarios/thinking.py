@@ -30,7 +30,7 @@ THINKING = (
             ),
             Case("U A@elsewhere[T! c1] R1", "U A[c1] R1", {"anthropic": "ANT-42", "bedrock": "BED-10"}),
         ),
-        ("tests/testing/test_loopback_thinking.py::test_thinking_without_text_needs_a_signature",),
+        ("tests/strict/test_thinking.py::test_thinking_without_text_needs_a_signature",),
     ),
     Scenario(
         24,
@@ -53,8 +53,7 @@ THINKING = (
         25,
         "what stands before bound thinking is edited",
         proofs=(
-            "tests/testing/test_loopback_thinking.py"
-            "::test_bound_thinking_is_refused_once_anything_before_it_changed",
+            "tests/strict/test_thinking.py::test_bound_thinking_is_refused_once_anything_before_it_changed",
             "tests/core/test_lane.py::test_thinking_bound_to_its_exact_prefix_stays_valid_over_alternations",
             "tests/core/test_lane.py::test_an_epoch_forgets_sealed_thinking_and_keeps_every_id",
         ),
@@ -79,8 +78,8 @@ THINKING = (
             ),
         ),
         (
-            "tests/testing/test_loopback_thinking.py::test_the_latest_assistants_thinking_may_not_be_edited",
-            "tests/testing/test_loopback_thinking.py::test_the_latest_assistants_thinking_may_not_be_reordered",
+            "tests/strict/test_thinking.py::test_the_latest_assistants_thinking_may_not_be_edited",
+            "tests/strict/test_thinking.py::test_the_latest_assistants_thinking_may_not_be_reordered",
         ),
     ),
     Scenario(

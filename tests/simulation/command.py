@@ -1,6 +1,6 @@
 """Play many seeds on several processes and print one table of the events.
 
-    python -m tests.test_simulation --count 200 --seed 0 --workers 2
+    python -m tests.commands.test_simulation --count 200 --seed 0 --workers 2
 
 For a seed that breaks an invariant, the command prints a line of Python that plays it again; `--shrink` makes the first
 such plan small. The exit status is 1 then, and also if the time (`--minutes`) ended before all seeds were played: the
@@ -69,7 +69,9 @@ def last_line(done: int, options: argparse.Namespace, failed: int, seconds: floa
 
 def main() -> int:
     """Run the seeds that the command line selects."""
-    parser = argparse.ArgumentParser(prog="python -m tests.test_simulation", description="Play seeds.")
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.commands.test_simulation", description="Play seeds."
+    )
     parser.add_argument("--count", type=int, default=200, help="how many")
     parser.add_argument("--seed", type=int, default=0, help="the first")
     parser.add_argument("--sessions", type=int, default=SESSIONS, help="sessions of each")

@@ -11,10 +11,10 @@ from actors.core.log.events import Configured, EpochBegan, SwitchApplied, TurnEn
 from actors.errors import ConfigError
 from actors.testing import Call, Say, Script, Think, Turn
 from actors.tools.toolsets import Item
+from tests.runtime.test_configure import find, look, offered
 from tests.runtime_support import Gate, anthropic, bodies, gathered, hosting, log, openai
 from tests.strict_hosts import strict_host
-from tests.test_configure import find, look, offered
-from tests.test_toolsets import Bench
+from tests.tools.test_toolsets import Bench
 
 pytestmark = pytest.mark.anyio
 

@@ -15,7 +15,7 @@ from actors.errors import ConfigError, ProviderFailed
 from actors.transport import HttpTransport, Timeouts
 from actors.transport.origin import target
 from actors.transport.proxy import proxy_for
-from tests.hosting_cases import case
+from tests.runtime.hosting_cases import case
 from tests.transport.support import GOOD, SECRET, Peer, asked, polite, raw
 from tests.transport.test_tls import context
 

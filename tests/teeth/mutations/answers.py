@@ -4,10 +4,10 @@ from tests.teeth.mutations.mutation import Mutation
 
 CALLS = "tests/adapters/test_calls.py"
 REPORTED = "tests/adapters/test_reported_streams.py"
-DISTORTED = "tests/test_distortions.py"
+DISTORTED = "tests/commands/test_distortions.py"
 RESPONSES = "tests/adapters/test_responses_decode.py"
 ASTRAY = "tests/adapters/test_arguments_that_go_astray.py"
-PAUSES = "tests/test_continuations.py"
+PAUSES = "tests/provider/test_continuations.py"
 REASONS = "tests/adapters/test_reasons_to_stop.py"
 DOCUMENT = "tests/adapters/test_document.py"
 MEMORY = "tests/adapters/test_memory.py"

@@ -2,10 +2,10 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-SETTINGS = "tests/asking/test_settings.py"
-OUTPUT = "tests/asking/test_output.py"
-SPENDING = "tests/asking/test_spending.py"
-TABLE = "tests/asking/test_settings_table.py"
+SETTINGS = "tests/session/asking/test_settings.py"
+OUTPUT = "tests/session/asking/test_output.py"
+SPENDING = "tests/session/asking/test_spending.py"
+TABLE = "tests/session/asking/test_settings_table.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
@@ -13,14 +13,16 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/session/driver.py:TurnDriver._served",
         "turns.turn(bounds, malformed=self.ask.tally.malformed)",
         "turns.turn(bounds)",
-        ("tests/asking/test_output.py::test_who_takes_over_goes_on_counting_the_corrections_of_the_ask",),
+        (
+            "tests/session/asking/test_output.py::test_who_takes_over_goes_on_counting_the_corrections_of_the_ask",
+        ),
     ),
     Mutation(
         "output: after a wait an answer is corrected as often again",
         "actors/core/turn/turn.py:_TurnRules.__init__",
         'CloseStep("complete", "", **..., malformed=so_far.malformed)',
         'CloseStep("complete", "", **...)',
-        ("tests/test_after_a_wait.py::test_the_corrections_of_an_answer_are_counted_on",),
+        ("tests/session/test_after_a_wait.py::test_the_corrections_of_an_answer_are_counted_on",),
     ),
     Mutation(
         "asking: settings of an ask are not in the log",
@@ -146,7 +148,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         if not isinstance(part, Text | Media):
             return Text(str(part))
         """,
-        ("tests/asking/test_parts.py",),
+        ("tests/session/asking/test_parts.py",),
     ),
     Mutation(
         "spending: tokens from a cache cost twice",

@@ -2,10 +2,10 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-STORAGE, FAILOVER = "actors/journal/storage/postgres/storage.py", "tests/test_postgres_failover.py"
+STORAGE, FAILOVER = "actors/journal/storage/postgres/storage.py", "tests/journal/test_postgres_failover.py"
 SLEPT = f"{FAILOVER}::test_a_session_that_reads_its_log_after_a_failover_goes_on_at_its_second_use"
 SUSPENDED = f"{FAILOVER}::test_a_session_that_was_suspended_before_a_failover_goes_on_at_its_second_use"
-CLOCK = "tests/test_postgres_clock.py"
+CLOCK = "tests/journal/test_postgres_clock.py"
 
 MUTATIONS = (
     Mutation(
@@ -63,7 +63,7 @@ MUTATIONS = (
         "min(server_time(connection), now)",
         "server_time(connection)",
         (
-            "tests/test_retention.py::"
+            "tests/journal/test_retention.py::"
             "test_a_host_whose_clock_is_behind_that_of_the_server_deletes_nothing_too_early",
         ),
     ),

@@ -2,7 +2,7 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-BUDGETS, TESTS = "actors/provider/budgets.py", "tests/test_shared_budgets.py"
+BUDGETS, TESTS = "actors/provider/budgets.py", "tests/provider/test_shared_budgets.py"
 ESTIMATE, CORE = "actors/core/history/estimate.py", "tests/core/test_compaction.py"
 SAME_TIME = (
     f"{TESTS}::test_of_sessions_at_the_same_time_those_wait_for_which_what_is_in_flight_leaves_nothing"
@@ -165,7 +165,7 @@ MUTATIONS = (
         "_share_room(self._budgets)",
         "",
         (
-            "tests/test_shared_budgets.py::test_when_a_period_begins_a_request_that_waits_goes_before_a_new_one",
+            "tests/provider/test_shared_budgets.py::test_when_a_period_begins_a_request_that_waits_goes_before_a_new_one",
         ),
     ),
 )

@@ -2,7 +2,7 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-CHOICE = ("tests/asking/test_choice.py",)
+CHOICE = ("tests/session/asking/test_choice.py",)
 SETTINGS = "actors/adapters/settings.py"
 CONFIGURATION = "actors/session/configuration.py"
 
@@ -109,20 +109,20 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/strict/rules/gemini.py:_check_allowed",
         "name not in names",
         "not name",
-        ("tests/testing/test_loopback_gemini_rules.py",),
+        ("tests/strict/test_gemini_rules.py",),
     ),
     Mutation(
         "choosing: a strict Bedrock takes every choice for every model",
         "actors/strict/rules/bedrock_shapes.py:_check_choice",
         "kind not in profile.choices",
         "not kind",
-        ("tests/testing/test_loopback_bedrock_rules.py",),
+        ("tests/strict/test_bedrock_rules.py",),
     ),
     Mutation(
         "choosing: a strict llama.cpp heeds a name",
         "actors/strict/rules/self_hosted.py:_check_choice",
         'context.mode == "strict"',
         'context.mode == "hosted"',
-        ("tests/testing/test_loopback_family_rules.py",),
+        ("tests/strict/test_family_rules.py",),
     ),
 )

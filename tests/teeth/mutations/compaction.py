@@ -9,8 +9,8 @@ RULES, COMPACTOR, DRIVER = (
 )
 STATE, TURN = "actors/core/session/state.py", "actors/core/turn/turn.py"
 LANES = "actors/core/session/lanes.py"
-CORE, SESSIONS = "tests/core/test_compaction.py", "tests/test_compaction.py"
-ELSEWHERE = "tests/test_compaction_elsewhere.py"
+CORE, SESSIONS = "tests/core/test_compaction.py", "tests/session/test_compaction.py"
+ELSEWHERE = "tests/session/test_compaction_elsewhere.py"
 
 MUTATIONS = (
     Mutation(
@@ -278,6 +278,6 @@ MUTATIONS = (
         "actors/session/compactor.py:Compactor._exchange",
         "self._ask.cancelled",
         "False",
-        ("tests/test_compaction.py::test_a_compaction_is_cancelled_at_any_moment_of_it",),
+        ("tests/session/test_compaction.py::test_a_compaction_is_cancelled_at_any_moment_of_it",),
     ),
 )

@@ -3,8 +3,8 @@
 from tests.teeth.mutations.mutation import Mutation
 
 LANES = "tests/core/test_outdated.py"
-WALKS = "tests/test_walks.py"
-CONFIGURE = "tests/test_configure.py"
+WALKS = "tests/commands/test_walks.py"
+CONFIGURE = "tests/runtime/test_configure.py"
 LIVE = "actors/session/configuration.py"
 HELD = "actors/session/held_changes.py"
 

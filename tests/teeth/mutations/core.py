@@ -43,7 +43,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/core/log/events.py:Returned.result",
         "from_fields(*..., self.media)",
         "from_fields(*..., ())",
-        ("tests/core/test_ledger.py", "tests/test_media_in_results.py"),
+        ("tests/core/test_ledger.py", "tests/session/test_media_in_results.py"),
     ),
     Mutation(
         "returned: each attachment may be as large as all together",
@@ -235,7 +235,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/core/policy/routing.py:resolve_switch",
         "return SwitchFailed(held, str(error))",
         "del error",
-        ("tests/test_switching.py",),
+        ("tests/session/test_switching.py",),
     ),
     Mutation(
         "ledger: a denial is no reason",

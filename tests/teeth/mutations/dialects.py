@@ -9,12 +9,14 @@ RESPONSES = "tests/adapters/test_responses_encode.py"
 GEMINI_CHECK = "tests/core/test_check_gemini.py"
 GEMINI_ENCODE = "tests/adapters/test_gemini_encode.py"
 GEMINI_DECODE = "tests/adapters/test_gemini_decode.py"
-GEMINI_TURNS = "tests/testing/test_loopback_gemini_turns.py"
+GEMINI_TURNS = "tests/strict/test_gemini_turns.py"
 VENDORS = "tests/adapters/test_vendors.py"
 TOLD = "tests/core/test_conservation.py::test_a_result_of_any_size_is_told_whole_and_as_what_it_was"
 SCENARIO = "tests/scenarios/test_scenarios.py::test_our_request_is_accepted_and_has_the_valid_shape"
-GENERATED = "tests/test_generated_histories.py::test_no_generated_history_is_refused_in_any_dialect[0]"
-WALKS = "tests/test_walks.py::test_no_request_of_a_random_walk_is_refused_or_changes_what_was_sent"
+GENERATED = (
+    "tests/commands/test_generated_histories.py::test_no_generated_history_is_refused_in_any_dialect[0]"
+)
+WALKS = "tests/commands/test_walks.py::test_no_request_of_a_random_walk_is_refused_or_changes_what_was_sent"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
@@ -50,14 +52,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/adapters/framing.py:_event",
         'crc32(frame[:-_CRC]) != unpack_from(">I", frame, len(frame) - _CRC)[0]',
         'False and crc32(frame[:-_CRC]) != unpack_from(">I", frame, len(frame) - _CRC)[0]',
-        ("tests/test_outside_frames.py",),
+        ("tests/adapters/test_outside_frames.py",),
     ),
     Mutation(
         "bedrock: only the first segment of a body is signed",
         "actors/provider/credentials/aws.py:signed",
         "request.segments",
         "request.segments[:1]",
-        ("tests/test_credentials_aws.py",),
+        ("tests/provider/test_credentials_aws.py",),
     ),
     Mutation(
         "assembly: a call is done again when its end is told twice",
@@ -92,21 +94,23 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/provider/rounds.py:Round._take",
         "self._decoder.withheld",
         "()",
-        ("tests/test_provider.py::test_reasoning_that_a_provider_withheld_is_counted_as_a_refusal_is",),
+        (
+            "tests/provider/test_provider.py::test_reasoning_that_a_provider_withheld_is_counted_as_a_refusal_is",
+        ),
     ),
     Mutation(
         "anthropic: thinking that a copy did not sign is nobody's to send back",
         "actors/adapters/anthropic/decode.py:MessagesDecoder._close",
         'self.dialect.reasoning.required == "with_calls"',
         "False",
-        ("tests/test_anthropic_copies.py",),
+        ("tests/adapters/test_anthropic_copies.py",),
     ),
     Mutation(
         "config: a dialect may demand what its family cannot write",
         "actors/config/dialects.py:custom_dialect",
         "_contradictions(profile)",
         "()",
-        ("tests/test_config.py::test_a_dialect_that_cannot_be_is_refused_in_one_line",),
+        ("tests/config/test_config.py::test_a_dialect_that_cannot_be_is_refused_in_one_line",),
     ),
     Mutation(
         "settings: a temperature is sent however hot",
@@ -242,35 +246,35 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/adapters/responses/encode.py:_again",
         '{key: value for key, value in item.items() if named or key != "id"}',
         "{key: value for key, value in item.items() if key}",
-        ("tests/test_item_ids.py",),
+        ("tests/session/test_item_ids.py",),
     ),
     Mutation(
         "responses: an item has its id though its reasoning has none",
         "actors/adapters/responses/encode.py:ResponsesWriter._next_id",
         "... if waited else self._named",
         "... if waited else True",
-        ("tests/test_item_ids.py",),
+        ("tests/session/test_item_ids.py",),
     ),
     Mutation(
         "responses: an item's id goes out twice",
         "actors/core/render/sealed.py:Items.must_withhold",
         "not self.admit(unquote(block.seal.data))",
         "False",
-        ("tests/test_item_ids.py",),
+        ("tests/session/test_item_ids.py",),
     ),
     Mutation(
         "responses: an id that cannot go takes the reasoning behind it along",
         "actors/core/render/walk.py:RenderWalk._write_answer",
         "said = ...",
         "blocks = ...",
-        ("tests/test_item_ids.py",),
+        ("tests/session/test_item_ids.py",),
     ),
     Mutation(
         "responses: a host that does not find ids gets them again",
         "actors/core/lanes/lane.py:begin_epoch",
         'old.without_ids or event.reason == "thinking"',
         "False",
-        ("tests/test_item_ids.py",),
+        ("tests/session/test_item_ids.py",),
     ),
     Mutation(
         "responses: a reasoning item is sent twice",
@@ -291,7 +295,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/adapters/openai_chat/encode.py:preamble",
         '{**..., "provider": _pin(settings, dialect, losses)}',
         "{**...}",
-        ("tests/test_gateways.py",),
+        ("tests/provider/test_gateways.py",),
     ),
     Mutation(
         "openrouter: what a pinned upstream sealed is its answer's",

@@ -2,10 +2,10 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-TASKS, SWEEPS = "tests/test_host_tasks.py", "tests/test_sweeps.py"
-BACKUP, OWN = "tests/test_backup.py", "tests/test_own_writes.py"
-OPENING = "tests/test_get_or_create.py"
-RESPONSES, INTERRUPTS = "tests/test_responses_sessions.py", "tests/host_code/test_interrupts.py"
+TASKS, SWEEPS = "tests/runtime/test_host_tasks.py", "tests/journal/test_sweeps.py"
+BACKUP, OWN = "tests/journal/test_backup.py", "tests/journal/test_own_writes.py"
+OPENING = "tests/runtime/test_get_or_create.py"
+RESPONSES, INTERRUPTS = "tests/session/test_responses_sessions.py", "tests/host_code/test_interrupts.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
@@ -109,7 +109,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/adapters/framing.py:EventParser._check",
         'not line.startswith(b"data")',
         "False",
-        ("tests/adapters/test_sse.py", "tests/test_faulty_streams.py"),
+        ("tests/adapters/test_sse.py", "tests/session/test_faulty_streams.py"),
     ),
     Mutation(
         "own writes: a standby is read from",
@@ -130,7 +130,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/journal/journal_actor.py:JournalActor._run_batch",
         "group.reads.append(command)",
         "await self._begin_reading(command)",
-        ("tests/test_journal.py", "tests/test_readers.py", OWN),
+        ("tests/journal/test_journal.py", "tests/journal/test_readers.py", OWN),
     ),
     Mutation(
         "open: a session that is read is let go never more",

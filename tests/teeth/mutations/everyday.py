@@ -2,9 +2,9 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-TEXTS, SYNC = "tests/test_stream_text.py", "tests/test_sync.py"
+TEXTS, SYNC = "tests/session/test_stream_text.py", "tests/runtime/test_sync.py"
 CHAT = "tests/cli/test_chat_terminal.py"
-QUEUE, FIELDS = "tests/test_queue_limits.py", "tests/test_named_fields.py"
+QUEUE, FIELDS = "tests/session/test_queue_limits.py", "tests/config/test_named_fields.py"
 STREAM, LOOP = "actors/session/streams.py:TextStream", "actors/kernel/loop_thread.py"
 WEB = "docs/examples/with_uvicorn/conversations.py"
 JOURNEY = (
@@ -192,7 +192,7 @@ MUTATIONS = (
         "hatch_build.py:LongDescription.update",
         "long_description(readme)",
         "readme",
-        ("tests/test_packaging.py::test_the_text_on_a_package_index_has_no_relative_link",),
+        ("tests/project/test_packaging.py::test_the_text_on_a_package_index_has_no_relative_link",),
     ),
     Mutation(
         "everyday: a cancelled turn takes the lines that wait with it",

@@ -2,9 +2,9 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-FROM_THREADS = "tests/test_from_threads.py"
+FROM_THREADS = "tests/scheduler/test_from_threads.py"
 EXITS = f"{FROM_THREADS}::test_an_exit_exception_on_the_event_loop_fails_the_call_of_its_tool_only"
-HANDLES = "tests/test_get_or_create.py"
+HANDLES = "tests/runtime/test_get_or_create.py"
 LARGE = "tests/adapters/test_large_events.py"
 
 MUTATIONS = (
@@ -27,7 +27,9 @@ MUTATIONS = (
         "actors/provider/advice.py:_sent_again",
         "failed.status == 'retried' and last.wait",
         "False",
-        ("tests/test_advice.py::test_a_bound_of_time_that_ends_retries_names_the_failure_that_was_retried",),
+        (
+            "tests/provider/test_advice.py::test_a_bound_of_time_that_ends_retries_names_the_failure_that_was_retried",
+        ),
     ),
     Mutation(
         "edges: the version goes to standard error",
@@ -69,7 +71,7 @@ MUTATIONS = (
         "actors/core/settings/labels.py:FrozenMetadata.__init__",
         "self._values = dict(metadata)",
         "self._values = __import__('types').MappingProxyType(dict(metadata))",
-        ("tests/test_pickling.py::test_every_public_value_survives",),
+        ("tests/project/test_pickling.py::test_every_public_value_survives",),
     ),
     Mutation(
         "edges: a stream that cannot begin has the status of one that has",
@@ -102,14 +104,16 @@ MUTATIONS = (
         "actors/runtime/retention.py:vacuum",
         "RemainingData('the journal', str(error), is_temporary=True)",
         "RemainingData('the journal', str(error))",
-        ("tests/test_sweeps.py::test_data_that_an_outage_keeps_is_removed_the_next_day",),
+        ("tests/journal/test_sweeps.py::test_data_that_an_outage_keeps_is_removed_the_next_day",),
     ),
     Mutation(
         "edges: a sweep that fails forgets what it has deleted",
         "actors/runtime/retention.py:Retention._expire",
         "self._is_vacuum_due |= bool(deleted)",
         "self._is_vacuum_due |= False",
-        ("tests/test_sweeps.py::test_a_batch_that_cannot_be_deleted_leaves_nothing_of_those_before_it",),
+        (
+            "tests/journal/test_sweeps.py::test_a_batch_that_cannot_be_deleted_leaves_nothing_of_those_before_it",
+        ),
     ),
     Mutation(
         "large events: a document may hold any number of values",

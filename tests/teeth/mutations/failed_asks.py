@@ -3,7 +3,7 @@
 from tests.teeth.mutations.mutation import Mutation
 
 HANDLE, ADVICE = "actors/runtime/handle.py:Session", "actors/provider/advice.py"
-ASKS, ADVISED = "tests/test_ask_failed.py", "tests/test_advice.py"
+ASKS, ADVISED = "tests/session/test_ask_failed.py", "tests/provider/test_advice.py"
 
 MUTATIONS = (
     Mutation(
@@ -88,13 +88,13 @@ MUTATIONS = (
         "actors/core/turn/broken_answer.py:interrupted_message",
         'text and not text.endswith("\\n")',
         "False",
-        ("tests/test_broken_answers.py::test_a_text_that_is_cut_is_not_run_together_with_the_note",),
+        ("tests/session/test_broken_answers.py::test_a_text_that_is_cut_is_not_run_together_with_the_note",),
     ),
     Mutation(
         "failed asks: of a group of errors the model is told how many there are",
         "actors/scheduler/calls.py:for_model",
         "not isinstance(error, BaseExceptionGroup)",
         "True",
-        ("tests/test_grouped_errors.py::test_the_model_is_told_the_text_of_each_error_of_a_group",),
+        ("tests/scheduler/test_grouped_errors.py::test_the_model_is_told_the_text_of_each_error_of_a_group",),
     ),
 )

@@ -3,15 +3,15 @@
 from tests.teeth.mutations.mutation import Mutation
 
 LAGGING = (
-    "tests/test_failover_matrix.py::test_callers_hear_of_each_event_that_a_lagging_standby_did_not_have",
+    "tests/commands/test_failover_matrix.py::test_callers_hear_of_each_event_that_a_lagging_standby_did_not_have",
 )
 
-SWEEPS, RETENTION = "tests/test_sweeps.py", "actors/runtime/retention.py"
+SWEEPS, RETENTION = "tests/journal/test_sweeps.py", "actors/runtime/retention.py"
 DELETION = "actors/runtime/deletion.py"
 
-FAILOVER = "tests/test_postgres_failover.py"
+FAILOVER = "tests/journal/test_postgres_failover.py"
 SAME_NUMBER = "test_a_host_whose_claim_was_lost_writes_nothing_behind_events_of_another_with_the_same_number"
-OWNERSHIP = "tests/test_ownership.py"
+OWNERSHIP = "tests/runtime/test_ownership.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
@@ -19,7 +19,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/journal/storage/sqlite/forks.py:_begin_child",
         "lock.close()",
         "pass",
-        ("tests/test_killing.py",),
+        ("tests/commands/test_killing.py",),
     ),
     Mutation(
         "ownership on Postgres: nobody owns a claim between the journal's answer and the caller",

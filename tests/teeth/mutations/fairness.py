@@ -2,17 +2,19 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-FORKED = "tests/test_forked_children.py::test_a_forked_child_has_threads_of_its_own"
-WORKERS = "tests/test_forked_children.py::test_workers_forked_after_their_runtime_was_made_are_two_hosts"
-SEED = "tests/test_forked_children.py::test_runtimes_of_one_seed_have_idempotency_keys_of_their_own"
-SAME_RUN = "tests/test_simulation.py::test_the_same_seed_is_the_same_run_in_every_process"
-THREADS = "tests/test_threads.py::"
+FORKED = "tests/runtime/test_forked_children.py::test_a_forked_child_has_threads_of_its_own"
+WORKERS = (
+    "tests/runtime/test_forked_children.py::test_workers_forked_after_their_runtime_was_made_are_two_hosts"
+)
+SEED = "tests/runtime/test_forked_children.py::test_runtimes_of_one_seed_have_idempotency_keys_of_their_own"
+SAME_RUN = "tests/commands/test_simulation.py::test_the_same_seed_is_the_same_run_in_every_process"
+THREADS = "tests/scheduler/test_threads.py::"
 TURNS = f"{THREADS}test_tenants_and_their_sessions_take_turns_with_the_threads"
 NOT_LOST = f"{THREADS}test_whatever_happens_no_place_is_lost_and_nobody_waits_while_one_is_free"
 TOO_LATE = f"{THREADS}test_a_place_that_came_too_late_for_its_call_goes_to_the_next"
 DEAF = f"{THREADS}test_a_place_is_not_given_to_a_call_whose_loop_has_ended"
 REFUSED = f"{THREADS}test_those_who_wait_are_refused_once_closed_calls_hold_every_thread"
-FINISHED = "tests/test_finishing_turns.py::"
+FINISHED = "tests/provider/test_finishing_turns.py::"
 BEGUN = f"{FINISHED}test_a_turn_that_has_begun_is_finished_before_others_begin"
 FAIR = "tests/core/test_fair.py::"
 NO_MORE = f"{FAIR}test_what_has_a_lead_goes_ahead_by_that_and_no_more"

@@ -2,12 +2,12 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-_CALLS = "tests/test_faulty_calls.py"
-_RUNAWAY = "tests/test_runaway_tools.py"
-_STREAMS = "tests/test_faulty_streams.py"
-_BAD = "tests/test_bad_tools.py"
-_CANCELS = "tests/test_cancels.py"
-_CUT = "tests/test_cut_sessions.py"
+_CALLS = "tests/session/test_faulty_calls.py"
+_RUNAWAY = "tests/scheduler/test_runaway_tools.py"
+_STREAMS = "tests/session/test_faulty_streams.py"
+_BAD = "tests/commands/test_bad_tools.py"
+_CANCELS = "tests/commands/test_cancels.py"
+_CUT = "tests/commands/test_cut_sessions.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(

@@ -4,11 +4,11 @@ from tests.teeth.mutations.mutation import Mutation
 
 FORKS = "actors/journal/storage/sqlite/forks.py"
 CONNECTIONS = "actors/journal/storage/sqlite/connection.py:Connections"
-WAL = "tests/test_write_ahead_log.py"
+WAL = "tests/journal/test_write_ahead_log.py"
 SALVAGE, PAGES = "actors/journal/storage/sqlite/salvage.py", "actors/journal/storage/sqlite/pages.py"
-FSCK = "tests/test_fsck.py"
-CLOCK, RETENTION = "actors/journal/storage/clock.py", "tests/test_retention.py"
-FORKED = "tests/test_forked_hosts.py"
+FSCK = "tests/journal/test_fsck.py"
+CLOCK, RETENTION = "actors/journal/storage/clock.py", "tests/journal/test_retention.py"
+FORKED = "tests/runtime/test_forked_hosts.py"
 
 MUTATIONS = (
     Mutation(
@@ -92,7 +92,9 @@ MUTATIONS = (
         "actors/journal/journal_actor.py:JournalActor._reject",
         "isinstance(error, JournalDamaged)",
         "False",
-        ("tests/test_readiness.py::test_a_runtime_is_not_ready_once_it_has_found_damage_in_its_journal",),
+        (
+            "tests/runtime/test_readiness.py::test_a_runtime_is_not_ready_once_it_has_found_damage_in_its_journal",
+        ),
     ),
     Mutation(
         "files: nobody knows who holds the lock",
@@ -100,7 +102,7 @@ MUTATIONS = (
         "self._note_holder()",
         "pass",
         (
-            "tests/test_unavailable.py::test_the_message_about_the_lock_of_another_process_names_its_process_id",
+            "tests/journal/test_unavailable.py::test_the_message_about_the_lock_of_another_process_names_its_process_id",
         ),
     ),
     Mutation(
@@ -109,7 +111,7 @@ MUTATIONS = (
         "writer_of(Path(path))",
         "None",
         (
-            "tests/test_unavailable.py::test_the_message_about_a_lock_of_sqlite_names_the_process_that_holds_it",
+            "tests/journal/test_unavailable.py::test_the_message_about_a_lock_of_sqlite_names_the_process_that_holds_it",
         ),
     ),
     Mutation(

@@ -3,7 +3,7 @@
 from tests.teeth.mutations.mutation import Mutation
 
 STATE = "tests/core/test_state.py"
-SLEEP, HOST = "tests/test_hibernation.py", "actors/runtime/session_host.py"
+SLEEP, HOST = "tests/runtime/test_hibernation.py", "actors/runtime/session_host.py"
 
 MUTATIONS = (
     Mutation(
@@ -12,7 +12,7 @@ MUTATIONS = (
         "self.pending.current",
         "self.pending",
         (
-            "tests/test_after_a_wait.py::"
+            "tests/session/test_after_a_wait.py::"
             "test_what_is_asked_behind_a_turn_that_waits_is_dropped_with_the_runtime_and_the_turn_is_not",
         ),
     ),
@@ -178,7 +178,7 @@ if True:
         "",
         (
             f"{SLEEP}::test_what_was_not_used_for_longest_is_put_away_when_there_is_no_memory",
-            "tests/test_simulation.py",
+            "tests/commands/test_simulation.py",
         ),
     ),
     Mutation(

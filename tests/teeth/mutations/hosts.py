@@ -2,12 +2,12 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-CLAUDE = "tests/test_claude_hosts.py"
-NAMED = "tests/test_named_hosts.py"
-OWN = "tests/test_own_host.py"
-QUERIES = "tests/test_queries.py"
-PRICES = "tests/test_list_prices.py"
-TOOLS = "tests/test_tools_on_chat.py"
+CLAUDE = "tests/adapters/test_claude_hosts.py"
+NAMED = "tests/config/test_named_hosts.py"
+OWN = "tests/session/test_own_host.py"
+QUERIES = "tests/provider/test_queries.py"
+PRICES = "tests/core/test_list_prices.py"
+TOOLS = "tests/provider/test_tools_on_chat.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(

@@ -6,7 +6,7 @@ UNREAD = "tests/adapters/test_left_unread.py"
 CUSTOM = "tests/adapters/test_custom_tools.py"
 FILES = "tests/cli/test_transcripts.py"
 TRIPS = "tests/cli/test_round_trips.py"
-SESSIONS = "tests/test_imported_sessions.py"
+SESSIONS = "tests/runtime/test_imported_sessions.py"
 GUESSES = "tests/adapters/test_recognition.py"
 
 MUTATIONS: tuple[Mutation, ...] = (

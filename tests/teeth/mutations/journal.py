@@ -3,11 +3,12 @@
 from tests.teeth.mutations.mutation import Mutation
 
 _DISK = (
-    "tests/test_unavailable.py::test_a_fault_of_the_disk_is_typed_loses_nothing_and_is_over_when_its_cause_is"
+    "tests/journal/test_unavailable.py::"
+    "test_a_fault_of_the_disk_is_typed_loses_nothing_and_is_over_when_its_cause_is"
 )
 _ENDS = "tests/kernel/test_ends.py"
-_BROKEN = "tests/test_journal.py::test_no_log_has_an_event_whose_forerunner_was_refused"
-_OUTAGES = "tests/test_outages.py"
+_BROKEN = "tests/journal/test_journal.py::test_no_log_has_an_event_whose_forerunner_was_refused"
+_OUTAGES = "tests/journal/test_outages.py"
 _ANYWHERE = (
     f"{_OUTAGES}::test_wherever_a_turn_cannot_be_written_its_ask_is_told_and_the_session_goes_on_from_its_log"
 )
@@ -15,7 +16,7 @@ _FENCED = f"{_OUTAGES}::test_a_session_that_another_writer_has_ends_here_and_not
 _DROPPED = f"{_OUTAGES}::test_of_a_session_that_was_put_away_nothing_is_in_memory_that_its_log_holds"
 _WAITING = f"{_OUTAGES}::test_who_uses_a_session_that_is_being_put_away_is_told_and_its_tools_are_cancelled"
 _IDLE = f"{_OUTAGES}::test_what_is_asked_of_an_idle_session_is_refused_and_it_is_as_it_was"
-_SLOW = "tests/test_slow_journal.py"
+_SLOW = "tests/journal/test_slow_journal.py"
 _TOO_SLOW = (
     f"{_SLOW}::test_while_the_journal_is_slow_callers_wait_and_when_it_is_too_slow_new_work_is_refused"
 )
@@ -55,21 +56,21 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/journal/journal_actor.py:JournalActor._run_batch",
         "not isinstance(command, ClaimSession) or group.writes(command.session)",
         "not isinstance(command, ClaimSession)",
-        ("tests/test_journal.py::test_a_claim_is_behind_what_was_sent_to_its_session_before",),
+        ("tests/journal/test_journal.py::test_a_claim_is_behind_what_was_sent_to_its_session_before",),
     ),
     Mutation(
         "journal: each claim is a commit of its own",
         "actors/journal/journal_actor.py:JournalActor._run_batch",
         "group.claims.append(command)",
         "await self._ask(command)",
-        ("tests/test_sqlite.py::test_sessions_that_are_opened_at_once_are_few_commits",),
+        ("tests/journal/test_sqlite.py::test_sessions_that_are_opened_at_once_are_few_commits",),
     ),
     Mutation(
         "journal: what a commit that failed would have made of the rows is remembered",
         "actors/journal/storage/sqlite/connection.py:Connections._committed",
         "self._seen = -1",
         "",
-        ("tests/test_sqlite.py::test_what_is_made_together_and_cannot_be_committed_is_not_done",),
+        ("tests/journal/test_sqlite.py::test_what_is_made_together_and_cannot_be_committed_is_not_done",),
     ),
     Mutation(
         "logs are read while nobody can write",
@@ -301,7 +302,7 @@ self._apply(event)
         "actors/journal/storage/sqlite/connection.py:Connections.reading",
         "self._check_there()",
         "",
-        ("tests/test_unavailable.py::test_what_is_not_open_yet_is_not_read_from_another_file",),
+        ("tests/journal/test_unavailable.py::test_what_is_not_open_yet_is_not_read_from_another_file",),
     ),
     Mutation(
         "a lock that was deleted locks nobody out",
@@ -309,7 +310,7 @@ self._apply(event)
         "_locked(self._opened()) and self._is_there()",
         "_locked(self._opened())",
         (
-            "tests/test_unavailable.py"
+            "tests/journal/test_unavailable.py"
             "::test_a_lock_that_was_deleted_is_taken_anew_so_that_no_two_write_at_once",
         ),
     ),
@@ -319,7 +320,7 @@ self._apply(event)
         "call_host(self._storage.close, telemetry.journal_unclosed)",
         "self._storage.close()",
         (
-            "tests/test_outages_of_files.py"
+            "tests/journal/test_outages_of_files.py"
             "::test_a_runtime_is_left_while_the_file_cannot_be_written_and_what_was_told_is_in_it",
         ),
     ),
@@ -336,7 +337,7 @@ self._apply(event)
         "durable.send(self._durable)",
         "durable.send(self.known.ledger)",
         (
-            "tests/test_slow_journal.py"
+            "tests/journal/test_slow_journal.py"
             "::test_the_ledger_the_history_and_a_preview_show_a_result_only_once_it_is_durable",
         ),
     ),

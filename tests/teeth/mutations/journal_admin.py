@@ -3,8 +3,12 @@
 from tests.teeth.mutations.mutation import Mutation
 
 ADMIN, RETENTION = "actors/runtime/journal_admin.py", "actors/runtime/retention.py"
-TESTS, ERASURE, BACKUP = "tests/test_journal_admin.py", "tests/test_erasure.py", "tests/test_backup.py"
-FIGURES = "tests/test_operator_figures.py"
+TESTS, ERASURE, BACKUP = (
+    "tests/journal/test_journal_admin.py",
+    "tests/journal/test_erasure.py",
+    "tests/journal/test_backup.py",
+)
+FIGURES = "tests/journal/test_operator_figures.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(

@@ -2,8 +2,8 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-FORMS = "tests/asking/test_output_forms.py"
-ANSWERS = "tests/testing/test_loopback_answers.py"
+FORMS = "tests/session/asking/test_output_forms.py"
+ANSWERS = "tests/strict/test_answers.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
@@ -11,14 +11,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/adapters/converse.py:_answer",
         '{**..., "schema": schema.decode()}',
         '{**..., "schema": schema}',
-        ("tests/adapters/test_converse_encode.py", "tests/asking/test_output.py"),
+        ("tests/adapters/test_converse_encode.py", "tests/session/asking/test_output.py"),
     ),
     Mutation(
         "output: every model on Bedrock takes a schema of the answer",
         "actors/core/dialects/profiles.py:BEDROCK",
         'replace(_CLAUDE_LIKE, named_choice=False, cache="none", **...)',
         'replace(_CLAUDE_LIKE, named_choice=False, cache="none", schema_output=True, **...)',
-        ("tests/adapters/test_converse_encode.py", "tests/asking/test_output.py"),
+        ("tests/adapters/test_converse_encode.py", "tests/session/asking/test_output.py"),
     ),
     Mutation(
         "closed: what stands beside a reference goes with it",
@@ -133,48 +133,48 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/transport/dial.py:failure_reason",
         "isinstance(error, ssl.SSLError)",
         "False",
-        ("tests/test_unreachable.py",),
+        ("tests/provider/test_unreachable.py",),
     ),
     Mutation(
         "unreachable: only what the system numbers is a failure to connect",
         "actors/transport/exchange.py:_failure_message",
         "isinstance(error, OSError)",
         "isinstance(error, ConnectionError)",
-        ("tests/test_unreachable.py",),
+        ("tests/provider/test_unreachable.py",),
     ),
     Mutation(
         "asked: a model that takes no sampling is sent some",
         "actors/adapters/settings.py:_fit_fields",
         "setting.is_sampling and no_sampling",
         "False",
-        ("tests/asking/test_settings.py",),
+        ("tests/session/asking/test_settings.py",),
     ),
     Mutation(
         "asked: of two samplings both are sent beside each other",
         "actors/core/dialects/dialect.py:AnthropicRequest.top_p",
         'top_p: Literal["beside", "alone"] = "alone"',
         'top_p: Literal["beside", "alone"] = "beside"',
-        ("tests/asking/test_settings.py",),
+        ("tests/session/asking/test_settings.py",),
     ),
     Mutation(
         "outside: an effort stands where Converse has none",
         "actors/adapters/converse.py:preamble",
         '{"effort": settings.effort, **...}',
         '{"reasoning": settings.effort, **...}',
-        ("tests/test_outside_judges.py",),
+        ("tests/adapters/test_outside_judges.py",),
     ),
     Mutation(
         "outside: a schema of the answer has another name at Google's",
         "actors/adapters/gemini.py:_answer",
         '{**..., "responseSchema": schema}',
         '{**..., "answerSchema": schema}',
-        ("tests/test_outside_gemini.py",),
+        ("tests/adapters/test_outside_gemini.py",),
     ),
     Mutation(
         "outside: a form of the answer says too much at Mistral's",
         "actors/adapters/outputs.py:named_schema",
         '{"name": NAME, "schema": made, "strict": True}',
         '{"name": NAME, "schema": made, "strict": True, "form": NAME}',
-        ("tests/test_outside_judges_of_vendors.py",),
+        ("tests/adapters/test_outside_judges_of_vendors.py",),
     ),
 )

@@ -5,7 +5,7 @@ from tests.teeth.mutations.mutation import Mutation
 LIFECYCLE = "tests/kernel/test_actor_lifecycle.py"
 SEMANTICS = "tests/kernel/test_actor_semantics.py"
 PASSIVATE = "tests/kernel/test_passivate.py"
-RECOVERY = "tests/test_recovery_of_sessions.py"
+RECOVERY = "tests/runtime/test_recovery_of_sessions.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
@@ -16,7 +16,9 @@ MUTATIONS: tuple[Mutation, ...] = (
         import asyncio
         import sys
         """,
-        ("tests/test_public.py::test_a_runtime_imports_no_event_loop_and_nothing_that_only_its_use_needs",),
+        (
+            "tests/project/test_public.py::test_a_runtime_imports_no_event_loop_and_nothing_that_only_its_use_needs",
+        ),
     ),
     Mutation(
         "kernel: a message is handled at once though senders wait for room",
@@ -167,14 +169,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/ledger/ledger_actor.py:LedgerActor.receive",
         "version != self.known.version",
         "version > self.known.version",
-        ("tests/test_cancel.py::test_a_request_is_rendered_again_when_a_result_came_in_meanwhile",),
+        ("tests/session/test_cancel.py::test_a_request_is_rendered_again_when_a_result_came_in_meanwhile",),
     ),
     Mutation(
         "ledger: a change has no number",
         "actors/ledger/ledger_actor.py:LedgerActor._write",
         "LedgerSnapshot(*..., known.version + 1)",
         "LedgerSnapshot(*..., known.version)",
-        ("tests/test_cancel.py::test_a_request_is_rendered_again_when_a_result_came_in_meanwhile",),
+        ("tests/session/test_cancel.py::test_a_request_is_rendered_again_when_a_result_came_in_meanwhile",),
     ),
     Mutation(
         "session: the end of an ask that a crash cut off ends the next",
@@ -201,14 +203,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         for append in group.appends:
             append.refused(error)
         """,
-        ("tests/test_journal.py",),
+        ("tests/journal/test_journal.py",),
     ),
     Mutation(
         "journal: each append is written by itself",
         "actors/journal/journal_actor.py:JournalActor._carry_out",
         "await self._commit(group)",
         "[await self._commit(alone) for alone in group.split]",
-        ("tests/test_journal.py",),
+        ("tests/journal/test_journal.py",),
     ),
     Mutation(
         "journal: a log is read ahead of what was sent before",
@@ -223,6 +225,6 @@ MUTATIONS: tuple[Mutation, ...] = (
             await self._read(read)
         await self._commit(group)
         """,
-        ("tests/test_journal.py",),
+        ("tests/journal/test_journal.py",),
     ),
 )

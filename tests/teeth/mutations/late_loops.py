@@ -2,8 +2,8 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-BACKUP, SYNC = "tests/test_backup.py", "tests/test_sync.py"
-REWIND, QUEUE = "tests/test_rewind.py", "tests/test_queue_limits.py"
+BACKUP, SYNC = "tests/journal/test_backup.py", "tests/runtime/test_sync.py"
+REWIND, QUEUE = "tests/session/test_rewind.py", "tests/session/test_queue_limits.py"
 LOOP = "actors/kernel/loop_thread.py"
 
 MUTATIONS = (

@@ -3,7 +3,7 @@
 from tests.teeth.mutations.mutation import Mutation
 
 EVENTS = "actors/journal/session_events.py:SessionEvents"
-CUTS = "tests/test_reader_cuts.py"
+CUTS = "tests/journal/test_reader_cuts.py"
 
 MUTATIONS = (
     Mutation(
@@ -55,7 +55,9 @@ MUTATIONS = (
         "actors/journal/pages.py:LogPages.__init__",
         "anew or urgent",
         "urgent",
-        ("tests/test_readers.py::test_of_too_many_reads_no_page_is_refused_of_a_log_whose_writer_goes_on",),
+        (
+            "tests/journal/test_readers.py::test_of_too_many_reads_no_page_is_refused_of_a_log_whose_writer_goes_on",
+        ),
     ),
     Mutation(
         "late readers: a late result is looked up as a client reads",
@@ -63,7 +65,7 @@ MUTATIONS = (
         "LogPages(refs.journal, log.state.session, urgent=True)",
         "LogPages(refs.journal, log.state.session)",
         (
-            "tests/test_external_calls.py::test_a_late_result_is_taken_however_many_reads_wait_for_the_journal",
+            "tests/session/test_external_calls.py::test_a_late_result_is_taken_however_many_reads_wait_for_the_journal",
         ),
     ),
     Mutation(
@@ -74,6 +76,6 @@ MUTATIONS = (
         self._doubt = batch
         statement = sql.APPEND_BLOBS if batch.has_blobs else sql.APPEND
         """,
-        ("tests/test_postgres_faults.py::test_a_read_does_not_wait_for_an_append_that_is_under_way",),
+        ("tests/journal/test_postgres_faults.py::test_a_read_does_not_wait_for_an_append_that_is_under_way",),
     ),
 )

@@ -2,8 +2,8 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-ONCE, TABLE = "tests/test_one_replay.py", "tests/core/test_lifecycle.py"
-TARGETS = "tests/test_switching.py"
+ONCE, TABLE = "tests/runtime/test_one_replay.py", "tests/core/test_lifecycle.py"
+TARGETS = "tests/session/test_switching.py"
 
 MUTATIONS = (
     Mutation(
@@ -32,7 +32,7 @@ MUTATIONS = (
         "actors/session/session_actor.py:SessionActor._go_on",
         "self._equipment.retarget(state.target)",
         "",
-        ("tests/test_one_replay.py::test_the_target_is_the_one_of_the_log_after_the_log_went_back",),
+        ("tests/runtime/test_one_replay.py::test_the_target_is_the_one_of_the_log_after_the_log_went_back",),
     ),
     Mutation(
         "lifecycle: the actors of a resumed session read the log again",

@@ -2,7 +2,7 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-TESTS, TITLES = "tests/test_listing.py", "tests/test_titles.py"
+TESTS, TITLES = "tests/journal/test_listing.py", "tests/runtime/test_titles.py"
 FILE, TABLES = "actors/journal/storage/sqlite/storage.py", "actors/journal/storage/postgres"
 
 MUTATIONS: tuple[Mutation, ...] = (

@@ -2,14 +2,14 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-ROTATION, MACHINE = "tests/test_rotation.py", "tests/test_machine.py"
+ROTATION, MACHINE = "tests/runtime/test_rotation.py", "tests/core/test_machine.py"
 HOST, ACTIVATION = "actors/runtime/session_host.py", "actors/runtime/lifecycle.py"
 THRASHES = f"{ROTATION}::test_a_host_whose_memory_is_too_small_for_its_sessions_says_so_once"
 FITS = f"{MACHINE}::test_the_memory_of_a_process_is_the_least_that_its_machine_and_its_containers_have"
 COUNTED = f"{ROTATION}::test_uses_that_find_a_session_in_memory_and_those_that_make_it_again_are_counted"
-LAG, GATE = "tests/test_loop_lag.py", "tests/kernel/test_turnstile.py"
+LAG, GATE = "tests/runtime/test_loop_lag.py", "tests/kernel/test_turnstile.py"
 TURNSTILE = "actors/kernel/turnstile.py"
-COLLECTOR, GC = "tests/test_collector.py", "actors/runtime/collector.py"
+COLLECTOR, GC = "tests/runtime/test_collector.py", "actors/runtime/collector.py"
 
 MUTATIONS = (
     Mutation(
@@ -236,7 +236,7 @@ for oldest in ...:
         "False",
         (
             f"{GATE}::test_where_messages_wait_new_work_keeps_one_place",
-            "tests/test_finishing_turns.py::test_in_a_crowd_turns_end_while_others_have_not_begun",
+            "tests/provider/test_finishing_turns.py::test_in_a_crowd_turns_end_while_others_have_not_begun",
         ),
     ),
     Mutation(

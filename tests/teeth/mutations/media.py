@@ -5,7 +5,7 @@ from tests.teeth.mutations.mutation import Mutation
 KEYS = "tests/adapters/test_property_keys.py"
 HEADERS = "tests/core/test_image_header.py"
 LIMITS = "tests/core/test_image_limits.py"
-REFUSED = "tests/test_refused_schemas.py"
+REFUSED = "tests/provider/test_refused_schemas.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(

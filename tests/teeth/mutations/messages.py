@@ -2,9 +2,9 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-COUNTS = ("tests/test_message_counts.py",)
+COUNTS = ("tests/session/test_message_counts.py",)
 HELD = (
-    "tests/test_journal.py::test_held_events_are_written_first_and_each_callback_gets_the_number_of_its_event",
+    "tests/journal/test_journal.py::test_held_events_are_written_first_and_each_callback_gets_the_number_of_its_event",
 )
 
 MUTATIONS: tuple[Mutation, ...] = (
@@ -48,21 +48,21 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/session/session_ledger.py:SessionLedger.note",
         "snapshot.version > self.snapshot.version",
         "True",
-        ("tests/test_message_counts.py::test_the_session_keeps_the_newest_snapshot_of_its_ledger",),
+        ("tests/session/test_message_counts.py::test_the_session_keeps_the_newest_snapshot_of_its_ledger",),
     ),
     Mutation(
         "renderer: a lane is read without the requests that were sent since its last command",
         "actors/renderer/renderer_actor.py:RendererActor.lanes",
         "self._lanes.adopt(*sent.popitem())",
         "sent.popitem()",
-        ("tests/test_rebuild.py",),
+        ("tests/runtime/test_rebuild.py",),
     ),
     Mutation(
         "session: the bytes of a lane count only from the next command of the renderer on",
         "actors/journal/log.py:Generation.note_sent",
         'self.holding.count("lanes", ...)',
         "pass",
-        ("tests/test_message_counts.py::test_a_sent_lane_counts_at_once_in_what_the_session_holds",),
+        ("tests/session/test_message_counts.py::test_a_sent_lane_counts_at_once_in_what_the_session_holds",),
     ),
     Mutation(
         "session: a change that came in while the end of the ask was queued waits for the next ask",
@@ -70,7 +70,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "not self._held.is_empty",
         "False",
         (
-            "tests/test_message_counts.py::test_a_switch_that_arrives_just_before_the_end_of_an_ask_is_applied",
+            "tests/session/test_message_counts.py::test_a_switch_that_arrives_just_before_the_end_of_an_ask_is_applied",
         ),
     ),
     Mutation(
@@ -78,13 +78,15 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/session/held_changes.py:HeldChanges.settle",
         "await self._log.write(event)",
         "await self._log.write(event); return",
-        ("tests/test_message_counts.py::test_an_ask_with_held_changes_is_settled_once",),
+        ("tests/session/test_message_counts.py::test_an_ask_with_held_changes_is_settled_once",),
     ),
     Mutation(
         "scheduler: a batch whose calls all wait for something sends an empty record",
         "actors/scheduler/scheduler_actor.py:_Batch._record",
         "not events",
         "False",
-        ("tests/test_approvals.py::test_an_approved_call_that_waits_for_a_thread_runs_when_one_is_free",),
+        (
+            "tests/session/test_approvals.py::test_an_approved_call_that_waits_for_a_thread_runs_when_one_is_free",
+        ),
     ),
 )

@@ -2,7 +2,7 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-MISUSE = "tests/test_misuse.py"
+MISUSE = "tests/runtime/test_misuse.py"
 _CHOICE = f"{MISUSE}::test_an_ask_is_given_a_message_or_what_the_ask_that_waits_needs"
 _ASKED = f"{MISUSE}::test_what_a_journal_is_asked_that_it_cannot_be_is_refused_in_one_line"
 
@@ -12,7 +12,9 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/tools/toolsets/owner.py:ToolsetOwner._publish",
         "not is_tool_list(opened)",
         "given is ...",
-        ("tests/test_toolsets.py::test_a_toolset_that_gives_no_list_of_tools_is_refused_by_what_it_gave",),
+        (
+            "tests/tools/test_toolsets.py::test_a_toolset_that_gives_no_list_of_tools_is_refused_by_what_it_gave",
+        ),
     ),
     Mutation(
         "misuse: an id that is empty is none that was given",
@@ -68,7 +70,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "Path(os.path.realpath(path))",
         "Path(path)",
         (
-            "tests/test_sqlite.py::"
+            "tests/journal/test_sqlite.py::"
             "test_a_file_that_is_named_as_seen_from_here_is_the_same_wherever_the_process_goes",
         ),
     ),
@@ -141,7 +143,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         'denial(self.call, answer if isinstance(answer, str) else "")',
         "denial(self.call)",
         (
-            "tests/test_tools_at_the_edge.py::test_a_text_denies_a_call_and_the_model_is_told_it_as_the_reason",
+            "tests/scheduler/test_tools_at_the_edge.py::test_a_text_denies_a_call_and_the_model_is_told_it_as_the_reason",
         ),
     ),
     Mutation(
@@ -161,14 +163,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/provider/resolver.py:check_priced",
         'pool.policy == "cheapest" and ...',
         "False and ...",
-        ("tests/test_pools.py::test_a_pool_of_the_cheapest_is_refused_where_nobody_gave_a_price",),
+        ("tests/provider/test_pools.py::test_a_pool_of_the_cheapest_is_refused_where_nobody_gave_a_price",),
     ),
     Mutation(
         "misuse: a body that is nested too deeply ends a strict server",
         "actors/strict/rules/reading.py:_latest",
         "(ValueError, RecursionError)",
         "ValueError",
-        ("tests/testing/test_loopback_server.py",),
+        ("tests/strict/test_server.py",),
     ),
     Mutation(
         "output: the caller is not told what the answer lacks",
@@ -176,7 +178,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "Checked(*..., shortfall(made))",
         "Checked(*...)",
         (
-            "tests/asking/test_output.py::test_the_caller_is_told_what_the_answer_lacks_and_not_what_stood_there",
+            "tests/session/asking/test_output.py::test_the_caller_is_told_what_the_answer_lacks_and_not_what_stood_there",
         ),
     ),
     Mutation(
@@ -193,14 +195,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/testing/simulation/__init__.py:checked_plan",
         "mode not in get_args(Mode)",
         "False",
-        ("tests/test_stress.py::test_a_simulation_that_would_show_nothing_is_refused",),
+        ("tests/testing/test_stress.py::test_a_simulation_that_would_show_nothing_is_refused",),
     ),
     Mutation(
         "misuse: a load may have any figures",
         "actors/testing/stressing/workload.py:Load.__post_init__",
         "fits((value := getattr(self, name)))",
         "((value := getattr(self, name)), fits)",
-        ("tests/test_stress.py::test_a_load_that_cannot_be_is_refused_in_one_line",),
+        ("tests/testing/test_stress.py::test_a_load_that_cannot_be_is_refused_in_one_line",),
     ),
     Mutation(
         "misuse: a runtime may be traced by anything",
@@ -214,48 +216,48 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/tools/options.py:option_errors",
         "is_async(rule)",
         "False",
-        ("tests/test_tool_options.py",),
+        ("tests/tools/test_tool_options.py",),
     ),
     Mutation(
         "misuse: a model may give what a partial gives already",
         "actors/tools/signature.py:_parameters",
         "{key: each for key, each in parameters.items() if key not in function.keywords}",
         "{key: each for key, each in parameters.items()}",
-        ("tests/test_tools.py",),
+        ("tests/tools/test_tools.py",),
     ),
     Mutation(
         "package: a name that another public module has is not found",
         "actors/__init__.py:_hint",
         "hasattr(import_module(f'{__name__}.{module}'), name)",
         "False",
-        ("tests/test_public.py",),
+        ("tests/project/test_public.py",),
     ),
     Mutation(
         "package: its names are what was used of it so far",
         "actors/__init__.py:__dir__",
         "[*__all__, '__version__', *(name for name in globals() if name.startswith('__'))]",
         "[*globals()]",
-        ("tests/test_public.py",),
+        ("tests/project/test_public.py",),
     ),
     Mutation(
         "pickles: a table is pickled with its versions",
         "actors/core/data/persistent_map.py:PersistentMap.__reduce__",
         "(PersistentMap, (self._dict(),))",
         "object.__reduce_ex__(self, 2)",
-        ("tests/test_pickling.py",),
+        ("tests/project/test_pickling.py",),
     ),
     Mutation(
         "pickles: a history is made again of its fields by its constructor",
         "actors/core/history/history.py:History",
         "reduce_fields",
         "Struct.__reduce__",
-        ("tests/test_pickling.py",),
+        ("tests/project/test_pickling.py",),
     ),
     Mutation(
         "pickles: a ledger is made again of its fields by its constructor",
         "actors/core/ledger.py:Ledger",
         "reduce_fields",
         "Struct.__reduce__",
-        ("tests/test_pickling.py",),
+        ("tests/project/test_pickling.py",),
     ),
 )

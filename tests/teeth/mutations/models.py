@@ -3,7 +3,7 @@
 from tests.teeth.mutations.mutation import Mutation
 
 MODELS = "tests/core/test_models.py"
-FORCED = "tests/asking/test_forced_in_words.py"
+FORCED = "tests/session/asking/test_forced_in_words.py"
 THINKING = "actors/adapters/thinking.py"
 SETTINGS = "actors/adapters/settings.py"
 
@@ -13,21 +13,21 @@ MUTATIONS = (
         "actors/core/check/model_settings.py:judged_facts",
         "row.cautious",
         "()",
-        ("tests/testing/test_served_models.py",),
+        ("tests/strict/test_served_models.py",),
     ),
     Mutation(
         "models: a table of the user has levels in any order",
         "actors/config/models.py:_check_efforts",
         "sorted(efforts, key=EFFORTS.index) != list(efforts)",
         "False",
-        ("tests/test_configured_models.py",),
+        ("tests/config/test_configured_models.py",),
     ),
     Mutation(
         "config: a backend has a misspelled effort",
         "actors/config/settings.py:_effort",
         'out_of_range("effort", value)',
         "None",
-        ("tests/test_config.py",),
+        ("tests/config/test_config.py",),
     ),
     Mutation(
         "models: a date is part of a model's name",
@@ -125,7 +125,7 @@ MUTATIONS = (
         "actors/strict/rules/models.py:served_model",
         "_begins(plain, each)",
         "False",
-        ("tests/testing/test_served_models.py",),
+        ("tests/strict/test_served_models.py",),
     ),
     Mutation(
         "models: ids of older models go back on Vertex",

@@ -4,7 +4,7 @@ from tests.teeth.mutations.mutation import Mutation
 
 PURE = "tests/core/test_no_content.py"
 TURN = "tests/core/test_turn.py"
-SESSIONS = "tests/test_no_content.py"
+SESSIONS = "tests/session/test_no_content.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(

@@ -2,7 +2,7 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-SHARED = "tests/test_shared_budgets.py"
+SHARED = "tests/provider/test_shared_budgets.py"
 
 MUTATIONS = (
     Mutation(
@@ -17,7 +17,7 @@ MUTATIONS = (
         "actors/core/settings/spending.py:checked_budget",
         "budget.per is not None",
         "False",
-        ("tests/asking/test_spending.py::test_a_budget_that_cannot_be_kept_is_refused",),
+        ("tests/session/asking/test_spending.py::test_a_budget_that_cannot_be_kept_is_refused",),
     ),
     Mutation(
         "budgets: a tenant's budget has seconds that nothing counts",
@@ -31,14 +31,14 @@ MUTATIONS = (
         "actors/journal/outage.py:JournalMeter.failed",
         "self.clock()",
         "time()",
-        ("tests/test_clocks.py::test_the_wall_clock_is_only_read_through_an_argument",),
+        ("tests/project/test_clocks.py::test_the_wall_clock_is_only_read_through_an_argument",),
     ),
     Mutation(
         "ranges: a file may hold a value that a program may not give",
         "actors/config/fields.py:accepted",
         "not allowed.accepts(value)",
         "False",
-        ("tests/test_config.py",),
+        ("tests/config/test_config.py",),
     ),
     Mutation(
         "ranges: a program may give a value outside of its range",
@@ -59,6 +59,6 @@ MUTATIONS = (
         "actors/core/schemas/json_schema.py:SchemaRewriter.schema",
         "raise SchemaRefused(keyword)",
         "pass",
-        ("tests/asking/test_output_forms.py",),
+        ("tests/session/asking/test_output_forms.py",),
     ),
 )

@@ -2,10 +2,10 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-HERE = "tests/test_one_reading.py"
+HERE = "tests/session/test_one_reading.py"
 READINGS = "tests/core/test_readings.py"
-IMPORT = "tests/test_mcp_import.py"
-COLD = "tests/test_cold_renders.py"
+IMPORT = "tests/tools/test_mcp_import.py"
+COLD = "tests/renderer/test_cold_renders.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(

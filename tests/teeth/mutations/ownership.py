@@ -2,8 +2,8 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-TESTS = "tests/test_ownership.py"
-GET, ACTIVATION = "tests/test_get_or_create.py", "actors/runtime/lifecycle.py"
+TESTS = "tests/runtime/test_ownership.py"
+GET, ACTIVATION = "tests/runtime/test_get_or_create.py", "actors/runtime/lifecycle.py"
 CLAIMS, SESSIONS = "actors/runtime/claims.py", "actors/runtime/sessions.py"
 OPEN = (f"{TESTS}::test_an_open_that_is_cancelled_at_any_await_leaves_nothing_claimed",)
 FORK = (

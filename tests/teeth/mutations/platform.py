@@ -2,7 +2,7 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-SQLITE = "tests/test_sqlite.py"
+SQLITE = "tests/journal/test_sqlite.py"
 SERVERS = "tests/cli/test_mcp_servers.py"
 CHAT = "tests/cli/test_chat_terminal.py"
 

@@ -7,7 +7,13 @@ STORAGE, STATEMENTS, BATCH, LINK, FAULTS, FORMAT, ADDRESS = (
     for name in ("storage", "statements", "batch", "connection", "faults", "format", "address")
 )
 COMMON, TABLES, FAILURES, TAKEOVER = (
-    f"tests/test_{name}.py" for name in ("storages", "postgres", "postgres_faults", "takeover")
+    f"tests/{name}.py"
+    for name in (
+        "journal/test_storages",
+        "journal/test_postgres",
+        "journal/test_postgres_faults",
+        "runtime/test_takeover",
+    )
 )
 DOUBT = (
     f"{FAILURES}::test_what_a_lost_connection_leaves_in_doubt_is_in_the_log_once",
@@ -160,7 +166,7 @@ MUTATIONS = (
         f"{LINK}:_Bounded._watched",
         "monotonic() - heard > self.silence",
         "monotonic() - heard > 3600.0",
-        ("tests/test_postgres_silence.py",),
+        ("tests/journal/test_postgres_silence.py",),
     ),
     Mutation(
         "postgres: what a server's default loses is told as written",

@@ -6,9 +6,9 @@ STORAGE, STATEMENTS, ADDRESS = (
     f"actors/journal/storage/postgres/{name}.py" for name in ("storage", "statements", "address")
 )
 SILENCE, RIGHTS, FAILOVER = (
-    "tests/test_postgres_silence.py",
-    "tests/test_postgres_rights.py",
-    "tests/test_postgres_failover.py",
+    "tests/journal/test_postgres_silence.py",
+    "tests/journal/test_postgres_rights.py",
+    "tests/journal/test_postgres_failover.py",
 )
 LOST = f"{FAILOVER}::test_of_events_that_a_failover_lost_a_caller_a_reader_the_log_and_fsck_are_told"
 
@@ -25,7 +25,7 @@ MUTATIONS = (
         "actors/journal/ends.py:LogEnds.expected",
         "Entry(entry.session, entry.fence, entry.events, after)",
         "entry",
-        ("tests/test_log_ends.py",),
+        ("tests/journal/test_log_ends.py",),
     ),
     Mutation(
         "failover: what is lost is not named in the log",
@@ -69,7 +69,7 @@ MUTATIONS = (
         "actors/journal/storage/holes.py:holes",
         "turn is not None and event.turn not in (turn, turn + 1)",
         "False",
-        ("tests/test_holes.py",),
+        ("tests/journal/test_holes.py",),
     ),
     Mutation(
         "silence: what is sent and never confirmed is waited for as long as the system likes",
@@ -139,7 +139,7 @@ MUTATIONS = (
         "actors/journal/storage/postgres/pooler.py:check_direct",
         "len(ones) > 1 or len(others) > 1 or ones & others",
         "len(ones) > LOOKS",
-        ("tests/test_postgres_pooler.py",),
+        ("tests/journal/test_postgres_pooler.py",),
     ),
     Mutation(
         "pooler: settings are made before it is known whose connection it is",
@@ -152,6 +152,6 @@ MUTATIONS = (
         self._begin(connection, self._writing)
         self._check_direct(connection)
         """,
-        ("tests/test_postgres_pooler.py",),
+        ("tests/journal/test_postgres_pooler.py",),
     ),
 )

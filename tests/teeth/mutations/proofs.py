@@ -4,10 +4,10 @@ from tests.teeth.mutations.mutation import Mutation
 
 JOURNAL, SQLITE = "actors/journal/journal_actor.py", "actors/journal/storage/sqlite/connection.py"
 RECOVERY, RECOVERY_RULES = "actors/session/recovery.py", "actors/core/session/recovery.py"
-FENCING, SIGNALS = ("tests/test_fencing.py",), ("tests/test_signals.py",)
-ENDURANCE = ("tests/test_endurance.py",)
-CLOCKS = ("tests/test_clocks.py",)
-KILLING, POWER = ("tests/test_killing.py",), ("tests/test_power_loss.py",)
+FENCING, SIGNALS = ("tests/commands/test_fencing.py",), ("tests/commands/test_signals.py",)
+ENDURANCE = ("tests/commands/test_endurance.py",)
+CLOCKS = ("tests/project/test_clocks.py",)
+KILLING, POWER = ("tests/commands/test_killing.py",), ("tests/commands/test_power_loss.py",)
 
 MUTATIONS = (
     Mutation(

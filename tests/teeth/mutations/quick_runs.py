@@ -6,8 +6,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "quick runs: a file that imports the SDK of a vendor is not long",
         "tests/conftest.py:LONG",
-        "'testing/test_sdk_params_google.py'",
+        "'strict/test_sdk_params_google.py'",
         "'testing/test_sdk_params.py'",
-        ("tests/test_quick_runs.py::test_files_of_a_quick_run_import_no_sdk",),
+        ("tests/project/test_quick_runs.py::test_files_of_a_quick_run_import_no_sdk",),
     ),
 )

@@ -3,7 +3,7 @@
 from tests.teeth.mutations.mutation import Mutation
 
 JOURNAL, RECORDS = "actors/journal/journal_actor.py", "actors/journal/storage/sqlite/records.py"
-TESTS = "tests/test_readers.py"
+TESTS = "tests/journal/test_readers.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(

@@ -3,7 +3,7 @@
 from tests.teeth.mutations.mutation import Mutation
 
 READING = "actors/strict/rules/reading.py"
-TESTS = ("tests/testing/test_loopback_reading.py",)
+TESTS = ("tests/strict/test_reading.py",)
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(

@@ -3,8 +3,8 @@
 from tests.teeth.mutations.mutation import Mutation
 
 RECOVERY_RULES, RECOVERY = "actors/core/session/recovery.py", "actors/session/recovery.py"
-AGAIN, CORE = "tests/test_run_again.py", "tests/core/test_closing.py"
-RESUME, CARRIED = "tests/test_resume.py", "tests/test_carried_sessions.py"
+AGAIN, CORE = "tests/runtime/test_run_again.py", "tests/core/test_closing.py"
+RESUME, CARRIED = "tests/runtime/test_resume.py", "tests/runtime/test_carried_sessions.py"
 
 MUTATIONS = (
     Mutation(
@@ -119,6 +119,8 @@ MUTATIONS = (
         "actors/scheduler/scheduler_actor.py:_Batch._abandon",
         "self._executor.after(*...)",
         "None",
-        ("tests/test_rebuild.py::test_a_tool_that_runs_on_after_a_crash_is_in_quarantine_until_it_ends",),
+        (
+            "tests/runtime/test_rebuild.py::test_a_tool_that_runs_on_after_a_crash_is_in_quarantine_until_it_ends",
+        ),
     ),
 )

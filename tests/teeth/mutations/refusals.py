@@ -3,9 +3,9 @@
 from tests.teeth.mutations.mutation import Mutation
 
 TURN = "tests/core/test_turn.py"
-PARAMETERS = "tests/test_refused_parameters.py"
-MEDIA = "tests/test_refused_media.py"
-FAILOVER = "tests/test_failover.py"
+PARAMETERS = "tests/provider/test_refused_parameters.py"
+MEDIA = "tests/provider/test_refused_media.py"
+FAILOVER = "tests/provider/test_failover.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(

@@ -2,7 +2,7 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-TESTS = "tests/test_removed_rows.py"
+TESTS = "tests/journal/test_removed_rows.py"
 MEMORY, SQLITE, FORMAT = (
     "actors/journal/storage/memory.py",
     "actors/journal/storage/sqlite/storage.py",
@@ -77,7 +77,9 @@ MUTATIONS = (
         f"{FORMAT}:_removals",
         "bool(removed) != bool(fence)",
         "False",
-        ("tests/test_fsck.py::test_a_floor_of_numbers_that_is_lost_is_told_and_no_number_is_given_again",),
+        (
+            "tests/journal/test_fsck.py::test_a_floor_of_numbers_that_is_lost_is_told_and_no_number_is_given_again",
+        ),
     ),
     Mutation(
         "rows: tables keep the row of a deleted session",

@@ -130,14 +130,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/core/normalize/settle.py:Normalizer._note_pending",
         "... and result.is_complete is False and self._known[name].end is None",
         "... and False",
-        ("tests/test_while_tools_run.py",),
+        ("tests/session/test_while_tools_run.py",),
     ),
     Mutation(
         "choose: of a call that is running its outcome is unknown",
         "actors/core/log/events.py:ToolCallRecord.reason",
         'self.cancelled or "running"',
         'self.cancelled or "outcome_unknown"',
-        ("tests/test_while_tools_run.py",),
+        ("tests/session/test_while_tools_run.py",),
     ),
     Mutation(
         "native: a provider's own part goes to whoever reads it",
@@ -158,7 +158,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/core/render/sealed.py:_complete_pairs",
         "waiting[made] = at",
         "going.add(at)",
-        ("tests/adapters/test_left_out.py", "tests/test_generated_histories.py"),
+        ("tests/adapters/test_left_out.py", "tests/commands/test_generated_histories.py"),
     ),
     Mutation(
         "native: a pair goes back as often as it is said",
@@ -172,14 +172,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/adapters/responses/decode.py:_again",
         "not state",
         "not state or not item_id",
-        ("tests/test_responses_sessions.py",),
+        ("tests/session/test_responses_sessions.py",),
     ),
     Mutation(
         "openai_chat: the signature of a call is lost",
         "actors/adapters/openai_chat/encode.py:OpenAIChatWriter.call",
         "self._signature is None",
         "self._signature",
-        ("tests/test_signed_calls.py",),
+        ("tests/session/test_signed_calls.py",),
     ),
     Mutation(
         "order: what a provider's own tool did stays behind a call",
@@ -221,7 +221,9 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/core/render/choose.py:Choice._either_answer",
         "recorded or said",
         "said",
-        ("tests/test_generated_histories.py::test_no_generated_history_is_refused_in_any_dialect[0]",),
+        (
+            "tests/commands/test_generated_histories.py::test_no_generated_history_is_refused_in_any_dialect[0]",
+        ),
     ),
     Mutation(
         "choose: what the blocks said goes before the ledger's word",
@@ -358,7 +360,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/adapters/assembly.py:MessageBuilder._message",
         "blocks.append(block if stands else _unbound(block))",
         "blocks.append(block)",
-        ("tests/test_bound_reasoning.py",),
+        ("tests/session/test_bound_reasoning.py",),
     ),
     Mutation(
         "thinking: anyone's reasoning is sent",
@@ -668,6 +670,6 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/core/lanes/lane.py:_write_in_slices",
         "extend(judge, *fragment, whole=whole)",
         'extend(start(judge.dialect), b"".join((*segments, *fragment)))',
-        ("tests/test_flat_turns.py",),
+        ("tests/runtime/test_flat_turns.py",),
     ),
 )

@@ -33,7 +33,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "self._counts.tool_calls_invalid_args += 1",
         "self._counts.tool_calls_invalid_args += b'unknown_tool' not in event.error",
         (
-            "tests/test_stats.py"
+            "tests/runtime/test_stats.py"
             "::test_a_call_of_a_tool_that_is_not_declared_counts_as_invalid_with_its_backend",
         ),
     ),

@@ -2,16 +2,18 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-TOOLSETS = "tests/test_toolsets.py"
-MCP = "tests/test_mcp.py"
-RAW = "tests/test_mcp_raw.py"
+TOOLSETS = "tests/tools/test_toolsets.py"
+MCP = "tests/tools/test_mcp.py"
+RAW = "tests/tools/test_mcp_raw.py"
 SETS = "actors/tools/toolsets/__init__.py"
 OWNER = "actors/tools/toolsets/owner.py"
 OFFER = "actors/tools/toolsets/offer.py"
 SERVER = "actors/tools/mcp/connection.py"
 RESULTS = "actors/tools/mcp/results.py"
 
-FREED = ("tests/test_garbage.py::test_a_session_that_its_own_tools_refer_to_is_freed_once_it_is_deleted",)
+FREED = (
+    "tests/runtime/test_garbage.py::test_a_session_that_its_own_tools_refer_to_is_freed_once_it_is_deleted",
+)
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
@@ -33,28 +35,28 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/tools/mcp/transports.py:RemoteServer.open",
         'parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="")',
         'parts._replace(query="", fragment="")',
-        ("tests/test_mcp_secrets.py::test_an_address_that_refuses",),
+        ("tests/tools/test_mcp_secrets.py::test_an_address_that_refuses",),
     ),
     Mutation(
         "servers: the SDK is told an address with its query",
         "actors/tools/mcp/transports.py:RemoteServer.open",
         'parts._replace(**..., query="", fragment="")',
         'parts._replace(**..., fragment="")',
-        ("tests/test_mcp_secrets.py::test_an_address_that_refuses",),
+        ("tests/tools/test_mcp_secrets.py::test_an_address_that_refuses",),
     ),
     Mutation(
         "servers: the query of an address is not sent",
         "actors/tools/mcp/guard.py:GuardedTransport.handle_async_request",
         "request.url.copy_with(query=self._query)",
         "request.url",
-        ("tests/test_mcp_secrets.py::test_an_address_that_refuses",),
+        ("tests/tools/test_mcp_secrets.py::test_an_address_that_refuses",),
     ),
     Mutation(
         "servers: a configuration shows the arguments of a program",
         "actors/config/settings.py:McpSettings.args",
         "Field(max_length=256, strict=False, repr=False)",
         "Field(max_length=256, strict=False)",
-        ("tests/test_mcp_secrets.py::test_a_configuration_and_what_the_command_line_says_of_it",),
+        ("tests/tools/test_mcp_secrets.py::test_a_configuration_and_what_the_command_line_says_of_it",),
     ),
     Mutation(
         "mcp answers: an encoded answer is decoded",
@@ -89,14 +91,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/tools/mcp/answers.py:accept_result",
         "_clean_listing(result, leave_out)",
         "result",
-        (RAW, "tests/test_mcp_answers.py"),
+        (RAW, "tests/tools/test_mcp_answers.py"),
     ),
     Mutation(
         "mcp answers: a result without content is an error",
         "actors/tools/mcp/answers.py:accept_result",
         "_clean_call_result(result)",
         "result",
-        (RAW, "tests/test_mcp_answers.py"),
+        (RAW, "tests/tools/test_mcp_answers.py"),
     ),
     Mutation(
         "mcp answers: what a server says of an error is dropped",
@@ -138,14 +140,14 @@ MUTATIONS: tuple[Mutation, ...] = (
             ...
         await self.host.toolsets.close()
         """,
-        ("tests/test_toolsets.py", "tests/subagents/test_ends.py"),
+        ("tests/tools/test_toolsets.py", "tests/subagents/test_ends.py"),
     ),
     Mutation(
         "toolsets: nobody hears of one that goes on though it was cancelled",
         "actors/tools/toolsets/__init__.py:Toolsets._close",
         "scope.cancelled_caught",
         "not scope.cancel_called",
-        ("tests/test_toolsets.py",),
+        ("tests/tools/test_toolsets.py",),
     ),
     Mutation(
         "toolsets: each session opens its own",

@@ -3,8 +3,8 @@
 from tests.teeth.mutations.mutation import Mutation
 
 RETENTION, DELETION = "actors/runtime/retention.py", "actors/runtime/deletion.py"
-TESTS, CLI = "tests/test_retention.py", "tests/cli/test_sessions.py"
-CARRIED = "tests/test_carried_sessions.py"
+TESTS, CLI = "tests/journal/test_retention.py", "tests/cli/test_sessions.py"
+CARRIED = "tests/runtime/test_carried_sessions.py"
 
 MUTATIONS = (
     Mutation(
@@ -82,14 +82,16 @@ MUTATIONS = (
         "actors/runtime/replays.py:unfinished_asks",
         "form is None",
         "form is not None",
-        ("tests/test_resume.py::test_an_answer_that_was_waited_for_has_the_type_that_is_given_again",),
+        (
+            "tests/runtime/test_resume.py::test_an_answer_that_was_waited_for_has_the_type_that_is_given_again",
+        ),
     ),
     Mutation(
         "fsck: records of a database are read and not proven",
         "actors/journal/storage/postgres/check.py:JournalTables._proven",
         "decoded(row.name, row.proven(found, 0, self._blob, self._place))",
         "found.fetchall()",
-        ("tests/test_postgres_check.py::test_what_is_damaged_is_named_and_no_password_is",),
+        ("tests/journal/test_postgres_check.py::test_what_is_damaged_is_named_and_no_password_is",),
     ),
     Mutation(
         "replay: any call of a tool is answered with what is on record",
@@ -103,6 +105,6 @@ MUTATIONS = (
         "actors/runtime/claims.py:claim_existing",
         "claim_session(host, session, existing=True)",
         "claim_session(host, session)",
-        ("tests/test_resume.py::test_what_cannot_be_resumed_is_told_in_one_line",),
+        ("tests/runtime/test_resume.py::test_what_cannot_be_resumed_is_told_in_one_line",),
     ),
 )

@@ -4,7 +4,7 @@ from tests.teeth.mutations.mutation import Mutation
 
 STATE, ENDS = "actors/core/session/state.py", "actors/core/history/turn_ends.py"
 SESSION, REWINDING = "actors/session/session_actor.py", "actors/session/rewinding.py"
-CORE, SESSIONS = "tests/core/test_rewind.py", "tests/test_rewind.py"
+CORE, SESSIONS = "tests/core/test_rewind.py", "tests/session/test_rewind.py"
 
 MUTATIONS = (
     Mutation(
@@ -101,7 +101,7 @@ MUTATIONS = (
         "",
         (
             f"{SESSIONS}::test_a_turn_that_waits_for_its_caller_is_cancelled_first",
-            "tests/test_queue_limits.py::"
+            "tests/session/test_queue_limits.py::"
             "test_an_ask_behind_a_turn_that_waits_for_an_approval_is_bounded_by_its_total",
         ),
     ),

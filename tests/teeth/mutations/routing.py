@@ -2,9 +2,9 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-PACE, FAIR, STORMS = "tests/core/test_pace.py", "tests/core/test_fair.py", "tests/test_storms.py"
+PACE, FAIR, STORMS = "tests/core/test_pace.py", "tests/core/test_fair.py", "tests/provider/test_storms.py"
 REPRODUCTION = "tests/core/test_reproduction.py"
-ROUTING, POOLS = "tests/core/test_routing.py", "tests/test_pools.py"
+ROUTING, POOLS = "tests/core/test_routing.py", "tests/provider/test_pools.py"
 
 MUTATIONS = (
     Mutation(
@@ -172,14 +172,14 @@ MUTATIONS = (
         await anyio.sleep(wait)
         self._admission.in_flight -= 1
         """,
-        ("tests/test_provider.py::test_a_retry_that_waits_gives_its_place_to_others",),
+        ("tests/provider/test_provider.py::test_a_retry_that_waits_gives_its_place_to_others",),
     ),
     Mutation(
         "pool: a member that failed is asked again by the next session",
         "actors/provider/choosing.py:MemberSelector._member",
         "Member(failed or condition.closed_for > 0, *...)",
         "Member(condition.closed_for > 0, *...)",
-        (POOLS, "tests/test_failover.py"),
+        (POOLS, "tests/provider/test_failover.py"),
     ),
     Mutation(
         "pool: a member that is left alone is chosen first",
@@ -242,7 +242,7 @@ MUTATIONS = (
         "actors/core/lanes/reproduction.py:reproduce",
         "why = redactor.redact_text(why)",
         "",
-        (REPRODUCTION, "tests/test_failover.py"),
+        (REPRODUCTION, "tests/provider/test_failover.py"),
     ),
     Mutation(
         "reproduction: any fault will do",
@@ -270,7 +270,7 @@ MUTATIONS = (
         "actors/provider/rounds.py:Round._next_try",
         'failure.action != "retry" or self._visible',
         'failure.action != "retry"',
-        ("tests/test_retries.py",),
+        ("tests/provider/test_retries.py",),
     ),
     Mutation(
         "fair: one that gives up waiting is looked for among all others",
@@ -315,6 +315,8 @@ MUTATIONS = (
         "actors/provider/dumps.py:Dumps.take",
         "self._waiting >= WAITING",
         "self._waiting > WAITING + 9",
-        ("tests/test_failover.py::test_of_many_refusals_at_once_no_more_are_handed_on_than_may_wait",),
+        (
+            "tests/provider/test_failover.py::test_of_many_refusals_at_once_no_more_are_handed_on_than_may_wait",
+        ),
     ),
 )

@@ -2,12 +2,12 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-ACTIVATION = "tests/test_activation.py"
+ACTIVATION = "tests/runtime/test_activation.py"
 LEAVING = "tests/kernel/test_leaving.py"
-EDGE = "tests/test_tools_at_the_edge.py"
-HOST = "tests/test_host_operations.py"
-ISOLATION = "tests/test_isolation.py"
-OAUTH = "tests/test_oauth_accounts.py"
+EDGE = "tests/scheduler/test_tools_at_the_edge.py"
+HOST = "tests/runtime/test_host_operations.py"
+ISOLATION = "tests/scheduler/test_isolation.py"
+OAUTH = "tests/provider/test_oauth_accounts.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
@@ -19,7 +19,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         """,
         "await self.journal.send(command)",
         (
-            "tests/test_host_operations.py::test_a_runtime_that_is_left_while_a_session_lets_go_of_its_log_reports_no_crash",
+            "tests/runtime/test_host_operations.py::test_a_runtime_that_is_left_while_a_session_lets_go_of_its_log_reports_no_crash",
         ),
     ),
     Mutation(
@@ -27,63 +27,63 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/core/lanes/lane.py:refusal_report",
         'used.get(word) or used.get(word.rstrip(".:"))',
         "word",
-        ("tests/test_refusals.py",),
+        ("tests/session/test_refusals.py",),
     ),
     Mutation(
         "refusal: what was done for the request is not logged",
         "actors/telemetry/__init__.py:refused",
         "emit(*..., **..., dedupe=...)",
         "emit(*..., **..., duplicates=...)",
-        ("tests/test_refusals.py",),
+        ("tests/session/test_refusals.py",),
     ),
     Mutation(
         "driver: an answer that was cut is complete and no more",
         "actors/session/inflight.py:Tally.heard",
         "(*..., generated.cut)",
         "(*..., None)",
-        ("tests/test_cut_answers.py",),
+        ("tests/session/test_cut_answers.py",),
     ),
     Mutation(
         "provider: what an answer left out is not told",
         "actors/provider/rounds.py:Round._left_out",
         "tuple(counts.items())",
         "()",
-        ("tests/test_cut_answers.py",),
+        ("tests/session/test_cut_answers.py",),
     ),
     Mutation(
         "preview: a call that is about to run is lost",
         "actors/core/session/state.py:SessionState.ledger_with_open_calls",
         "ledger.apply(*coming)",
         "ledger",
-        ("tests/test_while_tools_run.py",),
+        ("tests/session/test_while_tools_run.py",),
     ),
     Mutation(
         "log: a message is decoded to be kept",
         "actors/core/session/state.py:SessionState._end_round",
         "event.message is None",
         "event.message is None or not unpack(event.message).blocks",
-        ("tests/test_one_form.py",),
+        ("tests/core/test_one_form.py",),
     ),
     Mutation(
         "switch: one asked for during a turn is applied at once",
         "actors/session/held_changes.py:HeldChanges.switch",
         "at_once",
         "True",
-        ("tests/test_switching.py",),
+        ("tests/session/test_switching.py",),
     ),
     Mutation(
         "switch: a held switch is not applied when the ask has ended",
         "actors/session/held_changes.py:HeldChanges._next",
         "resolve_switch(held, self._equipment.resolver.pool)",
         'SwitchFailed(held, "")',
-        ("tests/test_switching.py",),
+        ("tests/session/test_switching.py",),
     ),
     Mutation(
         "runtime: a target takes any number of tools",
         "actors/provider/resolver.py:Resolver._check_count",
         "most is not None and ...",
         "most is not None and ... and False",
-        ("tests/test_switching.py",),
+        ("tests/session/test_switching.py",),
     ),
     Mutation(
         "session: put away while an event is being written",
@@ -135,7 +135,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "await self._refs.ledger.ask(StopRecording())",
         "",
         (
-            "tests/test_runtime.py::test_what_a_tool_returns_while_its_session_is_closed_is_not_written_behind_the_end",
+            "tests/runtime/test_runtime.py::test_what_a_tool_returns_while_its_session_is_closed_is_not_written_behind_the_end",
         ),
     ),
     Mutation(
@@ -143,21 +143,21 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/provider/rounds.py:Round._exchange",
         "patience.cancelled_caught and (not self._decoder.ended)",
         "patience.cancelled_caught",
-        ("tests/test_provider.py",),
+        ("tests/provider/test_provider.py",),
     ),
     Mutation(
         "provider: a refusal whose words break off is tried again",
         "actors/provider/rounds.py:Round._refusal",
         "suppress(ProviderFailed)",
         "suppress()",
-        ("tests/test_provider.py",),
+        ("tests/provider/test_provider.py",),
     ),
     Mutation(
         "provider: a blank line is the beginning of a stream",
         "actors/provider/rounds.py:Round._read",
         "chunk.lstrip()",
         "chunk.lstrip() or chunk",
-        ("tests/test_provider.py",),
+        ("tests/provider/test_provider.py",),
     ),
     Mutation(
         "leaving: a native cancellation of the caller takes it back",
@@ -174,7 +174,9 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/kernel/host.py:SystemHost._run",
         "self._parking.cancelled",
         "ZeroDivisionError",
-        ("tests/test_shutdowns.py::test_a_runtime_that_is_never_left_keeps_no_process_alive[asyncio]",),
+        (
+            "tests/commands/test_shutdowns.py::test_a_runtime_that_is_never_left_keeps_no_process_alive[asyncio]",
+        ),
     ),
     Mutation(
         "leaving: a task that is cancelled before it begins is never heard of again",
@@ -342,7 +344,7 @@ except BaseException:
         self._refusals.extend(kept)
         """,
         "del kept",
-        ("tests/test_refusals.py::test_a_refusal_by_the_judge_names_the_calls_of_the_history",),
+        ("tests/session/test_refusals.py::test_a_refusal_by_the_judge_names_the_calls_of_the_history",),
     ),
     Mutation(
         "runtime: a deleted log is kept",

@@ -2,20 +2,18 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-COUNTED = "tests/test_stats.py::test_a_recount_of_the_logs_and_one_of_the_events_give_the_counters"
-STATS = "tests/test_stats.py"
-CRASHED = "tests/test_stats.py::test_calls_that_a_crash_ended_are_counted_as_the_log_has_them"
-TOLD = "tests/test_stats.py::test_events_tell_a_turn_at_its_limit_once_and_calls_that_failed_are_not_invalid"
-HELD = "tests/test_stats.py::test_calls_that_run_on_and_stalls_are_in_the_stats_and_in_prometheus"
+COUNTED = "tests/runtime/test_stats.py::test_a_recount_of_the_logs_and_one_of_the_events_give_the_counters"
+STATS = "tests/runtime/test_stats.py"
+CRASHED = "tests/runtime/test_stats.py::test_calls_that_a_crash_ended_are_counted_as_the_log_has_them"
+TOLD = "tests/runtime/test_stats.py::test_events_tell_a_turn_at_its_limit_once_and_calls_that_failed_are_not_invalid"
+HELD = "tests/runtime/test_stats.py::test_calls_that_run_on_and_stalls_are_in_the_stats_and_in_prometheus"
 RAN = "tests/cli/test_stats.py::test_the_output_of_run_is_counted_by_backend"
 NONE = "tests/cli/test_stats.py::test_an_invalid_line_is_reported_by_its_number"
-SOAK = "tests/test_soak.py::"
+SOAK = "tests/commands/test_soak.py::"
 SOAK += "test_sessions_under_faults_cancels_and_switches_leave_nothing_behind_and_fail_only_of_faults"
-SOAKED = "tests/test_soak.py::test_what_must_not_be_is_told"
-ONE_PATH = (
-    "tests/test_one_path.py::test_a_turn_of_five_calls_comes_to_the_same_in_a_session_and_in_a_subagent"
-)
-BELOW = "tests/test_stats.py::test_calls_of_subagents_are_counted_with_the_backend_that_made_them"
+SOAKED = "tests/commands/test_soak.py::test_what_must_not_be_is_told"
+ONE_PATH = "tests/session/test_one_path.py::test_a_turn_of_five_calls_comes_to_the_same_in_a_session_and_in_a_subagent"
+BELOW = "tests/runtime/test_stats.py::test_calls_of_subagents_are_counted_with_the_backend_that_made_them"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
@@ -78,7 +76,7 @@ MUTATIONS: tuple[Mutation, ...] = (
             ...
         """,
         (
-            "tests/test_stats.py::test_a_request_is_refused_for_its_structure_only_if_its_own_turn_rewrites_it_for_that",
+            "tests/runtime/test_stats.py::test_a_request_is_refused_for_its_structure_only_if_its_own_turn_rewrites_it_for_that",
         ),
     ),
     Mutation(
@@ -94,7 +92,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "(*..., False)",
         "(*..., self.is_unanswered)",
         (
-            "tests/test_stats.py::test_a_request_is_refused_for_its_structure_only_if_its_own_turn_rewrites_it_for_that",
+            "tests/runtime/test_stats.py::test_a_request_is_refused_for_its_structure_only_if_its_own_turn_rewrites_it_for_that",
         ),
     ),
     Mutation(
@@ -128,7 +126,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "scale: any fault explains any number of failed asks",
-        "tests/soak/load.py:Soaked._explained",
+        "tests/commands/soak/load.py:Soaked._explained",
         "self.faults[cause]",
         "inf if self.faults[cause] else 0",
         (SOAKED,),
@@ -152,7 +150,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/kernel/contained.py:Contained.run",
         "del self._ended, self._work",
         "",
-        ("tests/test_garbage.py::test_a_turn_with_tools_leaves_nothing_to_the_garbage_collector",),
+        ("tests/runtime/test_garbage.py::test_a_turn_with_tools_leaves_nothing_to_the_garbage_collector",),
     ),
     Mutation(
         "garbage: an actor that has ended keeps what it would be made by",
@@ -160,7 +158,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "del self.factory",
         "",
         (
-            "tests/test_garbage.py::"
+            "tests/runtime/test_garbage.py::"
             "test_a_session_that_is_closed_and_deleted_leaves_none_of_its_actors_to_the_garbage_collector",
         ),
     ),

@@ -6,19 +6,19 @@ _CACHE = "actors/strict/cache.py"
 _PROMPTS = "actors/strict/rules/prompts.py"
 _STORE = "actors/strict/rules/responses_store.py"
 _ITEMS = "actors/strict/rules/responses_items.py"
-CACHED = "tests/testing/test_prompt_cache.py"
-ACCOUNTS = "tests/testing/test_oauth.py"
-CLIENTS = "tests/testing/test_real_clients.py"
+CACHED = "tests/strict/test_prompt_cache.py"
+ACCOUNTS = "tests/strict/test_oauth.py"
+CLIENTS = "tests/strict/test_real_clients.py"
 
 _BLOCKS = "actors/strict/rules/anthropic_messages.py"
 _SHAPES = "actors/strict/rules/anthropic_shapes.py"
 _THREADS = "actors/strict/rules/anthropic_threads.py"
 _GOOGLE = "actors/strict/rules/gemini.py"
-SERVER_TOOLS = "tests/testing/test_loopback_anthropic_server_tools.py"
-RESOURCES = "tests/testing/test_loopback_responses_resources.py"
-RESPONSES_PARAMS = "tests/testing/test_sdk_params_openai_responses.py"
-CHAT_PARAMS = "tests/testing/test_sdk_params_chat.py"
-GOOGLE = "tests/testing/test_loopback_gemini_client.py"
+SERVER_TOOLS = "tests/strict/test_anthropic_server_tools.py"
+RESOURCES = "tests/strict/test_responses_resources.py"
+RESPONSES_PARAMS = "tests/strict/test_sdk_params_openai_responses.py"
+CHAT_PARAMS = "tests/strict/test_sdk_params_chat.py"
+GOOGLE = "tests/strict/test_gemini_client.py"
 
 MUTATIONS = (
     Mutation(
@@ -41,7 +41,7 @@ MUTATIONS = (
         "return ...",
         "return True",
         (
-            "tests/testing/test_sdk_params_anthropic.py::test_names_that_the_api_does_not_have_are_still_refused",
+            "tests/strict/test_sdk_params_anthropic.py::test_names_that_the_api_does_not_have_are_still_refused",
         ),
     ),
     Mutation(
@@ -85,7 +85,7 @@ MUTATIONS = (
         'by_id.get(named) if named and call.get("id") else call',
         "by_id.get(named)",
         (
-            "tests/testing/test_sdk_params_google.py::test_what_the_host_accepted_in_recorded_conversations_is_accepted",
+            "tests/strict/test_sdk_params_google.py::test_what_the_host_accepted_in_recorded_conversations_is_accepted",
         ),
     ),
     Mutation(
@@ -232,6 +232,6 @@ MUTATIONS = (
         "actors/strict/loopback.py:_Connection.request",
         'int(headers.get("content-length", "0")) > max_body',
         "False",
-        ("tests/testing/test_loopback_server.py::test_a_body_that_says_it_is_too_large_is_refused_unread",),
+        ("tests/strict/test_server.py::test_a_body_that_says_it_is_too_large_is_refused_unread",),
     ),
 )

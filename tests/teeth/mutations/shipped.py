@@ -2,14 +2,14 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-SIMULATION = "tests/test_simulation.py"
+SIMULATION = "tests/commands/test_simulation.py"
 
 KEYS = (
-    "tests/testing/test_loopback_by_name.py"
+    "tests/strict/test_by_name.py"
     "::test_every_server_rejects_a_request_without_its_key_and_records_the_options_it_was_given"
 )
 
-SHAPES = "tests/testing/test_shapes.py::test_the_first_fault_of_a_value_is_refused"
+SHAPES = "tests/strict/test_shapes.py::test_the_first_fault_of_a_value_is_refused"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
@@ -38,7 +38,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/strict/claude_servers.py:HostedClaude.stored",
         "return None",
         "return super().stored(request)",
-        ("tests/testing/test_loopback_by_name.py::test_only_anthropic_itself_lists_models_in_its_own_form",),
+        ("tests/strict/test_by_name.py::test_only_anthropic_itself_lists_models_in_its_own_form",),
     ),
     Mutation(
         "shipped: a strict server ignores its mode",
@@ -76,7 +76,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         import pytest
         MAX_LINES = 100
         """,
-        ("tests/test_packaging.py::test_no_installed_module_needs_a_tool_for_tests",),
+        ("tests/project/test_packaging.py::test_no_installed_module_needs_a_tool_for_tests",),
     ),
     Mutation(
         "shipped: a rewind of a simulation may name a turn that an earlier rewind removed",

@@ -189,14 +189,18 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/session/held_changes.py:HeldChanges.switch",
         "(held := log.state.held) is not None",
         "not at_once and (held := log.state.held) is not None",
-        ("tests/test_switching.py::test_a_switch_right_after_a_crash_supersedes_the_one_that_was_held",),
+        (
+            "tests/session/test_switching.py::test_a_switch_right_after_a_crash_supersedes_the_one_that_was_held",
+        ),
     ),
     Mutation(
         "simulated: a turn that ends before its subagents is not told",
         "tests/simulation/invariants/below.py:EndedSubagents._turn_ended",
         "self._open.get(session)",
         "self._open.get(event.why)",
-        ("tests/test_simulation_invariants.py::test_a_turn_that_ends_before_its_subagents_is_told",),
+        (
+            "tests/simulation/test_simulation_invariants.py::test_a_turn_that_ends_before_its_subagents_is_told",
+        ),
     ),
     Mutation(
         "simulated: a held switch that nobody settled is not told",
@@ -204,7 +208,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "seen.held != target",
         "False",
         (
-            "tests/test_simulation_invariants.py::test_a_second_held_switch_without_a_word_of_the_first_is_told",
+            "tests/simulation/test_simulation_invariants.py::test_a_second_held_switch_without_a_word_of_the_first_is_told",
         ),
     ),
     Mutation(
@@ -212,14 +216,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         "tests/simulation/invariants/too_long.py:TooLongRequests.refused",
         "self._refused[session] > TRIES",
         "not self._refused[session]",
-        ("tests/test_simulation_invariants.py::test_what_is_too_long_may_be_tried_again_thrice",),
+        ("tests/simulation/test_simulation_invariants.py::test_what_is_too_long_may_be_tried_again_thrice",),
     ),
     Mutation(
         "simulated: a summary lets what is too long be tried again without end",
         "tests/simulation/invariants/too_long.py:TooLongRequests._ended",
         "event.round and event.fault is None",
         "event.fault is None",
-        ("tests/test_simulation_invariants.py::test_what_is_too_long_may_be_tried_again_thrice",),
+        ("tests/simulation/test_simulation_invariants.py::test_what_is_too_long_may_be_tried_again_thrice",),
     ),
     Mutation(
         "simulated: the media of a result are lost",
@@ -236,7 +240,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         self._changes.tell()
         """,
         "pass",
-        ("tests/test_simulation.py::test_each_feature_is_met",),
+        ("tests/commands/test_simulation.py::test_each_feature_is_met",),
     ),
     Mutation(
         "simulated: a subagent answers in words where it has a form",
@@ -251,7 +255,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "ask.tally.malformed",
         "0",
         (
-            "tests/test_compaction.py::test_the_corrections_of_an_answer_are_counted_on_over_a_turn_that_makes_room",
+            "tests/session/test_compaction.py::test_the_corrections_of_an_answer_are_counted_on_over_a_turn_that_makes_room",
         ),
     ),
 )

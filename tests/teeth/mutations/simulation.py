@@ -3,12 +3,12 @@
 from tests.teeth.mutations.mutation import Mutation
 
 SEEDS = (
-    "tests/test_simulation.py::test_whatever_goes_wrong_every_invariant_holds",
-    "tests/test_simulation.py::test_a_model_that_heeds_what_it_is_told_needs_one_correction_per_fault",
+    "tests/commands/test_simulation.py::test_whatever_goes_wrong_every_invariant_holds",
+    "tests/commands/test_simulation.py::test_a_model_that_heeds_what_it_is_told_needs_one_correction_per_fault",
 )
 
-FIGURES = "tests/test_simulation.py::test_each_figure_that_is_not_what_was_seen_is_told"
-RETRIES = "tests/test_provider.py::test_a_retry_is_counted_when_it_is_sent"
+FIGURES = "tests/commands/test_simulation.py::test_each_figure_that_is_not_what_was_seen_is_told"
+RETRIES = "tests/provider/test_provider.py::test_a_retry_is_counted_when_it_is_sent"
 
 MUTATIONS: tuple[Mutation, ...] = (
     *(
@@ -40,7 +40,9 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/testing/simulation/loop.py:_VirtualClock._wake",
         "number in self._waiting",
         "number in self._waiting and number % 2",
-        ("tests/test_simulation.py::test_a_sleep_takes_its_virtual_time_and_ends_when_it_is_cancelled",),
+        (
+            "tests/commands/test_simulation.py::test_a_sleep_takes_its_virtual_time_and_ends_when_it_is_cancelled",
+        ),
     ),
     Mutation(
         "simulation: synthetic results are sent before they are sealed",
@@ -76,7 +78,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         'failure.action != "retry" or self._visible',
         'failure.action != "retry"',
         (
-            "tests/test_simulation.py::test_what_was_shown_is_not_said_again_where_answers_break_off_all_the_time",
+            "tests/commands/test_simulation.py::test_what_was_shown_is_not_said_again_where_answers_break_off_all_the_time",
         ),
     ),
     Mutation(

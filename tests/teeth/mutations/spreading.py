@@ -3,7 +3,7 @@
 from tests.teeth.mutations.mutation import Mutation
 
 ROUTING, CHOOSING = "actors/core/policy/routing.py", "actors/provider/choosing.py"
-POOLS = "tests/test_pools.py"
+POOLS = "tests/provider/test_pools.py"
 SPREAD = (f"{POOLS}::test_sessions_that_are_opened_at_once_and_ask_once_are_spread_over_a_pool",)
 GOES_ON = (f"{POOLS}::test_a_session_goes_on_from_where_it_began_whatever_others_ask_and_while_it_sleeps",)
 

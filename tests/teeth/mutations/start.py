@@ -2,7 +2,9 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-LATER = "tests/test_public.py::test_a_runtime_imports_no_event_loop_and_nothing_that_only_its_use_needs"
+LATER = (
+    "tests/project/test_public.py::test_a_runtime_imports_no_event_loop_and_nothing_that_only_its_use_needs"
+)
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(

@@ -9,20 +9,24 @@ ROWS, WAL, FAULTS = (
     "actors/journal/storage/sqlite/faults.py",
 )
 HOSTS, FORMAT = (f"actors/journal/storage/sqlite/{name}.py" for name in ("hosts", "format"))
-STORAGES, FILES, DAMAGE = "tests/test_storages.py", "tests/test_sqlite.py", "tests/test_damage.py"
-CHECKPOINTS, FSCK = "tests/test_checkpoints.py", "tests/test_fsck.py"
+STORAGES, FILES, DAMAGE = (
+    "tests/journal/test_storages.py",
+    "tests/journal/test_sqlite.py",
+    "tests/journal/test_damage.py",
+)
+CHECKPOINTS, FSCK = "tests/journal/test_checkpoints.py", "tests/journal/test_fsck.py"
 CHECK, RECORDS, SALVAGE = (
     f"actors/journal/storage/sqlite/{name}.py" for name in ("check", "records", "salvage")
 )
 
 _DIED = (
-    "tests/test_sqlite.py::"
+    "tests/journal/test_sqlite.py::"
     "test_what_was_deleted_and_left_in_the_log_by_a_crash_is_gone_when_the_file_is_opened"
 )
 
-_DISKS = "tests/test_unavailable.py"
+_DISKS = "tests/journal/test_unavailable.py"
 
-_LOG = "tests/test_write_ahead_log.py"
+_LOG = "tests/journal/test_write_ahead_log.py"
 
 MUTATIONS = (
     Mutation(
@@ -88,7 +92,9 @@ MUTATIONS = (
         f"{SQLITE}:_file",
         "Path(os.path.realpath(path))",
         "Path(path).absolute()",
-        ("tests/test_sqlite.py::test_a_file_that_a_link_leads_to_is_one_journal_with_one_live_writer",),
+        (
+            "tests/journal/test_sqlite.py::test_a_file_that_a_link_leads_to_is_one_journal_with_one_live_writer",
+        ),
     ),
     Mutation(
         "storage: anybody may read a journal",
@@ -96,7 +102,7 @@ MUTATIONS = (
         "os.open(*..., 384)",
         "os.open(*..., 420)",
         (
-            "tests/test_sqlite.py::"
+            "tests/journal/test_sqlite.py::"
             "test_only_its_user_may_read_a_file_that_is_made_and_one_that_is_there_keeps_its_mode",
         ),
     ),
@@ -203,7 +209,7 @@ MUTATIONS = (
         f"{CONNECTION}:Connections._set_up",
         '"FULL" if self._level == "power" else "NORMAL"',
         '"NORMAL" if self._level == "power" else "NORMAL"',
-        ("tests/test_power_loss.py",),
+        ("tests/commands/test_power_loss.py",),
     ),
     Mutation(
         "storage: a transaction that a loss of power tore is taken for damage",
@@ -258,7 +264,7 @@ MUTATIONS = (
             raise self.damaged(where, expected, "is missing")
         """,
         "",
-        ("tests/test_postgres.py::test_what_is_damaged_is_refused_with_its_place",),
+        ("tests/journal/test_postgres.py::test_what_is_damaged_is_refused_with_its_place",),
     ),
     Mutation(
         "storage: an entry is read whatever its checksum",
@@ -461,7 +467,7 @@ MUTATIONS = (
         "bool(frame[0]) and (follows or self._is_in_one_sector(each))",
         "bool(frame[0])",
         (
-            "tests/test_write_ahead_log.py::test_a_head_that_two_sectors_share_tells_no_commit_of_what_was_lost_with_the_power",
+            "tests/journal/test_write_ahead_log.py::test_a_head_that_two_sectors_share_tells_no_commit_of_what_was_lost_with_the_power",
         ),
     ),
 )

@@ -2,23 +2,33 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-LOG = "tests/test_published.py::test_the_log_tells_the_same_events_as_the_stream_did"
-FAILOVER = "tests/test_published.py::test_a_failover_is_told_alike"
-GROUPS = "tests/test_published.py::test_the_last_of_the_events_of_one_number_and_no_other_may_be_read_on_from"
-CUT = "tests/test_session_events.py::test_a_reader_cut_off_at_any_event_reads_on_and_has_missed_nothing"
-SAME = "tests/test_session_events.py::test_two_readers_that_come_early_and_one_that_comes_late_see_the_same"
-SLOW = "tests/test_session_events.py::test_a_slow_reader_is_told_to_resync_and_has_lost_deltas_only"
-LEFT = "tests/test_session_events.py::"
+LOG = "tests/session/test_published.py::test_the_log_tells_the_same_events_as_the_stream_did"
+FAILOVER = "tests/session/test_published.py::test_a_failover_is_told_alike"
+GROUPS = "tests/session/test_published.py::test_the_last_of_the_events_of_one_number_and_no_other_may_be_read_on_from"
+CUT = (
+    "tests/session/test_session_events.py::test_a_reader_cut_off_at_any_event_reads_on_and_has_missed_nothing"
+)
+SAME = "tests/session/test_session_events.py::test_two_readers_that_come_early_and_one_that_comes_late_see_the_same"
+SLOW = "tests/session/test_session_events.py::test_a_slow_reader_is_told_to_resync_and_has_lost_deltas_only"
+LEFT = "tests/session/test_session_events.py::"
 LEFT += "test_readers_are_told_when_the_runtime_is_left_and_nothing_is_left_of_those_that_go"
-COUNTED = "tests/test_stats.py::test_a_recount_of_the_logs_and_one_of_the_events_give_the_counters"
-REPEATED = "tests/test_stats.py::test_a_call_that_was_noticed_to_repeat_is_counted_and_a_recount_finds_it"
-REFUSED = "tests/test_tracing.py::test_an_ask_that_is_refused_leaves_no_span_open_and_says_why"
-SAID = "tests/test_tracing.py::test_what_was_said_is_in_no_span_unless_it_was_asked_for"
-TOKENS = "tests/test_tracing.py::test_tokens_are_those_of_each_request_and_of_who_served_it"
-SPANS = "tests/test_tracing.py::test_an_ask_is_a_span_below_its_callers_with_its_requests_and_its_tool_calls_in_it"
-WITHIN = "tests/test_session_events.py::test_a_reader_that_comes_in_the_midst_of_an_answer_hears_the_rest_as_it_comes"
+COUNTED = "tests/runtime/test_stats.py::test_a_recount_of_the_logs_and_one_of_the_events_give_the_counters"
+REPEATED = (
+    "tests/runtime/test_stats.py::test_a_call_that_was_noticed_to_repeat_is_counted_and_a_recount_finds_it"
+)
+REFUSED = "tests/telemetry/test_tracing.py::test_an_ask_that_is_refused_leaves_no_span_open_and_says_why"
+SAID = "tests/telemetry/test_tracing.py::test_what_was_said_is_in_no_span_unless_it_was_asked_for"
+TOKENS = "tests/telemetry/test_tracing.py::test_tokens_are_those_of_each_request_and_of_who_served_it"
+SPANS = (
+    "tests/telemetry/test_tracing.py::"
+    "test_an_ask_is_a_span_below_its_callers_with_its_requests_and_its_tool_calls_in_it"
+)
+WITHIN = (
+    "tests/session/test_session_events.py::"
+    "test_a_reader_that_comes_in_the_midst_of_an_answer_hears_the_rest_as_it_comes"
+)
 
-WAITS = "tests/test_published.py::test_an_ask_that_waits_is_told_alike"
+WAITS = "tests/session/test_published.py::test_an_ask_that_waits_is_told_alike"
 DELTA = "tests/core/test_stream_events.py::test_the_frame_of_a_delta_contains_the_same_json_as_event_json"
 
 MUTATIONS: tuple[Mutation, ...] = (
@@ -42,7 +52,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "self._generation.live.begin(pending.current.sink, publisher)",
         "pass",
         (
-            "tests/test_recovery_of_sessions.py::"
+            "tests/runtime/test_recovery_of_sessions.py::"
             "test_a_switch_that_was_held_when_a_session_crashed_is_applied_and_told",
         ),
     ),
@@ -58,7 +68,9 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/core/session/publishing.py:outcome_of",
         '_CANCELLED.get(reason, "cancelled")',
         '"cancelled"',
-        ("tests/test_published.py::test_calls_that_were_never_started_are_reported_when_their_turn_ends",),
+        (
+            "tests/session/test_published.py::test_calls_that_were_never_started_are_reported_when_their_turn_ends",
+        ),
     ),
     Mutation(
         "streams: a rewritten request counts as one more round",
@@ -163,7 +175,9 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/telemetry/otel.py:AskSpans._record_message",
         "message.origin is not None",
         "message.origin is None",
-        ("tests/test_tracing.py::test_a_summary_ends_no_span_of_the_request_that_it_makes_room_for",),
+        (
+            "tests/telemetry/test_tracing.py::test_a_summary_ends_no_span_of_the_request_that_it_makes_room_for",
+        ),
     ),
     Mutation(
         "tracing: a request that was refused has no error",
@@ -171,7 +185,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         'self._end_request("refused")',
         'self._end_request("")',
         (
-            "tests/test_tracing.py::test_a_request_that_was_too_long_is_a_span_that_says_so_and_the_next_is_one_of_its_own",
+            "tests/telemetry/test_tracing.py::test_a_request_that_was_too_long_is_a_span_that_says_so_and_the_next_is_one_of_its_own",
         ),
     ),
     Mutation(
@@ -201,7 +215,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         '{**..., "cache_write.input_tokens": ...}',
         '{**..., "cache_creation.input_tokens": ...}',
         (
-            "tests/test_tracing_conventions.py::test_tokens_of_the_cache_are_read_and_written_ones_and_part_of_the_input",
+            "tests/telemetry/test_tracing_conventions.py::test_tokens_of_the_cache_are_read_and_written_ones_and_part_of_the_input",
         ),
     ),
     Mutation(
@@ -210,7 +224,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "wait is not None",
         "False",
         (
-            "tests/test_tracing_conventions.py::test_a_request_that_is_sent_again_is_one_span_with_an_event_for_each_retry",
+            "tests/telemetry/test_tracing_conventions.py::test_a_request_that_is_sent_again_is_one_span_with_an_event_for_each_retry",
         ),
     ),
     Mutation(
@@ -219,7 +233,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "error and (request.error or error)",
         "request.error or error",
         (
-            "tests/test_tracing_conventions.py::test_a_request_that_is_sent_again_is_one_span_with_an_event_for_each_retry",
+            "tests/telemetry/test_tracing_conventions.py::test_a_request_that_is_sent_again_is_one_span_with_an_event_for_each_retry",
         ),
     ),
     Mutation(
@@ -228,7 +242,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "self.error",
         "self.kind",
         (
-            "tests/test_tracing_conventions.py::test_the_error_of_a_request_is_its_status_or_the_class_of_the_exception",
+            "tests/telemetry/test_tracing_conventions.py::test_the_error_of_a_request_is_its_status_or_the_class_of_the_exception",
         ),
     ),
     Mutation(
@@ -237,7 +251,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "type(error).__name__",
         '"error"',
         (
-            "tests/test_tracing_conventions.py::test_the_error_of_a_tool_is_the_class_of_what_it_raised_or_how_its_call_ended",
+            "tests/telemetry/test_tracing_conventions.py::test_the_error_of_a_tool_is_the_class_of_what_it_raised_or_how_its_call_ended",
         ),
     ),
     Mutation(
@@ -245,7 +259,9 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/telemetry/otel.py:_part",
         "case ToolCall(): ...",
         "",
-        ("tests/test_tracing_conventions.py::test_messages_are_json_in_the_form_of_the_conventions",),
+        (
+            "tests/telemetry/test_tracing_conventions.py::test_messages_are_json_in_the_form_of_the_conventions",
+        ),
     ),
     Mutation(
         "tracing: a request that is made again leaves the span of the first open",
@@ -253,7 +269,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "self._end_request('refused')",
         "pass",
         (
-            "tests/test_tracing_conventions.py"
+            "tests/telemetry/test_tracing_conventions.py"
             "::test_a_request_that_is_made_again_without_a_refused_parameter_is_a_span_of_its_own",
         ),
     ),

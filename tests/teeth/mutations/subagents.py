@@ -50,7 +50,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/session/inflight.py:AskInFlight.admitted",
         "share.look_again()",
         "None",
-        (BUDGETS, "tests/test_shared_budgets.py"),
+        (BUDGETS, "tests/provider/test_shared_budgets.py"),
     ),
     Mutation(
         "subagents: what a request has used is not counted for the others",

@@ -4,7 +4,7 @@ from tests.teeth.mutations.mutation import Mutation
 
 THROTTLE, EVENTS = "actors/journal/read_throttle.py:ReadThrottle", "actors/journal/session_events.py"
 JOURNAL, ADMIN = "actors/journal/journal_actor.py:JournalActor", "actors/runtime/journal_admin.py"
-TESTS = "tests/test_read_throttle.py"
+TESTS = "tests/journal/test_read_throttle.py"
 STOPS = f"{TESTS}::test_a_client_of_a_long_log_stops_after_one_slice_while_a_write_is_pending"
 PENDING = f"{TESTS}::test_a_write_is_pending_until_it_is_answered_and_a_read_is_never_pending"
 

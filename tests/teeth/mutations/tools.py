@@ -4,11 +4,11 @@ from tests.teeth.mutations.mutation import Mutation
 
 ARGUMENTS = "tests/core/test_arguments.py"
 UNCHECKED = "tests/core/test_unchecked_patterns.py"
-CONTEXT = "tests/test_tool_context.py"
-EDGE = "tests/test_tools_at_the_edge.py"
-LARGE = "tests/test_large_results.py"
-OPTIONS = "tests/test_tool_options.py"
-ORDER = "tests/test_resource_order.py"
+CONTEXT = "tests/tools/test_tool_context.py"
+EDGE = "tests/scheduler/test_tools_at_the_edge.py"
+LARGE = "tests/scheduler/test_large_results.py"
+OPTIONS = "tests/tools/test_tool_options.py"
+ORDER = "tests/scheduler/test_resource_order.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
@@ -16,35 +16,35 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/scheduler/watchdog.py:LoopWatch.is_needed",
         "self._containment.named > 0",
         "bool(self._containment.names)",
-        ("tests/test_runaway_tools.py",),
+        ("tests/scheduler/test_runaway_tools.py",),
     ),
     Mutation(
         "watchdog: it looks though nothing can be due",
         "actors/scheduler/watchdog.py:LoopWatch.look",
         "return STALL",
         "return LOOK",
-        ("tests/test_runaway_tools.py",),
+        ("tests/scheduler/test_runaway_tools.py",),
     ),
     Mutation(
         "toolsets: one that is being left after an error counts as up",
         "actors/tools/toolsets/owner.py:ToolsetOwner._watch",
         "isinstance(error, Exception) or not self._closing",
         "isinstance(error, Exception)",
-        ("tests/test_toolsets.py",),
+        ("tests/tools/test_toolsets.py",),
     ),
     Mutation(
         "call_tool: what the tool says of its progress is shown to nobody",
         "actors/session/driver.py:TurnDriver.run_call",
         "RunBatch(*..., view, **..., approved=True)",
         "RunBatch(*..., **..., approved=True)",
-        ("tests/test_call_tool.py",),
+        ("tests/session/test_call_tool.py",),
     ),
     Mutation(
         "call_tool: who reads the session along is left out",
         "actors/runtime/delivery.py:SessionCaller._perform",
         "Submit(message, heard, *...)",
         "Submit(message, sink, *...)",
-        ("tests/test_call_tool.py",),
+        ("tests/session/test_call_tool.py",),
     ),
     Mutation(
         "options: a rule that says no known word allows",
@@ -306,13 +306,13 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/tools/toolsets/offer.py:_current_function",
         "current is checked or _definition(current) == _definition(checked)",
         "True",
-        ("tests/test_changed_tools.py",),
+        ("tests/scheduler/test_changed_tools.py",),
     ),
     Mutation(
         "toolsets: a rule that was made anew is another",
         "actors/tools/toolsets/offer.py:_rule",
         "code is None",
         "True",
-        ("tests/test_changed_tools.py",),
+        ("tests/scheduler/test_changed_tools.py",),
     ),
 )

@@ -2,12 +2,16 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-BURSTS, RESETS, TIMES = "tests/test_bursts.py", "tests/test_resets.py", "tests/adapters/test_times.py"
-VARIABLES = "tests/test_callers_variables.py"
-SWEEP, FROM_THREADS = "tests/transport/test_sweep.py", "tests/test_from_threads.py"
+BURSTS, RESETS, TIMES = (
+    "tests/provider/test_bursts.py",
+    "tests/provider/test_resets.py",
+    "tests/adapters/test_times.py",
+)
+VARIABLES = "tests/runtime/test_callers_variables.py"
+SWEEP, FROM_THREADS = "tests/transport/test_sweep.py", "tests/scheduler/test_from_threads.py"
 REASONING = "tests/adapters/test_reasoning_tokens.py"
 SILENCE, PAGES, PROXY = (
-    "tests/test_silence.py",
+    "tests/provider/test_silence.py",
     "tests/adapters/test_pages.py",
     "tests/transport/test_proxy.py",
 )

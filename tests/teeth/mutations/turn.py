@@ -2,11 +2,11 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-EXTERNAL = "tests/test_external_calls.py"
-APPROVALS = "tests/test_approvals.py"
-EDGES = "tests/test_awaiting_edges.py"
-GUARDS = "tests/test_guards.py"
-AFTER = "tests/test_after_a_wait.py"
+EXTERNAL = "tests/session/test_external_calls.py"
+APPROVALS = "tests/session/test_approvals.py"
+EDGES = "tests/session/test_awaiting_edges.py"
+GUARDS = "tests/session/test_guards.py"
+AFTER = "tests/session/test_after_a_wait.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
@@ -157,7 +157,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "RunBatch(*..., **..., approved=True)",
         "RunBatch(*..., **...)",
         (
-            "tests/test_call_tool.py::test_a_tool_that_the_program_runs_is_recorded_as_any_call_and_every_provider_accepts_it",
+            "tests/session/test_call_tool.py::test_a_tool_that_the_program_runs_is_recorded_as_any_call_and_every_provider_accepts_it",
         ),
     ),
     Mutation(
@@ -165,7 +165,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/session/driver.py:TurnDriver.run_call",
         "RoundEnded(turn, 1, pack(said), calls=1)",
         "RoundEnded(turn, 1, pack(said), calls=0)",
-        ("tests/test_call_tool.py::test_the_call_after_it_has_an_id_of_its_own",),
+        ("tests/session/test_call_tool.py::test_the_call_after_it_has_an_id_of_its_own",),
     ),
     Mutation(
         "repair: commas inside texts are taken out too",
@@ -235,14 +235,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/core/session/publishing.py:Publisher._publish_pause",
         "(TurnPausedEvent(*...), terminal_event(result, self.seq))",
         "(TurnPausedEvent(*...),)",
-        ("tests/test_published.py::test_an_ask_that_waits_is_told_alike",),
+        ("tests/session/test_published.py::test_an_ask_that_waits_is_told_alike",),
     ),
     Mutation(
         "awaiting: a late reader does not know what was tried before a turn waited",
         "actors/core/session/publishing.py:AskFold.pause",
         "self.attempts, self.finish, self.cut = (list(ask.attempts), None, None)",
         "self.finish, self.cut = (None, None)",
-        ("tests/test_published.py::test_an_ask_that_waits_is_told_alike",),
+        ("tests/session/test_published.py::test_an_ask_that_waits_is_told_alike",),
     ),
     Mutation(
         "awaiting: the timer of an ask is left while its turn waits",
@@ -256,14 +256,16 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/core/turn/batch.py:_plan_call",
         'approval == "deny"',
         'approval == "deny" and (not approved)',
-        ("tests/test_call_tool.py::test_a_tool_that_nobody_may_run_is_denied_to_the_program_too",),
+        ("tests/session/test_call_tool.py::test_a_tool_that_nobody_may_run_is_denied_to_the_program_too",),
     ),
     Mutation(
         "call_tool: its call counts as a request of a model nobody has a price for",
         "actors/core/session/state.py:SessionState._end_round",
         "self.bound not in (None, RUNTIME)",
         "self.bound is not None",
-        ("tests/test_call_tool.py::test_a_call_of_the_programs_uses_nothing_of_a_budget_of_requests",),
+        (
+            "tests/session/test_call_tool.py::test_a_call_of_the_programs_uses_nothing_of_a_budget_of_requests",
+        ),
     ),
     Mutation(
         "awaiting: a turn that goes on was driven since the clock began",
@@ -329,6 +331,8 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/session/deadline.py:Deadline.begin",
         "0.0 if state.pause is None else state.pause.awaited.ask_so_far.seconds",
         "0.0",
-        ("tests/test_awaiting_edges.py::test_a_turn_that_goes_on_has_what_is_left_of_its_time_limit",),
+        (
+            "tests/session/test_awaiting_edges.py::test_a_turn_that_goes_on_has_what_is_left_of_its_time_limit",
+        ),
     ),
 )

@@ -2,7 +2,7 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-LOGS, FIGURES = "tests/test_logging.py", "tests/test_metrics.py"
+LOGS, FIGURES = "tests/telemetry/test_logging.py", "tests/telemetry/test_metrics.py"
 SCRAPE = "tests/cli/test_scrape.py"
 PLAIN = f"{LOGS}::test_no_text_forges_a_line_of_a_plain_log_or_reaches_the_terminal"
 RENDERED = f"{LOGS}::test_no_text_forges_an_event_of_structlog_whatever_renders_it"
@@ -121,7 +121,9 @@ MUTATIONS = (
         "actors/journal/storage/rows.py:SessionRow.claim",
         "before and before != self.owner",
         "before",
-        ("tests/test_takeover.py::test_a_host_that_stopped_and_goes_on_writes_nothing_that_was_taken_over",),
+        (
+            "tests/runtime/test_takeover.py::test_a_host_that_stopped_and_goes_on_writes_nothing_that_was_taken_over",
+        ),
     ),
     Mutation(
         "logging: a breaker that fails again is logged as opened again",

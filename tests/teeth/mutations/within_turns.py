@@ -2,7 +2,7 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-WITHIN = ("tests/test_tools_within_turns.py",)
+WITHIN = ("tests/session/test_tools_within_turns.py",)
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(

@@ -1,0 +1,130 @@
+"""Many sessions at once, each switching at random over strict hosts of all dialects: no host refuses anything."""
+
+from collections import Counter
+from random import Random
+from typing import Any
+
+import anyio
+import pytest
+
+from actors.config import Config, FileSettings, PoolSettings
+from actors.core.dialects.profiles import PROFILES
+from actors.runtime.handle import Session
+from actors.runtime.runtime import Runtime
+from actors.strict.rules.base import Json
+from actors.strict.server import LoopbackServer, serve
+from actors.testing import Call, Say, Script, Think, Turn
+from actors.tools import Tool, tool
+from tests.commands.at_scale import share
+from tests.commands.walks import Model
+from tests.runtime_support import assert_rebuilds
+from tests.strict_hosts import backend, strict_host
+
+pytestmark = pytest.mark.anyio
+
+SESSIONS = 20
+ASKS = max(5, share(10))
+SEED = 52
+"""With it, of five asks of each session every dialect has one that is not cancelled, or two that are not at once."""
+SECONDS = 300
+NAMES = tuple(PROFILES)
+POOLS = {
+    "turns": PoolSettings(members=NAMES, policy="round_robin"),
+    "others": PoolSettings(members=tuple(reversed(NAMES)), policy="round_robin"),
+    "spare": PoolSettings(members=("mistral", "anthropic", "gemini"), policy="failover"),
+}
+
+
+def hosts(random: Random) -> dict[str, LoopbackServer]:
+    """One strict host for each dialect; its model says anything but nothing, which would be asked for again."""
+    model = Model(random)
+
+    def answering(name: str) -> Script:
+        def turn(request: Json) -> Turn:
+            made = model.turn(name, ("work", "wait"))
+            return (
+                made
+                if any(type(part) in (Say, Call) for part in made.parts)
+                else Turn(*made.parts, Say("So."))
+            )
+
+        return Script(turn)
+
+    return {name: strict_host(name, answering(name), host=name) for name in NAMES}
+
+
+def tools() -> list[Tool[..., Any]]:  # Any: any function
+    """One that returns, and one that does not."""
+
+    @tool
+    async def work(name: str = "") -> str:
+        """Do a piece of work."""
+        return f"{name} is done"
+
+    @tool
+    async def wait(name: str = "") -> str:
+        """Wait until cancelled."""
+        await anyio.sleep_forever()
+        return name
+
+    return [work, wait]
+
+
+async def ask_and_switch(session: Session, random: Random, ends: Counter[str]) -> None:
+    """Ask now here and now there; some asks are ended on the way, and each that waits for ever is.
+
+    No two sessions say the same: a host that remembers its reasoning by what stood before it must not mix them up.
+    """
+    for number in range(ASKS):
+        await session.switch(random.choice((*NAMES, *POOLS)))
+        async with session.stream(f"Do {number} of {session.id}.") as events:
+            left = random.choice((3, 10, 1000))
+            async for event in events:
+                left -= 1
+                if left == 0 or getattr(event, "name", "") == "wait":
+                    await session.cancel()
+                if event.type == "complete":
+                    ends[event.result.status] += 1
+
+
+@pytest.mark.requirement("PROMISE-1", "PROMISE-10", "PROMISE-11", "REQ-915-001", "REQ-915-005")
+async def test_twenty_sessions_over_hosts_of_all_dialects_are_never_refused() -> None:
+    random, ends = Random(SEED), Counter[str]()
+    served = hosts(random)
+    with anyio.fail_after(SECONDS):
+        async with serve(*served.values()):
+            backends = {name: backend(name, server) for name, server in served.items()}
+            config = Config(FileSettings(backends=backends, pools=POOLS), {})
+            async with Runtime(config, seed=1) as runtime:
+                sessions = [await runtime.open(random.choice(NAMES), tools=tools()) for _ in range(SESSIONS)]
+                async with anyio.create_task_group() as tasks:
+                    for session in sessions:
+                        tasks.start_soon(ask_and_switch, session, Random(random.random()), ends)
+                for session in sessions[:8]:
+                    await assert_rebuilds(runtime, session)
+    refused = {name: server.refusals for name, server in served.items() if server.refusals}
+    assert refused == {}
+    statuses = Counter(exchange.status for server in served.values() for exchange in server.requests)
+    assert set(statuses) == {200}
+    assert all(server.received for server in served.values())
+    assert sum(ends.values()) == SESSIONS * ASKS
+    assert ends["complete"] > SESSIONS * ASKS / 10
+    assert ends["cancelled"] > SESSIONS / 4
+    assert set(ends) <= {"complete", "cancelled"}
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.alternating
+@pytest.mark.parametrize("policy", ["drop", "text"])
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.requirement("PROMISE-1")
+async def test_no_host_refuses_a_session_whose_reasoning_is_kept_from_it(name: str, policy: str) -> None:
+    thinks = Turn(Think("Two of them."), Call("work", {"name": "a"}), Call("work", {"name": "b"}))
+    server = strict_host(name, Script([thinks, Turn(Say("Done."))]))
+    with anyio.fail_after(SECONDS):
+        async with serve(server):
+            settings = backend(name, server).model_copy(update={"thinking": policy})
+            async with Runtime(Config(FileSettings(backends={name: settings}), {}), seed=1) as runtime:
+                session = await runtime.open(name, tools=tools())
+                ends = [(await session.ask(words)).status for words in ("Do it.", "Again.")]
+    assert (ends, server.refusals) == (["complete", "complete"], [])

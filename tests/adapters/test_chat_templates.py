@@ -1,0 +1,146 @@
+"""Chat templates of open models take what is sound, and the named ones refuse or lose what is broken.
+
+A second opinion on the strict rules of self-hosted vendors, by the models' own authors. See
+`tests/adapters/chat_templates.py` for where the templates come from.
+"""
+
+import os
+from typing import Any
+
+import pytest
+
+from actors.strict.rules import CompatibleProfile, CompatibleSettings, validate
+from actors.strict.rules.base import dumped
+from tests.adapters.chat_templates import missing, refusal
+from tests.adapters.template_files import DIRECTORY, WHY_SKIPPED
+
+pytestmark = pytest.mark.skipif(DIRECTORY is None, reason=WHY_SKIPPED)
+
+Json = dict[str, Any]  # a message is whatever it is
+
+A, B = "aaaaaaaa1", "bbbbbbbb2"
+SYSTEM: Json = {"role": "system", "content": "S1."}
+USER: Json = {"role": "user", "content": "U1."}
+MORE: Json = {"role": "user", "content": "U2."}
+SAID: Json = {"role": "assistant", "content": "A1."}
+PARAMETERS: Json = {
+    "type": "object",
+    "properties": {"p": {"type": "integer", "description": "P"}},
+    "required": ["p"],
+}
+TOOLS: list[Json] = [
+    {"type": "function", "function": {"name": "read", "description": "Read.", "parameters": PARAMETERS}}
+]
+
+
+def calls(*ids: str) -> Json:
+    made = [
+        {"id": each, "type": "function", "function": {"name": "read", "arguments": '{"p": 1}'}}
+        for each in ids
+    ]
+    return {"role": "assistant", "content": None, "tool_calls": made}
+
+
+def result(call_id: str, mark: str = "R1.") -> Json:
+    return {"role": "tool", "tool_call_id": call_id, "content": mark}
+
+
+GOLDEN = {
+    "no tools": [SYSTEM, USER, SAID, MORE],
+    "one call": [USER, calls(A), result(A)],
+    "one call, then on": [SYSTEM, USER, calls(A), result(A), SAID, MORE],
+    "two calls": [USER, calls(A, B), result(A), result(B, "R2.")],
+    "two calls, then on": [USER, calls(A, B), result(A), result(B, "R2."), SAID, MORE],
+    "two rounds": [USER, calls(A), result(A), calls(B), result(B, "R2."), SAID, MORE],
+}
+BROKEN = {
+    "foreign id": [USER, calls("call_abc"), result("call_abc")],
+    "orphan result": [USER, result(A)],
+    "result first": [result(A), USER],
+    "result of nothing": [USER, SAID, result(A)],
+    "two users": [USER, MORE],
+    "unanswered": [USER, calls(A), MORE],
+    "user between": [USER, calls(A), MORE, result(A)],
+    "user after tool": [USER, calls(A), result(A), MORE],
+}
+NINE = "Tool call IDs should be alphanumeric strings with length 9!"
+ALTERNATE = "After the optional system message, conversation roles must alternate user"
+NO_CALL = "Message has tool role, but there was no previous assistant message"
+LOST = "R1. is lost"
+ROLES = dict.fromkeys(("two users", "unanswered", "user between", "user after tool"), ALTERNATE)
+ORPHANS = dict.fromkeys(("orphan result", "result first", "result of nothing"), NO_CALL)
+
+JUDGES: dict[str, dict[str, str]] = {
+    "mistralai-Mistral-Nemo-Instruct-2407": {"foreign id": NINE, **ROLES},
+    "Mistral-Small-3.2-24B-Instruct-2506": {"foreign id": NINE, **ROLES},
+    "mistralai-Ministral-3-14B-Reasoning-2512": ROLES,
+    "openai-gpt-oss-120b": ORPHANS,
+    "MiniMax-M2": ORPHANS,
+    "MiniMaxAI-MiniMax-M3-MXFP8": ORPHANS,
+    "google-gemma-4-31B-it": {
+        **dict.fromkeys(ORPHANS, LOST),
+        "user between": LOST,
+    },
+    "Apertus-8B-Instruct": dict.fromkeys(
+        ("orphan result", "result first", "user between"), "Tool message outside of assistant"
+    ),
+}
+# Templates that refuse nothing here; they must still show every word of what is sound.
+LENIENT = (
+    "Qwen3-Coder",
+    "GLM-4.6",
+    "moonshotai-Kimi-K2.7-Code",
+    "deepseek-ai-DeepSeek-V3.2",
+    "ibm-granite-granite-4.0",
+)
+
+
+def test_every_template_comes_with_the_package() -> None:
+    if "ACTORS_CHAT_TEMPLATES" not in os.environ:
+        assert [name for name in (*JUDGES, *LENIENT) if missing(name)] == []
+
+
+def _marks(messages: list[Json]) -> list[str]:
+    return [message["content"] for message in messages if message["content"]]
+
+
+@pytest.mark.parametrize("name", [*JUDGES, *LENIENT])
+@pytest.mark.parametrize("transcript", GOLDEN)
+def test_a_sound_transcript_is_shown_whole_by_every_template(transcript: str, name: str) -> None:
+    messages = GOLDEN[transcript]
+    assert refusal(name, messages, TOOLS, _marks(messages)) is None
+
+
+@pytest.mark.parametrize("name", JUDGES)
+@pytest.mark.parametrize("transcript", BROKEN)
+def test_a_broken_transcript_is_refused_or_shortened_by_the_templates_named(
+    transcript: str, name: str
+) -> None:
+    messages = BROKEN[transcript]
+    why = refusal(name, messages, TOOLS, _marks(messages))
+    wanted = JUDGES[name].get(transcript)
+    assert (why is None) if wanted is None else (why is not None and why.startswith(wanted))
+
+
+def test_a_template_that_takes_one_call_at_a_time_refuses_two() -> None:
+    name = "meta-llama-Llama-3.1-8B-Instruct"
+    assert refusal(name, GOLDEN["one call, then on"], TOOLS) is None
+    assert refusal(name, GOLDEN["two calls"], TOOLS) == "This model only supports single tool-calls at once!"
+
+
+@pytest.mark.parametrize("transcript", [*GOLDEN, *BROKEN])
+def test_the_rule_for_such_a_template_gives_the_verdict_of_the_template(transcript: str) -> None:
+    messages = (GOLDEN | BROKEN)[transcript]
+    why = refusal("mistralai-Ministral-3-14B-Reasoning-2512", messages, TOOLS)
+    settings = CompatibleSettings(CompatibleProfile(template="alternate_around_tools"))
+    body = dumped({"model": "m", "messages": messages, "tools": TOOLS})
+    ours = validate(body, "vllm", mode="hosted", settings=settings)
+    assert (ours is None) == (why is None)
+    assert ours is None or ours.message == why
+
+
+@pytest.mark.parametrize("transcript", BROKEN)
+def test_what_any_of_these_templates_refuses_the_strict_rules_refuse_for_some_vendor(transcript: str) -> None:
+    body = dumped({"model": "m", "messages": BROKEN[transcript], "tools": TOOLS})
+    vllm = CompatibleSettings(CompatibleProfile(template="alternate_around_tools"))
+    assert validate(body, "mistral") or validate(body, "minimax") or validate(body, "vllm", settings=vllm)

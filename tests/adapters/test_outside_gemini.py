@@ -1,0 +1,110 @@
+"""The vendor's own types read what we send to generateContent: no unknown key, every field of its type."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from google.genai import types
+from pydantic import TypeAdapter, ValidationError
+
+from actors.adapters.request import ToolSpec
+from actors.core.data.jsonio import JsonValue, dump
+from actors.core.values.content import Media, Thinking
+from actors.testing.images import png
+from actors.transcripts import dialect, from_wire
+from tests.adapters import wanted
+from tests.commands.at_scale import share
+from tests.generated.histories import READERS, history
+
+NAMES = ("gemini", "vertex", "gemini_2")
+SCHEMA: JsonValue = {
+    "type": "object",
+    "properties": {
+        "path": {"type": "string", "description": "Where."},
+        "mode": {"enum": ["r", "w"]},
+        "lines": {"anyOf": [{"type": "array", "items": {"type": "integer"}}, {"type": "null"}]},
+    },
+    "required": ["path"],
+    "additionalProperties": False,
+}
+READ = ToolSpec("read", "Read.", dump(SCHEMA))
+CONTENTS = TypeAdapter(list[types.Content])
+TOOL_LIST = TypeAdapter(list[types.Tool])
+
+
+def bodies(name: str, count: int) -> Iterator[tuple[int, dict[str, Any]]]:  # Any: JSON
+    for seed in range(count):
+        yield seed, wanted.body(history, seed, dialect(name), READERS[name], tool=READ)
+
+
+def judged(body: dict[str, Any]) -> list[types.Content]:  # Any: JSON
+    """Read a body as the vendor's client would build it; raises where it could not have."""
+    body = dict(body)
+    config = {**body.pop("generationConfig", {}), "systemInstruction": body.pop("systemInstruction")}
+    # the field of the config takes functions and much else besides
+    TOOL_LIST.validate_python(body.pop("tools", []))
+    config |= {"toolConfig": body.pop("toolConfig", None)}
+    types.GenerateContentConfig.model_validate(config)
+    contents = CONTENTS.validate_python(body.pop("contents"))
+    assert body == {}
+    return contents
+
+
+@pytest.mark.requirement("PROMISE-1", "REQ-915-036")
+@pytest.mark.parametrize("name", NAMES)
+def test_every_body_is_of_the_vendors_own_types(name: str) -> None:
+    signed = calls = 0
+    said = set[str]()
+    for seed, body in bodies(name, share(600)):
+        said |= body.get("generationConfig", {}).keys()
+        try:
+            contents = judged(body)
+        except ValidationError as why:
+            raise AssertionError(f"history({seed}): {why}") from why
+        parts = [part for content in contents for part in content.parts or ()]
+        signed += sum(part.thought_signature is not None for part in parts)
+        calls += sum(part.function_call is not None for part in parts)
+    assert calls > share(600)
+    assert (signed > share(600)) == (name != "gemini_2")
+    assert said >= {
+        "responseSchema",
+        "temperature",
+        "topP",
+        "stopSequences",
+        "maxOutputTokens",
+        "thinkingConfig",
+    }
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_vendors_types_refuse_an_unknown_key(name: str) -> None:
+    _, body = next(bodies(name, 1))
+    for spoilt in (
+        {**body, "contents": [{**body["contents"][0], "content": "x"}]},
+        {**body, "generationConfig": {"max_tokens": 5}},
+        {**body, "tools": [{"functionDeclarations": [{"name": "read", "parameters": {"oneOf": []}}]}]},
+    ):
+        with pytest.raises(ValidationError):
+            judged(spoilt)
+
+
+def test_the_vendors_own_objects_are_read() -> None:
+    said = types.Content(
+        role="model",
+        parts=[
+            types.Part(
+                function_call=types.FunctionCall(name="read", args={"n": 1}, id="a"), thought_signature=b"sig"
+            )
+        ],
+    )
+    image = types.Part(inline_data=types.Blob(mime_type="image/png", data=png()))
+    response = types.FunctionResponse(name="read", response={"output": "ok"}, id="a")
+    answer = {"role": "user", "parts": [types.Part(function_response=response), image]}
+    messages, _ = from_wire([said, answer], "gemini")
+    odd = messages.report.notes
+    (made,) = [call for message in messages for call in message.calls]
+    (given,) = [result for message in messages for result in message.results]
+    assert (made.id, made.arguments, given.call_id, given.content) == (given.call_id, {"n": 1}, made.id, "ok")
+    assert isinstance(messages[0].blocks[0], Thinking)
+    assert messages[2].blocks == (Media.from_bytes(png(), "image/png"),)
+    assert odd == ()

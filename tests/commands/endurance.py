@@ -1,0 +1,277 @@
+"""So many turns in one process: what it holds at rest is the same at the end as near the beginning.
+
+    python -m tests.commands.endurance --turns 200000
+
+Sessions come and go, on a journal in a file: they ask, call tools, are cancelled in the midst, switched, compacted, and
+sleep, for only a few keep their actors. After each lap all are at rest, and what the process holds is looked at: tasks,
+threads and descriptors must be what they were after the first three, and memory may grow by 1 MiB in 100,000 turns, by
+the slope of the resident bytes behind the first fifth. The model is in this process, so it has no connections.
+"""
+
+import argparse
+import ctypes
+import gc
+import json
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from importlib import import_module
+from pathlib import Path
+from random import Random
+from statistics import linear_regression
+from time import monotonic
+from typing import Any
+
+import anyio
+from msgspec import Struct
+from msgspec.structs import replace
+from trio._core._run import GLOBAL_RUN_CONTEXT
+
+from actors import Compaction, Runtime, tool
+from actors.config import BackendSettings, Config, FileSettings, RuntimeLimits
+from actors.core.data.segments import Segments
+from actors.core.stream_events.events import CompleteEvent, ErrorEvent
+from actors.core.stream_events.results import AskResult
+from actors.errors import CompactionFailed, JournalUnavailable
+from actors.journal.storage.sqlite import SqliteStorage
+from actors.runtime.handle import Session
+from actors.testing.stressing.resources import Held, leaked
+from actors.transport import Response, Timeouts
+from benchmarks.canned import CALLING, text_stream
+from benchmarks.memory import resident
+from tests.saying import say
+
+TARGETS = ("one", "other")
+SESSIONS, ACTIVE = 24, 4
+LIFE = 0.06
+"""Chance, after each turn, that a session is deleted and another comes."""
+CANCELLED, SWITCHED, COMPACTED = 0.1, 0.1, 0.05
+MOST = 1.0
+"""MiB that memory may grow by in 100,000 turns."""
+MEMORY = Path("/dev/shm")
+"""Where files are in memory: what is looked at is no disk."""
+EARLY = 3
+"""Laps whose most is what later ones may hold."""
+WARM = 0.2
+"""Share of the laps that come before."""
+
+
+class Lap(Struct, frozen=True):
+    """What the process holds when all sessions are at rest.
+
+    Args:
+        turns: So far.
+        resident: Bytes.
+        blocks: That Python has allocated.
+        modules: That are imported.
+        asleep: Sessions without actors.
+    """
+
+    turns: int
+    held: Held
+    resident: int
+    blocks: int
+    modules: int
+    asleep: int
+
+
+class Model:
+    """A transport whose model calls tools when it is asked, and says something when it has their results."""
+
+    def __init__(self) -> None:
+        self.words = text_stream(3)
+
+    @asynccontextmanager
+    async def send(
+        self, url: str, headers: Sequence[tuple[str, str]], segments: Segments, timeouts: Timeouts
+    ) -> AsyncIterator[Response]:
+        """Answer; see `Transport.send`."""
+        await anyio.lowlevel.checkpoint()
+        message = json.loads(b"".join(segments))["messages"][-1]
+        calls = message["role"] == "user" and str(message["content"]).endswith("Search.")
+        yield Answer(CALLING if calls else self.words)
+
+    async def close(self) -> None:
+        """Close nothing."""
+
+
+class Answer:
+    """A streamed answer."""
+
+    status = 200
+    headers: Mapping[str, str] = {"content-type": "text/event-stream"}
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
+        """Give it in two pieces."""
+        half = len(self._body) // 2
+        yield self._body[:half]
+        await anyio.lowlevel.checkpoint()
+        yield self._body[half:]
+
+
+@tool(effects="pure")
+async def search(query: str, limit: int) -> str:
+    """Search."""
+    await anyio.lowlevel.checkpoint()
+    return f"{query}: {limit}".ljust(300, ".")
+
+
+class Endurance:
+    """Sessions that come and go in one runtime."""
+
+    def __init__(self, runtime: Runtime, seed: int) -> None:
+        self._runtime, self._random = runtime, Random(seed)
+        self._opened = 0
+        self.turns = 0
+        self.did = Counter[str]()
+
+    async def lap(self, turns: int) -> None:
+        """Make about so many turns in all sessions, and let them come to rest."""
+        async with anyio.create_task_group() as tasks:
+            for _ in range(SESSIONS):
+                tasks.start_soon(self._go_on, turns // SESSIONS)
+
+    async def _go_on(self, turns: int) -> None:
+        session = await self._new()
+        for _ in range(turns):
+            try:
+                await self._turn(session)
+            except JournalUnavailable:  # the disk of a busy machine stood still for seconds
+                self.did["refused, for the journal was slow"] += 1
+            if self._random.random() < LIFE:
+                await self._runtime.journal.delete(session.id)
+                session = await self._new()
+        await self._runtime.journal.delete(session.id)
+
+    async def _new(self) -> Session:
+        self._opened += 1
+        while True:
+            try:
+                return await self._runtime.open(TARGETS[0], tools=[search], id=f"s{self._opened}")
+            except JournalUnavailable:  # as below
+                await anyio.sleep(1)
+
+    async def _turn(self, session: Session) -> None:
+        chance = self._random.random
+        words = "Please. Search." if chance() < 0.5 else "Please."
+        if chance() < SWITCHED:
+            await session.switch(TARGETS[session.target == TARGETS[0]])
+            self.did["switched"] += 1
+        if chance() < CANCELLED:
+            async with session.stream(words) as events:
+                for _ in range(self._random.randrange(30)):
+                    await anyio.lowlevel.checkpoint()
+                await session.cancel()
+                async for event in events:
+                    if isinstance(event, CompleteEvent | ErrorEvent):
+                        self._ended(event.result)
+        else:
+            self._ended(await session.ask(words, check=False))
+        if chance() < COMPACTED:
+            try:
+                self.did["compacted"] += (await session.compact()).messages > 0
+            except CompactionFailed:
+                self.did["not compacted"] += 1
+
+    def _ended(self, result: AskResult) -> None:
+        self.did[result.status] += 1
+        self.turns += 1
+
+
+def containing_tasks() -> int:
+    """Return how many tasks are kept on trio for tools to come: as many as tools ever ran at once."""
+    runner = getattr(GLOBAL_RUN_CONTEXT, "runner", None)
+    names = () if runner is None else [task.name for task in runner.tasks]
+    return sum(name.endswith("Containment._contain") for name in names)
+
+
+async def looked(runtime: Runtime, turns: int, first: Held | None) -> Lap:
+    """Look at what the process holds, once what is just ending has. What is free is given back first."""
+    kept = containing_tasks()
+    if first is not None:
+        await leaked(replace(first, tasks=first.tasks + kept))
+    held = Held.now()
+    held = replace(held, tasks=held.tasks - kept)
+    if (runner := getattr(GLOBAL_RUN_CONTEXT, "runner", None)) is not None:
+        runner.deadlines._prune()  # trio keeps those that were moved until there are a thousand
+    gc.collect()
+    if sys.platform == "linux":
+        ctypes.CDLL(None).malloc_trim(0)
+    stats = runtime.stats()
+    asleep = stats.sessions - stats.active
+    return Lap(turns, held, resident(), sys.getallocatedblocks(), len(sys.modules), asleep)
+
+
+async def endured(folder: Path, turns: int, lap: int, seed: int) -> tuple[list[Lap], Counter[str]]:
+    """Make so many turns; return what was held after each lap, and what was done."""
+    import_module("structlog")  # the first log event does, and a busy machine logs slow handlers at any time
+    backend = {"kind": "openai", "dialect": "openai_chat", "model": "m", "base_url": "http://127.0.0.1:9/v1"}
+    backends = {name: BackendSettings.model_validate(backend) for name in TARGETS}
+    limits = RuntimeLimits(max_active_sessions=ACTIVE)
+    config = Config(FileSettings(backends=backends, limits=limits), {})
+    journal = SqliteStorage(folder / "sessions.db", level="process")
+    laps = list[Lap]()
+    made = Runtime(config, transport=Model(), journal=journal, compaction=Compaction(keep_turns=1), seed=seed)
+    async with made as runtime:
+        work = Endurance(runtime, seed)
+        for _ in range(SESSIONS):  # these sleep, as long as it takes
+            await (await runtime.open(TARGETS[0], tools=[search])).ask("Please. Search.")
+        while work.turns < turns:
+            await work.lap(lap)
+            laps.append(await looked(runtime, work.turns, early(laps) if laps else None))
+            if len(laps) % 20 == 0:
+                say(f"{work.turns:,} turns: {laps[-1].resident / 2**20:.1f} MiB, {laps[-1].blocks:,} blocks")
+        return laps, work.did
+
+
+def early(laps: Sequence[Lap]) -> Held:
+    """Return the most that each of the first laps held: how many sessions have actors when a lap ends differs."""
+    first = [each.held for each in laps[:EARLY]]
+    return Held(*[max(getattr(held, name) for held in first) for name in Held.__struct_fields__])
+
+
+def slope(laps: Sequence[Lap], held: str) -> float:
+    """Return by how much something grows in 100,000 turns, behind the first laps."""
+    warm = laps[int(WARM * len(laps)) :]
+    turns, amounts = [each.turns for each in warm], [float(getattr(each, held)) for each in warm]
+    return linear_regression(turns, amounts).slope * 100_000
+
+
+def main() -> int:
+    """Make the turns on each backend; say what was held, and end with 1 if it grew."""
+    parser = argparse.ArgumentParser(
+        "python -m tests.commands.endurance", description=(__doc__ or "").splitlines()[0]
+    )
+    parser.add_argument("--turns", type=int, default=200_000, help="in all, on both backends as many")
+    parser.add_argument("--lap", type=int, default=480, help="turns between two looks")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--backend", choices=["asyncio", "trio", "both"], default="both")
+    options = parser.parse_args()
+    wrong = 0
+    backends = ("asyncio", "trio") if options.backend == "both" else (options.backend,)
+    for backend in backends:
+        began = monotonic()
+        with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as folder:
+            work: Any = (endured, Path(folder), options.turns // len(backends), options.lap, options.seed)
+            laps, did = anyio.run(*work, backend=backend)
+        grew = slope(laps, "resident") / 2**20
+        same = not any(each.held.exceeds(early(laps)) for each in laps[EARLY:])
+        wrong += grew > MOST or not same
+        said = ", ".join(f"{count:,} {what}" for what, count in sorted(did.items()))
+        say(f"{backend}: {laps[-1].turns:,} turns in {monotonic() - began:.0f} s: {said}")
+        say(
+            f"  at rest {early(laps)}, {'always' if same else f'at last {laps[-1].held}'}; {laps[-1].asleep} asleep"
+        )
+        say(f"  in 100,000 turns memory grows by {grew:.2f} MiB, and by {slope(laps, 'blocks'):,.0f} blocks")
+        if late := laps[-1].modules - laps[0].modules:
+            say(f"  {late} modules were imported after the first lap; what they hold is in that")
+    return int(wrong > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,235 @@
+"""Who writes a session: one of a thousand who open it at once, one of two processes, and none that was taken over.
+
+    python -m tests.commands.fencing --opens 1000 --races 50 --stops 20
+
+The two processes of a race are `python -m tests.commands.fencing --others JOURNAL SERVER BACKEND STREAMS`: a line of
+the input of one is `open ID` or `resume ID`, or, once it has the session, `leave`.
+"""
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, closing, contextmanager
+from pathlib import Path
+from random import Random
+from time import sleep
+
+import anyio
+import anyio.to_thread
+
+from actors import Runtime
+from actors.core.log.events import AskStarted, Opened, SwitchApplied, TurnEnded
+from actors.errors import SessionExists, SessionLeased
+from actors.journal.storage import Entry
+from actors.journal.storage.sqlite import SqliteStorage
+from actors.runtime.handle import Session
+from actors.testing import OpenAIServer, serve
+from tests.journal.storages import to
+from tests.runtime.test_takeover import Child, taken_over
+from tests.saying import say
+
+TARGET = "openai:gpt-5.2"
+LEASE = 0.3
+"""Seconds that a stopped process keeps its sessions."""
+
+
+def runtime(path: Path, server: str) -> Runtime:
+    """Return a runtime that shares the file."""
+    return Runtime(environ={"OPENAI_BASE_URL": server}, journal=SqliteStorage(path, level="process"))
+
+
+async def had(made: Runtime, how: str, name: str) -> Session | None:
+    """Open or resume a session; None if somebody else has it."""
+    try:
+        return await (made.open(TARGET, id=name) if how == "open" else made.resume(name))
+    except (SessionExists, SessionLeased):
+        return None
+
+
+async def opened_at_once(folder: Path, count: int) -> None:
+    """Of so many tasks of two runtimes that open one session, and then resume it, one has it each time."""
+    path = folder / "sessions.db"
+    for how in ("open", "resume"):
+        async with (
+            serve(OpenAIServer()) as (server,),
+            runtime(path, server.base_url) as one,
+            runtime(path, server.base_url) as other,
+        ):
+            sessions = list[Session | None]()
+
+            async def take(made: Runtime, how: str = how, sessions: list[Session | None] = sessions) -> None:
+                sessions.append(await had(made, how, "one"))
+
+            async with anyio.create_task_group() as tasks:
+                for number in range(count):
+                    tasks.start_soon(take, (one, other)[number % 2])
+            (session,) = filter(None, sessions)
+            assert len(sessions) == count
+            assert (await session.ask("Are you there?")).status == "complete"
+    with closing(SqliteStorage(path)) as storage:
+        log = Counter(type(event) for event in storage.read("one"))
+    assert (log[Opened], log[AskStarted], log[TurnEnded]) == (1, 2, 2)
+
+
+class Other:
+    """A runtime in another process, at the other ends of two pipes: `streams`, its input and its output."""
+
+    def __init__(self) -> None:
+        (reads, words), (said, writes) = os.pipe(), os.pipe()
+        self.streams = reads, writes
+        self._words, self._said = os.fdopen(words, "w"), os.fdopen(said)
+
+    def tell(self, words: str) -> None:
+        """Tell it what to do."""
+        self._words.write(f"{words}\n")
+        self._words.flush()
+
+    def heard(self) -> str:
+        """Return what it says."""
+        return self._said.readline().strip()
+
+    def close(self) -> None:
+        """Let it end, as it has no more input."""
+        self._words.close()
+        self._said.close()
+
+
+@contextmanager
+def forked(path: Path, server: str, backend: str) -> Iterator[list[Other]]:
+    """Give two processes, of which one is forked from the other: so what they need is imported once."""
+    others = Other(), Other()
+    streams = [stream for each in others for stream in each.streams]
+    line = [sys.executable, "-m", "tests.commands.fencing", "--others", str(path), server, backend]
+    process = subprocess.Popen([*line, *map(str, streams)], pass_fds=streams)
+    for stream in streams:
+        os.close(stream)
+    try:
+        yield [*others]
+    finally:
+        for each in others:
+            each.close()
+        assert process.wait() == 0
+
+
+@asynccontextmanager
+async def two(folder: Path, backend: str) -> AsyncIterator[list[Other]]:
+    """Give two processes that share a file."""
+    async with serve(OpenAIServer()) as (server,):
+        with forked(folder / "sessions.db", server.base_url, backend) as others:
+            for each in others:
+                assert await anyio.to_thread.run_sync(each.heard) == "ready"
+            yield others
+
+
+async def raced(folder: Path, races: int, backend: str) -> None:
+    """Of two processes that open a session at once, and then resume it, one has it each time."""
+    async with two(folder, backend) as others:
+        for number in range(races):
+            for how in ("open", "resume"):
+                for each in others:
+                    each.tell(f"{how} r{number}")
+                said = [await anyio.to_thread.run_sync(each.heard) for each in others]
+                assert sorted(said) == ["elsewhere", "has it"], said
+                for each in others:
+                    each.tell("leave")
+                assert [await anyio.to_thread.run_sync(each.heard) for each in others] == ["left", "left"]
+    with closing(SqliteStorage(folder / "sessions.db")) as storage:
+        for number in range(races):
+            log = Counter(type(event) for event in storage.read(f"r{number}"))
+            assert (log[Opened], log[AskStarted], log[TurnEnded]) == (1, 2, 2)
+
+
+async def other(path: Path, server: str) -> None:
+    """Race, until there is no more input."""
+    say("ready")
+    while words := (await anyio.to_thread.run_sync(sys.stdin.readline)).split():
+        async with runtime(path, server) as made:
+            session = await had(made, *words)
+            say("has it" if session else "elsewhere")
+            assert (await anyio.to_thread.run_sync(sys.stdin.readline)).strip() == "leave"
+            if session:
+                assert (await session.ask("Are you there?")).status == "complete"
+        say("left")
+
+
+def be_two(path: Path, server: str, backend: str, streams: Sequence[int]) -> int:
+    """Be one of two processes and fork the other, before there is an event loop."""
+    child = os.fork()
+    for number, stream in enumerate(streams[:2] if child else streams[2:]):
+        os.dup2(stream, number)
+    for stream in streams:
+        os.close(stream)  # or one would keep open what the other leaves
+    anyio.run(other, path, server, backend=backend)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) if child else 0
+
+
+def stopped(folder: Path, seed: int) -> None:
+    """A process is stopped while it writes, taken over, and goes on: from then on it writes nothing."""
+    path = folder / "sessions.db"
+    child = Child(str(path), "tests.runtime.takeover_child", str(LEASE))
+    try:
+        taken_while_stopped(path, child, seed)
+    finally:
+        child.end()
+
+
+def taken_while_stopped(path: Path, child: Child, seed: int) -> None:
+    assert child.heard() == ["open"]
+    assert child.ask("claim", "one") == ["claimed", "1", "0"]
+    child.tell("load", "one", 1)
+    for _ in range(Random(seed).randrange(1, 60)):
+        child.heard()
+    child.stop(str(path))
+    with closing(SqliteStorage(path, level="process", lease=600)) as mine:
+        sleep(LEASE)
+        claim = taken_over(mine, "one")
+        child.signal(signal.SIGCONT)
+        while (said := child.heard()) != ["fenced"]:
+            assert int(said[0]) <= claim.last
+        assert mine.append([Entry("one", claim.fence, (to("live"),))]) == [claim.last + 1]
+        for _ in range(20):
+            assert child.heard() == ["fenced"]
+        log = [event.target for event in mine.read("one") if isinstance(event, SwitchApplied)]
+    assert log == [*map(str, range(claim.last)), "live"]
+
+
+def main() -> int:
+    """Try all of it, and say what was tried; what does not hold raises."""
+    parser = argparse.ArgumentParser(
+        "python -m tests.commands.fencing", description=(__doc__ or "").splitlines()[0]
+    )
+    parser.add_argument("--opens", type=int, default=1000, help="at once, of one session, on each backend")
+    parser.add_argument(
+        "--races", type=int, default=50, help="of two processes, half of them on each backend"
+    )
+    parser.add_argument("--stops", type=int, default=20, help="of a process that is taken over and goes on")
+    parser.add_argument("--others", nargs=7, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.others:
+        path, server, backend, *streams = options.others
+        return be_two(Path(path), server, backend, [int(stream) for stream in streams])
+    with tempfile.TemporaryDirectory() as root:
+        for backend in ("asyncio", "trio"):
+            folder = Path(root, backend)
+            folder.mkdir()
+            anyio.run(opened_at_once, folder, options.opens, backend=backend)
+            say(
+                f"{backend}: of {options.opens:,} who opened a session at once one had it; so of those who resumed it"
+            )
+            anyio.run(raced, folder, options.races // 2, backend, backend=backend)
+            say(f"{backend}: of two processes one had it, {options.races // 2} times, and resumed it")
+        for seed in range(options.stops):
+            folder = Path(root, str(seed))
+            folder.mkdir()
+            stopped(folder, seed)
+        say(f"a process that was stopped, taken over and went on wrote nothing after, {options.stops} times")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

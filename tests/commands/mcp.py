@@ -1,0 +1,168 @@
+"""Kill and restart the MCP project's own reference server (`python -m tests.commands.mcp`).
+
+It installs `@modelcontextprotocol/server-everything` by npm into a temporary folder, which takes its registry, and runs
+it as a child process and over HTTP, on asyncio and on trio. Not in CI. One line for each thing seen; exit 1 if one is
+not as it should be.
+"""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from subprocess import DEVNULL
+
+import anyio
+import anyio.abc
+
+from actors import ToolSource, mcp
+from actors.core.values.content import Media
+from actors.errors import ToolsetDown
+from actors.kernel import System
+from actors.tools import ToolContext
+from actors.tools.context import NoSession
+from actors.tools.toolsets import SessionTools, Toolsets
+
+PACKAGE = "@modelcontextprotocol/server-everything"
+LONG = "trigger-long-running-operation"
+
+
+class Door(NoSession):
+    """Hears the progress of a call."""
+
+    def __init__(self) -> None:
+        self.heard = anyio.Event()
+
+    def progress(self, message: str, fraction: float | None) -> None:
+        self.heard.set()
+
+
+async def call(offer: SessionTools, name: str, door: Door | None = None, /, **arguments: object) -> object:
+    context = ToolContext(None) if door is None else ToolContext(None, _door=door)
+    result: object = await offer.tools[name].function(_tool_context=context, **arguments)
+    return result
+
+
+@asynccontextmanager
+async def offered(source: ToolSource) -> AsyncIterator[SessionTools]:
+    async with System() as system:
+        sets = Toolsets(system, lambda name: source)
+        yield await sets.open([source], lambda _: None)
+        await sets.close()
+
+
+def children() -> list[int]:
+    """Return the processes that this one started."""
+    threads = Path("/proc/self/task").glob("*/children")  # trio starts them in a thread
+    return [int(pid) for thread in threads for pid in thread.read_text().split()]
+
+
+def kill_child() -> None:
+    for pid in children():
+        os.kill(pid, signal.SIGKILL)
+
+
+async def results(offer: SessionTools) -> None:
+    say("tools", len(offer.tools), len(offer.tools) > 10)
+    effects = {tool.name: (tool.effects, tool.approval) for tool in offer.tools}
+    say("effects of echo", effects["echo"], effects["echo"] == ("pure", "allow"))
+    echo = await call(offer, "echo", message="hello")
+    say("echo", echo, echo == "Echo: hello")
+    image = await call(offer, "get-tiny-image")
+    kinds = [type(part).__name__ for part in image] if isinstance(image, list) else []
+    say("tiny image", kinds, isinstance(image, list) and any(isinstance(part, Media) for part in image))
+    weather = await call(offer, "get-structured-content", location="Chicago")
+    say("structured content", weather, "temperature" in str(weather))
+    resource = await call(offer, "get-resource-reference", resourceType="Text", resourceId=1)
+    say("embedded resource", type(resource).__name__, "[Resource " in str(resource))
+
+
+async def killed(offer: SessionTools) -> None:
+    """Kill it in mid-call, twice: a call that only reads is made again once, and then its end is not known."""
+    door, ends = Door(), list[object]()
+
+    async def long() -> None:
+        try:
+            ends.append(await call(offer, LONG, door, duration=20, steps=40))
+        except ToolsetDown as error:
+            ends.append(error)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(long)
+        for _ in range(2):
+            await door.heard.wait()
+            door.heard = anyio.Event()
+            kill_child()
+    say("killed twice in mid-call", ends[0], "is not known" in str(ends[0]))
+    echo = await call(offer, "echo", message="again")
+    say("the next call", echo, echo == "Echo: again")
+
+
+async def over_stdio(program: str) -> None:
+    with anyio.fail_after(120):
+        async with offered(mcp.stdio(program, name="everything", waiting=60)) as offer:
+            await results(offer)
+            await killed(offer)
+    say("children left", children(), children() == [])
+
+
+async def over_http(program: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with anyio.fail_after(120):
+        source = mcp.http(f"http://127.0.0.1:{port}/mcp", name="everything", waiting=60)
+        async with serving(program, port) as server, offered(source) as offer:
+            await results(offer)
+            server.kill()
+            await server.wait()
+            async with serving(program, port):
+                echo = await call(offer, "echo", message="again")
+                say("the next call", echo, echo == "Echo: again")
+
+
+@asynccontextmanager
+async def serving(program: str, port: int) -> AsyncIterator[anyio.abc.Process]:
+    """Give the server over HTTP once it listens; it is killed at the end, however that comes."""
+    env = os.environ | {"PORT": str(port)}
+    server = await anyio.open_process([program, "streamableHttp"], env=env, stdout=DEVNULL)
+    try:
+        assert server.stderr is not None
+        said = b""
+        while b"listening" not in said:
+            said += await server.stderr.receive()
+        yield server
+    finally:
+        if server.returncode is None:
+            server.kill()
+        with anyio.CancelScope(shield=True):
+            await server.wait()
+
+
+_wrong: list[str] = []
+
+
+def say(what: str, seen: object, is_right: bool) -> None:
+    sys.stdout.write(f"  {'ok   ' if is_right else 'WRONG'} {what}: {str(seen)[:100]}\n")
+    if not is_right:
+        _wrong.append(what)
+
+
+def main() -> int:
+    with tempfile.TemporaryDirectory() as folder:
+        install = ["npm", "install", "--no-audit", "--no-fund", "--silent", "--prefix", folder, PACKAGE]
+        subprocess.run(install, check=True)
+        program = str(Path(folder) / "node_modules" / ".bin" / "mcp-server-everything")
+        for backend in ("asyncio", "trio"):
+            for over in (over_stdio, over_http):
+                sys.stdout.write(f"{over.__name__} on {backend}\n")
+                anyio.run(partial(over, program), backend=backend)
+    return 1 if _wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,14 @@
+"""A sample of the models on their hosts: whole sessions with every setting, and no refusal."""
+
+import pytest
+
+from tests.commands.model_matrix import Cell, cells, refusals
+
+SAMPLE = [*cells()][::23]
+
+
+@pytest.mark.alternating
+@pytest.mark.anyio
+@pytest.mark.parametrize("cell", SAMPLE, ids=str)
+async def test_a_session_with_every_setting_meets_no_refusal(cell: Cell) -> None:
+    assert await refusals(cell) == []

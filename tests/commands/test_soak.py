@@ -1,0 +1,78 @@
+"""The soak, in its short form; and that it finds what must not be."""
+
+from collections.abc import Mapping
+
+import pytest
+from msgspec.structs import astuple
+
+from actors.testing import StressReport
+from actors.testing.stressing.resources import Held
+from tests.commands.soak.load import BREAKER, DIALECTS, Loop, Soak, Soaked, run
+from tests.commands.soak.servers import Seen
+
+NOTHING = Held(1, 1, 10)
+
+
+@pytest.mark.requirement("PROMISE-1", "PROMISE-8", "PROMISE-11")
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_sessions_under_faults_cancels_and_switches_leave_nothing_behind_and_fail_only_of_faults(
+    backend: str,
+) -> None:
+    soaked = run(
+        Soak(sessions=12, seconds=2, think=0.05, faults=0.1, gather=0.3, cancelling=0.1, seed=3), backend
+    )
+    assert soaked.problems == []
+    assert soaked.faults.total() > 0
+    assert soaked.report.asks["complete"] > 12
+    assert soaked.report.counters["requests"] >= soaked.report.rounds > 12
+    assert len(soaked.seen) == len(DIALECTS)
+    assert all(each.requests and each.most for each in soaked.seen)
+    before, after = soaked.held
+    assert all(left <= was for was, left in zip(astuple(before), astuple(after), strict=True)), soaked.held
+    assert soaked.loop.delay(1.0) >= soaked.loop.delay(0.5) >= 0
+
+
+def _soaked(
+    failures: Mapping[str, int],
+    leaks: Mapping[str, int],
+    seen: Seen,
+    refusals: int = 0,
+    asks: Mapping[str, int] | None = None,
+) -> Soaked:
+    asks = {"complete": 5} if asks is None else asks
+    report = StressReport(asks, failures, 9, 0, 1.0, {"p50": 0.1, "p99": 0.2}, refusals, {}, leaks)
+    return Soaked(2, report, [seen], (NOTHING, NOTHING), Loop())
+
+
+CLEAN = Seen(10, {}, {}, 2, 0)
+FAULTY = Seen(10, {}, {"transient": 2}, 2, 0)
+
+
+@pytest.mark.parametrize(
+    ("soaked", "problems"),
+    [
+        (_soaked({}, {"tasks": 0}, CLEAN), []),
+        (_soaked({"transient": 2}, {}, FAULTY), []),
+        (
+            _soaked({"transient": 3}, {}, FAULTY),
+            ["3 asks failed for transient, which 2 faults do not explain"],
+        ),
+        (_soaked({"circuit_open": 40}, {}, Seen(10, {}, {"transient": BREAKER}, 2, 0)), []),
+        (
+            _soaked({"circuit_open": 1}, {}, FAULTY),
+            ["1 asks failed for circuit_open, which 0 faults do not explain"],
+        ),
+        (
+            _soaked({"QueueFull": 1}, {}, FAULTY),
+            ["1 asks failed for QueueFull, which 0 faults do not explain"],
+        ),
+        (_soaked({}, {"tasks": 2}, CLEAN), ["2 tasks leaked"]),
+        (_soaked({}, {}, Seen(10, {"OAC-05": 1}, {}, 2, 0)), ["1 requests refused by OAC-05"]),
+        (_soaked({}, {}, CLEAN, 1), ["1 refused for structure"]),
+        (_soaked({}, {}, Seen(10, {}, {}, 2, 3)), ["3 connections left at a server"]),
+        (_soaked({}, {}, Seen(10, {}, {}, 1, 0)), ["only 1 connections at once"]),
+        (_soaked({}, {}, CLEAN, 0, {"cancelled": 3}), ["no ask completed"]),
+    ],
+)
+def test_what_must_not_be_is_told(soaked: Soaked, problems: list[str]) -> None:
+    assert soaked.problems == problems

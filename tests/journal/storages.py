@@ -1,0 +1,59 @@
+"""Every storage there is, for tests that all of them must pass."""
+
+from collections.abc import Callable
+from time import time
+from typing import TypeAlias
+
+import pytest
+
+from actors.core.log.events import LogEvent, Opened, SwitchApplied
+from actors.core.settings.labels import Metadata
+from actors.journal.storage import Claim, Entry, Storage
+from actors.journal.storage.memory import MemoryStorage
+from actors.journal.storage.postgres import PostgresStorage
+from actors.journal.storage.sqlite import SqliteStorage
+from tests.journal.postgres import Server
+
+Clock: TypeAlias = Callable[[], float]
+MakeStorage: TypeAlias = Callable[..., Storage]
+"""Makes a storage in a folder. A second argument is its wall clock."""
+
+FILES: dict[str, MakeStorage] = {
+    "memory": lambda _, clock=time: MemoryStorage(clock=clock),
+    "sqlite-process": lambda folder, clock=time: SqliteStorage(
+        folder / "sessions.db", level="process", clock=clock
+    ),
+    "sqlite-power": lambda folder, clock=time: SqliteStorage(folder / "sessions.db", clock=clock),
+}
+"""How each that needs no server is made, in a folder of the test's own."""
+
+STORAGES = (*FILES, "postgres")
+
+
+def made(name: str, request: pytest.FixtureRequest, clock: Clock = time) -> Storage:
+    """Return a storage that is empty; the test is skipped where its server is not installed."""
+    if name in FILES:
+        return FILES[name](request.getfixturevalue("tmp_path"), clock)
+    server: Server = request.getfixturevalue("postgres")
+    return PostgresStorage(server.url(server.schema()), clock=clock)
+
+
+def begin(
+    storage: Storage,
+    session: str,
+    *,
+    tenant: str = "",
+    target: str = "a",
+    title: str = "",
+    metadata: Metadata = (),
+) -> Claim:
+    """Claim a session and write its first event."""
+    claim = storage.claim(session)
+    opened = Opened(session, target, tenant=tenant, title=title, metadata=metadata)
+    assert storage.append([Entry(session, claim.fence, (opened,))]) == [1]
+    return claim
+
+
+def to(target: str) -> LogEvent:
+    """Return an event that can be told from others."""
+    return SwitchApplied(target)

@@ -1,0 +1,372 @@
+"""Backups: a copy that is taken under writers is complete, opens, and nothing else is touched."""
+
+import asyncio
+import errno
+import os
+import threading
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.from_thread
+import pytest
+
+from actors.cli import main
+from actors.core.data.jsonio import Json
+from actors.core.log.events import Failed
+from actors.core.values.identity import CallId
+from actors.errors import ConfigError, JournalDamaged, JournalError, JournalUnavailable
+from actors.journal.storage import Entry
+from actors.journal.storage.memory import MemoryStorage
+from actors.journal.storage.postgres import PostgresStorage
+from actors.journal.storage.sqlite import SqliteStorage, backup
+from actors.journal.storage.sqlite.check import JournalFile
+from actors.testing import Say, Turn
+from tests.journal.postgres import Server
+from tests.journal.storages import begin, to
+from tests.runtime_support import hosting, openai
+
+pytestmark = pytest.mark.anyio
+
+WRITERS = ("one", "two", "three")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "sessions.db"
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    folder = tmp_path / "backups"
+    folder.mkdir()
+    return folder / "copy.db"
+
+
+def events(path: Path, session: str) -> int:
+    """Return how many events a session has in a file, each proven."""
+    with closing(SqliteStorage(path)) as storage:
+        return len(storage.read(session))
+
+
+class Writer(threading.Thread):
+    """Another host of the file, which writes one event after the other until it is stopped."""
+
+    def __init__(self, path: Path, session: str, on_event: Callable[[], object]) -> None:
+        super().__init__(daemon=True)
+        self._storage, self._session = SqliteStorage(path, patience=60), session
+        self._on_event = on_event
+        self.acknowledged = 0
+        self.is_stopped = threading.Event()
+
+    def run(self) -> None:
+        with closing(self._storage) as storage:
+            fence = begin(storage, self._session).fence
+            text = Json(b'"' + self._session.encode() * 1000 + b'"')
+            while not self.is_stopped.is_set() and self.acknowledged < 100_000:
+                storage.append([Entry(self._session, fence, (Failed(CallId("c"), text),))])
+                self.acknowledged += 1
+                self._on_event()
+
+
+async def test_a_backup_that_is_taken_under_writers_has_every_event_that_was_acknowledged_before(
+    path: Path, copy: Path
+) -> None:
+    begun = {name: threading.Event() for name in WRITERS}
+    writers = {name: Writer(path, name, begun[name].set) for name in WRITERS}
+    async with hosting(a=openai(Turn(Say("Yes."))), storage=SqliteStorage(path, patience=60)) as runtime:
+        session = await runtime.open("a", id="asked")
+        await session.ask("Well?")
+        for writer in writers.values():
+            writer.start()
+        try:
+            for event in begun.values():
+                assert await anyio.to_thread.run_sync(event.wait, 60)
+            before = {name: writer.acknowledged for name, writer in writers.items()}
+            await runtime.journal.backup(copy)
+        finally:
+            for writer in writers.values():
+                writer.is_stopped.set()
+            for writer in writers.values():
+                await anyio.to_thread.run_sync(writer.join, 60)
+        final = {name: len(runtime.storage.read(name)) for name in (*WRITERS, "asked")}
+    file = JournalFile(copy)
+    with closing(file):
+        assert list(file.damage()) == []
+    for name in WRITERS:
+        assert before[name] < events(copy, name) <= final[name]
+    assert events(copy, "asked") == final["asked"]
+
+
+def test_writers_go_on_while_a_backup_is_taken(
+    path: Path, copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backup, "_STEPS", 20)
+    storage, other = SqliteStorage(path), SqliteStorage(path)
+    fences = {name: begin(each, name).fence for each, name in ((storage, "own"), (other, "others"))}
+    for _ in range(50):
+        storage.append([Entry("own", fences["own"], (to("b"),))])
+    written = list[object]()
+
+    def write() -> None:
+        if len(written) < 10:
+            written.append(storage.append([Entry("own", fences["own"], (to("c"),))]))
+            written.append(other.append([Entry("others", fences["others"], (to("c"),))]))
+
+    storage.backup(copy, write)
+    assert written == [number for each in range(5) for number in ([52 + each], [2 + each])]
+    assert (events(copy, "own"), events(copy, "others")) == (51, 1)
+    assert (len(storage.read("own")), len(other.read("others"))) == (56, 6)
+    storage.close()
+    other.close()
+
+
+def test_a_file_that_a_killed_process_left_with_a_log_is_copied_at_its_first_use(
+    path: Path, copy: Path
+) -> None:
+    killed = SqliteStorage(path)
+    begin(killed, "one")
+    storage = SqliteStorage(path)
+    thread = threading.Thread(target=storage.backup, args=(copy, lambda: None), daemon=True)
+    thread.start()
+    thread.join(60)
+    assert not thread.is_alive()
+    assert events(copy, "one") == 1
+    storage.close()
+    killed.close()
+
+
+def check_private_and_without(copy: Path, words: bytes) -> None:
+    assert copy.stat().st_mode & 0o777 == 0o600
+    assert [each.name for each in copy.parent.iterdir()] == [copy.name]
+    assert words not in copy.read_bytes()
+
+
+async def test_a_copy_is_a_journal_to_go_on_with_and_has_no_byte_of_a_deleted_session(
+    path: Path, copy: Path
+) -> None:
+    async with hosting(a=openai(Turn(Say("Yes."))), storage=SqliteStorage(path)) as runtime:
+        begin(runtime.storage, "gone")
+        text = Json(b'"' + b"words-of-gone" * 400 + b'"')
+        runtime.storage.append([Entry("gone", 1, (Failed(CallId("c"), text),))])
+        runtime.storage.delete("gone")
+        session = await runtime.open("a", id="one")
+        await session.ask("Well?")
+        await runtime.journal.backup(copy)
+    check_private_and_without(copy, b"words-of-gone")
+    async with hosting(a=openai(Turn(Say("Still."))), storage=SqliteStorage(copy)) as runtime:
+        session = await runtime.resume("one")
+        assert (await session.ask("And now?")).text == "Still."
+
+
+def test_the_command_copies_a_file_that_another_process_has_open(
+    path: Path, copy: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    storage = SqliteStorage(path)
+    begin(storage, "one")
+    assert main(["sessions", "backup", str(copy), "--journal", str(path)]) == 0
+    assert main(["sessions", "fsck", str(copy)]) == 0
+    assert main(["sessions", "backup", str(copy), "--journal", str(path)]) == 3
+    with pytest.raises(SystemExit, match="2"):
+        main(["sessions", "backup", "--journal", str(path)])
+    complaints = capsys.readouterr().err
+    assert f"{copy}: there is a file of this name; name a new one for the backup" in complaints
+    assert "required: FILE (actors sessions backup --help)" in complaints
+    storage.close()
+
+
+@pytest.mark.parametrize("suffix", ["", "-wal", "-part"])
+async def test_a_backup_replaces_no_file(suffix: str, path: Path, copy: Path) -> None:
+    there = copy.with_name(f"{copy.name}{suffix}")
+    there.write_text("somebody else's")
+    async with hosting(a=openai(), storage=SqliteStorage(path)) as runtime:
+        with pytest.raises(ConfigError, match="there is a file of this name"):
+            await runtime.journal.backup(copy)
+        with pytest.raises(ConfigError, match="there is a file of this name"):
+            await runtime.journal.backup(path)
+    assert [each.name for each in copy.parent.iterdir()] == [there.name]
+    assert there.read_text() == "somebody else's"
+
+
+async def test_a_journal_without_a_file_is_not_backed_up_and_the_error_names_the_means(
+    postgres: Server, copy: Path
+) -> None:
+    async with hosting(a=openai()) as runtime:
+        with pytest.raises(ConfigError, match="in memory has no file to back up; export its sessions"):
+            await runtime.journal.backup(copy)
+    storage = PostgresStorage(postgres.url(postgres.schema()))
+    async with hosting(a=openai(), storage=storage) as runtime:
+        with pytest.raises(ConfigError, match="pg_dump --format=custom --file="):
+            await runtime.journal.backup(copy)
+    storage.close()
+    assert not await anyio.Path(copy).exists()
+
+
+@pytest.mark.parametrize("given", [3, "", "a\0b", None])
+async def test_a_backup_without_the_path_of_a_file_is_refused(given: Any) -> None:  # Any: what is wrong
+    async with hosting(a=openai()) as runtime:
+        with pytest.raises(ConfigError, match="path= takes the path of a file"):
+            await runtime.journal.backup(given)
+
+
+def test_a_backup_that_is_ended_leaves_no_file(
+    path: Path, copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Ended(BaseException):
+        pass
+
+    def end() -> None:
+        raise Ended
+
+    monkeypatch.setattr(backup, "_STEPS", 20)
+    storage = SqliteStorage(path)
+    begin(storage, "one")
+    with pytest.raises(Ended):
+        storage.backup(copy, end)
+    assert list(copy.parent.iterdir()) == []
+    storage.backup(copy, lambda: None)
+    storage.close()
+
+
+@pytest.fixture(params=["EPERM", "EXDEV", "ENOTSUP", "ENOSYS"])
+def without_links(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have a file system without hard links."""
+    number = getattr(errno, request.param)
+
+    def refuse(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr("actors.journal.storage.sqlite.backup.os.link", refuse)
+
+
+@pytest.mark.usefixtures("without_links")
+def test_a_file_system_without_hard_links_takes_a_backup(path: Path, copy: Path) -> None:
+    with closing(SqliteStorage(path)) as storage:
+        begin(storage, "one")
+        storage.backup(copy, lambda: None)
+        check_private_and_without(copy, b"no such words")
+        assert events(copy, "one") == 1
+
+
+@pytest.mark.usefixtures("without_links")
+def test_a_backup_without_hard_links_replaces_no_file_that_came_meanwhile(
+    path: Path, copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backup, "_STEPS", 20)
+    with closing(SqliteStorage(path)) as storage:
+        begin(storage, "one")
+        with pytest.raises(JournalUnavailable, match=f"{copy.name}: File exists; nothing was written"):
+            storage.backup(copy, lambda: copy.write_text("somebody else's"))
+    assert [each.name for each in copy.parent.iterdir()] == [copy.name]
+    assert copy.read_text() == "somebody else's"
+
+
+@pytest.mark.usefixtures("without_links")
+def test_a_backup_that_cannot_be_renamed_leaves_no_file(
+    path: Path, copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(Path, "rename", refuse)
+    with closing(SqliteStorage(path)) as storage:
+        begin(storage, "one")
+        with pytest.raises(JournalUnavailable, match="nothing was written"):
+            storage.backup(copy, lambda: None)
+    assert list(copy.parent.iterdir()) == []
+
+
+def test_a_damaged_file_is_not_copied_unnoticed(path: Path, copy: Path) -> None:
+    storage = SqliteStorage(path)
+    claim = begin(storage, "one")
+    for _ in range(200):
+        storage.append([Entry("one", claim.fence, (to("b" * 100),))])
+    storage.close()
+    data = bytearray(path.read_bytes())
+    data[5 * 4096 : 6 * 4096] = bytes(4096)
+    path.write_bytes(data)
+    anew = SqliteStorage(path)
+    with pytest.raises(JournalDamaged):
+        anew.backup(copy, lambda: None)
+    assert list(copy.parent.iterdir()) == []
+    anew.close()
+
+
+class Endless(MemoryStorage):
+    """A storage whose backup goes on, for some seconds, until its caller is cancelled."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun, self.pause, self.is_ended = anyio.Event(), threading.Event(), False
+
+    def backup(self, path: Path, check: Callable[[], object]) -> None:
+        anyio.from_thread.run_sync(self.begun.set)
+        try:
+            for _ in range(10_000):
+                check()
+                self.pause.wait(0.001)
+        except BaseException:
+            self.is_ended = True
+            raise
+
+
+async def test_a_caller_that_is_cancelled_ends_the_backup(copy: Path) -> None:
+    storage = Endless()
+    with anyio.fail_after(60):
+        async with hosting(a=openai(), storage=storage) as runtime, anyio.create_task_group() as tasks:
+            tasks.start_soon(runtime.journal.backup, copy)
+            await storage.begun.wait()
+            tasks.cancel_scope.cancel()
+        assert storage.is_ended
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])  # trio has no other cancellation than that of a scope
+async def test_a_caller_that_is_cancelled_natively_ends_the_backup(copy: Path) -> None:
+    storage = Endless()
+    with anyio.fail_after(60):
+        async with hosting(a=openai(), storage=storage) as runtime:
+            task = asyncio.create_task(runtime.journal.backup(copy))
+            await storage.begun.wait()
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert storage.is_ended
+
+
+class Deaf(MemoryStorage):
+    """A storage that writes its backup, and looks at no cancellation."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun, self.may_end = anyio.Event(), threading.Event()
+
+    def backup(self, path: Path, check: Callable[[], object]) -> None:
+        path.touch()
+        anyio.from_thread.run_sync(self.begun.set)
+        assert self.may_end.wait(60)
+
+
+async def test_a_backup_that_is_complete_when_its_caller_is_cancelled_leaves_no_file(copy: Path) -> None:
+    storage = Deaf()
+    with anyio.fail_after(60):
+        async with hosting(a=openai(), storage=storage) as runtime, anyio.create_task_group() as tasks:
+            tasks.start_soon(runtime.journal.backup, copy)
+            await storage.begun.wait()
+            tasks.cancel_scope.cancel()
+            storage.may_end.set()
+        assert list(copy.parent.iterdir()) == []
+
+
+class Leaving(MemoryStorage):
+    """A storage whose backup leaves the process."""
+
+    def backup(self, path: Path, check: Callable[[], object]) -> None:
+        raise SystemExit
+
+
+async def test_an_exit_of_a_storage_during_a_backup_is_an_error(copy: Path) -> None:
+    async with hosting(a=openai(), storage=Leaving()) as runtime:
+        with pytest.raises(JournalError, match="raised SystemExit"):
+            await runtime.journal.backup(copy)

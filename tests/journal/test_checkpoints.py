@@ -1,0 +1,115 @@
+"""When a SQLite journal moves its write-ahead log into the file: it costs no writer what it has written."""
+
+import sqlite3
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from actors.core.log.events import AskStarted
+from actors.core.values.content import Message, Text
+from actors.core.values.packed import pack
+from actors.journal.storage import Entry
+from actors.journal.storage.sqlite import SqliteStorage, connection
+from tests.journal.storages import begin, to
+
+SECRET = "what the user wants deleted"
+
+
+class FullDisk(sqlite3.Connection):
+    """A connection whose checkpoints find the disk full."""
+
+    def execute(self, sql: str, *parameters: object) -> sqlite3.Cursor:
+        if "wal_checkpoint" in sql:
+            error = sqlite3.OperationalError("database or disk is full")
+            error.sqlite_errorcode = sqlite3.SQLITE_FULL
+            raise error
+        return super().execute(sql, *parameters)  # type: ignore[arg-type]
+
+
+def test_what_is_committed_is_acknowledged_though_a_checkpoint_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "CHECKPOINT", 1)
+    connect, path = sqlite3.connect, tmp_path / "sessions.db"
+    with monkeypatch.context() as disk:
+        disk.setattr(sqlite3, "connect", lambda *args, **options: connect(*args, factory=FullDisk, **options))
+        storage = SqliteStorage(path)
+        claim = begin(storage, "one")
+        assert storage.append([Entry("one", claim.fence, (to("b"),))]) == [2]
+        storage.close()
+    again = SqliteStorage(path)
+    assert len(again.read("one")) == 2
+    again.close()
+
+
+def test_the_write_ahead_log_is_moved_into_the_file_before_it_grows_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "CHECKPOINT", 64)
+    storage = SqliteStorage(tmp_path / "sessions.db", level="process")
+    claim = begin(storage, "one")
+    for _ in range(400):
+        storage.append([Entry("one", claim.fence, (to("b"),))])
+    assert (tmp_path / "sessions.db-wal").stat().st_size < 200 * 4096
+    storage.close()
+
+
+@pytest.mark.parametrize("level", ["process", "power"])
+def test_at_level_power_the_write_ahead_log_is_long_before_it_is_written(
+    level: Literal["process", "power"], tmp_path: Path
+) -> None:
+    storage, lengths = SqliteStorage(tmp_path / "sessions.db", level=level), set[int]()
+    claim = begin(storage, "one")
+    for _ in range(100):
+        storage.append([Entry("one", claim.fence, (to("b"),))])
+        lengths.add((tmp_path / "sessions.db-wal").stat().st_size)
+    assert len(lengths) < 8 if level == "power" else len(lengths) == 100
+    assert max(lengths) < connection.LENGTHENED
+    storage.close()
+
+
+def test_a_write_ahead_log_is_not_made_longer_without_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "LENGTHENED", 40 * 4120)
+    storage, path = SqliteStorage(tmp_path / "sessions.db"), tmp_path / "sessions.db-wal"
+    claim = begin(storage, "one")
+    while (size := path.stat().st_size) < connection.LENGTHENED:
+        storage.append([Entry("one", claim.fence, (to("b"),))])
+    assert size < connection.LENGTHENED + 10 * 4120  # an append is several frames
+    while path.stat().st_size == size:
+        storage.append([Entry("one", claim.fence, (to("b"),))])
+    assert path.stat().st_size < size + 10 * 4120
+    storage.close()
+
+
+def test_what_was_deleted_leaves_the_write_ahead_log_when_its_readers_have_gone(tmp_path: Path) -> None:
+    storage, path = SqliteStorage(tmp_path / "sessions.db", patience=0.05), tmp_path / "sessions.db"
+    claim = begin(storage, "one")
+    storage.append([Entry("one", claim.fence, (AskStarted(1, pack(Message("user", (Text(SECRET),)))),))])
+    reader = sqlite3.connect(path, isolation_level=None)
+    reader.execute("BEGIN")
+    assert reader.execute("SELECT count(*) FROM record").fetchone() == (2,)
+    storage.delete("one")
+    assert kept(tmp_path)
+    reader.close()
+    begin(storage, "two")
+    assert not kept(tmp_path)
+    assert storage.read("one") == []
+    storage.close()
+
+
+def test_a_secret_that_nobody_reads_is_gone_when_it_is_deleted(tmp_path: Path) -> None:
+    storage = SqliteStorage(tmp_path / "sessions.db")
+    claim = begin(storage, "one")
+    storage.append([Entry("one", claim.fence, (AskStarted(1, pack(Message("user", (Text(SECRET),)))),))])
+    assert kept(tmp_path)
+    storage.delete("one")
+    assert not kept(tmp_path)
+    storage.close()
+
+
+def kept(folder: Path) -> bool:
+    """Say whether any file holds the secret."""
+    return any(SECRET.encode() in file.read_bytes() for file in folder.iterdir())

@@ -1,0 +1,133 @@
+"""`Runtime.journal`: it lists, finds, copies and deletes sessions, and `Runtime` itself does none of that."""
+
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+
+import pytest
+
+from actors import Runtime, ToolContext, tool
+from actors.errors import ConfigError, JournalUnavailable, KernelError, SessionUnknown
+from actors.journal.journal_actor import Append, FindSession, JournalActor
+from actors.journal.storage import Appended, Entry, Storage
+from actors.journal.storage.memory import MemoryStorage
+from actors.kernel import SHARED, System
+from actors.testing import Call, Say, Turn
+from tests.journal.storages import STORAGES, begin, made, to
+from tests.runtime_support import hosting, openai
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(params=STORAGES)
+def storage(request: pytest.FixtureRequest) -> Iterator[Storage]:
+    storage = made(request.param, request)
+    storage.open()
+    yield storage
+    storage.close()
+
+
+def at_rest(storage: Storage, session: str, tenant: str = "") -> None:
+    """Write a log that nobody has open."""
+    storage.release(session, begin(storage, session, tenant=tenant).fence)
+
+
+def kept(storage: Storage) -> set[str]:
+    return {each.id for each in storage.sessions()}
+
+
+def test_a_runtime_has_none_of_the_methods_of_its_journal() -> None:
+    methods = {"list", "get", "export", "import_session", "fork", "backup", "delete", "vacuum"}
+    runtime = Runtime()
+    assert methods <= set(dir(runtime.journal))
+    assert set(dir(runtime)) & (methods | {"stored", "forget", "erase", "purge"}) == set()
+
+
+async def test_the_journal_of_a_runtime_that_does_not_run_is_refused() -> None:
+    with pytest.raises(KernelError, match="not running"):
+        await Runtime().journal.list()
+
+
+async def test_a_session_is_found_by_its_id_and_an_unknown_id_is_an_error(storage: Storage) -> None:
+    at_rest(storage, "one", "acme")
+    async with hosting(a=openai(), storage=storage) as runtime:
+        found = await runtime.journal.get("one")
+        assert [found] == await runtime.journal.list()
+        assert (found.id, found.tenant, found.events) == ("one", "acme", 1)
+        await runtime.journal.delete("one")
+        for unknown in ("one", "nobody"):
+            with pytest.raises(SessionUnknown, match=unknown):
+                await runtime.journal.get(unknown)
+
+
+class Full(MemoryStorage):
+    """A storage that refuses one append."""
+
+    is_full = True
+
+    def append(self, entries: Sequence[Entry]) -> Sequence[Appended]:
+        if self.is_full:
+            self.is_full = False
+            raise JournalUnavailable("the disk is full")
+        return super().append(entries)
+
+
+async def test_looking_up_a_session_does_not_let_it_go_on_after_an_event_that_was_refused() -> None:
+    storage = Full()
+    fence = storage.claim("one").fence
+    async with System() as system:
+        journal = system.spawn(lambda: JournalActor(storage), "journal", depth=SHARED)
+        for is_found in (False, True):
+            if is_found:
+                await journal.ask(FindSession("one"))
+            with pytest.raises(JournalUnavailable):
+                await journal.ask(Append("one", fence, (to("b"),)))
+        assert storage.read("one") == []
+
+
+async def test_a_deletion_without_a_condition_is_refused_and_deletes_nothing(storage: Storage) -> None:
+    at_rest(storage, "one")
+    async with hosting(a=openai(), storage=storage) as runtime:
+        for dry_run in (False, True):
+            with pytest.raises(ConfigError, match="without any it would delete all sessions"):
+                await runtime.journal.delete(dry_run=dry_run)
+        assert kept(storage) == {"one"}
+
+
+async def test_a_session_is_deleted_if_it_meets_every_condition(storage: Storage) -> None:
+    for name, tenant in (("one", "acme"), ("two", "acme"), ("three", "other"), ("four", "")):
+        at_rest(storage, name, tenant)
+    async with hosting(a=openai(), storage=storage) as runtime:
+        journal = runtime.journal
+        assert (await journal.delete("one", "three", tenant="acme")).sessions == ("one",)
+        assert (await journal.delete("two", older_than=timedelta(days=1))).sessions == ()
+        assert (await journal.delete(tenant="", older_than=timedelta(0))).sessions == ("four",)
+        assert (await journal.delete("three", "three", "nobody")).sessions == ("three",)
+        assert kept(storage) == {"two"}
+
+
+async def test_an_age_that_is_negative_is_refused() -> None:
+    async with hosting(a=openai()) as runtime:
+        with pytest.raises(ConfigError, match="takes an age of 0 or more, not -1 day"):
+            await runtime.journal.delete(older_than=timedelta(days=-1))
+
+
+@tool
+async def helper(context: ToolContext[None]) -> str:
+    """Ask another session."""
+    async with context.subagent("a") as child:
+        return (await child.ask("Go.")).text
+
+
+async def test_a_dry_run_names_the_sessions_with_their_subagents_and_deletes_nothing() -> None:
+    server = openai(Turn(Call("helper", {})), Turn(Say("120.")), Turn(Say("Done.")))
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", id="mine", tools=[helper])
+        await session.ask("Go.")
+        at_rest(runtime.storage, "other")
+        planned = await runtime.journal.delete("mine", "nobody", dry_run=True)
+        assert planned.sessions == ("mine", "mine-c1")
+        assert kept(runtime.storage) == {"mine", "mine-c1", "other"}
+        assert list(runtime.sessions) == ["mine"]
+        deletion = await runtime.journal.delete("mine", "nobody")
+        assert set(deletion.sessions) == set(planned.sessions)
+        assert kept(runtime.storage) == {"other"}

@@ -1,0 +1,187 @@
+"""A list of sessions costs what it gives, however many there are, and costs those that write next to nothing."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from time import sleep
+from typing import Any
+
+import pytest
+
+from actors.core.log.events import Closed, LogEvent, TurnEnded, TurnPaused, TurnStarted
+from actors.core.session.publishing import NOBODY
+from actors.errors import ConfigError
+from actors.journal.storage import Entry, Storage
+from actors.journal.storage.directory import BUCKET, EVERY, Page, SessionFilter, State
+from actors.journal.storage.postgres import PostgresStorage
+from actors.journal.storage.postgres import statements as sql
+from actors.journal.storage.sqlite import SqliteStorage
+from actors.journal.storage.sqlite.check import JournalFile
+from actors.journal.storage.sqlite.listing import query
+from tests.journal.postgres import Server
+from tests.journal.storages import STORAGES, begin, made
+from tests.runtime_support import hosting, openai
+
+ENDS: dict[State, tuple[LogEvent, ...]] = {
+    "idle": (),
+    "running": (TurnStarted(1, 1, NOBODY),),
+    "awaiting": (TurnStarted(1, 1, NOBODY), TurnPaused(1, ())),
+    "closed": (Closed(),),
+}
+
+
+@pytest.fixture(params=STORAGES)
+def storage(request: pytest.FixtureRequest) -> Any:  # Any: what it gives
+    """Give a storage with 16 sessions: each of four tenants has one in each state, a minute between all of them."""
+    now = 0.0
+    storage = made(request.param, request, lambda: now)
+    for number in range(16):
+        now += 60.5
+        tenant, (state, events) = "abcd"[number // 4], list(ENDS.items())[number % 4]
+        claim = begin(storage, f"{tenant}-{state}", tenant=tenant)
+        if events:
+            storage.append([Entry(f"{tenant}-{state}", claim.fence, events)])
+    yield storage
+    storage.close()
+
+
+def paged(storage: Storage, which: SessionFilter) -> list[str]:
+    """Return the ids of a list that is read two at a time."""
+    ids, page = list[str](), storage.sessions(which, limit=2)
+    while page:
+        ids += [each.id for each in page]
+        page = storage.sessions(which, limit=2, after=page[-1].page)
+    return ids
+
+
+def test_a_list_has_the_sessions_of_a_tenant_in_a_state_those_used_last_first(storage: Storage) -> None:
+    every = [f"{tenant}-{state}" for tenant in "abcd" for state in ENDS][::-1]
+    assert paged(storage, EVERY) == every
+    for state in ENDS:
+        assert paged(storage, SessionFilter(state=state)) == [each for each in every if each.endswith(state)]
+        assert paged(storage, SessionFilter("b", state)) == [f"b-{state}"]
+    assert paged(storage, SessionFilter("c")) == [each for each in every if each.startswith("c")]
+
+
+@pytest.mark.anyio
+async def test_a_state_that_there_is_not_is_a_typed_error() -> None:
+    async with hosting(a=openai()) as runtime:
+        await runtime.open("a", id="one")
+        assert [each.id for each in await runtime.journal.list(state="idle")] == ["one"]
+        assert await runtime.journal.list(state="closed") == []
+        with pytest.raises(ConfigError, match=r"state= takes idle, running, awaiting or closed"):
+            await runtime.journal.list(state="asleep")  # type: ignore[arg-type]  # as a caller may
+
+
+ASKED: list[tuple[str | None, State | None, Page | None]] = [
+    (tenant, state, page)
+    for tenant in (None, "a")
+    for state in (None, "awaiting")
+    for page in (None, (-1000.0, "x"))
+]
+
+
+@pytest.mark.parametrize(("tenant", "state", "page"), ASKED)
+def test_a_file_finds_each_list_by_an_index_and_sorts_no_more_than_a_bucket(
+    tenant: str | None, state: State | None, page: Page | None, tmp_path: Path
+) -> None:
+    path = tmp_path / "sessions.db"
+    with closing(SqliteStorage(path)) as storage:
+        storage.open()
+        given = {
+            "tenant": tenant,
+            "state": state,
+            "lifecycle": state,
+            "limit": 1,
+            "used": 1,
+            "name": "x",
+            "bucket": 1,
+        }
+        with closing(sqlite3.connect(path)) as file:
+            plan = file.execute(
+                f"EXPLAIN QUERY PLAN {query(SessionFilter(tenant, state), page)}", given
+            ).fetchall()
+    steps = [step for *_, step in plan]
+    index = "session_used" if state is None else "session_lifecycle"
+    index = index if tenant is None else "session_tenant"
+    assert steps[0].startswith(f"SEARCH session USING INDEX {index} (")
+    assert [step for step in steps[1:] if "FOR ORDER BY" in step] == []
+    assert len(steps) == 2  # the other sorts the last two terms
+
+
+def test_a_file_lists_a_session_by_its_last_use_also_when_its_log_grows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, now = tmp_path / "sessions.db", 10.0 * BUCKET
+    with closing(SqliteStorage(path, clock=lambda: now)) as storage:
+        claims = {name: begin(storage, name) for name in ("one", "two")}
+        now += 3 * BUCKET
+        storage.append([Entry("one", claims["one"].fence, ENDS["running"])])
+        assert [each.id for each in storage.sessions()] == ["one", "two"]
+        storage.delete("two")
+        assert [each.id for each in storage.sessions()] == ["one"]
+    with closing(JournalFile(path)) as file:
+        assert list(file.damage()) == []
+    with closing(sqlite3.connect(path)) as other, other:
+        other.execute("UPDATE session SET bucket = 2 WHERE name = 'one'")
+    with closing(JournalFile(path)) as file:
+        assert [damage.session for damage in file.damage()] == ["one"]
+
+
+@pytest.mark.parametrize(("tenant", "state", "page"), ASKED)
+def test_a_database_finds_each_list_by_an_index(
+    tenant: str | None, state: State | None, page: Page | None, directory: Any
+) -> None:
+    given = {
+        "tenant": tenant,
+        "state": state,
+        "lifecycle": state,
+        "limit": 20,
+        "used": 200_000.0,
+        "name": "x",
+    }
+    plan = directory.execute(f"EXPLAIN {sql.sessions(SessionFilter(tenant, state), page)}", given).fetchall()
+    text = "\n".join(line for (line,) in plan)
+    by_tenant, by_state = "actors_session_tenant_bucket_lifecycle_idx", "actors_session_lifecycle_bucket_idx"
+    wanted = [by_tenant] * (tenant is not None) + [by_state] * (state is not None)
+    assert any(index in text for index in wanted or ["actors_session_bucket_idx"]), text
+    assert "Seq Scan" not in text
+
+
+@pytest.fixture(scope="module")
+def directory(postgres: Server) -> Any:  # Any: a connection of the test's own
+    """Give a connection to tables with many sessions."""
+    schema = postgres.schema()
+    with closing(PostgresStorage(postgres.url(schema))) as storage:
+        storage.open()
+    with postgres.connect(schema) as connection:
+        connection.execute(
+            "INSERT INTO actors_session SELECT 's' || n, n, 1, NULL, 1, 1, "
+            "CASE n % 500 WHEN 0 THEN 'a' ELSE 'b' END, 'a', "
+            "CASE n % 100 WHEN 0 THEN 'awaiting' ELSE 'idle' END, 0, n * 40, 0, '', '', '' "
+            "FROM generate_series(1, 10000) AS n"
+        )
+        connection.execute("ANALYZE actors_session")
+        yield connection
+
+
+def test_events_of_a_turn_change_no_index_of_a_database(
+    postgres: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Postgres writes only the row anew: its updates are heap-only tuples."""
+    schema, turns = postgres.schema(), 20
+    with closing(PostgresStorage(postgres.url(schema), clock=lambda: 1e9)) as storage:
+        fence = begin(storage, "one", tenant="t").fence
+        for turn in range(1, turns + 1):
+            for event in (TurnStarted(turn, turn, NOBODY), TurnEnded(turn, "complete")):
+                storage.append([Entry("one", fence, (event,))])
+    updates = hot = 0
+    counts = "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE schemaname = %s AND relname = %s"
+    with postgres.connect(schema) as connection:
+        for _ in range(3000):  # the server counts a connection's changes when that has ended
+            ((updates, hot),) = connection.execute(counts, (schema, "actors_session")).fetchall()
+            if updates > 2 * turns:
+                break
+            sleep(0.01)
+    assert updates > 2 * turns
+    assert updates - hot <= 1  # that of its first event

@@ -1,0 +1,420 @@
+"""The Postgres database: its format, what others made, blobs, who is alive, and what is never told."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from actors import Runtime
+from actors.config import load
+from actors.core.data.jsonio import Json
+from actors.core.log.codec import encode_event
+from actors.core.log.events import Closed, Returned
+from actors.core.values.identity import CallId
+from actors.errors import ConfigError, Fenced, JournalDamaged, JournalError, SessionLeased
+from actors.journal.storage import Entry
+from actors.journal.storage.directory import SessionFilter
+from actors.journal.storage.named import storage_at
+from actors.journal.storage.postgres import PostgresStorage, statements
+from actors.journal.storage.postgres import format as tables
+from actors.journal.storage.postgres.check import JournalTables
+from tests.journal.postgres import PASSWORD, Server, made
+from tests.journal.storages import begin, to
+from tests.journal.test_sqlite import LOG
+
+GOLDEN = sorted((Path(__file__).parent / "golden_journals").glob("postgres_*.sql"))
+LARGE = Returned(CallId("c"), Json(b'"' + b"many words " * 4000 + b'"'))
+
+
+@pytest.fixture
+def schema(postgres: Server) -> str:
+    return postgres.schema()
+
+
+@pytest.fixture
+def storage(postgres: Server, schema: str) -> Iterator[PostgresStorage]:
+    made = PostgresStorage(postgres.url(schema))
+    made.open()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def other(postgres: Server, schema: str) -> Iterator[PostgresStorage]:
+    """Another host of the same journal."""
+    made = PostgresStorage(postgres.url(schema))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def direct(postgres: Server, schema: str) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
+    """A connection of somebody else."""
+    with postgres.connect(schema) as connection:
+        yield connection
+
+
+def _age(direct: psycopg.Connection[Any], seconds: float) -> None:
+    """Let so much time go by for the leases."""
+    direct.execute("UPDATE actors_host SET until = until - make_interval(secs => %s)", (seconds,))
+
+
+def write_golden(path: Path) -> None:
+    """Write the tables of this version, as SQL: `python -m tests.journal.test_postgres FILE`."""
+    with made() as server:
+        server.start()
+        storage = PostgresStorage(server.url())
+        for session, end in (("one", ()), ("two", (Closed(),))):
+            log = (*LOG, *end)
+            storage.append([Entry(session, storage.claim(session).fence, log)])
+        storage.close()
+        with server.connect() as connection, path.open("w") as file:
+            file.write(tables.SCHEMA)
+            for (table,) in connection.execute(
+                "SELECT relname FROM pg_class WHERE relkind = 'r' AND relname LIKE 'actors\\_%' ORDER BY oid"
+            ).fetchall():
+                generated = (
+                    "SELECT attname FROM pg_attribute WHERE attrelid = %s::regclass AND attgenerated <> ''"
+                )
+                left_out = {name for (name,) in connection.execute(generated, (table,)).fetchall()}
+                for row in connection.execute(f"SELECT * FROM {table}").fetchall():
+                    known = row[: len(row) - len(left_out)]
+                    values = ", ".join(sql.Literal(value).as_string(connection) for value in known)
+                    file.write(f"INSERT INTO {table} VALUES ({values});\n")
+
+
+@pytest.mark.parametrize("golden", GOLDEN, ids=lambda path: path.stem)
+def test_tables_of_every_version_are_read_and_written_on(
+    golden: Path, storage: PostgresStorage, direct: psycopg.Connection[Any], schema: str
+) -> None:
+    storage.close()
+    direct.execute(f"DROP SCHEMA {schema} CASCADE")
+    direct.execute(f"CREATE SCHEMA {schema}")
+    direct.execute(golden.read_text())
+    assert storage.read("one") == list(LOG)
+    assert storage.read("two") == [*LOG, Closed()]
+    claim = storage.claim("one")
+    assert claim.last == len(LOG)
+    assert storage.append([Entry("one", claim.fence, (to("c"),))]) == [len(LOG) + 1]
+    assert {stored.id: stored.state for stored in storage.sessions(SessionFilter("t"))} == {
+        "one": "idle",
+        "two": "closed",
+    }
+
+
+def test_there_are_golden_tables_of_this_version() -> None:
+    assert [path.stem for path in GOLDEN][-1] == f"postgres_v{tables.VERSION}"
+
+
+def test_new_tables_are_those_of_the_golden_ones() -> None:
+    """A change of the tables changes their version."""
+    assert GOLDEN[-1].read_text().startswith(tables.SCHEMA)
+
+
+def test_tables_of_a_newer_version_are_refused(
+    storage: PostgresStorage, direct: psycopg.Connection[Any], postgres: Server, schema: str
+) -> None:
+    begin(storage, "one")
+    storage.close()
+    newer = tables.VERSION + 1
+    direct.execute("UPDATE actors_meta SET value = %s WHERE key = 'version'", (newer,))
+    for use in (storage.open, lambda: JournalTables(postgres.url(schema))):
+        with pytest.raises(
+            JournalError, match=f"format version {newer} is newer than this program's, {newer - 1}"
+        ):
+            use()
+    direct.execute("UPDATE actors_meta SET value = %s WHERE key = 'version'", (tables.VERSION,))
+    assert len(storage.read("one")) == 1
+
+
+def test_another_programs_table_of_the_same_name_is_refused_and_not_touched(
+    storage: PostgresStorage, direct: psycopg.Connection[Any]
+) -> None:
+    storage.close()
+    direct.execute("DROP TABLE actors_meta")
+    direct.execute("CREATE TABLE actors_meta (theirs int)")
+    with pytest.raises(JournalError, match="another program's table"):
+        storage.open()
+    assert direct.execute("SELECT * FROM actors_meta").fetchall() == []
+
+
+def test_two_that_make_the_tables_at_once_make_them_once(
+    storage: PostgresStorage, other: PostgresStorage
+) -> None:
+    other.open()
+    claim = begin(other, "one")
+    assert len(storage.read("one")) == claim.last + 1
+
+
+def test_a_large_value_is_kept_once_and_goes_with_the_last_log_that_has_it(
+    storage: PostgresStorage, direct: psycopg.Connection[Any]
+) -> None:
+    def kept() -> Any:
+        return direct.execute("SELECT count(*) FROM actors_blob").fetchall()[0][0]
+
+    for session in ("one", "two"):
+        storage.append([Entry(session, begin(storage, session).fence, (LARGE, LARGE))])
+        assert [encode_event(each) for each in storage.read(session, 1)] == [encode_event(LARGE)] * 2
+    assert kept() == 1
+    storage.delete("one")
+    assert storage.read("two", 1) == [LARGE, LARGE]
+    storage.delete("two")
+    assert kept() == 0
+
+
+def test_of_many_that_write_and_delete_the_same_large_value_at_once_none_loses_it_and_none_leaves_it(
+    storage: PostgresStorage, other: PostgresStorage, direct: psycopg.Connection[Any]
+) -> None:
+    def write_and_delete(host: PostgresStorage, name: str) -> list[int]:
+        lengths = list[int]()
+        for number in range(40):
+            session = f"{name}{number}"
+            host.append([Entry(session, host.claim(session).fence, (LARGE, to("b")))])
+            lengths.append(len(host.read(session)))
+            host.delete(session)
+        return lengths
+
+    with ThreadPoolExecutor(2) as threads:
+        done = list(threads.map(write_and_delete, (storage, other), ("a", "b")))
+    assert done == [[2] * 40] * 2
+    for table in ("actors_blob", "actors_blob_use", "actors_record"):
+        assert direct.execute(f"SELECT count(*) FROM {table}").fetchall() == [(0,)]
+
+
+def test_of_two_that_delete_the_last_logs_with_a_large_value_the_second_deletes_that(
+    postgres: Server, storage: PostgresStorage, direct: psycopg.Connection[Any]
+) -> None:
+    for session in ("one", "two"):
+        storage.append([Entry(session, begin(storage, session).fence, (LARGE,))])
+    waits = "SELECT count(*) FROM pg_stat_activity WHERE application_name = %s AND wait_event_type = 'Lock'"
+    with ThreadPoolExecutor(1) as threads, postgres.connect() as watching:
+        with direct.transaction():  # as another host would
+            (key,) = direct.execute("SELECT key FROM actors_session WHERE name = 'two'").fetchall()[0]
+            (digest,) = direct.execute(statements.LOCK_BLOBS, ([key],)).fetchall()[0]
+            direct.execute(statements.DELETE_USES, ([key],))
+            direct.execute(statements.DELETE_BLOBS, ([digest],))
+            deleting = threads.submit(storage.delete, "one")
+            while not deleting.done() and watching.execute(waits, (storage._name,)).fetchall() == [(0,)]:
+                pass
+        deleting.result(60)
+    assert direct.execute("SELECT count(*) FROM actors_blob").fetchall() == [(0,)]
+
+
+def test_a_fenced_writer_leaves_no_blob_behind(
+    storage: PostgresStorage, other: PostgresStorage, direct: psycopg.Connection[Any]
+) -> None:
+    stale = begin(storage, "one")
+    _age(direct, 11)
+    other.claim("one")
+    (outcome,) = storage.append([Entry("one", stale.fence, (LARGE,))])
+    assert isinstance(outcome, Fenced)
+    for table in ("actors_blob", "actors_blob_use"):
+        assert direct.execute(f"SELECT count(*) FROM {table}").fetchall() == [(0,)]
+
+
+def test_two_storages_of_one_database_are_two_hosts(storage: PostgresStorage, other: PostgresStorage) -> None:
+    claim = begin(storage, "one")
+    for refused in (other.claim, other.delete):
+        with pytest.raises(SessionLeased, match="belongs to host") as raised:
+            refused("one")
+        assert 0 < raised.value.seconds <= 10
+    storage.append([Entry("one", claim.fence, (to("b"),))])
+    assert len(other.read("one")) == 2
+    storage.release("one", claim.fence)
+    assert other.claim("one").fence == claim.fence + 1
+    with pytest.raises(SessionLeased):
+        storage.claim("one")
+    other.close()
+    assert storage.claim("one").last == 2
+
+
+def _claimed_together(storage: PostgresStorage, names: list[str]) -> dict[str, int]:
+    """Claim sessions at once; return the numbers, 0 for one that is elsewhere."""
+    fences = dict.fromkeys(names, 0)
+    with storage.together(names):
+        for name in names:
+            with suppress(SessionLeased):
+                fences[name] = storage.claim(name).fence
+    return fences
+
+
+def test_sessions_that_are_claimed_together_are_few_commits(
+    storage: PostgresStorage, direct: psycopg.Connection[Any]
+) -> None:
+    names = [f"s{number}" for number in range(300)]
+    commits = "SELECT count(DISTINCT xmin::text) FROM actors_session"
+    for fence in (1, 2):  # new, and known
+        assert _claimed_together(storage, names) == dict.fromkeys(names, fence)
+        assert direct.execute(commits).fetchone() == (1,)
+    assert storage.append([Entry(name, 2, (to("a"),)) for name in names]) == [1] * 300
+    assert storage.claim("s1").fence == 3
+
+
+def test_of_sessions_that_are_claimed_together_one_that_is_elsewhere_harms_no_other(
+    storage: PostgresStorage, other: PostgresStorage, direct: psycopg.Connection[Any]
+) -> None:
+    theirs = begin(other, "theirs")
+    fences = _claimed_together(storage, ["known", "theirs", "new"])
+    assert fences == {"known": 1, "theirs": 0, "new": 1}
+    assert other.append([Entry("theirs", theirs.fence, (to("b"),))]) == [2]
+    direct.execute("UPDATE actors_session SET tenant = 'damaged' WHERE name = 'known'")
+    with pytest.raises(JournalDamaged):
+        _claimed_together(storage, ["known", "new"])
+    assert storage.claim("new").fence == 3
+
+
+def test_of_two_hosts_that_claim_the_same_sessions_together_each_session_has_one(
+    storage: PostgresStorage, other: PostgresStorage
+) -> None:
+    names = [f"s{number}" for number in range(100)]
+    with ThreadPoolExecutor(2) as threads:
+        one = threads.submit(_claimed_together, storage, names)
+        two = threads.submit(_claimed_together, other, names[::-1])
+    assert [one.result()[name] + two.result()[name] for name in names] == [1] * 100
+
+
+def test_a_host_whose_lease_is_over_is_taken_over_and_writes_only_what_nobody_took(
+    storage: PostgresStorage, other: PostgresStorage, direct: psycopg.Connection[Any]
+) -> None:
+    claims = {name: begin(storage, name) for name in ("one", "two")}
+    _age(direct, 9)
+    with pytest.raises(SessionLeased):
+        other.claim("one")
+    storage.beat()
+    _age(direct, 9)
+    with pytest.raises(SessionLeased):
+        other.claim("one")
+    _age(direct, 2)
+    assert other.claim("one").fence == 2
+    refused, written = storage.append(
+        [Entry(name, claim.fence, (to("b"),)) for name, claim in claims.items()]
+    )
+    assert (str(refused)[:31], written) == ("Session 'one' has another write", 2)
+    assert "its number is 2, not 1" in str(refused)
+
+
+def test_who_saw_a_session_before_another_claimed_it_looks_again(
+    storage: PostgresStorage, other: PostgresStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin(storage, "one")
+    storage.close()
+    look, looks = other._found, list[int]()
+
+    def slow(connection: Any, session: str) -> Any:
+        row = look(connection, session)
+        if not looks:
+            looks.append(storage.claim(session).fence)
+        return row
+
+    monkeypatch.setattr(other, "_found", slow)
+    with pytest.raises(SessionLeased):
+        other.claim("one")
+    with pytest.raises(SessionLeased):
+        other.delete("one")
+    assert looks == [2]
+    assert storage.read("one") != []
+
+
+@pytest.mark.parametrize(
+    ("damage", "what"),
+    [
+        ("UPDATE actors_record SET bytes = 'x' WHERE number = 2", "record 2 has changed"),
+        ("UPDATE actors_record SET checksum = checksum + 1 WHERE number = 1", "record 1 has changed"),
+        ("DELETE FROM actors_record WHERE number = 2", "record 2 is missing"),
+        ("DELETE FROM actors_record WHERE number = 3", "record 3 is missing"),
+        ("UPDATE actors_record SET number = 5 WHERE number = 3", "record 3 is missing"),
+        ("UPDATE actors_session SET last = 2", "entry has changed"),
+        ("UPDATE actors_blob SET bytes = 'x'", "record 2 refers to a blob that has changed"),
+        ("DELETE FROM actors_blob_use; DELETE FROM actors_blob", "record 2 refers to a blob that is missing"),
+    ],
+)
+def test_what_is_damaged_is_refused_with_its_place(
+    storage: PostgresStorage, direct: psycopg.Connection[Any], damage: str, what: str
+) -> None:
+    claim = begin(storage, "one")
+    storage.append([Entry("one", claim.fence, (LARGE, to("b")))])
+    direct.execute(damage)
+    with pytest.raises(JournalDamaged, match=f"session 'one'.*{what}; restore a backup") as raised:
+        storage.read("one")
+    assert raised.value.session == "one"
+
+
+def test_the_tables_of_a_journal_say_nothing_of_any_event(
+    storage: PostgresStorage, direct: psycopg.Connection[Any]
+) -> None:
+    begin(storage, "one", tenant="t", target="m")
+    rows = direct.execute("SELECT name, tenant, target, state, last, fence FROM actors_session").fetchall()
+    assert rows == [("one", "t", "m", "idle", 1, 1)]
+
+
+# The address
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"path": "a.db", "url": "postgresql://h/d"}, "not both"),
+        ({"path": "postgresql://h/d"}, "goes in url"),
+        ({"url": "https://h/d"}, "takes a postgresql:// address"),
+        ({"url": f"postgresql://u:{PASSWORD}@h/d"}, "without a password"),
+        ({"url": f"postgresql://h/d?password={PASSWORD}"}, "without a password"),
+        ({"url": "postgresql://h/d", "level": "process"}, "no level 'process'"),
+        ({"level": "power"}, "needs a path or a url"),
+    ],
+)
+def test_a_table_that_cannot_be_used_is_refused_in_one_line_without_a_password(
+    tmp_path: Path, given: dict[str, str], why: str
+) -> None:
+    lines = [f'{key} = "{value}"' for key, value in given.items()]
+    (tmp_path / "actors.toml").write_text("[journal]\n" + "\n".join(lines))
+    with pytest.raises(ConfigError) as raised:
+        Runtime(load(tmp_path / "actors.toml", {}), environ={})
+    assert why in str(raised.value)
+    assert PASSWORD not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"postgresql://owner:{PASSWORD}/more@127.0.0.1/d",
+        f"postgresql://owner:12/{PASSWORD}@127.0.0.1/d",
+        f"postgresql://owner@127.0.0.1/d?{PASSWORD}",
+        f"postgresql://owner:{PASSWORD}@[::1/d",
+    ],
+)
+def test_an_address_that_cannot_be_read_is_refused_without_a_word_of_it(url: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        storage_at(url)
+    assert PASSWORD not in f"{raised.value!r} {raised.value.__cause__!r}"
+    assert "%40" in str(raised.value)
+
+
+def test_the_storage_is_what_an_address_names(postgres: Server, schema: str) -> None:
+    storage = storage_at(postgres.url(schema), lease=3.0)
+    assert isinstance(storage, PostgresStorage)
+    assert (storage.level, storage.lease) == ("power", 3.0)
+    assert str(postgres.folder) in storage.where
+
+
+@pytest.mark.anyio
+@pytest.mark.requirement("PROMISE-6")
+async def test_a_runtime_keeps_its_logs_in_the_database_that_it_is_given(
+    postgres: Server, schema: str
+) -> None:
+    environ = {"OPENAI_API_KEY": "k"}
+    async with Runtime(environ=environ, journal=postgres.url(schema)) as runtime:
+        await runtime.open("openai:m", id="one")
+    async with Runtime(environ=environ, journal=postgres.url(schema)) as runtime:
+        (stored,) = runtime.storage.sessions()
+    assert (stored.id, stored.events, stored.owner) == ("one", 1, None)
+
+
+if __name__ == "__main__":
+    import sys
+
+    write_golden(Path(sys.argv[1]))

@@ -1,0 +1,112 @@
+"""What a Postgres journal notes of the clock: nothing of it is lost, whoever else notes it and whatever breaks off."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from threading import Event, Lock
+from time import monotonic, sleep, time
+from typing import Any
+
+import psycopg
+import pytest
+
+from actors.journal.storage.clock import ObservedClock, clock_values
+from actors.journal.storage.postgres import PostgresStorage
+from tests.journal.postgres import Server
+
+NOTING = "actors.journal.storage.postgres.storage.clock_values"
+SECONDS = 60.0
+WAITING = "SELECT count(*) FROM pg_stat_activity WHERE application_name = %s AND wait_event_type = 'Lock'"
+
+
+@pytest.fixture
+def url(postgres: Server) -> str:
+    """The address of a journal that nobody else uses."""
+    return postgres.url(postgres.schema())
+
+
+@pytest.fixture
+def storages(url: str) -> Iterator[tuple[PostgresStorage, PostgresStorage]]:
+    one, other = (PostgresStorage(url, lease=600.0, patience=SECONDS) for _ in range(2))
+    with closing(one), closing(other):
+        one.open()
+        other.open()
+        yield one, other
+
+
+@pytest.fixture
+def owner(
+    url: str, storages: tuple[PostgresStorage, PostgresStorage]
+) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
+    """A connection of the test's own; the clock was noted a minute ago, and is trusted."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        for note in clock_values(ObservedClock(int(time()) - 60, 0)).items():
+            connection.execute("INSERT INTO actors_meta VALUES (%s, %s)", note)
+        yield connection
+
+
+@pytest.mark.usefixtures("owner")
+def test_hosts_that_note_the_clock_at_once_trust_it_as_before(
+    storages: tuple[PostgresStorage, PostgresStorage],
+) -> None:
+    now = int(time())
+
+    def trusted(storage: PostgresStorage) -> list[int]:
+        return [storage.look_at_clock(now, 0).trusted for _ in range(25)]
+
+    with ThreadPoolExecutor(2) as pool:
+        for times in pool.map(trusted, storages):
+            assert min(times) > now - 300
+
+
+def test_a_host_that_notes_the_clock_waits_for_another_that_does(
+    storages: tuple[PostgresStorage, PostgresStorage],
+    owner: psycopg.Connection[tuple[Any, ...]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    later = int(time()) + 10**6
+    monkeypatch.setattr("actors.journal.storage.postgres.storage.server_time", lambda _: later)
+    has_dropped, goes_on, first = Event(), Event(), Lock()
+
+    def values(clock: ObservedClock) -> dict[str, int]:
+        if first.acquire(blocking=False):
+            has_dropped.set()
+            assert goes_on.wait(SECONDS)
+        return clock_values(clock)
+
+    monkeypatch.setattr(NOTING, values)
+    one, other = storages
+    with ThreadPoolExecutor(2) as pool:
+        ahead = pool.submit(one.look_at_clock, later, 0)
+        assert has_dropped.wait(SECONDS)
+        behind = pool.submit(other.look_at_clock, later, 5_000)
+        until = monotonic() + SECONDS
+        while (
+            not behind.done()
+            and owner.execute(WAITING, (other._name,)).fetchone() == (0,)
+            and monotonic() < until
+        ):
+            sleep(0.001)
+        goes_on.set()
+        assert ahead.result(SECONDS) == behind.result(SECONDS)
+
+
+def test_a_connection_that_is_lost_while_the_clock_is_noted_loses_no_note(
+    storages: tuple[PostgresStorage, PostgresStorage],
+    owner: psycopg.Connection[tuple[Any, ...]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    storage, now, first = storages[0], int(time()), Lock()
+
+    def values(clock: ObservedClock) -> dict[str, int]:
+        if first.acquire(blocking=False):
+            name = storage._name
+            owner.execute(
+                "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = %s",
+                (name,),
+            )
+        return clock_values(clock)
+
+    monkeypatch.setattr(NOTING, values)
+    assert storage.look_at_clock(now, 0).trusted > now - 300
+    assert first.locked()

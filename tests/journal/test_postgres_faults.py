@@ -1,0 +1,435 @@
+"""What a Postgres journal does when its server fails: each failure is typed, and what was told is there once.
+
+The faults are real: the server is stopped, killed and filled, or a trigger of its own raises what a full disk raises.
+Every test connects with a password, which no message, log or repr may hold.
+"""
+
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Thread
+from time import sleep
+from typing import Any, TypeVar
+
+import psycopg
+import pytest
+
+from actors.core.log.events import Opened
+from actors.errors import ActorsError, ConfigError, Fenced, JournalDamaged, JournalError, JournalUnavailable
+from actors.journal.storage import Appended, Entry
+from actors.journal.storage.postgres import PostgresStorage, statements
+from actors.journal.storage.postgres.batch import Batch
+from actors.journal.storage.postgres.connection import TRIES
+from actors.journal.storage.postgres.faults import meaning_at_connect
+from tests.journal.postgres import PASSWORD, Server
+from tests.journal.postgres_proxy import Loses, Proxy, proxied
+from tests.journal.storages import begin, to
+
+E = TypeVar("E", bound=ActorsError)
+
+
+@pytest.fixture(autouse=True)
+def _no_password_in_the_logs(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    caplog.set_level(0)
+    yield
+    assert PASSWORD not in caplog.text
+
+
+@pytest.fixture
+def schema(postgres: Server) -> str:
+    return postgres.schema()
+
+
+@pytest.fixture
+def direct(postgres: Server, schema: str) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
+    with postgres.connect(schema) as connection:
+        yield connection
+
+
+@pytest.fixture
+def storage(postgres: Server, schema: str) -> Iterator[PostgresStorage]:
+    made = PostgresStorage(postgres.url(schema), patience=0.2)
+    made.open()
+    yield made
+    made.close()
+
+
+def refused(kind: type[E], raised: "pytest.ExceptionInfo[E]") -> str:
+    """Return what an error says; it holds no password, however it is shown."""
+    assert type(raised.value) is kind
+    shown = "".join(traceback.format_exception(raised.value))
+    assert PASSWORD not in f"{shown} {raised.value!r} {vars(raised.value)!r}"
+    return str(raised.value)
+
+
+# When it is opened
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"password": "wrong"}, "user or password are wrong"),
+        ({"user": "nobody"}, "user or password are wrong"),
+        ({"dbname": "nowhere"}, "there is no such database"),
+        ({"schema": "nowhere"}, "there is no schema"),
+        ({"sslmode": "require"}, "TLS"),
+    ],
+)
+def test_what_must_be_configured_otherwise_is_a_config_error_at_once(
+    postgres: Server, change: dict[str, str], why: str
+) -> None:
+    with proxied(postgres.folder) as proxy, pytest.raises(ConfigError) as raised:
+        PostgresStorage(postgres.url(**{"host": "127.0.0.1", "port": str(proxy.port), **change})).open()
+    assert why in refused(ConfigError, raised)
+
+
+def test_a_user_that_may_make_no_tables_is_told_so(
+    postgres: Server, schema: str, direct: psycopg.Connection[Any]
+) -> None:
+    role = postgres.role()
+    direct.execute(f"GRANT USAGE ON SCHEMA {schema} TO {role}")
+    with pytest.raises(ConfigError) as raised:
+        PostgresStorage(postgres.url(schema, user=role)).open()
+    assert "grant it CREATE" in refused(ConfigError, raised)
+
+
+def test_where_nobody_listens_the_journal_is_unavailable(postgres: Server, tmp_path: Path) -> None:
+    storage = PostgresStorage(postgres.url(host=str(tmp_path)), patience=0.1)
+    with pytest.raises(JournalUnavailable) as raised:
+        storage.open()
+    assert "nobody listens there" in refused(JournalUnavailable, raised)
+
+
+def test_a_server_without_a_place_for_one_more_connection_is_unavailable(postgres: Server) -> None:
+    role = postgres.role("CONNECTION LIMIT 1")
+    storage = PostgresStorage(postgres.url(role, user=role), patience=0.1)
+    claim = begin(storage, "one")  # one connection is there
+    with pytest.raises(JournalUnavailable) as raised:
+        storage.read("one")
+    assert "too many connections" in refused(JournalUnavailable, raised)
+    assert storage.append([Entry("one", claim.fence, (to("b"),))]) == [2]
+    storage.close()
+
+
+@pytest.mark.parametrize(
+    ("said", "kind", "why"),
+    [
+        ("FATAL:  the database system is starting up", JournalUnavailable, "it starts"),
+        ("FATAL:  the database system is shutting down", JournalUnavailable, "it stops"),
+        ("FATAL:  the database system is in recovery mode", JournalUnavailable, "it recovers"),
+        ("FATAL:  sorry, too many clients already", JournalUnavailable, "too many connections"),
+        (f"something new about {PASSWORD}", JournalUnavailable, "cannot be reached"),
+    ],
+)
+def test_what_libpq_says_without_a_code_is_typed(said: str, kind: type[ActorsError], why: str) -> None:
+    error = meaning_at_connect(psycopg.OperationalError(f"connection failed: {said}"), "there")
+    assert type(error) is kind
+    assert why in str(error)
+    assert PASSWORD not in str(error)
+
+
+# While it is used
+
+
+def _raising(direct: psycopg.Connection[Any], code: str, times: int) -> None:
+    """Let the server raise an error for so many of the next appends."""
+    direct.execute("CREATE SEQUENCE tries")
+    direct.execute(
+        f"CREATE FUNCTION fails() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF nextval('tries') <= {times} THEN "
+        f"RAISE EXCEPTION 'of it' USING ERRCODE = '{code}', DETAIL = 'words of a record'; END IF; RETURN NEW; END $$"
+    )
+    direct.execute(
+        "CREATE TRIGGER t BEFORE INSERT ON actors_record FOR EACH STATEMENT EXECUTE FUNCTION fails()"
+    )
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "why"),
+    [
+        ("53100", JournalUnavailable, "disk is full"),
+        ("53200", JournalUnavailable, "memory is exhausted"),
+        ("58030", JournalUnavailable, "disk fails"),
+        ("57014", JournalUnavailable, "took too long"),
+        ("57P02", JournalUnavailable, "stops or starts"),
+        ("XX001", JournalDamaged, "tables are damaged"),
+        ("22000", JournalError, "refused a statement"),
+    ],
+)
+def test_a_fault_of_the_server_is_typed_and_what_was_asked_was_not_done(
+    storage: PostgresStorage, direct: psycopg.Connection[Any], code: str, kind: type[JournalError], why: str
+) -> None:
+    claim = begin(storage, "one")
+    _raising(direct, code, times=1)
+    with pytest.raises(kind) as raised:
+        storage.append([Entry("one", claim.fence, (to("b"),))])
+    message = refused(kind, raised)
+    assert why in message
+    assert code in message
+    assert "words of a record" not in message
+    assert storage.append([Entry("one", claim.fence, (to("c"),))]) == [2]
+    assert storage.read("one", 1) == [to("c")]
+
+
+def test_what_a_table_cannot_hold_is_refused_and_leaves_no_doubt(
+    storage: PostgresStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claim, other = storage.claim("one"), begin(storage, "two")
+    with pytest.raises(JournalError, match="22021") as raised:
+        storage.append([Entry("one", claim.fence, (Opened("one", "a", tenant="a\0b"),))])
+    refused(JournalError, raised)
+    with pytest.raises(JournalError, match="NUL") as raised:
+        storage.claim("a\0b")
+    refused(JournalError, raised)
+
+    def fails(self: Batch) -> object:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Batch, "parameters", property(fails))
+        with pytest.raises(KeyboardInterrupt):
+            storage.append([Entry("two", other.fence, (to("lost"),))])
+    assert storage.append([Entry("two", other.fence, (to("b"),))]) == [2]
+    storage._writer.close()  # the next one takes back what is in doubt: nothing is
+    assert storage.append([Entry("two", other.fence, (to("c"),))]) == [3]
+    assert storage.read("two", 1) == [to("b"), to("c")]
+
+
+@pytest.mark.parametrize("code", ["40001", "40P01", "23503"])
+def test_what_others_get_in_the_way_of_is_done_again_and_a_few_times_at_most(
+    storage: PostgresStorage, direct: psycopg.Connection[Any], code: str
+) -> None:
+    claim = begin(storage, "one")
+    _raising(direct, code, times=3)
+    assert storage.append([Entry("one", claim.fence, (to("b"),))]) == [2]
+    direct.execute("SELECT setval('tries', 1)")
+    direct.execute("DROP FUNCTION fails CASCADE")
+    direct.execute("DROP SEQUENCE tries")
+    _raising(direct, code, times=1000)
+    with pytest.raises(JournalUnavailable, match="others kept"):
+        storage.append([Entry("one", claim.fence, (to("c"),))])
+    assert direct.execute("SELECT last_value FROM tries").fetchall() == [(TRIES,)]
+    assert storage.read("one", 1) == [to("b")]
+
+
+@pytest.mark.parametrize(
+    ("bound", "why"), [(30.0, "another program holds a lock"), (0.3, "it took too long")]
+)
+def test_a_lock_of_another_program_is_waited_for_no_longer_than_said(
+    postgres: Server,
+    schema: str,
+    storage: PostgresStorage,
+    direct: psycopg.Connection[Any],
+    bound: float,
+    why: str,
+) -> None:
+    claim = begin(storage, "one")
+    bounded = PostgresStorage(postgres.url(schema), patience=10 * bound if bound < 1 else 0.1, bound=bound)
+    with direct.transaction():
+        direct.execute("LOCK TABLE actors_session IN SHARE MODE")
+        with pytest.raises(JournalUnavailable, match=why):
+            bounded.append([Entry("one", claim.fence, (to("b"),))])
+    bounded.close()
+    assert storage.append([Entry("one", claim.fence, (to("c"),))]) == [2]
+
+
+def test_a_server_that_may_not_be_written_to_is_left_for_one_that_may(postgres: Server) -> None:
+    role = postgres.role()
+    storage = PostgresStorage(postgres.url(role, user=role), patience=0.1)
+    claim = begin(storage, "one")
+    with postgres.connect() as owner:
+        owner.execute(f"ALTER ROLE {role} SET default_transaction_read_only = on")
+        _end_all(owner, role)
+        for refused in (storage.beat, lambda: storage.append([Entry("one", claim.fence, (to("b"),))])):
+            with pytest.raises(JournalUnavailable, match="read-only"):
+                refused()
+        owner.execute(f"ALTER ROLE {role} RESET default_transaction_read_only")
+    assert storage.append([Entry("one", claim.fence, (to("c"),))]) == [2]
+    storage.close()
+
+
+def _end_all(owner: psycopg.Connection[Any], role: str) -> None:
+    owner.execute("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE usename = %s", (role,))
+
+
+def test_a_password_that_is_changed_while_it_runs_is_an_outage(postgres: Server) -> None:
+    role = postgres.role()
+    storage = PostgresStorage(postgres.url(role, user=role), patience=0.1)
+    claim = begin(storage, "one")
+    with postgres.connect() as owner:
+        owner.execute(f"ALTER ROLE {role} PASSWORD 'another'")
+        _end_all(owner, role)
+        with pytest.raises(JournalUnavailable) as raised:
+            storage.append([Entry("one", claim.fence, (to("b"),))])
+        assert "user or password are wrong" in refused(JournalUnavailable, raised)
+        owner.execute(f"ALTER ROLE {role} PASSWORD '{PASSWORD}'")
+    assert storage.append([Entry("one", claim.fence, (to("c"),))]) == [2]
+    storage.close()
+
+
+def test_connections_that_the_server_ends_are_made_again_unseen(postgres: Server) -> None:
+    role = postgres.role()
+    storage = PostgresStorage(postgres.url(role, user=role))
+    claim = begin(storage, "one")
+    for number in range(2, 5):
+        with postgres.connect() as owner:
+            _end_all(owner, role)
+        assert storage.append([Entry("one", claim.fence, (to("b"),))]) == [number]
+        assert len(storage.read("one")) == number
+    storage.close()
+
+
+def test_a_commit_is_on_the_disk_whatever_the_server_takes_as_its_default(postgres: Server) -> None:
+    role = postgres.role()
+    with postgres.connect() as owner:
+        owner.execute(f"ALTER ROLE {role} SET synchronous_commit = off")
+    storage = PostgresStorage(postgres.url(role, user=role))
+    (row,) = storage._writer.run(lambda it: it.execute("SHOW synchronous_commit").fetchall())
+    assert row == ("on",)
+    storage.close()
+
+
+# In doubt
+
+
+@pytest.fixture
+def proxy(postgres: Server) -> Iterator[Proxy]:
+    with proxied(postgres.folder) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def far(postgres: Server, schema: str, proxy: Proxy) -> Iterator[PostgresStorage]:
+    """A storage whose server is behind the proxy."""
+    made = PostgresStorage(postgres.url(schema, host="127.0.0.1", port=str(proxy.port)), patience=5)
+    yield made
+    proxy.is_open = True
+    made.close()
+
+
+@pytest.mark.parametrize("loses", ["requests", "answers"])
+def test_what_a_lost_connection_leaves_in_doubt_is_in_the_log_once(
+    far: PostgresStorage, proxy: Proxy, loses: Loses
+) -> None:
+    claim = begin(far, "one")
+    proxy.lose(loses)
+    assert far.append([Entry("one", claim.fence, (to("b"), to("c")))]) == [3]
+    assert proxy.lost.is_set()
+    proxy.let_go()
+    assert far.append([Entry("one", claim.fence, (to("d"),))]) == [4]
+    assert far.read("one", 1) == [to("b"), to("c"), to("d")]
+
+
+@pytest.mark.parametrize("loses", ["requests", "answers"])
+def test_what_was_refused_in_an_outage_is_not_in_the_log_afterwards(
+    postgres: Server, schema: str, proxy: Proxy, loses: Loses
+) -> None:
+    far = PostgresStorage(postgres.url(schema, host="127.0.0.1", port=str(proxy.port)), patience=0.3)
+    claim = begin(far, "one", tenant="t")
+    proxy.lose(loses, then_shut=True)
+    with pytest.raises(JournalUnavailable):
+        far.append([Entry("one", claim.fence, (to("b"),))])
+    with pytest.raises(JournalUnavailable):
+        far.read("one")  # nobody knows yet
+    proxy.is_open = True
+    proxy.let_go()
+    assert far.read("one", 1) == []
+    (stored,) = far.sessions()
+    assert (stored.events, stored.target, stored.tenant) == (1, "a", "t")
+    assert far.append([Entry("one", claim.fence, (to("c"),))]) == [2]
+    assert far.read("one", 1) == [to("c")]
+    far.close()
+
+
+def test_what_another_host_has_taken_over_is_not_taken_back(
+    postgres: Server, schema: str, storage: PostgresStorage, direct: psycopg.Connection[Any], proxy: Proxy
+) -> None:
+    far = PostgresStorage(postgres.url(schema, host="127.0.0.1", port=str(proxy.port)), patience=0.3)
+    claim = begin(far, "one")
+    proxy.lose("answers", then_shut=True)
+    with pytest.raises(JournalUnavailable):
+        far.append([Entry("one", claim.fence, (to("b"),))])
+    direct.execute("UPDATE actors_host SET until = until - interval '1 hour'")
+    taken = storage.claim("one")
+    assert (taken.fence, taken.last) == (2, 2)
+    proxy.is_open = True
+    (outcome,) = far.append([Entry("one", claim.fence, (to("c"),))])
+    assert isinstance(outcome, Fenced)
+    assert storage.read("one", 1) == [to("b")]
+    far.close()
+
+
+def test_a_host_ends_though_its_server_is_out_of_reach(
+    postgres: Server, schema: str, storage: PostgresStorage, proxy: Proxy
+) -> None:
+    far = PostgresStorage(postgres.url(schema, host="127.0.0.1", port=str(proxy.port)), patience=0.1)
+    claim = begin(far, "one")
+    proxy.lose("requests", then_shut=True)
+    far.close()
+    assert proxy.lost.is_set()
+    (stored,) = storage.sessions()
+    assert stored.owner is not None  # until its lease is over
+    (outcome,) = storage.append([Entry("one", claim.fence, (to("b"),))])
+    assert isinstance(outcome, Fenced)
+
+
+def test_what_failed_for_certain_is_nothing_to_be_taken_back(
+    postgres: Server, schema: str, storage: PostgresStorage, direct: psycopg.Connection[Any]
+) -> None:
+    """Or what this host wrote afterwards, and another storage of its number, would be taken for it."""
+    claim = begin(storage, "one")
+    _raising(direct, "53100", times=1)
+    with pytest.raises(JournalUnavailable):
+        storage.append([Entry("one", claim.fence, (to("b"),))])
+    direct.execute("UPDATE actors_session SET owner = NULL")
+    same = PostgresStorage(postgres.url(schema))
+    assert same.append([Entry("one", claim.fence, (to("c"),))]) == [2]
+    same.close()
+    direct.execute(
+        "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name LIKE %s",
+        (f"{storage._name}%",),
+    )
+    storage.beat()  # by a new connection
+    assert storage.read("one", 1) == [to("c")]
+
+
+def test_a_connection_that_does_not_end_is_waited_for(
+    far: PostgresStorage, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claim = begin(far, "one")
+    monkeypatch.setattr(statements, "END_OTHERS", "SELECT false WHERE %s > 0 AND %s <> ''")
+    monkeypatch.setattr(far._writer, "_patience", 0.1)
+    proxy.lose("answers")
+    with pytest.raises(JournalUnavailable, match="does not end there"):
+        far.append([Entry("one", claim.fence, (to("b"),))])
+    monkeypatch.undo()
+    assert far.append([Entry("one", claim.fence, (to("c"),))]) == [2]
+    assert far.read("one", 1) == [to("c")]
+
+
+def test_a_read_does_not_wait_for_an_append_that_is_under_way(
+    postgres: Server, schema: str, direct: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage = PostgresStorage(postgres.url(schema), patience=60, lease=200)
+    claim, appended = begin(storage, "one"), list[Appended]()
+    entries = [Entry("one", claim.fence, (to("b"),))]
+    thread = Thread(target=lambda: appended.extend(storage.append(entries)))
+    with direct.transaction():
+        direct.execute("LOCK TABLE actors_record IN SHARE MODE")
+        thread.start()
+        while not direct.execute(_WAITS).fetchall() and thread.is_alive():
+            sleep(0.001)
+        with monkeypatch.context() as patch:
+            patch.setattr(storage._writer, "run", _not_to_be_used)
+            assert storage.page("one").last == 1
+            assert appended == []
+    thread.join(60)
+    assert appended == [2]
+    assert storage.page("one").last == 2
+    storage.close()
+
+
+_WAITS = "SELECT FROM pg_locks WHERE relation = 'actors_record'::regclass AND NOT granted"
+
+
+def _not_to_be_used(_: object) -> None:
+    raise AssertionError("the connection that writes is used")

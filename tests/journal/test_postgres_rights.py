@@ -1,0 +1,183 @@
+"""Who may write a journal's tables: rights are looked at when it is opened, and the version with every write."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+from actors import Runtime
+from actors.config import load
+from actors.core.log.events import SwitchApplied
+from actors.errors import ConfigError, JournalError, JournalUnavailable
+from actors.journal.storage import Entry
+from actors.journal.storage.postgres import PostgresStorage
+from actors.journal.storage.postgres import format as tables
+from actors.journal.storage.postgres.faults import meaning
+from actors.testing import Say, Turn
+from tests.journal.postgres import Server
+from tests.journal.storages import begin, to
+from tests.runtime_support import hosting, openai, restarted
+
+
+@pytest.fixture
+def schema(postgres: Server) -> str:
+    """A schema with the tables in it."""
+    schema = postgres.schema()
+    storage = PostgresStorage(postgres.url(schema))
+    begin(storage, "old")
+    storage.close()
+    return schema
+
+
+@pytest.fixture
+def direct(postgres: Server, schema: str) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
+    with postgres.connect(schema) as connection:
+        yield connection
+
+
+@pytest.fixture
+def role(postgres: Server, schema: str, direct: psycopg.Connection[Any]) -> str:
+    """A user that may do what a host does with the tables of others."""
+    role = postgres.role()
+    direct.execute(f"GRANT USAGE ON SCHEMA {schema} TO {role}")
+    direct.execute(f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO {role}")
+    return role
+
+
+def test_a_user_who_may_do_what_a_host_does_needs_no_more(postgres: Server, schema: str, role: str) -> None:
+    storage = PostgresStorage(postgres.url(schema, user=role))
+    storage.open()
+    claim = begin(storage, "one")
+    assert storage.append([Entry("one", claim.fence, (to("b"),))]) == [2]
+    storage.look_at_clock(1, 1)
+    storage.delete("one")
+    storage.close()
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ("REVOKE INSERT ON actors_record FROM {role}", "may not use actors_record"),
+        (
+            "REVOKE UPDATE ON actors_session, actors_host FROM {role}",
+            "may not use actors_host, actors_session",
+        ),
+        ("REVOKE DELETE ON actors_session FROM {role}", "may not use actors_session"),
+        ("REVOKE ALL ON actors_blob FROM {role}", "may not use actors_blob"),
+    ],
+)
+def test_rights_that_are_missing_are_named_on_entry_with_the_grant_that_helps(
+    postgres: Server, schema: str, role: str, direct: psycopg.Connection[Any], change: str, why: str
+) -> None:
+    direct.execute(change.format(role=role))
+    with pytest.raises(ConfigError, match=why) as raised:
+        PostgresStorage(postgres.url(schema, user=role)).open()
+    grant = str(raised.value).partition("have the owner do: ")[2]
+    assert grant.startswith("GRANT SELECT, INSERT, UPDATE, DELETE ON ")
+    direct.execute(grant)
+    storage = PostgresStorage(postgres.url(schema, user=role))
+    storage.open()
+    storage.close()
+
+
+def test_rows_that_are_hidden_from_a_user_are_told_on_entry(
+    postgres: Server, schema: str, role: str, direct: psycopg.Connection[Any]
+) -> None:
+    direct.execute("ALTER TABLE actors_session ENABLE ROW LEVEL SECURITY")
+    with pytest.raises(ConfigError, match="row security hides rows of actors_session"):
+        PostgresStorage(postgres.url(schema, user=role)).open()
+
+
+@pytest.mark.anyio
+async def test_a_user_who_may_only_read_is_told_when_the_runtime_is_entered(
+    postgres: Server, schema: str, role: str, direct: psycopg.Connection[Any]
+) -> None:
+    direct.execute(f"ALTER ROLE {role} SET default_transaction_read_only = on")
+    storage = PostgresStorage(postgres.url(schema, user=role), patience=0.05)
+    with pytest.raises(JournalUnavailable, match="read-only"):
+        async with Runtime(load(None, {}), journal=storage):
+            pass
+
+
+WRITES: dict[str, Callable[[PostgresStorage], object]] = {
+    "append": lambda storage: storage.append([Entry("one", 1, (to("b"),))]),
+    "claim": lambda storage: storage.claim("one"),
+    "claim of a new one": lambda storage: storage.claim("new"),
+    "delete": lambda storage: storage.delete("one"),
+    "beat": lambda storage: storage.beat(),
+}
+
+
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+def test_a_host_of_an_older_version_writes_nothing_in_newer_tables(
+    postgres: Server,
+    schema: str,
+    direct: psycopg.Connection[Any],
+    write: Callable[[PostgresStorage], object],
+) -> None:
+    def rows() -> list[Any]:
+        names = ("actors_session", "actors_record", "actors_host")
+        return [direct.execute(f"SELECT * FROM {name} t ORDER BY t").fetchall() for name in names]
+
+    storage = PostgresStorage(postgres.url(schema), patience=0.2)
+    begin(storage, "one")
+    direct.execute("UPDATE actors_meta SET value = %s WHERE key = 'version'", (tables.VERSION + 1,))
+    before = rows()
+    with pytest.raises(JournalUnavailable, match="is newer than this program's"):
+        write(storage)
+    storage.release("one", 1)
+    with storage.together(["two", "three"]):
+        pass
+    assert rows() == before
+    direct.execute("UPDATE actors_meta SET value = %s WHERE key = 'version'", (tables.VERSION,))
+    write(storage)
+    storage.close()
+
+
+# Errors that nobody expects
+
+
+@pytest.mark.alternating
+@pytest.mark.anyio
+@pytest.mark.parametrize("code", ["22000", "P0001", "42P01", "XX000", "25P02", "0A000"])
+async def test_whatever_the_server_says_no_session_ends_for_it(
+    postgres: Server, schema: str, direct: psycopg.Connection[Any], code: str
+) -> None:
+    storage = PostgresStorage(postgres.url(schema), patience=0.2)
+    async with hosting(a=openai(*[Turn(Say("Done."))] * 9), storage=storage) as runtime:
+        session = await runtime.open("a", id="one")
+        direct.execute(
+            "CREATE FUNCTION fails() RETURNS trigger LANGUAGE plpgsql AS "
+            f"$$ BEGIN RAISE EXCEPTION 'of it' USING ERRCODE = '{code}'; END $$"
+        )
+        direct.execute(
+            "CREATE TRIGGER t BEFORE INSERT ON actors_record FOR EACH STATEMENT EXECUTE FUNCTION fails()"
+        )
+        for _ in range(6):  # more often than an actor may crash
+            with pytest.raises(JournalError, match=code):
+                await session.ask("Hello.")
+        direct.execute("DROP FUNCTION fails CASCADE")
+        assert (await session.ask("Hello.")).status == "complete"
+        assert restarted(runtime) == []
+    assert SwitchApplied("x") not in storage.read("one")
+    storage.close()
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (psycopg.errors.InsufficientPrivilege, JournalUnavailable),
+        (psycopg.errors.InvalidSchemaName, JournalUnavailable),
+        (psycopg.errors.InternalError_, JournalUnavailable),
+        (psycopg.errors.UndefinedTable, JournalUnavailable),
+        (psycopg.errors.InvalidSqlStatementName, JournalUnavailable),
+        (psycopg.errors.StringDataRightTruncation, JournalError),
+        (psycopg.errors.CheckViolation, JournalError),
+        (psycopg.errors.RaiseException, JournalError),
+    ],
+)
+def test_what_may_go_away_is_unavailable_and_what_cannot_be_written_is_refused(
+    error: type[psycopg.Error], kind: type[JournalError]
+) -> None:
+    assert type(meaning(error("words"), "there", was_open=True)) is kind

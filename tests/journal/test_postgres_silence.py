@@ -1,0 +1,103 @@
+"""A Postgres server that takes everything and says nothing: how long it is waited for, and who is told."""
+
+from collections.abc import Awaitable, Callable, Iterator
+
+import anyio
+import pytest
+
+from actors import Runtime
+from actors.core.stats.stats import JournalStats, StorageSizes
+from actors.errors import JournalUnavailable
+from actors.journal.outage import JournalMeter
+from actors.journal.storage.postgres import PostgresStorage
+from actors.journal.storage.postgres.address import parameters
+from actors.runtime.handle import Session
+from actors.testing import Say, Turn
+from tests.journal.postgres import Server
+from tests.journal.postgres_proxy import Proxy, proxied
+from tests.runtime_support import hosting, openai, restarted
+
+
+@pytest.fixture
+def proxy(postgres: Server) -> Iterator[Proxy]:
+    with proxied(postgres.folder) as proxy:
+        yield proxy
+
+
+@pytest.mark.anyio
+@pytest.mark.alternating  # seconds pass until a thread gives up, which knows no loop
+@pytest.mark.requirement("PROMISE-8", "PROMISE-9")
+async def test_a_silent_server_is_waited_for_no_longer_than_the_lease_lasts(
+    postgres: Server, proxy: Proxy
+) -> None:
+    url = postgres.url(postgres.schema(), host="127.0.0.1", port=str(proxy.port))
+    storage = PostgresStorage(url, lease=4, patience=2)
+    async with hosting(a=openai(*[Turn(Say("Done."))] * 8), storage=storage) as runtime:
+        session = await runtime.open("a", id="one")
+        assert (await session.ask("Hello.")).status == "complete"
+        await _ready(runtime)
+        proxy.fall_silent()
+        with anyio.fail_after(90):  # of two rounds: a statement, and then a connection
+            async with anyio.create_task_group() as tasks:  # two connections, which wait at the same time
+                tasks.start_soon(_refused, lambda: session.ask("Again?"))
+                tasks.start_soon(_refused, lambda: runtime.resume("other"))
+                tasks.start_soon(_refused, lambda: runtime.journal.list())
+        assert not runtime.stats().is_ready
+        proxy.speak()
+        with anyio.fail_after(60):
+            await _answered(session)
+        await _ready(runtime)
+        assert restarted(runtime) == []
+    storage.close()
+
+
+async def _refused(use: Callable[[], Awaitable[object]]) -> None:
+    with pytest.raises(JournalUnavailable):
+        await use()
+
+
+async def _ready(runtime: Runtime) -> None:
+    with anyio.fail_after(60):
+        while not runtime.stats().is_ready:  # noqa: ASYNC110  a heartbeat prolongs the lease, and tells nobody
+            await anyio.sleep(0.05)
+
+
+async def _answered(session: Session) -> None:
+    """Ask until it is answered: for a moment it is told at once that the server did not answer."""
+    while True:
+        try:
+            assert (await session.ask("Again?")).status == "complete"
+        except JournalUnavailable:
+            await anyio.sleep(0.05)
+        else:
+            return
+
+
+def test_a_connection_is_bounded_where_its_address_does_not_say_how() -> None:
+    assert parameters("postgresql://h/d", 5, "n", 2.5)["tcp_user_timeout"] == "2500"
+    assert parameters("postgresql://h/d", 60, "n", 2.5)["connect_timeout"] == "2"
+    assert parameters("postgresql://h/d?tcp_user_timeout=7", 5, "n")["tcp_user_timeout"] == "7"
+
+
+@pytest.mark.parametrize(
+    ("stats", "is_ready"),
+    [
+        (JournalStats(), True),
+        (JournalStats(unavailable_since=1.0), False),
+        (JournalStats(lag=4.9), True),
+        (JournalStats(lag=5.1), False),
+        (JournalStats(lease=10.0, lease_age=9.0), True),
+        (JournalStats(lease=10.0, lease_age=11.0), False),
+        (JournalStats(lease_age=11.0), True),
+    ],
+)
+def test_readiness_looks_at_what_waits_and_at_the_lease(stats: JournalStats, is_ready: bool) -> None:
+    assert stats.is_ready == is_ready
+
+
+def test_what_is_under_way_for_long_shows_before_it_fails() -> None:
+    meter = JournalMeter()
+    meter.beat(100.0)
+    meter.begin(100.0)
+    stats = meter.stats("power", 10.0, StorageSizes(), 0, 256, 111.0)
+    assert (stats.lag, stats.lease_age, stats.is_ready) == (11.0, 11.0, False)

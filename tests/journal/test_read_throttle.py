@@ -1,0 +1,236 @@
+"""Clients that read or export a long log pause while writes are pending."""
+
+from collections import deque
+from collections.abc import Callable, Coroutine
+from contextlib import closing
+from math import inf
+from typing import Any, TypeAlias
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from actors import Runtime
+from actors.core.log.events import AskStarted, LogEvent, Opened
+from actors.core.session.export_file import ExportFile
+from actors.core.values.content import Message, Text
+from actors.core.values.packed import pack
+from actors.errors import SessionClosed
+from actors.journal import read_throttle
+from actors.journal.journal_actor import Append, JournalActor, ReadLog
+from actors.journal.read_throttle import SLICE, SLICE_BYTES, ReadThrottle
+from actors.journal.readers import Readers
+from actors.journal.session_events import SessionEvents
+from actors.journal.storage import Entry
+from actors.journal.storage.memory import MemoryStorage
+from tests.journal.storages import begin, made, to
+from tests.journal.test_readers import Blocking, journal_of, write_long
+from tests.runtime_support import hosting, openai
+
+Client: TypeAlias = Callable[[Runtime], Coroutine[Any, Any, object]]  # Any: the traps of the event loop
+DURABLE = ("sqlite-power", "postgres")
+
+
+def events_of(runtime: Runtime, *, follow: bool = False) -> SessionEvents:
+    """Return the events of the session `long`, which is not open here."""
+    host = runtime._hosting()
+    return SessionEvents(
+        "long",
+        0,
+        follow=follow,
+        journal=host.journal,
+        readers=host.readers,
+        check=lambda: None,
+        is_over=lambda: False,
+        gone=lambda: SessionClosed("gone"),
+    )
+
+
+def throttle_of(runtime: Runtime) -> ReadThrottle:
+    return runtime._hosting().readers.throttle
+
+
+async def rounds(count: int = 1000) -> None:
+    """Let the event loop come round; a client that does not pause has read a long log from memory by then."""
+    for _ in range(count):
+        await anyio.lowlevel.checkpoint()
+
+
+@pytest.fixture
+def handled() -> list[object]:
+    """Events of a log that a client has handled."""
+    return []
+
+
+@pytest.fixture(params=["events", "export"])
+def client(request: pytest.FixtureRequest, handled: list[object], monkeypatch: pytest.MonkeyPatch) -> Client:
+    """Give a client that works through the log of the session `long`."""
+    add = ExportFile.add
+
+    def noted(file: ExportFile, session: str, event: LogEvent) -> int:
+        handled.append(event)
+        return add(file, session, event)
+
+    async def read(runtime: Runtime) -> None:
+        async for event in events_of(runtime):
+            if not getattr(event, "more", False):
+                handled.append(event)
+
+    monkeypatch.setattr(ExportFile, "add", noted)
+    return (lambda runtime: runtime.journal.export("long")) if request.param == "export" else read
+
+
+@pytest.fixture
+def endless(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a pause last until no write is pending."""
+    monkeypatch.setattr(read_throttle, "PATIENCE", inf)
+
+
+@pytest.mark.anyio
+@pytest.mark.requirement("PROMISE-8")
+async def test_a_client_of_a_long_log_stops_after_one_slice_while_a_write_is_pending(
+    client: Client, handled: list[object], endless: None
+) -> None:
+    storage = MemoryStorage()
+    log = write_long(storage)
+    async with hosting(storage=storage, a=openai()) as runtime, anyio.create_task_group() as tasks:
+        throttle_of(runtime).begin_write()
+        tasks.start_soon(client, runtime)
+        await rounds()
+        assert 0 < len(handled) <= SLICE + 1
+        throttle_of(runtime).end_writes(1)
+    assert len(handled) == len(log)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("name", DURABLE)
+@pytest.mark.requirement("PROMISE-8")
+async def test_writes_that_follow_each_other_pass_a_client_of_a_long_log(
+    name: str, client: Client, handled: list[object], endless: None, request: pytest.FixtureRequest
+) -> None:
+    with closing(made(name, request)) as storage:
+        log, fence = write_long(storage), begin(storage, "other").fence
+        async with hosting(storage=storage, a=openai()) as runtime, anyio.create_task_group() as tasks:
+            tasks.start_soon(client, runtime)
+            for number in range(2, 32):
+                append = Append("other", fence, (to("b"),))
+                assert await runtime._hosting().journal.ask(append) == number
+            assert len(handled) <= SLICE + 1
+        assert len(handled) == len(log)
+
+
+@pytest.mark.anyio
+@pytest.mark.requirement("PROMISE-9")
+async def test_a_client_works_through_a_log_although_writes_are_pending_all_the_time(
+    client: Client, handled: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(read_throttle, "PATIENCE", 0)
+    storage = MemoryStorage()
+    log = write_long(storage)
+    async with hosting(storage=storage, a=openai()) as runtime:
+        throttle_of(runtime).begin_write()
+        with anyio.fail_after(10):
+            await client(runtime)
+    assert len(handled) == len(log)
+
+
+@pytest.mark.anyio
+async def test_a_pause_outlasts_the_moment_between_two_writes_of_one_writer(
+    endless: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    throttle, is_over = ReadThrottle(), False
+    script = deque([lambda: throttle.end_writes(1), throttle.begin_write])
+
+    class Turnstile:
+        """An event loop that comes round when the next step of the script has happened."""
+
+        async def give_way(self) -> None:
+            if script:
+                script.popleft()()
+            await anyio.lowlevel.checkpoint()
+
+    async def pause() -> None:
+        nonlocal is_over
+        await throttle.pause()
+        is_over = True
+
+    monkeypatch.setattr(read_throttle, "turnstile", Turnstile)
+    async with anyio.create_task_group() as tasks:
+        throttle.begin_write()
+        tasks.start_soon(pause)
+        await rounds(100)
+        assert not script
+        assert not is_over
+        throttle.end_writes(1)
+    assert is_over
+
+
+@pytest.mark.anyio
+async def test_a_reader_of_new_events_does_not_pause_for_other_writers(endless: None) -> None:
+    storage, seen = MemoryStorage(), list[int]()
+    fence = begin(storage, "long").fence
+    async with hosting(storage=storage, a=openai()) as runtime, anyio.create_task_group() as tasks:
+
+        async def follow() -> None:
+            async for _ in events_of(runtime, follow=True):
+                seen.append(len(seen) + 1)
+
+        throttle_of(runtime).begin_write()
+        tasks.start_soon(follow)
+        for number in range(2, 3 * SLICE):
+            with anyio.fail_after(10):
+                while seen[-1:] != [number - 1]:
+                    await anyio.lowlevel.checkpoint()
+            await runtime._hosting().journal.ask(Append("long", fence, (to("b"),)))
+        tasks.cancel_scope.cancel()
+
+
+@pytest.mark.anyio
+async def test_an_export_pauses_after_each_large_event(monkeypatch: pytest.MonkeyPatch) -> None:
+    storage, pauses = MemoryStorage(), 0
+    claim, large = storage.claim("long"), pack(Message("user", (Text("a" * SLICE_BYTES),)))
+    log: list[LogEvent] = [Opened("long", "a"), *(AskStarted(number, large) for number in range(1, 6))]
+    storage.append([Entry("long", claim.fence, tuple(log))])
+
+    async def pause(throttle: ReadThrottle) -> None:
+        nonlocal pauses
+        pauses += 1
+
+    monkeypatch.setattr(ReadThrottle, "pause", pause)
+    async with hosting(storage=storage, a=openai()) as runtime:
+        await runtime.journal.export("long")
+    assert pauses == 5
+
+
+@pytest.mark.anyio
+async def test_a_write_is_pending_until_it_is_answered_and_a_read_is_never_pending() -> None:
+    storage, readers = Blocking(), Readers()
+    fence = begin(storage, "one").fence
+    async with journal_of(storage, readers=readers) as journal, anyio.create_task_group() as tasks:
+        storage.holds_page.next.set()
+        tasks.start_soon(journal.ask, ReadLog("one"))
+        await storage.holds_page.is_reached()
+        assert readers.throttle.pending == 0
+        storage.holds_append.next.set()
+        tasks.start_soon(journal.ask, Append("one", fence, (to("b"),)))
+        await storage.holds_append.is_reached()
+        assert readers.throttle.pending == 1
+        storage.holds_append.freed.set()
+        storage.holds_page.freed.set()
+    assert readers.throttle.pending == 0
+
+
+def test_a_journal_actor_that_replaces_a_crashed_one_has_no_pending_writes() -> None:
+    readers = Readers()
+    readers.throttle.begin_write()
+    JournalActor(MemoryStorage(), readers)
+    assert readers.throttle.pending == 0
+
+
+def test_more_pending_writes_allow_longer_pages() -> None:
+    throttle, sizes = ReadThrottle(), list[int]()
+    for _ in range(3):
+        sizes.append(throttle.page_size(128))
+        throttle.begin_write()
+    assert sizes == [128, SLICE + 1, SLICE + 2]
+    assert throttle.page_size(4) == 4

@@ -1,0 +1,440 @@
+"""Whoever reads a long log holds up nobody who writes, and reads no more of it than is wanted."""
+
+import sqlite3
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, closing, suppress
+from importlib import import_module
+from pathlib import Path
+from time import sleep
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from actors.core.log.events import AskStarted, LogEvent, Opened, TurnEnded, TurnStarted
+from actors.core.session.publishing import NOBODY
+from actors.core.stream_events.event_json import event_json
+from actors.core.stream_events.events import SessionEvent
+from actors.core.values.content import Message, Text
+from actors.core.values.packed import pack
+from actors.errors import ActorsError, JournalDamaged, JournalError, JournalUnavailable
+from actors.journal import journal_actor as journals
+from actors.journal.journal_actor import Append, JournalActor, JournalCommand, ReadLog
+from actors.journal.outage import JournalMeter
+from actors.journal.pages import LogPages, read_log
+from actors.journal.read_throttle import SLICE
+from actors.journal.readers import Readers
+from actors.journal.session_events import BACK
+from actors.journal.storage import PAGE, PAGE_BYTES, Appended, Entry, LogPage, Storage
+from actors.journal.storage.memory import MemoryStorage
+from actors.journal.storage.sqlite import SqliteStorage
+from actors.journal.storage.sqlite.connection import CHECKPOINT, OVERDUE
+from actors.kernel import Ref, System
+from actors.kernel.system import SHARED
+from actors.runtime.storage_owner import StorageOwner
+from actors.testing import Call, Say, Turn
+from tests.journal.storages import STORAGES, begin, made, to
+from tests.runtime.test_ownership import files_open
+from tests.runtime_support import Gate, anthropic, hosting, openai
+
+OPEN_PAGE = {
+    "sqlite-power": "actors.journal.storage.sqlite.storage.decoded_page",
+    "postgres": "actors.journal.storage.postgres.reading._blobs",
+}
+"""What each storage calls while a page is open in its transaction."""
+SAID = pack(Message("user", (Text("Again."),)))
+
+
+def ask_events(number: int) -> tuple[LogEvent, ...]:
+    return AskStarted(number, SAID), TurnStarted(number, number, NOBODY), TurnEnded(number, "complete")
+
+
+def write_long(storage: Storage, asks: int = 100) -> list[LogEvent]:
+    """Write the log of a session that was asked so often; return it."""
+    log = [Opened("long", "a"), *(event for number in range(1, asks + 1) for event in ask_events(number))]
+    assert storage.append([Entry("long", storage.claim("long").fence, tuple(log))]) == [len(log)]
+    return log
+
+
+class Hold:
+    """Stops the thread that calls a function, at one of its calls, until it is freed."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        self.next = threading.Event()
+        self.reached, self.freed = threading.Event(), threading.Event()
+
+    def __call__(self, *args: Any) -> Any:  # Any: whatever it takes and returns
+        if self.next.is_set() and not self.reached.is_set():
+            self.reached.set()
+            assert self.freed.wait(30)
+        return self._function(*args)
+
+    async def is_reached(self) -> None:
+        """Hold the next call, and return when a thread is there."""
+        while not self.reached.is_set():  # noqa: ASYNC110  a thread tells
+            await anyio.sleep(0.001)
+
+
+@asynccontextmanager
+async def journal_of(
+    storage: Storage, meter: JournalMeter | None = None, readers: Readers | None = None
+) -> AsyncIterator[Ref[JournalCommand]]:
+    with anyio.fail_after(60):
+        async with System() as system:
+            yield system.spawn(lambda: JournalActor(storage, readers, meter), "journal", depth=SHARED)
+
+
+@pytest.fixture(params=OPEN_PAGE)
+def held(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Storage, Hold]]:
+    """Give a storage, and what holds a page of it open."""
+    storage = made(request.param, request)
+    module, _, name = OPEN_PAGE[request.param].rpartition(".")
+    hold = Hold(getattr(import_module(module), name))
+    monkeypatch.setattr(OPEN_PAGE[request.param], hold)
+    yield storage, hold
+    storage.close()
+
+
+@pytest.mark.anyio
+@pytest.mark.requirement("PROMISE-8")
+async def test_while_a_page_of_a_log_is_being_read_other_sessions_write(held: tuple[Storage, Hold]) -> None:
+    storage, hold = held
+    log, claim, read = write_long(storage), begin(storage, "other"), list[LogEvent]()
+    async with journal_of(storage) as journal, anyio.create_task_group() as tasks:
+
+        async def look() -> None:
+            read.extend(await read_log(journal, "long"))
+
+        hold.next.set()
+        tasks.start_soon(look)
+        await hold.is_reached()
+        assert await journal.ask(Append("other", claim.fence, (to("b"),))) == 2
+        assert not read
+        hold.freed.set()
+    assert read == log
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("how", ["events", "export", "list"])
+@pytest.mark.requirement("PROMISE-8")
+async def test_while_a_client_reads_exports_or_lists_another_session_answers(
+    how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage = SqliteStorage(tmp_path / "sessions.db")
+    name = "decoded_page" if how != "list" else "listed"
+    hold = Hold(getattr(import_module("actors.journal.storage.sqlite.storage"), name))
+    monkeypatch.setattr(f"actors.journal.storage.sqlite.storage.{name}", hold)
+    gate, there = Gate(), anthropic(Turn(Call("work", {"name": "a"})), Turn(Say("Done.")))
+    async with hosting(storage=storage, a=openai(Turn(Say("Here."))), b=there) as runtime:
+        long, other = await runtime.open("a", id="long"), await runtime.open("b", tools=[gate.tool])
+        await long.ask("Hello?")
+
+        async def read() -> None:
+            if how == "events":
+                assert len([event async for event in long.events(follow=False)]) > 5
+            elif how == "export":
+                assert await runtime.journal.export("long")
+            else:
+                assert await runtime.journal.list()
+
+        async with anyio.create_task_group() as tasks, other.stream("Work.") as events:
+            await gate.started("a")
+            hold.next.set()
+            tasks.start_soon(read)
+            await hold.is_reached()
+            gate.open("a")
+            assert [event async for event in events][-1].type == "complete"
+            hold.freed.set()
+
+
+@pytest.mark.anyio
+async def test_a_runtime_that_is_left_while_a_page_is_read_leaves_no_descriptor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage = SqliteStorage(tmp_path / "sessions.db")
+    write_long(storage)
+    hold, owner = (
+        Hold(import_module("actors.journal.storage.sqlite.storage").decoded_page),
+        StorageOwner(storage),
+    )
+    monkeypatch.setattr("actors.journal.storage.sqlite.storage.decoded_page", hold)
+
+    async def free() -> None:
+        hold.freed.set()
+
+    system = System()
+    system.first, system.last = ((free, 5.0),), ((owner.close, 5.0),)
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as tasks, system:
+            await owner.open()
+            journal = system.spawn(lambda: JournalActor(storage), "journal", depth=SHARED)
+
+            async def read() -> None:
+                with suppress(ActorsError):
+                    await read_log(journal, "long")
+
+            hold.next.set()
+            tasks.start_soon(read)
+            await hold.is_reached()
+            assert any(name.endswith("sessions.db") for name in files_open(tmp_path))
+    assert files_open(tmp_path) == []
+
+
+def seq_of(event: SessionEvent) -> int:
+    return int(event_json(event)["seq"])
+
+
+class Counted(MemoryStorage):
+    """Logs in memory, and how many events were read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pages = list[int]()
+
+    def page(self, session: str, after: int = 0, most: int = PAGE) -> LogPage:
+        page = super().page(session, after, most)
+        self.pages.append(len(page.events))
+        return page
+
+
+@pytest.mark.anyio
+async def test_the_end_of_a_long_log_is_read_without_its_beginning() -> None:
+    storage = Counted()
+    async with hosting(storage=storage, a=openai(*[Turn(Say("Here.")) for _ in range(40)])) as runtime:
+        session = await runtime.open("a")
+        for _ in range(40):
+            await session.ask("Hello?")
+        storage.pages.clear()
+        whole = [event async for event in session.events(follow=False)]
+        last = seq_of(whole[-1])
+        assert sum(storage.pages) == last > 5 * BACK
+        storage.pages.clear()
+        end = [event async for event in session.events(after=last - 3, follow=False)]
+        assert end == [event for event in whole if seq_of(event) > last - 3]
+        assert sum(storage.pages) <= 3 + 2 * BACK
+
+
+@pytest.mark.anyio
+async def test_no_more_than_a_page_is_read_at_once() -> None:
+    storage = Counted()
+    log = write_long(storage)
+    async with journal_of(storage) as journal:
+        assert await read_log(journal, "long") == log
+        assert max(storage.pages) == PAGE
+        assert len(storage.pages) == len(log) // PAGE + 1
+        assert await read_log(journal, "nobody") == []
+
+
+@pytest.mark.anyio
+async def test_while_a_log_is_exported_the_event_loop_comes_round() -> None:
+    storage, rounds = MemoryStorage(), 0
+    log = write_long(storage)
+    async with hosting(storage=storage, a=openai()) as runtime, anyio.create_task_group() as tasks:
+
+        async def count() -> None:
+            nonlocal rounds
+            while True:
+                await anyio.lowlevel.checkpoint()
+                rounds += 1
+
+        tasks.start_soon(count)
+        file = await runtime.journal.export("long")
+        tasks.cancel_scope.cancel()
+    assert file.count(b"\n") == len(log) + 1
+    assert rounds >= len(log) / SLICE
+
+
+@pytest.mark.anyio
+async def test_a_log_that_is_erased_while_it_is_read_is_an_error_and_not_a_shorter_log() -> None:
+    storage = Counted()
+    write_long(storage)
+    async with journal_of(storage) as journal:
+        pages = LogPages(journal, "long")
+        await anext(pages)
+        storage.delete("long")
+        with pytest.raises(JournalError, match="event 129 of 301 was erased while its log was read"):
+            await anext(pages)
+
+
+class Blocking(MemoryStorage):
+    """Logs in memory that are used in threads. A page, and the end of an append, can be held."""
+
+    blocking = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.holds_page, self.holds_append = Hold(super().page), Hold(super().append)
+
+    def page(self, session: str, after: int = 0, most: int = PAGE) -> LogPage:
+        self.holds_page(session, after, most)
+        return super().page(session, after, most)
+
+    def append(self, entries: Sequence[Entry]) -> Sequence[Appended]:
+        appended = super().append(entries)
+        self.holds_append([])
+        return appended
+
+
+@pytest.mark.anyio
+@pytest.mark.requirement("PROMISE-6")
+async def test_what_is_written_and_not_acknowledged_is_shown_to_no_reader() -> None:
+    """A server whose connection is lost may take it back."""
+    storage, seen = Blocking(), list[int]()
+    claim = begin(storage, "s")
+    async with journal_of(storage) as journal, anyio.create_task_group() as tasks:
+        await journal.ask(ReadLog("s", anew=True))
+
+        async def look() -> None:
+            seen.append((await journal.ask(ReadLog("s"))).last)
+
+        storage.holds_page.next.set()
+        tasks.start_soon(look)
+        await storage.holds_page.is_reached()
+        storage.holds_append.next.set()
+        tasks.start_soon(journal.ask, Append("s", claim.fence, (to("b"),)))
+        await storage.holds_append.is_reached()
+        storage.holds_page.freed.set()
+        while not seen:  # noqa: ASYNC110  a task tells
+            await anyio.sleep(0.001)
+        storage.holds_append.freed.set()
+    assert seen == [1]
+    assert len(storage.read("s")) == 2
+
+
+@pytest.mark.anyio
+@pytest.mark.requirement("PROMISE-9")
+async def test_of_too_many_reads_those_are_refused_that_no_session_needs_to_go_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(journals, "READS", 2)
+    storage, meter, last = Blocking(), JournalMeter(), list[int]()
+    write_long(storage)
+    async with journal_of(storage, meter) as journal, anyio.create_task_group() as tasks:
+
+        async def look(*, anew: bool) -> None:
+            last.append((await journal.ask(ReadLog("long", anew=anew))).last)
+
+        storage.holds_page.next.set()
+        for _ in range(3):
+            tasks.start_soon(lambda: look(anew=False))
+            await storage.holds_page.is_reached()
+            await anyio.wait_all_tasks_blocked()
+        with pytest.raises(JournalUnavailable, match="2 reads wait for the journal already"):
+            await journal.ask(ReadLog("long"))
+        tasks.start_soon(lambda: look(anew=True))
+        await anyio.wait_all_tasks_blocked()
+        assert meter.since is None  # it works
+        storage.holds_page.freed.set()
+    assert last == [301] * 4
+
+
+@pytest.mark.anyio
+@pytest.mark.requirement("PROMISE-9")
+async def test_of_too_many_reads_no_page_is_refused_of_a_log_whose_writer_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(journals, "READS", 0)
+    storage = Blocking()
+    log = write_long(storage)
+    async with journal_of(storage) as journal:
+        with pytest.raises(JournalUnavailable, match="reads wait for the journal already"):
+            await read_log(journal, "long")
+        assert await read_log(journal, "long", anew=True) == log
+
+
+@pytest.mark.parametrize("name", STORAGES)
+def test_a_page_has_as_many_events_as_fit_and_says_where_the_log_ends(
+    name: str, request: pytest.FixtureRequest
+) -> None:
+    with closing(made(name, request)) as storage:
+        log = write_long(storage)
+        for after, most in ((0, 1), (0, PAGE), (100, 50), (127, 2), (250, PAGE), (301, 1), (400, 1)):
+            page = storage.page("long", after, most)
+            assert (page.after, list(page.events), page.last) == (after, log[after : after + most], 301)
+        assert storage.page("nobody").last == 0
+        assert storage.read("long", 299) == log[299:]
+
+
+@pytest.mark.parametrize("name", [name for name in STORAGES if name != "memory"])
+def test_a_page_has_no_more_bytes_than_it_holds_but_for_its_last_event(
+    name: str, request: pytest.FixtureRequest
+) -> None:
+    large = [AskStarted(n, pack(Message("user", (Text(f"{n}" * (PAGE_BYTES // 3)),)))) for n in range(1, 8)]
+    with closing(made(name, request)) as storage:
+        claim = begin(storage, "one")
+        storage.append([Entry("one", claim.fence, tuple(large))])
+        assert [len(storage.page("one", after).events) for after in (0, 4, 7)] == [4, 3, 1]
+        assert list(storage.page("one", 4).events) == large[3:6]
+
+
+def test_of_postgres_no_more_large_values_are_read_than_fit_a_page(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts, blobs = list[int](), import_module("actors.journal.storage.postgres.reading")._blobs
+
+    def count(connection: Any, found: list[Any]) -> Any:  # Any: as the storage gives and takes them
+        counts.append(len(found))
+        return blobs(connection, found)
+
+    monkeypatch.setattr("actors.journal.storage.postgres.reading._blobs", count)
+    with closing(made("postgres", request)) as storage:
+        claim = begin(storage, "one")
+        large = [AskStarted(n, pack(Message("user", (Text(f"{n}" * PAGE_BYTES),)))) for n in range(1, 4)]
+        storage.append([Entry("one", claim.fence, tuple(large))])
+        assert len(storage.page("one").events) == 2
+    assert counts == [2]
+
+
+def test_a_page_in_the_midst_of_a_log_is_read_from_the_next_waypoint(tmp_path: Path) -> None:
+    path = tmp_path / "sessions.db"
+    with closing(SqliteStorage(path)) as storage:
+        log = write_long(storage)
+        with closing(sqlite3.connect(path)) as file, file:
+            assert file.execute("SELECT number FROM waypoint").fetchall() == [(128,), (256,)]
+            file.execute("DELETE FROM record WHERE number = 290")
+        assert list(storage.page("long", 200, 50).events) == log[200:250]  # the way does not lead over 290
+        with pytest.raises(JournalDamaged, match="record 290 is missing"):
+            storage.page("long", 280, 20)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    ["DELETE FROM waypoint", "UPDATE waypoint SET place = place - 1", "UPDATE waypoint SET number = 129"],
+)
+def test_a_waypoint_that_is_missing_or_wrong_only_makes_the_way_longer(damage: str, tmp_path: Path) -> None:
+    path = tmp_path / "sessions.db"
+    with closing(SqliteStorage(path)) as storage:
+        log = write_long(storage, 60)
+        with closing(sqlite3.connect(path)) as file, file:
+            assert file.execute(damage).rowcount == 1
+        assert list(storage.page("long", 50, 50).events) == log[50:100]
+        storage.delete("long")
+        with closing(sqlite3.connect(path)) as file:
+            assert file.execute("SELECT * FROM waypoint").fetchall() == []
+
+
+def test_a_checkpoint_waits_for_no_page_unless_it_is_overdue(tmp_path: Path) -> None:
+    with closing(SqliteStorage(tmp_path / "sessions.db")) as storage:
+        connections, claim = storage._connections, begin(storage, "one")
+
+        def write() -> None:
+            storage.append([Entry("one", claim.fence, (to("b"),))])
+
+        connections.pages = CHECKPOINT
+        with connections.reading():
+            write()
+        assert connections.pages > CHECKPOINT
+        write()
+        assert connections.pages < CHECKPOINT
+        connections.pages = OVERDUE
+        thread = threading.Thread(target=write)
+        with connections.reading():
+            thread.start()
+            while connections.pages == OVERDUE and thread.is_alive():  # until it has committed
+                sleep(0.001)
+            assert connections.pages > OVERDUE
+        thread.join(60)
+        assert connections.pages < CHECKPOINT

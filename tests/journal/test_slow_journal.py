@@ -1,0 +1,227 @@
+"""A journal that is slow or away: who waits, who is refused, who is written first, and what the stats say of it."""
+
+import threading
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+import anyio
+import anyio.from_thread
+import anyio.lowlevel
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+
+from actors import Runtime, Session, ToolResult
+from actors.errors import JournalUnavailable
+from actors.journal.journal_actor import BATCH, Beat, DeleteLog, JournalActor
+from actors.journal.log import SENT
+from actors.journal.outage import LAG, JournalMeter
+from actors.journal.storage import Appended, Entry
+from actors.journal.storage.memory import MemoryStorage
+from actors.kernel import SHARED, System
+from actors.telemetry.prometheus import PrometheusCollector
+from actors.testing import Call, Say, Turn
+from tests.commands.at_scale import extent
+from tests.journal.test_outages import DONE, Outage
+from tests.runtime_support import Gate, hosting, openai
+
+pytestmark = pytest.mark.anyio
+
+
+class Slow(MemoryStorage):
+    """A storage whose appends each wait until they are let through. `batches`: whose entries came together."""
+
+    blocking = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_slow = False
+        self.batches: list[list[str]] = []
+        self.passes = threading.Semaphore(0)
+        self.begun = anyio.Event()
+
+    def append(self, entries: Sequence[Entry]) -> Sequence[Appended]:
+        if self.is_slow:
+            self.batches.append([entry.session for entry in entries])
+            anyio.from_thread.run_sync(self.begun.set)
+            assert self.passes.acquire(timeout=60)
+        return super().append(entries)
+
+    def fast(self) -> None:
+        """Let everything through from now on."""
+        self.is_slow = False
+        self.passes.release(100)  # more than wait
+
+
+@asynccontextmanager
+async def slowed(storage: Slow) -> AsyncIterator[Runtime]:
+    """A runtime with two sessions, one and two, whose journal has just become slow."""
+    async with hosting(a=openai(*DONE), b=openai(*DONE), storage=storage) as runtime:
+        for name in ("one", "two"):
+            await (await runtime.open("a", id=name)).switch("a")
+        storage.is_slow = True
+        try:
+            yield runtime
+        finally:
+            storage.fast()
+
+
+@pytest.mark.requirement("PROMISE-8", "PROMISE-9")
+async def test_a_flood_of_one_session_does_not_hold_up_what_others_write() -> None:
+    storage = Slow()
+    with anyio.fail_after(60):
+        async with slowed(storage) as runtime, anyio.create_task_group() as tasks:
+            for number in range(extent(200, 1000)):
+                tasks.start_soon(runtime.session("one").switch, "ab"[number % 2])
+            await storage.begun.wait()
+            await anyio.wait_all_tasks_blocked()
+            assert runtime.stats().journal.waiting < SENT
+            tasks.start_soon(runtime.session("two").switch, "b")
+            await anyio.wait_all_tasks_blocked()
+            storage.passes.release(2)  # what is being written, and what waits behind it
+            while runtime.session("two").target != "b":
+                await anyio.lowlevel.checkpoint()
+            assert 1 < max(batch.count("one") for batch in storage.batches) <= SENT
+            storage.fast()
+
+
+@pytest.mark.requirement("PROMISE-9")
+async def test_while_the_journal_is_slow_callers_wait_and_when_it_is_too_slow_new_work_is_refused() -> None:
+    storage = Slow()
+    with anyio.fail_after(60):
+        async with slowed(storage) as runtime:
+            one, two = runtime.session("one"), runtime.session("two")
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(one.ask, "Hello.")
+                await storage.begun.wait()
+                tasks.start_soon(two.ask, "Hello.")  # it waits
+                await anyio.wait_all_tasks_blocked()
+                meter = runtime._backends.meters.journal
+                assert meter.began is not None
+                meter.began -= LAG + 1
+                for refused in (
+                    lambda: one.ask("And you?"),
+                    lambda: two.switch("b"),
+                    lambda: runtime.open("a"),
+                ):
+                    with pytest.raises(
+                        JournalUnavailable, match=r"The journal is slow: an event would wait \d+ s"
+                    ):
+                        await refused()
+                assert (await one.history()).length == 1  # it can be looked at
+                storage.fast()
+            assert [(await each.history()).length for each in (one, two)] == [2, 2]
+            assert (await two.ask("And now?")).status == "complete"
+
+
+@pytest.mark.requirement("PROMISE-6")
+async def test_the_ledger_the_history_and_a_preview_show_a_result_only_once_it_is_durable() -> None:
+    storage, gate = Slow(), Gate()
+    turns = (Turn(Call("work", {"name": "x"})), *DONE)
+    with anyio.fail_after(60):
+        async with hosting(a=openai(*turns), storage=storage) as runtime:
+            session = await runtime.open("a", tools=[gate.tool])
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(session.ask, "Work.")
+                await gate.started("x")
+                storage.is_slow = True
+                try:
+                    gate.open("x")
+                    await storage.begun.wait()
+                    await anyio.wait_all_tasks_blocked()
+                    assert await shown(session) == ("running", False, False)
+                finally:
+                    storage.fast()
+            assert await shown(session) == ("complete", True, True)
+
+
+async def shown(session: Session) -> tuple[str, bool, bool]:
+    """Return how the session's one call stands, and whether history and preview show its result."""
+    (known,) = (await session.ledger()).interactions()
+    status = str(known.reason if known.completion is None else known.completion.status)
+    blocks = [block for message in await session.history() for block in message.blocks]
+    has_result = any(isinstance(block, ToolResult) and block.status == "complete" for block in blocks)
+    return status, has_result, b"x is done" in (await session.preview("a")).body
+
+
+@pytest.mark.parametrize(("waiting", "seconds"), [(0, 1.5), (1, 1.7), (BATCH, 1.7), (BATCH + 1, 1.9)])
+def test_how_long_one_more_would_wait_is_what_is_under_way_and_the_batches_ahead(
+    waiting: int, seconds: float
+) -> None:
+    meter = JournalMeter()
+    meter.begin(10.0)
+    meter.end(10.2)
+    assert meter.lag(0, BATCH, 100.0) == 0.0
+    meter.begin(100.0)
+    assert meter.lag(waiting, BATCH, 101.5) == pytest.approx(seconds)
+
+
+@pytest.mark.requirement("U-08")
+@pytest.mark.parametrize("blocking", [False, True])
+async def test_stats_say_since_when_and_why_the_journal_is_unavailable_and_so_does_prometheus(
+    blocking: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    storage = Outage(blocking=blocking)
+    async with hosting(a=openai(Turn(Say("Here.")), *DONE), storage=storage) as runtime:
+        registry = CollectorRegistry()
+        registry.register(PrometheusCollector(runtime.stats))
+        session = await runtime.open("a")
+        await session.ask("Hello.")
+        before = runtime.stats()
+        assert (before.is_ready, before.journal.why, before.journal.level) == (True, "", "memory")
+        assert "actors_journal_available 1.0" in generate_latest(registry).decode().splitlines()
+        storage.at = 0
+        for _ in range(2):
+            with pytest.raises(JournalUnavailable):
+                await session.ask("Say nothing of this.")
+        during = runtime.stats()
+        assert not during.is_ready
+        assert during.journal.unavailable_since is not None
+        assert during.journal.why == "sessions.db: the disk is full; make room"
+        assert during.journal.refused >= 2
+        shown = generate_latest(registry).decode().splitlines()
+        assert "actors_journal_available 0.0" in shown
+        assert f"actors_journal_refused_total {during.journal.refused}.0" in shown
+        storage.works()
+        await session.ask("And now?")
+        assert runtime.stats().is_ready
+    logged = [record.getMessage() for record in caplog.records if "journal_" in record.getMessage()]
+    assert ["unavailable" in line for line in logged] == [True, False]
+    assert "Say nothing" not in "".join(logged)
+
+
+class Leased(MemoryStorage):
+    """A storage with a lease, in which to delete a log takes a second of a clock that its test sets."""
+
+    blocking = True
+    lease: float | None = 10.0
+
+    def __init__(self, clock: list[float]) -> None:
+        super().__init__()
+        self.clock, self.beats, self.longest, self._beaten = clock, 0, 0.0, clock[0]
+
+    def delete(self, *sessions: str) -> None:
+        self.clock[0] += len(sessions)
+        self.longest = max(self.longest, self.clock[0] - self._beaten)
+        super().delete(*sessions)
+
+    def beat(self) -> None:
+        self.beats, self._beaten = self.beats + 1, self.clock[0]
+        super().beat()
+
+
+@pytest.mark.requirement("PROMISE-9")
+async def test_a_host_that_is_busy_deleting_is_not_taken_for_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its heartbeat waits behind what was asked before, however much that is."""
+    clock = [0.0]
+    storage = Leased(clock)
+    async with System() as system:
+        journal = system.spawn(lambda: JournalActor(storage), "journal", depth=SHARED)
+        await journal.ask(Beat())
+        clock[0] = storage._beaten = system.now()
+        monkeypatch.setattr(system, "now", lambda: clock[0])
+        with anyio.fail_after(60):
+            async with anyio.create_task_group() as tasks:
+                for number in range(300):
+                    tasks.start_soon(journal.ask, DeleteLog(f"s{number}"))
+        assert storage.longest < 10
+        assert 300 / 10 < storage.beats < 300 / 2

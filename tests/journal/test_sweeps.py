@@ -1,0 +1,324 @@
+"""A sweep deletes many sessions in one transaction, and a runtime may be left while it sweeps."""
+
+import logging
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from functools import partial
+from itertools import chain
+from pathlib import Path
+
+import anyio
+import anyio.from_thread
+import anyio.lowlevel
+import pytest
+
+from actors import Runtime, telemetry
+from actors.config import Config, FileSettings, RuntimeLimits
+from actors.config.settings import JournalSettings
+from actors.core.log.events import Failed
+from actors.core.values.identity import CallId
+from actors.errors import JournalDamaged, JournalUnavailable, SessionLeased, TooManySessions
+from actors.journal.storage import Entry, Storage
+from actors.journal.storage.deletion import RemainingData
+from actors.journal.storage.memory import MemoryStorage
+from actors.journal.storage.postgres import PostgresStorage
+from actors.journal.storage.sqlite import SqliteStorage
+from actors.runtime.retention import Retention
+from tests.journal.postgres import Server
+from tests.journal.storages import begin, made, to
+from tests.journal.test_erasure import copies, reading, write
+from tests.journal.test_retention import DAY, KEEP, Clock, at_rest, hours, kept, months, retention
+from tests.runtime_support import hosting, openai
+
+pytestmark = pytest.mark.anyio
+
+KINDS = pytest.mark.parametrize("kind", ["sqlite-process", "postgres"])
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    monkeypatch.setattr("actors.runtime.retention.PAUSE", 0)
+    return Clock(monkeypatch)
+
+
+@pytest.fixture
+def storage(kind: str, request: pytest.FixtureRequest, clock: Clock) -> Iterator[Storage]:
+    with closing(made(kind, request, clock)) as storage:
+        storage.open()
+        yield storage
+
+
+@pytest.fixture
+def deletions(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
+    """The sessions of each transaction that deletes some."""
+    calls, delete = list[tuple[str, ...]](), storage.delete
+
+    def noting(*sessions: str) -> None:
+        calls.append(sessions)
+        delete(*sessions)
+
+    monkeypatch.setattr(storage, "delete", noting)
+    return calls
+
+
+@pytest.mark.alternating
+@KINDS
+async def test_a_sweep_deletes_many_sessions_in_one_transaction(
+    storage: Storage, clock: Clock, deletions: list[tuple[str, ...]]
+) -> None:
+    names = {f"s{number}" for number in range(70)}
+    for name in names:
+        at_rest(storage, name)
+    async with hosting(a=openai(), storage=storage) as runtime:
+        await runtime.open("a", id="open")
+        assert await months(clock, retention(runtime, clock), 4) == [0, 0, 0, 70]
+    assert len(deletions) == 5
+    assert {*chain.from_iterable(deletions)} == names
+    assert kept(storage) == ["open"]
+    assert storage.claim("s1").last == 0
+
+
+@pytest.mark.parametrize("kind", ["sqlite-process"])
+async def test_a_sweep_deletes_no_more_bytes_together_than_others_can_wait_for(
+    storage: Storage, clock: Clock, deletions: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in "abc":
+        at_rest(storage, name)
+    size = max(stored.bytes for stored in storage.sessions())
+    monkeypatch.setattr("actors.runtime.retention.BYTES", 2 * size)
+    async with hosting(a=openai(), storage=storage) as runtime:
+        await months(clock, retention(runtime, clock), 4)
+    assert sorted(map(len, deletions)) == [1, 2]
+
+
+class Stuck(MemoryStorage):
+    """Keeps one session."""
+
+    def delete(self, *sessions: str) -> None:
+        if "s1" in sessions:
+            raise JournalDamaged("not now")
+        super().delete(*sessions)
+
+
+async def test_a_session_that_cannot_be_deleted_keeps_no_other_from_it(clock: Clock) -> None:
+    storage = Stuck(clock=clock)
+    async with hosting(a=openai(), storage=storage) as runtime:
+        for number in range(3):
+            at_rest(storage, f"s{number}")
+        assert await months(clock, retention(runtime, clock), 4) == [0, 0, 0, 2]
+        (left,) = storage.sessions()
+        assert (left.id, left.owner) == ("s1", None)
+
+
+@KINDS
+async def test_a_session_that_was_used_since_it_was_listed_is_kept_and_released(storage: Storage) -> None:
+    at_rest(storage, "used")
+    at_rest(storage, "unused")
+    listed = storage.sessions()
+    claim = storage.claim("used")
+    storage.append([Entry("used", claim.fence, (to("b"),))])
+    storage.release("used", claim.fence)
+    async with hosting(a=openai(), storage=storage) as runtime:
+        assert await runtime.journal._removal(runtime._running()).delete_unused(listed) == ["unused"]
+        (left,) = storage.sessions()
+        assert (left.id, left.owner) == ("used", None)
+
+
+@KINDS
+def test_of_several_logs_all_are_deleted_or_none(kind: str, request: pytest.FixtureRequest) -> None:
+    mine, other = _two_hosts(kind, request)
+    with closing(mine):
+        begin(mine, "mine")
+        with closing(other):
+            begin(other, "theirs")
+            with pytest.raises(SessionLeased):
+                mine.delete("mine", "nobody", "theirs")
+            assert kept(mine) == ["mine", "theirs"]
+        mine.delete("mine", "nobody", "theirs")
+        assert kept(mine) == []
+
+
+def _two_hosts(kind: str, request: pytest.FixtureRequest) -> tuple[Storage, Storage]:
+    """Return two storages of one journal."""
+    if kind == "postgres":
+        server: Server = request.getfixturevalue("postgres")
+        url = server.url(server.schema())
+        return PostgresStorage(url), PostgresStorage(url)
+    path: Path = request.getfixturevalue("tmp_path") / "sessions.db"
+    return SqliteStorage(path, level="process"), SqliteStorage(path, level="process")
+
+
+@KINDS
+@pytest.mark.requirement("PROMISE-11", "PROMISE-12")
+async def test_a_runtime_that_is_left_in_a_sweep_logs_no_crash(
+    storage: Storage, clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    is_sweeping, delete, close = anyio.Event(), storage.delete, storage.close
+
+    def deleting(*sessions: str) -> None:
+        anyio.from_thread.run_sync(is_sweeping.set)
+        delete(*sessions)
+
+    def closing_slowly() -> None:
+        anyio.from_thread.run(anyio.sleep, 0.05)  # the sweep goes on meanwhile
+        close()
+
+    for name in "abcd":
+        at_rest(storage, name)
+    for _ in range(4):
+        clock.advance(30 * DAY)
+        storage.look_at_clock(int(clock.now), 30 * DAY)
+    monkeypatch.setattr("actors.runtime.retention.BATCH", 1)
+    monkeypatch.setattr("actors.runtime.retention.PAUSE", 0.01)
+    monkeypatch.setattr(
+        "actors.runtime.runtime.Retention", partial(Retention, clock=clock, steady=clock.steady)
+    )
+    monkeypatch.setattr(storage, "delete", deleting)
+    monkeypatch.setattr(storage, "close", closing_slowly)
+    settings = FileSettings(journal=JournalSettings.model_validate({"keep": f"{KEEP // DAY} days"}))
+    with anyio.fail_after(60):
+        async with Runtime(Config(settings, {}), journal=storage):
+            await is_sweeping.wait()
+    assert [line for line in caplog.messages if "crashed" in line] == []
+    monkeypatch.setattr(storage, "close", close)
+
+
+class SlowDeletion(MemoryStorage):
+    """A storage that may block: its deletion waits until `freed` is set."""
+
+    blocking = True
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__(clock=clock)
+        self.begun, self.freed = anyio.Event(), threading.Event()
+
+    def delete(self, *sessions: str) -> None:
+        anyio.from_thread.run_sync(self.begun.set)
+        assert self.freed.wait(60)
+        super().delete(*sessions)
+
+
+async def test_sessions_that_a_sweep_deletes_take_no_room_from_those_that_are_opened(clock: Clock) -> None:
+    storage = SlowDeletion(clock)
+    for number in range(8):
+        at_rest(storage, f"s{number}")
+    stored = storage.sessions()
+    limits = RuntimeLimits(sessions=2)
+    async with (
+        hosting(a=openai(), storage=storage, limits=limits) as runtime,
+        anyio.create_task_group() as tasks,
+    ):
+        await runtime.open("a", id="open")
+        tasks.start_soon(runtime.journal._removal(runtime._running()).delete_unused, stored)
+        await storage.begun.wait()
+        tasks.start_soon(partial(runtime.open, "a", id="new"))
+        try:
+            while "new" not in runtime._registry._reserved:
+                await anyio.lowlevel.checkpoint()
+            with pytest.raises(TooManySessions):
+                await runtime.open("a", id="third")
+        finally:
+            storage.freed.set()
+    assert kept(storage) == ["new", "open"]
+
+
+async def test_a_sweep_remembers_no_more_doubtful_sessions_than_it_logs(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage, logged = MemoryStorage(clock=clock), list[tuple[int, int]]()
+    monkeypatch.setattr(
+        telemetry, "retention_waits", lambda names, count, _: logged.append((len(names), count))
+    )
+    async with hosting(a=openai(), storage=storage) as runtime:
+        swept = retention(runtime, clock)
+        await months(clock, swept, 1)
+        for number in range(telemetry.MOST + 20):
+            at_rest(storage, f"s{number}")
+        clock.now += 400 * DAY
+        assert await swept.sweep() == 0
+    assert logged == [(telemetry.MOST, telemetry.MOST + 20)]
+
+
+async def test_data_that_a_sweep_cannot_remove_is_logged_and_tried_again_the_next_day(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("actors.runtime.retention.READERS", 0)
+    path = tmp_path / "sessions.db"
+    storage = SqliteStorage(path, clock=clock)
+    write(storage, "gone")
+    async with hosting(a=openai(), storage=storage) as runtime:
+        swept = retention(runtime, clock)
+        await months(clock, swept, 3)
+        with reading(path):
+            assert await months(clock, swept, 1) == [1]
+            (event,) = remaining_data(caplog)
+            assert copies(path) > 0
+            caplog.clear()
+            assert await hours(clock, swept, 23) == [0] * 23
+            assert remaining_data(caplog) == []
+            assert await hours(clock, swept, 2) == [0] * 2
+            assert len(remaining_data(caplog)) == 1
+            caplog.clear()
+        assert await hours(clock, swept, 26) == [0] * 26
+        assert remaining_data(caplog) == []
+        assert copies(path) == 0
+    assert event.levelname == "WARNING"
+    assert f"{path}-wal" in event.getMessage()
+    assert "reads the file as it was before" in event.getMessage()
+    assert "count=2" in event.getMessage()
+
+
+class Failing(MemoryStorage):
+    """Raises what stands for its vacuums and deletions, in order, and counts its vacuums."""
+
+    def __init__(self, clock: Clock, vacuums: Sequence[bool] = (), deletions: Sequence[bool] = ()) -> None:
+        super().__init__(clock=clock)
+        self.vacuums, self._fails, self._keeps = 0, iter(vacuums), iter(deletions)
+
+    def vacuum(self, most: int | None = None) -> Sequence[RemainingData]:
+        self.vacuums += 1
+        if next(self._fails, False):
+            raise JournalUnavailable("the disk is slow")
+        return super().vacuum(most)
+
+    def delete(self, *sessions: str) -> None:
+        if next(self._keeps, False):
+            raise JournalUnavailable("the disk is slow")
+        super().delete(*sessions)
+
+
+async def test_data_that_an_outage_keeps_is_removed_the_next_day(
+    clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    storage = Failing(clock, vacuums=[True])
+    at_rest(storage, "gone")
+    async with hosting(a=openai(), storage=storage) as runtime:
+        swept = retention(runtime, clock)
+        assert await months(clock, swept, 4) == [0, 0, 0, 1]
+        assert "the disk is slow" in remaining_data(caplog)[0].getMessage()
+        assert await hours(clock, swept, 50) == [0] * 50
+    assert storage.vacuums == 2
+
+
+async def test_a_batch_that_cannot_be_deleted_leaves_nothing_of_those_before_it(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("actors.runtime.retention.BATCH", 1)
+    storage = Failing(clock, deletions=[False, True])
+    at_rest(storage, "s0")
+    at_rest(storage, "s1")
+    async with hosting(a=openai(), storage=storage) as runtime:
+        swept = retention(runtime, clock)
+        await months(clock, swept, 3)
+        with pytest.raises(JournalUnavailable):
+            await months(clock, swept, 1)
+        (left,) = kept(storage)
+        fence = storage.claim(left).fence
+        storage.append([Entry(left, fence, (Failed(CallId("c")),))])  # it is used, so it has not expired
+        storage.release(left, fence)
+        assert (await hours(clock, swept, 1), storage.vacuums) == ([0], 1)
+
+
+def remaining_data(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
+    return [record for record in caplog.records if "deleted_data_remains" in record.getMessage()]

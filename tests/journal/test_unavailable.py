@@ -1,0 +1,264 @@
+"""A journal whose disk or lock fails: what is asked is refused, typed, and it works again when the cause is gone."""
+
+import errno
+import os
+import resource
+import sqlite3
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TypeAlias
+
+import pytest
+
+from actors.errors import JournalUnavailable
+from actors.journal.storage import Entry
+from actors.journal.storage.sqlite import SqliteStorage
+from actors.journal.storage.sqlite.locks import WriteLock
+from tests.journal.storages import begin, to
+from tests.runtime.test_takeover import Child
+
+Fault: TypeAlias = Callable[[SqliteStorage], AbstractContextManager[None]]
+
+
+@contextmanager
+def locked(storage: SqliteStorage) -> Iterator[None]:
+    """Hold the file as another program would."""
+    other = sqlite3.connect(storage.path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    finally:
+        other.rollback()
+        other.close()
+
+
+@contextmanager
+def full(storage: SqliteStorage) -> Iterator[None]:
+    """Let the file grow no more."""
+    with storage._connections.transaction() as connection:
+        (pages,) = connection.execute("PRAGMA page_count").fetchone()
+        connection.execute(f"PRAGMA max_page_count = {pages}")
+    try:
+        yield
+    finally:
+        with storage._connections.transaction() as connection:
+            connection.execute("PRAGMA max_page_count = 1000000")
+
+
+@contextmanager
+def limited(storage: SqliteStorage) -> Iterator[None]:
+    """Let no file of this process grow: a write is short, and the next is refused."""
+    size = storage.path.with_name(f"{storage.path.name}-wal").stat().st_size + 6000
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@contextmanager
+def failing(_: SqliteStorage) -> Iterator[None]:
+    """Have the disk of the lock fail, as no disk here can be made to."""
+
+    def fails(*_: object) -> bool:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("actors.journal.storage.sqlite.locks._locked", fails)
+        yield
+
+
+@contextmanager
+def moved(storage: SqliteStorage) -> Iterator[None]:
+    """Move the folder away."""
+    folder = storage.path.parent
+    away = folder.with_name(f"{folder.name}-away")
+    folder.rename(away)
+    try:
+        yield
+    finally:
+        away.rename(folder)
+
+
+@contextmanager
+def replaced(storage: SqliteStorage) -> Iterator[None]:
+    """Put another file in its place."""
+    away = storage.path.with_suffix(".away")
+    storage.path.rename(away)
+    storage.path.touch()
+    try:
+        yield
+    finally:
+        away.rename(storage.path)
+
+
+@contextmanager
+def without_log(storage: SqliteStorage) -> Iterator[None]:
+    """Move the write-ahead log away."""
+    with _without(storage.path.with_name(f"{storage.path.name}-wal")):
+        yield
+
+
+@contextmanager
+def without_index(storage: SqliteStorage) -> Iterator[None]:
+    """Delete the index of the write-ahead log: who opens the file next makes another, which is not kept together."""
+    with _without(storage.path.with_name(f"{storage.path.name}-shm")):
+        yield
+
+
+@contextmanager
+def _without(path: Path) -> Iterator[None]:
+    away = path.with_suffix(".away")
+    path.rename(away)
+    try:
+        yield
+    finally:
+        away.rename(path)
+
+
+@contextmanager
+def nobody() -> Iterator[None]:
+    """Be a user whom the modes of files bind."""
+    user = os.geteuid()
+    if user == 0:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(user)
+
+
+AWAY: dict[str, Fault] = {
+    "moved": moved,
+    "replaced": replaced,
+    "without log": without_log,
+    "without index": without_index,
+}
+FAULTS: dict[str, Fault] = AWAY | {
+    "locked": locked,
+    "full": full,
+    "limited": limited,
+    "failing": failing,
+}
+
+
+@pytest.mark.requirement("PROMISE-6")
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_of_the_disk_is_typed_loses_nothing_and_is_over_when_its_cause_is(
+    fault: str, tmp_path: Path
+) -> None:
+    (folder := tmp_path / "logs").mkdir()
+    storage = SqliteStorage(folder / "sessions.db", patience=0.01)
+    claim, written = begin(storage, "one"), 1
+    if fault in AWAY:
+        assert len(storage.read("one")) == 1  # what is open already can be read all the same
+    for round_ in range(5):
+        with FAULTS[fault](storage):
+            written += refused_in_the_end(storage, claim.fence)
+            assert len(storage.read("one")) == written
+        assert storage.append([Entry("one", claim.fence, (to(f"{round_}"),))]) == [written + 1]
+        written += 1
+    storage.close()
+    assert len(SqliteStorage(storage.path).read("one")) == written
+
+
+def refused_in_the_end(storage: SqliteStorage, fence: int) -> int:
+    """Append until that is refused as it should be, and return how often it was not."""
+    for number in range(100):
+        try:
+            storage.append([Entry("one", fence, (to(f"{number}" * 5000),))])
+        except JournalUnavailable:
+            return number
+    raise AssertionError("nothing was refused")
+
+
+@pytest.mark.parametrize("fault", AWAY)
+def test_what_is_not_open_yet_is_not_read_from_another_file(fault: str, tmp_path: Path) -> None:
+    (folder := tmp_path / "logs").mkdir()
+    storage = SqliteStorage(folder / "sessions.db")
+    begin(storage, "one")
+    with AWAY[fault](storage), pytest.raises(JournalUnavailable):
+        storage.read("one")
+    assert len(storage.read("one")) == 1
+    storage.close()
+
+
+def test_a_log_whose_index_others_keep_elsewhere_is_read_no_more(tmp_path: Path) -> None:
+    storage = SqliteStorage(tmp_path / "sessions.db")
+    begin(storage, "one")
+    assert len(storage.read("one")) == 1
+    with without_index(storage):
+        index = tmp_path / "sessions.db-shm"
+        index.touch()
+        with pytest.raises(JournalUnavailable, match="a file beside it was replaced or deleted"):
+            storage.read("one")
+        index.unlink()
+        assert len(storage.read("one")) == 1
+    storage.close()
+
+
+def test_a_file_that_may_only_be_read_is_refused_until_it_may_be_written() -> None:
+    with TemporaryDirectory() as folder:
+        Path(folder).chmod(0o777)
+        storage = SqliteStorage(Path(folder) / "sessions.db")
+        claim = begin(storage, "one")
+        storage.close()
+        storage.path.chmod(0o444)
+        storage.path.with_name("sessions.db-lock").chmod(0o666)
+        with nobody():
+            for _ in range(3):
+                with pytest.raises(JournalUnavailable, match="it is read-only; make it writable"):
+                    storage.append([Entry("one", claim.fence, (to("a"),))])
+        storage.close()
+        for file in Path(folder).iterdir():  # SQLite made those beside it as it was
+            file.chmod(0o666)
+        with nobody():
+            assert storage.append([Entry("one", claim.fence, (to("a"),))]) == [2]
+            storage.close()
+
+
+def test_a_lock_that_was_deleted_is_taken_anew_so_that_no_two_write_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "sessions.db-lock"
+    one, two = WriteLock(path, 0.01), WriteLock(path, 0.01)
+    with one:
+        assert path.exists()
+    path.unlink()
+    with one, pytest.raises(JournalUnavailable, match=r"another process \(pid \d+\) has been writing"), two:
+        raise AssertionError("both hold it")
+    with two:
+        assert path.exists()
+    one.close()
+    two.close()
+
+
+def test_the_message_about_the_lock_of_another_process_names_its_process_id(tmp_path: Path) -> None:
+    path = tmp_path / "sessions.db"
+    host = Child(str(path), "tests.runtime.takeover_child", "600")
+    try:
+        assert host.heard() == ["open"]
+        assert host.ask("claim", "one") == ["claimed", "1", "0"]
+        assert host.ask("write", "one", 1) == ["writing"]
+        with (
+            closing(SqliteStorage(path, patience=0.05)) as mine,
+            pytest.raises(
+                JournalUnavailable, match=rf"-lock: another process \(pid {host.pid}\) has been writing"
+            ),
+        ):
+            mine.claim("one")
+    finally:
+        host.end()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux tells who holds a lock of SQLite's")
+def test_the_message_about_a_lock_of_sqlite_names_the_process_that_holds_it(tmp_path: Path) -> None:
+    with closing(SqliteStorage(tmp_path / "sessions.db", patience=0.05)) as storage:
+        storage.open()
+        with (
+            locked(storage),
+            pytest.raises(JournalUnavailable, match=rf"another program \(pid {os.getpid()}\); end"),
+        ):
+            storage.claim("one")

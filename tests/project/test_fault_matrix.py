@@ -1,0 +1,281 @@
+"""The fault matrix: what may go wrong at a provider, in a tool, a process, storage, the clock and the scheduler.
+
+Each row names by file the tests that show it; that they exist is checked here, that they pass is theirs.
+"""
+
+import ast
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parents[1]
+
+MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
+    "provider: refuse, reset, DNS, TLS": {
+        "provider/test_retries.py": ("test_a_connection_that_cannot_be_made_is_tried_again",),
+        "provider/test_failover.py": (
+            "test_a_connection_that_is_refused_leads_to_the_next_backend",
+            "test_a_round_that_fails_before_any_output_is_continued_on_the_next_backend",
+        ),
+        "provider/test_unreachable.py": (
+            "test_who_cannot_be_reached_is_tried_again_and_then_the_next_is_asked",
+            "test_an_ask_of_one_that_cannot_be_reached_fails_in_one_line",
+        ),
+        "transport/test_faults.py": (
+            "test_what_is_no_answer_is_a_typed_failure_and_the_next_request_has_its_place",
+        ),
+        "transport/test_tls.py": (
+            "test_a_bad_certificate_is_refused_and_nothing_is_sent",
+            "test_a_connection_that_ends_in_the_handshake_is_a_typed_failure",
+        ),
+    },
+    "provider: no first byte, stall between bytes": {
+        "session/asking/test_settings.py": (
+            "test_an_ask_waits_no_longer_for_an_answer_than_it_says",
+            "test_an_ask_that_takes_too_long_fails_with_every_call_closed",
+        ),
+        "provider/test_provider.py": ("test_a_silent_server_is_given_up_after_the_time_it_is_given",),
+        "transport/test_faults.py": ("test_bytes_that_lead_to_nothing_do_not_prolong_a_wait",),
+    },
+    "provider: disconnect at every byte": {
+        "commands/test_cut_sessions.py": (
+            "test_wherever_an_answer_is_cut_its_ask_ends_once_and_no_tool_runs_for_half_of_it",
+        ),
+        "adapters/test_decode_cuts.py": ("test_a_stream_that_ends_early_is_a_fault_and_keeps_no_half_call",),
+        "adapters/test_every_dialect_cut.py": (
+            "test_wherever_it_ends_it_is_the_whole_answer_or_a_fault_that_keeps_no_half_call",
+        ),
+        "transport/test_faults.py": (
+            "test_a_connection_that_ends_at_any_byte_of_an_answer_leaves_room_for_the_next",
+        ),
+    },
+    "provider: statuses from 400 to 529": {
+        "session/test_faulty_streams.py": ("test_a_status_is_tried_again_or_not_as_its_row_says",),
+        "adapters/test_classify.py": ("test_a_status_with_unknown_words_decides_alone",),
+        "runtime/test_stats.py": ("test_a_recount_of_the_logs_and_one_of_the_events_give_the_counters",),
+    },
+    "provider: 200 with an error inside the stream": {
+        "session/test_faulty_streams.py": (
+            "test_an_error_inside_a_stream_of_status_200_is_what_the_status_is",
+            "test_an_error_inside_a_stream_behind_words_is_not_tried_again",
+        ),
+    },
+    "provider: malformed server-sent events": {
+        "session/test_faulty_streams.py": (
+            "test_a_stream_that_is_written_oddly_is_read_as_any_other",
+            "test_a_flood_of_comments_in_a_stream_is_passed_over",
+            "test_a_stream_that_cannot_be_read_is_a_typed_failure_and_is_tried_again",
+        ),
+        "adapters/test_sse.py": ("test_events_are_the_same_however_the_bytes_are_cut",),
+    },
+    "provider: arguments that are none": {
+        "session/test_faulty_calls.py": (
+            "test_arguments_that_are_no_object_reach_no_tool_and_are_corrected_once",
+            "test_a_model_that_goes_on_writing_so_is_corrected_so_often_and_then_asked_for_words",
+        ),
+    },
+    "provider: calls that come as they should not": {
+        "session/test_faulty_calls.py": (
+            "test_calls_run_once_each_under_ids_of_their_own_however_they_come",
+            "test_arguments_without_a_name_reach_no_tool_and_the_answer_says_so",
+            "test_of_two_hundred_calls_as_many_run_as_may_and_all_are_answered",
+            "test_calls_are_calls_whatever_the_reason_to_stop",
+            "test_a_stream_that_ends_at_its_marker_is_whole_without_a_reason_and_with_a_call_behind_it",
+        ),
+    },
+    "provider: gzip bomb, endless stream": {
+        "session/test_faulty_streams.py": (
+            "test_an_answer_without_end_is_given_up_at_its_size_and_not_asked_for_again",
+            "test_a_body_without_end_is_given_up_at_its_size",
+            "test_words_without_end_stay_as_far_as_they_came_and_nobody_else_is_asked",
+        ),
+        "transport/test_resending.py": ("test_a_compressed_answer_is_not_asked_for_and_not_unpacked",),
+    },
+    "process: kill -9 at any crossing": {
+        "commands/test_killing.py": (
+            "test_whenever_a_process_is_killed_another_goes_on_and_nothing_is_lost_or_done_twice",
+        ),
+        "runtime/test_durability.py": (
+            "test_a_durable_event_that_was_seen_survives_kill_9_at_any_step_of_a_write",
+        ),
+    },
+    "process: SIGSTOP, SIGCONT": {
+        "runtime/test_takeover.py": (
+            "test_a_host_that_stopped_and_goes_on_writes_nothing_that_was_taken_over",
+            "test_a_runtime_that_stopped_and_goes_on_ends_the_session_that_was_taken_over_and_no_other",
+            "test_of_a_thousand_concurrent_claims_each_has_a_number_of_its_own_and_no_log_goes_back",
+        ),
+        "commands/test_fencing.py": (
+            "test_of_many_who_open_one_session_at_once_in_two_runtimes_one_has_it",
+            "test_of_two_processes_that_open_one_session_at_once_one_has_it",
+        ),
+    },
+    "process: SIGTERM or SIGINT, once and twice": {
+        "commands/test_signals.py": (
+            "test_a_command_that_is_signalled_ends_with_its_code_and_leaves_a_journal_to_go_on_with",
+        ),
+        "cli/test_run.py": (
+            "test_a_signal_cancels_the_turn_and_has_its_exit_code",
+            "test_a_blocking_tool_does_not_delay_an_interrupt",
+        ),
+        "commands/test_shutdowns.py": ("test_a_program_of_its_own_exits_and_says_nothing",),
+    },
+    "process: the event loop is blocked by an async tool": {
+        "scheduler/test_runaway_tools.py": (
+            "test_a_tool_that_blocks_the_loop_is_named_with_its_place_while_it_does",
+        ),
+    },
+    "tool: hangs, or swallows every cancellation": {
+        "scheduler/test_isolation.py": ("test_a_tool_that_hangs_and_is_deaf_holds_up_only_its_own_session",),
+        "session/test_cancel.py": (
+            "test_a_tool_that_blocks_its_thread_is_closed_after_the_grace_and_its_result_is_late",
+        ),
+        "commands/test_cancels.py": (
+            "test_a_batch_that_is_cancelled_while_its_beginning_is_written_starts_no_tool",
+            "test_after_cancels_at_random_moments_every_call_is_closed_and_fifty_fresh_requests_are_served",
+        ),
+        "scheduler/test_runaway_tools.py": (
+            "test_a_tool_whose_calls_run_on_gets_no_more_until_they_have_ended",
+        ),
+        "scheduler/test_tools_at_the_edge.py": (
+            "test_a_tool_that_swallows_its_cancellation_is_told_no_more_once_its_call_is_closed",
+        ),
+    },
+    "tool: raises anything": {
+        "scheduler/test_isolation.py": ("test_whatever_a_tool_does_is_the_result_of_its_own_call",),
+        "commands/test_bad_tools.py": (
+            "test_a_bad_tool_in_one_session_leaves_results_logs_and_bodies_of_the_others_as_they_were",
+        ),
+    },
+    "tool: returns anything": {
+        "scheduler/test_isolation.py": ("test_whatever_a_tool_does_is_the_result_of_its_own_call",),
+        "scheduler/test_large_results.py": (
+            "test_while_a_large_result_is_read_other_sessions_go_on",
+            "test_as_much_of_a_result_is_kept_as_the_limits_say_and_a_mark_says_what_is_gone",
+        ),
+        "core/test_ingest.py": (
+            "test_a_value_that_json_cannot_say_is_marked_where_it_stood",
+            "test_nesting_is_cut_at_the_depth_and_marked",
+        ),
+        "scheduler/test_tools_at_the_edge.py": (
+            "test_a_coroutine_that_comes_together_with_a_cancellation_is_closed",
+        ),
+    },
+    "tool: changes its arguments, or later what it returned": {
+        "scheduler/test_isolation.py": ("test_whatever_a_tool_does_is_the_result_of_its_own_call",),
+        "core/test_ingest.py": ("test_a_value_changed_later_does_not_change_what_was_taken_in",),
+    },
+    "tool: starts tasks, threads or processes and returns": {
+        "scheduler/test_tools_at_the_edge.py": (
+            "test_a_tool_that_leaves_a_task_group_open_costs_no_other_session_anything",
+            "test_what_a_tool_starts_and_leaves_is_its_own_and_nobody_waits_for_it",
+        ),
+    },
+    "tool: calls back into its own session": {
+        "scheduler/test_isolation.py": (
+            "test_a_tool_that_uses_its_own_session_is_told_that_it_must_not_and_the_model_is_not",
+            "test_a_tool_below_a_session_cannot_close_it_and_no_tool_asks_a_session_beside_its_own",
+        ),
+    },
+    "storage: short write, failing disk, full, too large, locked, read-only, moved": {
+        "journal/test_unavailable.py": (
+            "test_a_fault_of_the_disk_is_typed_loses_nothing_and_is_over_when_its_cause_is",
+            "test_what_is_not_open_yet_is_not_read_from_another_file",
+            "test_a_file_that_may_only_be_read_is_refused_until_it_may_be_written",
+            "test_a_lock_that_was_deleted_is_taken_anew_so_that_no_two_write_at_once",
+            "test_a_log_whose_index_others_keep_elsewhere_is_read_no_more",
+            "test_the_message_about_the_lock_of_another_process_names_its_process_id",
+            "test_the_message_about_a_lock_of_sqlite_names_the_process_that_holds_it",
+        ),
+        "journal/test_outages.py": (
+            "test_wherever_a_turn_cannot_be_written_its_ask_is_told_and_the_session_goes_on_from_its_log",
+            "test_what_is_asked_of_an_idle_session_is_refused_and_it_is_as_it_was",
+            "test_who_uses_a_session_that_is_being_put_away_is_told_and_its_tools_are_cancelled",
+            "test_a_session_that_another_writer_has_ends_here_and_nothing_else_is_touched",
+            "test_a_turn_that_waits_loses_nothing_wherever_what_is_passed_for_it_cannot_be_written",
+            "test_a_subagent_ends_with_its_call_wherever_it_cannot_be_written",
+            "test_of_a_session_that_was_put_away_nothing_is_in_memory_that_its_log_holds",
+        ),
+        "journal/test_outages_of_files.py": (
+            "test_whatever_fails_in_the_midst_of_a_turn_the_session_goes_on_when_it_does_no_more",
+            "test_a_runtime_is_left_while_the_file_cannot_be_written_and_what_was_told_is_in_it",
+        ),
+        "journal/test_journal.py": ("test_no_log_has_an_event_whose_forerunner_was_refused",),
+        "journal/test_slow_journal.py": (
+            "test_stats_say_since_when_and_why_the_journal_is_unavailable_and_so_does_prometheus",
+        ),
+    },
+    "storage: a loss of power, a torn tail, a flipped bit": {
+        "commands/test_power_loss.py": ("test_after_a_loss_of_power_logs_are_as_the_level_says",),
+        "journal/test_damage.py": (
+            "test_what_is_damaged_is_refused_with_its_place",
+            "test_a_flipped_bit_is_never_read_as_something_else",
+            "test_a_write_ahead_log_that_was_cut_is_read_to_its_last_whole_record",
+            "test_a_flipped_bit_of_the_write_ahead_log_costs_the_last_transaction_at_most",
+        ),
+    },
+    "storage: a server that fails, and another that takes its place": {
+        "commands/test_failover_matrix.py": (
+            "test_callers_hear_of_each_event_that_a_lagging_standby_did_not_have",
+            "test_a_synchronous_standby_has_every_event_and_no_loss_is_reported",
+        ),
+    },
+    "storage: slow journal": {
+        "journal/test_slow_journal.py": (
+            "test_a_flood_of_one_session_does_not_hold_up_what_others_write",
+            "test_while_the_journal_is_slow_callers_wait_and_when_it_is_too_slow_new_work_is_refused",
+            "test_how_long_one_more_would_wait_is_what_is_under_way_and_the_batches_ahead",
+            "test_a_host_that_is_busy_deleting_is_not_taken_for_gone",
+            "test_the_ledger_the_history_and_a_preview_show_a_result_only_once_it_is_durable",
+        ),
+    },
+    "clock: jumps, stands still, goes backwards": {
+        "project/test_clocks.py": (
+            "test_the_wall_clock_is_only_read_through_an_argument",
+            "test_whatever_the_wall_clock_does_a_log_is_the_same",
+            "test_whatever_the_wall_clock_does_a_session_stays_with_its_host",
+            "test_a_token_lasts_as_long_as_it_was_said_to_wherever_the_wall_clock_jumps",
+        ),
+    },
+    "scheduler: every thread is held by a tool that hangs": {
+        "scheduler/test_tools_at_the_edge.py": (
+            "test_a_call_that_finds_every_thread_held_by_closed_calls_is_refused_at_once",
+            "test_a_call_that_was_closed_keeps_its_place_until_its_thread_returns",
+            "test_the_sessions_of_a_process_share_its_threads",
+        ),
+    },
+}
+"""By row: the files that show it, and their tests. Clients have a matrix of their own."""
+
+
+@cache
+def names_in(file: str) -> frozenset[str]:
+    tree = ast.parse((TESTS / file).read_text())
+    functions = (node for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    return frozenset(function.name for function in functions if function.name.startswith("test_"))
+
+
+@pytest.mark.parametrize("row", MATRIX)
+def test_every_row_of_the_matrix_is_shown_by_tests_that_exist(row: str) -> None:
+    assert MATRIX[row]
+    for file, named in MATRIX[row].items():
+        assert named
+        assert set(named) <= names_in(file), file
+
+
+def test_every_test_about_faulty_answers_calls_tools_and_journals_stands_in_the_matrix() -> None:
+    mine = (
+        "provider/test_unreachable.py",
+        "session/test_faulty_calls.py",
+        "commands/test_bad_tools.py",
+        "commands/test_cancels.py",
+        "commands/test_cut_sessions.py",
+        "journal/test_unavailable.py",
+        "journal/test_outages.py",
+        "journal/test_outages_of_files.py",
+        "journal/test_slow_journal.py",
+        "commands/test_failover_matrix.py",
+    )
+    named = {(file, test) for row in MATRIX.values() for file, tests in row.items() for test in tests}
+    assert {(file, test) for file in mine for test in names_in(file)} <= named

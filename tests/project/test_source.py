@@ -1,0 +1,44 @@
+"""A reference is found whatever a module calls what it imports."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from tests.project.source import definition, references
+
+RETURNED = "actors.core.log.events.Returned"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from actors.core.log.events import Returned\nReturned()",
+        "from actors.core.log.events import Returned as End\nEnd()",
+        "from actors.core.log import events\nevents.Returned()",
+        "from actors.core.log import events as log\nlog.Returned()",
+        "import actors.core.log.events\nactors.core.log.events.Returned()",
+        "import actors.core.log.events as log\nlog.Returned()",
+        "import actors\nactors.core.log.events.Returned()",
+        "from actors.scheduler.scheduler_actor import Returned\nReturned()",
+        "from actors.core.log.events import Returned\nend = Returned\nend()",
+        "from actors.core.log import events\nend = events.Returned\nend()",
+        "def end():\n    from actors.core.log.events import Returned as End\n    return End()",
+    ],
+)
+def test_a_call_is_found_by_any_name(tmp_path: Path, source: str) -> None:
+    path = tmp_path / "module.py"
+    path.write_text(source, encoding="utf-8")
+    found = [ast.unparse(node) for node, name in references(path) if name == RETURNED]
+    call = next(ast.unparse(node.func) for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call))
+    assert call in found
+
+
+def test_a_name_of_its_own_is_no_reference(tmp_path: Path) -> None:
+    path = tmp_path / "module.py"
+    path.write_text("class Returned: ...\nReturned()\nother.events.Returned()", encoding="utf-8")
+    assert references(path) == ()
+
+
+def test_a_name_that_is_passed_on_is_found_where_it_is_defined() -> None:
+    assert definition("actors.transcripts.Ledger") == "actors.core.ledger.Ledger"

@@ -1,0 +1,187 @@
+"""What exists is known wherever all of it must be: every block, event, dialect, family and code.
+
+A place that mypy can check is typed so that it does (`match` without a default, `assert_never`, a parameter that takes
+a union). Every other place has a line here, under its name. `python -m tests.plants` adds one of each kind to a copy of
+the tree and counts the places that tell.
+"""
+
+import re
+from collections.abc import Callable, Collection, Iterable
+from pathlib import Path
+from typing import Any, TypeAlias, get_args
+
+import pytest
+from hypothesis import given, settings
+from hypothesis.strategies import SearchStrategy
+
+import actors
+import actors.events
+from actors import transcripts
+from actors.adapters.failure import ACTIONS
+from actors.adapters.failure import Kind as FailureKind
+from actors.cli.demo.script import STOPS
+from actors.cli.exits import BY_KIND
+from actors.config.providers import PROVIDERS
+from actors.core import check
+from actors.core.dialects.dialect import Dialect
+from actors.core.dialects.profiles import ALIASES, PROFILES
+from actors.core.log import events
+from actors.core.log.events import EpochReason, Gap, LogEvent, Reason
+from actors.core.models.rules import Family
+from actors.core.normalize.attribute import SAID_BY
+from actors.core.render.choose import SYNTHETIC
+from actors.core.rulebook import PREFIXES
+from actors.core.stream_events.events import SessionEvent
+from actors.core.values.content import Block, MessageRole
+from actors.strict.rules import DIALECTS as RULED
+from tests.config.test_configured import SERVERS
+from tests.generated import strategies
+from tests.generated.histories import READERS, history
+from tests.generated.parts import REASONS
+from tests.scenarios import providers as scenarios
+from tests.scenarios.shape import READERS as SHAPES
+from tests.teeth.mutations import profiles as teeth
+
+ROOT = Path(__file__).resolve().parents[2]
+Names: TypeAlias = Collection[str]
+
+
+def named(union: Any) -> set[str]:  # Any: a union of classes, of such unions, or of literals
+    """Return the names of what a union is of."""
+    members = get_args(union)
+    return {name for member in members for name in named(member)} if members else {str(_name(union))}
+
+
+def _name(member: object) -> object:
+    return member.__name__ if isinstance(member, type) else member
+
+
+def names(kinds: Iterable[type]) -> set[str]:
+    return {kind.__name__ for kind in kinds}
+
+
+def headed(page: str, level: str) -> set[str]:
+    """Return the headings of a page of the docs."""
+    text = (ROOT / "docs" / "reference" / page).read_text(encoding="utf-8")
+    return set(re.findall(rf"^{level} (\w+)$", text, re.MULTILINE))
+
+
+def coded() -> set[str]:
+    """Return the codes that the page of errors explains."""
+    text = (ROOT / "docs" / "reference" / "errors.md").read_text(encoding="utf-8")
+    return set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE))
+
+
+def drawn(strategy: SearchStrategy[Any], examples: int) -> set[str]:  # Any: whatever it is of
+    """Return the kinds of value that a strategy draws."""
+    seen: set[str] = set()
+
+    @settings(max_examples=examples, database=None, deadline=None, derandomize=True)
+    @given(strategy)
+    def collect(value: object) -> None:
+        seen.add(type(value).__name__)
+
+    collect()
+    return seen
+
+
+def generated() -> set[str]:
+    """Return the kinds of block in generated conversations."""
+    return {
+        type(block).__name__
+        for seed in range(300)
+        for message in history(seed)[0]
+        for block in message.blocks
+    }
+
+
+VENDORS = set(PROFILES)
+MODELS_OLD = {"gemini_2"}
+"""Profiles without a kind of backend: what `dialect` in a backend's table is for."""
+UNKNOWN_HOST = {"openai_compatible"}
+"""Of a server of which nothing is known, no scenario says what it refuses."""
+FIRST_STOPS = {"openai_chat", "anthropic", "openai_compatible"}
+"""Where the demo begins, and what is nowhere in particular."""
+
+TABLES: dict[str, tuple[Names, Callable[[], Names]]] = {
+    "actors/core/normalize/attribute.py:SAID_BY": (named(Block), lambda: names(SAID_BY)),
+    "tests/generated/strategies.py:blocks": (named(Block), lambda: drawn(strategies.blocks(), 100)),
+    "tests/generated/histories.py:history": (named(Block), generated),
+    "actors/__init__.py:__all__": (
+        named(Block),
+        lambda: {*actors.__all__, *transcripts.__all__} & named(Block),
+    ),
+    "docs/reference/api.md:Block": (named(Block), lambda: headed("api.md", "###") & named(Block)),
+    "tests/generated/strategies.py:events": (named(LogEvent), lambda: drawn(strategies.events(), 400)),
+    "actors/core/log/events.py:__doc__": (
+        named(LogEvent),
+        lambda: set(re.findall(r"[A-Z]\w+", str(events.__doc__))) & named(LogEvent),
+    ),
+    "docs/reference/api.md:Event": (named(LogEvent), lambda: headed("api.md", "###") & named(LogEvent)),
+    "actors/events.py:__all__": (
+        named(SessionEvent),
+        lambda: set(actors.events.__all__) & named(SessionEvent),
+    ),
+    "docs/reference/api.md:SessionEvent": (
+        named(SessionEvent),
+        lambda: headed("api.md", "###") & named(SessionEvent),
+    ),
+    "tests/generated/histories.py:READERS": (VENDORS, READERS.keys),
+    "actors/strict/rules/__init__.py:DIALECTS": (VENDORS, lambda: RULED),
+    "actors/config/providers.py:PROVIDERS": (
+        VENDORS,
+        lambda: {provider.dialect for provider in PROVIDERS.values()} | MODELS_OLD,
+    ),
+    "actors/cli/demo/script.py:STOPS": (VENDORS, lambda: {stop.dialect for stop in STOPS} | FIRST_STOPS),
+    "tests/teeth/mutations/profiles.py:IDS": (VENDORS, teeth.IDS.keys),
+    "tests/teeth/mutations/profiles.py:PLACES": (VENDORS, teeth.PLACES.keys),
+    "tests/scenarios/providers.py:IDS": (VENDORS, lambda: scenarios.IDS.keys() | UNKNOWN_HOST),
+    "tests/scenarios/providers.py:NAMES": (VENDORS, lambda: scenarios.NAMES.keys() | UNKNOWN_HOST),
+    "docs/reference/dialects.md:##": (VENDORS, lambda: headed("dialects.md", "##") - {"Overview"}),
+    "tests/config/test_configured.py:SERVERS": (PROVIDERS.keys(), SERVERS.keys),
+    "actors/core/dialects/dialect.py:Dialect": (
+        named(Family),
+        lambda: {kind.family for kind in get_args(Dialect)},
+    ),
+    "actors/core/dialects/profiles.py:PROFILES": (
+        named(Family),
+        lambda: {profile.family for profile in PROFILES.values()},
+    ),
+    "actors/adapters/codec.py:codec": (
+        named(Family),
+        lambda: {
+            path.parent.name if path.stem == "__init__" else path.stem
+            for path in (ROOT / "actors" / "adapters").rglob("*.py")
+            if "\nCODEC = " in path.read_text()
+        },
+    ),
+    "actors/core/check/__init__.py:_STATES": (named(Family), lambda: check._STATES.keys()),
+    "actors/core/rulebook/__init__.py:PREFIXES": (named(Family), PREFIXES.keys),
+    "tests/scenarios/shape.py:READERS": (named(Family), SHAPES.keys),
+    "actors/core/render/choose.py:SYNTHETIC": (named(Gap), SYNTHETIC.keys),
+    "tests/generated/parts.py:REASONS": (named(Reason), lambda: REASONS),
+    "docs/reference/errors.md:Reason": (named(Reason), lambda: coded() & named(Reason)),
+    "docs/reference/errors.md:EpochReason": (named(EpochReason), lambda: coded() & named(EpochReason)),
+    "actors/adapters/failure.py:ACTIONS": (named(FailureKind), ACTIONS.keys),
+    "actors/cli/exits.py:BY_KIND": (named(FailureKind), BY_KIND.keys),
+    "docs/reference/errors.md:Kind": (named(FailureKind), lambda: coded() & named(FailureKind)),
+}
+"""By the place: all that there is, and what the place knows."""
+
+
+@pytest.mark.parametrize("place", TABLES)
+def test_a_place_knows_all_that_there_is(place: str) -> None:
+    wanted, known = TABLES[place]
+    assert set(known()) == set(wanted)
+
+
+@pytest.mark.parametrize("place", TABLES)
+def test_a_place_is_where_its_name_says(place: str) -> None:
+    file, _, name = place.partition(":")
+    text = (ROOT / file).read_text(encoding="utf-8")
+    assert file.startswith("docs/") or name.startswith("__") or re.search(rf"\b{name}\b", text)
+
+
+def test_an_alias_stands_for_a_profile_and_every_block_has_a_speaker() -> None:
+    assert set(ALIASES.values()) <= VENDORS
+    assert all(roles and set(roles) <= set(get_args(MessageRole)) for roles in SAID_BY.values())

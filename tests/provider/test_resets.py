@@ -1,0 +1,141 @@
+"""Hosts that say when a limit resets: in whatever form, nobody waits for nothing, and hours are not waited for."""
+
+import json
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import anyio
+import pytest
+from trio.testing import MockClock
+
+from actors.config import BackendLimits, PoolSettings
+from actors.core.data.segments import Segments
+from actors.provider.admission import Pace
+from actors.provider.attempts import Retries
+from actors.provider.rounds import Answer
+from actors.testing import Say, Turn
+from actors.transport import HttpTransport, Response, Timeouts
+from benchmarks.storms import WHOLE, Backend, Plain, ask, provider_for
+from tests.runtime.hosting_cases import case
+from tests.runtime_support import anthropic, hosting, openai
+
+MOMENTS: list[dict[str, str]] = case("reset-that-is-a-moment")["headers_of_a_200"]
+HOURS: list[dict[str, Any]] = case("reset-without-retry-after")["answers"]  # Any: a case's own form
+LIMITED = {"error": {"message": "Too many requests", "type": "rate_limit_error"}}
+
+
+def moment(told: str) -> str:
+    """Return what a case describes in angle brackets as a header has it."""
+    now = time.time()
+    hours = 15 if "15 hours" in told else 5
+    if told.startswith("<milliseconds"):
+        return str(round(1000 * (now + 3600 * hours * ("ahead" in told))))
+    if told.startswith("<seconds"):
+        return str(round(now + 1))
+    if told.startswith("<RFC 3339"):
+        return (datetime.now(UTC) + timedelta(hours=hours)).isoformat(timespec="seconds")
+    return told
+
+
+def filled(value: Any) -> Any:  # Any: JSON
+    """Return a case's value with its moments."""
+    if isinstance(value, dict):
+        return {name: filled(inner) for name, inner in value.items()}
+    return moment(value) if isinstance(value, str) else value
+
+
+@pytest.mark.trio
+@pytest.mark.parametrize("headers", MOMENTS)
+async def test_a_reset_that_is_a_moment_stops_nobody_for_long(
+    autojump_clock: MockClock, headers: Mapping[str, str]
+) -> None:
+    backend = Backend(latency=0, headers=filled(headers))
+    async with provider_for(backend, Pace()) as provider:
+        await ask(provider, "s")
+        assert isinstance(await ask(provider, "t"), Answer)
+    assert backend.asked[1] - backend.asked[0] <= 2
+
+
+@pytest.mark.trio
+async def test_a_quota_that_is_used_up_for_hours_keeps_nobody_waiting(autojump_clock: MockClock) -> None:
+    headers = {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "5h"}
+    backend = Backend(latency=0, headers=headers)
+    async with provider_for(backend, Pace()) as provider:
+        await ask(provider, "s")
+        assert isinstance(await ask(provider, "t"), Answer)
+    assert backend.asked[1] - backend.asked[0] < 0.01
+
+
+@dataclass
+class Limited(HttpTransport):
+    """The real transport, to a host of which one backend refuses everything for the rate, with these headers."""
+
+    headers: Mapping[str, str]
+    body: object
+    port: int = 0
+    asked: list[float] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        super().__init__()
+
+    @asynccontextmanager
+    async def send(
+        self, url: str, headers: Sequence[tuple[str, str]], segments: Segments, timeouts: Timeouts
+    ) -> AsyncIterator[Response]:
+        if f":{self.port}/" in url:
+            self.asked.append(anyio.current_time())
+            yield Plain(429, self.headers, json.dumps(self.body).encode())
+            return
+        async with super().send(url, headers, segments, timeouts) as response:
+            yield response
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("told", HOURS, ids=lambda told: told["kind"])
+async def test_a_limit_that_resets_hours_ahead_is_not_waited_for(told: dict[str, Any]) -> None:
+    told = filled(told)
+    first = anthropic() if told["kind"] == "anthropic" else openai()
+    transport = Limited(told.get("headers", {}), told.get("body", LIMITED))
+    pools = {"pool": PoolSettings(members=("a", "b"), cooldown=0)}
+    limits = BackendLimits(attempts=4)
+    async with hosting(
+        a=first, b=openai(Turn(Say("I can."))), pools=pools, backend=limits, transport=transport
+    ) as runtime:
+        assert first.port is not None
+        transport.port = first.port
+        alone = await (await runtime.open("a")).ask("Hello.", check=False)
+        assert (alone.status, len(transport.asked)) == ("failed", 1)
+        assert "it asks to wait " in alone.error
+        assert " h" in alone.error
+        pooled = await (await runtime.open("pool")).ask("Hello.", check=False)
+        assert (pooled.text, pooled.binding.backend) == ("I can.", "b")
+    assert len(transport.asked) <= 2
+
+
+@dataclass
+class Soon(Backend):
+    """A backend that refuses its first request for the rate, and says in a header when the limit resets."""
+
+    @asynccontextmanager
+    async def send(
+        self, url: str, headers: Sequence[tuple[str, str]], segments: Segments, timeouts: Timeouts
+    ) -> AsyncIterator[Response]:
+        self.asked.append(anyio.current_time())
+        if len(self.asked) == 1:
+            yield Plain(429, self.headers, json.dumps(LIMITED).encode())
+        else:
+            yield Plain(200, {}, WHOLE)
+
+
+@pytest.mark.trio
+async def test_a_limit_that_resets_soon_is_waited_for(autojump_clock: MockClock) -> None:
+    told = {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "2s"}
+    backend = Soon(headers=told)
+    async with provider_for(backend, Pace(), Retries(attempts=4)) as provider:
+        assert isinstance(await ask(provider, "s"), Answer)
+    first, second = backend.asked
+    assert 2 <= second - first <= 2.5

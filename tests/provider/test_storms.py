@@ -1,0 +1,342 @@
+"""Many sessions and one backend: an outage is not multiplied, overload is refused at once, tenants share."""
+
+from collections import Counter
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from random import Random
+
+import anyio
+import pytest
+import trio
+from trio.testing import MockClock
+
+from actors.core.data.segments import Segments
+from actors.core.values.stream import Usage
+from actors.provider.admission import Admission, Pace, Ticket
+from actors.provider.attempts import Retries
+from actors.provider.provider_actor import Abort, Counters, Inspect
+from actors.provider.rounds import Answer, Broken
+from actors.transport import Response, Timeouts
+from benchmarks.storms import (
+    UNGUARDED,
+    WHOLE,
+    Backend,
+    Plain,
+    ask,
+    overload,
+    provider_for,
+    rate_limit,
+    storm,
+    tenant_order,
+)
+from tests.commands.at_scale import extent
+
+FIRST = b'data: {"choices":[{"index":0,"delta":{"content":"o"},"finish_reason":null}]}\n\n'
+
+
+@pytest.mark.trio
+@pytest.mark.long
+async def test_a_thousand_sessions_do_not_multiply_an_outage_and_come_back_one_after_the_other(
+    autojump_clock: MockClock,
+) -> None:
+    alone, sessions = 25, extent(250, 1000)
+    naive = await storm(alone, pace=UNGUARDED)
+    kept = await storm(sessions)
+    assert kept.requests * 10 <= naive.requests * sessions / alone
+    assert kept.requests <= 100  # one wave of places, and a probe for each cooldown
+    assert len(kept.recovery) == sessions
+    begun = kept.recovery[0]
+    assert sum(at - begun < 1 for at in kept.recovery) <= 20
+    assert kept.recovery[-1] - begun >= 5
+
+
+@pytest.mark.trio
+@pytest.mark.long
+async def test_retries_of_an_outage_are_a_share_of_its_requests(autojump_clock: MockClock) -> None:
+    never_open, sessions = Pace(concurrency=1000, failures=1_000_000), extent(500, 3000)
+
+    backend = Backend(down=1e9, latency=0.1)
+    async with provider_for(backend, never_open, Retries(attempts=10)) as provider:
+        async with anyio.create_task_group() as tasks:
+            for number in range(sessions):
+                tasks.start_soon(ask, provider, f"s{number}")
+        counters = await provider.ask(Counters())
+    retries = counters["retries"]
+    assert counters["requests"] == sessions + retries
+    assert 1000 <= retries <= 1000 + 0.1 * sessions + 60  # its burst, its share, and one a second
+
+
+@pytest.mark.trio
+async def test_a_retry_that_waits_has_no_slot_of_the_queue(autojump_clock: MockClock) -> None:
+    backend = Backend(down=0.6, latency=0.5)
+    pace = Pace(concurrency=1, waiting=1)
+    async with provider_for(backend, pace, Retries(base=60)) as provider, anyio.create_task_group() as tasks:
+        tasks.start_soon(ask, provider, "waits")
+        await anyio.sleep(1)
+        assert backend.here == 0
+        tasks.start_soon(ask, provider, "in its place")
+        await anyio.sleep(0.01)
+        tasks.start_soon(ask, provider, "in the queue")
+    assert len(backend.answered) == 3
+
+
+def test_sessions_that_fail_together_do_not_come_back_together() -> None:
+    random = Random(3)
+    waits = [Retries().wait(1, asked, random) or 0.0 for asked in (None, 7.0) for _ in range(500)]
+    for some in (waits[:500], waits[500:]):
+        bins = Counter(int(wait / 0.05) for wait in some)
+        assert max(bins.values()) <= 150
+        assert max(some) - min(some) >= 0.2
+
+
+@pytest.mark.trio
+async def test_a_breaker_that_is_half_open_lets_one_request_through_and_the_others_fail_at_once(
+    autojump_clock: MockClock,
+) -> None:
+    backend = Backend(down=25, latency=0.5)
+    async with provider_for(backend, Pace(8, failures=3, cooldown=10), Retries(attempts=1)) as provider:
+        for number in range(3):
+            await ask(provider, f"s{number}")
+        await anyio.sleep(10)
+        seen, kinds = len(backend.asked), list[str]()
+
+        async def one(number: int) -> None:
+            generated = await ask(provider, f"t{number}", 1)
+            assert isinstance(generated, Broken)
+            kinds.append(generated.failure.kind)
+
+        async with anyio.create_task_group() as tasks:
+            for number in range(20):
+                tasks.start_soon(one, number)
+        assert isinstance(await ask(provider, "u"), Broken)
+        probes = len(backend.asked) - seen
+        await anyio.sleep(20)
+        assert isinstance(await ask(provider, "v"), Answer)
+        assert isinstance(await ask(provider, "w"), Answer)
+    assert Counter(kinds) == {"circuit_open": 19, "transient": 1}
+    assert kinds[-1] == "transient"  # the others did not wait for the probe
+    assert probes == 1
+
+
+@dataclass
+class Slow(Plain):
+    """An answer that begins with this piece at once, and ends in a minute."""
+
+    begins: bytes = FIRST
+
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
+        yield self.begins
+        await anyio.sleep(60)
+        yield self.body
+
+
+@dataclass
+class SlowProbe(Backend):
+    """A backend whose second answer is slow."""
+
+    begins: bytes = FIRST
+
+    @asynccontextmanager
+    async def send(
+        self, url: str, headers: Sequence[tuple[str, str]], segments: Segments, timeouts: Timeouts
+    ) -> AsyncIterator[Response]:
+        is_probe = len(self.asked) == 1
+        async with super().send(url, headers, segments, timeouts) as response:
+            yield Slow(200, {}, WHOLE, self.begins) if is_probe else response
+
+
+@pytest.mark.trio
+@pytest.mark.parametrize(
+    ("begins", "kinds"), [(FIRST, {"Answer": 20}), (b": wait\n\n", {"circuit_open": 19, "Answer": 1})]
+)
+async def test_a_probe_whose_answer_has_begun_holds_up_nobody(
+    autojump_clock: MockClock, begins: bytes, kinds: dict[str, int]
+) -> None:
+    backend, came = SlowProbe(down=5, latency=0.1, begins=begins), Counter[str]()
+    async with provider_for(backend, Pace(8, failures=1, cooldown=10), Retries(attempts=1)) as provider:
+        await ask(provider, "s")
+        await anyio.sleep(10)
+        at = anyio.current_time()
+
+        async def one(name: str) -> None:
+            generated = await ask(provider, name)
+            came[generated.failure.kind if isinstance(generated, Broken) else "Answer"] += 1
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(one, "probe")
+            await anyio.sleep(1)
+            async with anyio.create_task_group() as others:
+                for number in range(19):
+                    others.start_soon(one, f"t{number}")
+            took = anyio.current_time() - at
+    assert came == kinds
+    assert took < 10
+
+
+@pytest.mark.trio
+async def test_a_probe_that_is_aborted_leaves_the_next_one_its_place(autojump_clock: MockClock) -> None:
+    backend = Backend(down=5, latency=1)
+    async with provider_for(backend, Pace(8, failures=1, cooldown=10), Retries(attempts=1)) as provider:
+        await ask(provider, "s")
+        await anyio.sleep(10)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(ask, provider, "probe")
+            await anyio.sleep(0.01)
+            await provider.send(Abort("probe/0"))
+        assert isinstance(await ask(provider, "next"), Answer)
+
+
+@pytest.mark.trio
+async def test_what_is_beyond_the_queue_is_refused_at_once_and_what_was_accepted_is_served(
+    autojump_clock: MockClock,
+) -> None:
+    seconds = extent(15, 60)
+    offered = await overload(80, seconds=seconds, pace=Pace(concurrency=8, waiting=40))
+    assert offered.came.total() == 80 * seconds
+    assert set(offered.came) == {"answered", "overloaded"}
+    assert offered.came["answered"] >= 8 * seconds
+    assert max(offered.refused) == 0
+    assert max(offered.served) <= 40 / 8 + 2
+    assert offered.most == 8
+
+
+@pytest.mark.trio
+async def test_a_refusal_for_overload_says_what_waits_the_limit_and_the_way_out(
+    autojump_clock: MockClock,
+) -> None:
+    pace = Pace(concurrency=1, waiting=1)
+    async with provider_for(Backend(), pace) as provider, anyio.create_task_group() as tasks:
+        for number in range(2):
+            tasks.start_soon(ask, provider, f"s{number}")
+        await anyio.sleep(0.01)
+        refused = await ask(provider, "s3")
+    assert isinstance(refused, Broken)
+    assert (refused.failure.kind, refused.failure.action) == ("overloaded", "next_backend")
+    assert refused.failure.message.endswith(
+        "1 requests wait for backend 'a', and its limits.waiting is 1; ask later or less at a time, "
+        "raise limits.waiting or limits.concurrency, or add a backend to a pool"
+    )
+
+
+@pytest.mark.trio
+async def test_tenants_share_by_weight_however_many_sessions_they_have(autojump_clock: MockClock) -> None:
+    pace = Pace(concurrency=4, weights={"gold": 3.0})
+    served = Counter((await tenant_order({"gold": 20, "plain": 200}, requests=400, pace=pace))[100:])
+    assert 0.7 <= served["gold"] / 300 <= 0.8
+
+
+@pytest.mark.trio
+async def test_one_session_beside_a_tenant_of_hundreds_is_served_every_other_time(
+    autojump_clock: MockClock,
+) -> None:
+    served = await tenant_order({"many": 300, "one": 1}, requests=400, pace=Pace(concurrency=1))
+    assert 150 <= Counter(served)["one"] <= 200
+
+
+@pytest.mark.trio
+async def test_requests_at_once_settle_at_what_the_backend_takes(autojump_clock: MockClock) -> None:
+    backend = await rate_limit(8, sessions=40, asks=25, pace=Pace(concurrency=64))
+    assert backend.most <= 64
+    assert backend.refused <= len(backend.asked) * 0.15
+    late = backend.asked[-200:]
+    assert 200 / (late[-1] - late[0]) >= 0.6 * 8 / 0.5  # and most of what it could serve is served
+
+
+@pytest.mark.trio
+@pytest.mark.parametrize(("backend", "lowered"), [(Backend(down=1e9), False), (Backend(capacity=1), True)])
+async def test_a_rate_limit_lowers_concurrency_and_an_outage_does_not(
+    autojump_clock: MockClock, backend: Backend, lowered: bool
+) -> None:
+    async with provider_for(backend, Pace(16, failures=1000), Retries(attempts=1)) as provider:
+        async with anyio.create_task_group() as tasks:
+            for number in range(16):
+                tasks.start_soon(ask, provider, f"s{number}")
+            await anyio.sleep(0.1)
+        limit = (await provider.ask(Inspect())).limit
+    assert (limit < 16) is lowered
+
+
+@pytest.mark.trio
+@pytest.mark.parametrize(("requests", "tokens"), [(30, None), (None, 1000)])
+async def test_no_minute_sends_more_than_its_budget(
+    autojump_clock: MockClock, requests: int | None, tokens: int | None
+) -> None:
+    backend = Backend(latency=0.1)
+    pace = Pace(requests=requests, tokens=tokens)
+    async with provider_for(backend, pace) as provider, anyio.create_task_group() as tasks:
+        for number in range(100):
+            tasks.start_soon(ask, provider, f"s{number}", 0, "x" * 133)
+    assert len(backend.answered) == 100
+    for start in backend.asked:
+        assert sum(start <= at < start + 60 for at in backend.asked) <= 30
+    assert backend.asked[-1] - backend.asked[0] <= 3 * 62
+
+
+@pytest.mark.trio
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        (
+            {
+                "x-ratelimit-limit-requests": "60",
+                "x-ratelimit-remaining-requests": "0",
+                "x-ratelimit-reset-requests": "1m0s",
+            },
+            1.0,
+        ),
+        (
+            {
+                "x-ratelimit-limit-tokens": "10",
+                "x-ratelimit-remaining-tokens": "0",
+                "x-ratelimit-reset-tokens": "20s",
+            },
+            2.0,
+        ),
+        ({"x-ratelimit-remaining-requests": "5", "x-ratelimit-reset-requests": "1m0s"}, 0.0),
+    ],
+)
+async def test_who_is_told_that_nothing_is_left_waits_for_the_first_of_it(
+    autojump_clock: MockClock, headers: dict[str, str], seconds: float
+) -> None:
+    backend = Backend(latency=0, headers=headers)
+    async with provider_for(backend, Pace()) as provider:
+        await ask(provider, "s")
+        await ask(provider, "t")
+    assert abs(backend.asked[1] - backend.asked[0] - seconds) < 0.01
+
+
+@pytest.mark.trio
+async def test_a_request_that_is_stopped_while_it_waits_leaves_its_slot_and_no_place_is_lost(
+    autojump_clock: MockClock,
+) -> None:
+    backend = Backend(latency=1)
+    pace = Pace(concurrency=1, waiting=5)
+    async with provider_for(backend, pace) as provider, anyio.create_task_group() as tasks:
+        for number in range(6):
+            tasks.start_soon(ask, provider, f"s{number}")
+            await anyio.sleep(0.01)
+        for number in range(1, 6):
+            await provider.send(Abort(f"s{number}/0"))
+        await anyio.sleep(0.01)
+        after = [await ask(provider, f"t{number}") for number in range(3)]
+    assert len(backend.asked) == 4
+    assert all(isinstance(answer, Answer) for answer in after)
+
+
+@pytest.mark.trio
+async def test_when_the_request_that_others_waited_behind_is_stopped_they_do_not_wait_for_it(
+    autojump_clock: MockClock, nursery: trio.Nursery
+) -> None:
+    async def stopped_soon() -> None:
+        with trio.move_on_after(0.5):
+            await admission.enter(Ticket("t", "large", 2000))  # too large for what is left of the minute
+
+    admission = Admission("a", Pace(tokens=1000), trio.current_time, lambda at, look: None)
+    first = Ticket("t", "first", 3600)
+    await admission.enter(first)
+    admission.leave(first, None, Usage(input_tokens=900))
+    nursery.start_soon(stopped_soon)
+    await trio.sleep(0.1)
+    with trio.fail_after(1):
+        await admission.enter(Ticket("t", "small", 200))

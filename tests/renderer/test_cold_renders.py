@@ -1,0 +1,154 @@
+"""A long history is rendered for a backend that has not seen it while the event loop comes round."""
+
+import threading
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from actors.core.check import extend
+from actors.core.data.slices import Slices
+from actors.core.history import compaction
+from actors.core.history.history import History
+from actors.core.lanes.lane import Rendered
+from actors.core.render import STRIDE
+from actors.core.session import export_file
+from actors.core.session.lanes import Lanes
+from actors.core.values.content import Message, Text
+from actors.errors import CompactionFailed
+from actors.renderer.renderer_actor import LONG
+from actors.session import compactor, imported
+from actors.testing import SERVER_ERROR, Say, Turn
+from tests.commands.at_scale import extent
+from tests.runtime.polls import counting_polls
+from tests.runtime_support import bodies, hosting, openai
+
+pytestmark = pytest.mark.anyio
+
+MANY = extent(5000, 20_000)
+
+
+@cache
+def history(many: int) -> History:
+    return History([Message("assistant" if n % 2 else "user", [Text("Yes.")]) for n in range(many)])
+
+
+async def test_a_cold_render_of_many_messages_lets_the_loop_come_round_after_each_stride(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    beats = 0
+
+    async def beat() -> None:
+        nonlocal beats
+        while True:
+            await anyio.lowlevel.checkpoint()
+            beats += 1
+
+    async with hosting(a=openai(Turn(Say("No.")))) as runtime:
+        session = await runtime.open("a", messages=history(MANY))
+        with anyio.fail_after(120), counting_polls() as polls:
+            judge = extend
+
+            def noted(*arguments: object, **more: object) -> object:
+                polls.note()
+                return judge(*arguments, **more)  # type: ignore[arg-type]  # as it was called
+
+            monkeypatch.setattr("actors.core.lanes.lane.extend", noted)
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(beat)
+                before = beats
+                preview = await session.preview("a")
+                during = beats - before
+                tasks.cancel_scope.cancel()
+            monkeypatch.undo()
+        slices = -(-MANY // STRIDE)
+        assert (polls.noted >= slices, polls.most_at_once) == (True, 1)
+        assert during >= slices - 1
+        assert len(preview.body) > MANY
+
+
+async def test_what_is_sent_is_the_same_as_if_it_had_been_rendered_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    many, sent = 2 * LONG, list[object]()
+    for long in (LONG, 10 * many):
+        monkeypatch.setattr("actors.renderer.renderer_actor.LONG", long)
+        server = openai(Turn(Say("No.")), Turn(Say("Never.")))
+        async with hosting(a=server) as runtime:
+            session = await runtime.open("a", messages=history(many))
+            assert (await session.ask("And now?")).text == "No."
+            assert (await session.ask("And then?")).text == "Never."
+        sent.append([body["messages"] for body in bodies(server)])
+    assert sent[0] == sent[1]
+
+
+async def test_who_else_wants_something_of_the_session_is_answered_when_the_render_has_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rendering, under_way, most = Lanes.rendering, 0, 0
+
+    def counted(lanes: Lanes, *arguments: Any, **more: Any) -> Slices[Rendered]:  # Any: as it is called
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        rendered = yield from rendering(lanes, *arguments, **more)
+        under_way -= 1
+        return rendered
+
+    monkeypatch.setattr(Lanes, "rendering", counted)
+    async with hosting(a=openai(Turn(Say("No.")))) as runtime:
+        session = await runtime.open("a", messages=history(2 * LONG))
+        with anyio.fail_after(60):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(session.preview, "a")
+                tasks.start_soon(session.preview, "a")
+                answer = await session.ask("And now?")
+        assert (answer.text, most) == ("No.", 1)
+
+
+def noting(
+    threads: list[threading.Thread], work: Callable[..., Any]
+) -> Callable[..., Any]:  # Any: as it is called
+    def noted(*arguments: object, **more: object) -> object:
+        threads.append(threading.current_thread())
+        return work(*arguments, **more)
+
+    return noted
+
+
+async def test_many_messages_and_long_files_that_are_imported_are_read_in_a_thread(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read, filed = list[threading.Thread](), list[threading.Thread]()
+    monkeypatch.setattr(imported, "_history_of", noting(read, imported._history_of))
+    monkeypatch.setattr(export_file, "import_logs", noting(filed, export_file.import_logs))
+    async with hosting(a=openai(Turn(Say("No.")))) as runtime:
+        for many in (2, imported.LONG, imported.LONG + 1):
+            session = await runtime.open("a", messages=[*history(many).since(0)])
+            assert (await session.history()).length == many
+        few = await runtime.open("a")
+        for each in (few, await runtime.open("a", messages=history(20 * LONG))):
+            file = await runtime.journal.export(each.id)
+            assert await runtime.journal.import_session(file, id=f"{each.id}-again") == f"{each.id}-again"
+    here = threading.current_thread()
+    assert [thread is here for thread in read] == [True, True, False, True]
+    assert [thread is here for thread in filed] == [True, False]
+
+
+@pytest.mark.parametrize("many", [compactor.LONG, compactor.LONG + 2])
+async def test_what_a_compaction_of_many_messages_shortens_is_looked_for_in_a_thread(
+    many: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads = list[threading.Thread]()
+    monkeypatch.setattr(compaction, "results_to_trim", noting(threads, compaction.results_to_trim))
+    silent = openai(Turn(Say("Never.")), faults={0: SERVER_ERROR})  # no summary: the history stays long
+    async with hosting(a=silent) as runtime:
+        session = await runtime.open("a", messages=history(many))
+        with pytest.raises(CompactionFailed):
+            await session.compact()
+    assert threads
+    is_long = many > compactor.LONG
+    assert {thread is threading.current_thread() for thread in threads} == {not is_long}

@@ -1,0 +1,67 @@
+"""Hold one conversation on a durable journal, tell each durable event that is seen, and die at a given crossing.
+
+A crossing is a step of an append (before the write, before the fsync, after it), counted from 1; 0 lives. The log is
+`CROSSING.log` in a folder, and what was seen is in `CROSSING.seen`. `tests.cli.command.python` calls `live` for each
+crossing, in a process of its own.
+"""
+
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+import anyio
+
+from actors import Runtime, tool
+from actors.testing import Call, OpenAIServer, Say, Turn, serve
+from tests.journal.file_storage import FileStorage
+
+SESSION = "durable"
+
+
+@tool
+async def double(number: int) -> int:
+    """Double a number."""
+    return 2 * number
+
+
+def dying(at: int) -> "list[int]":
+    """Return a countdown that `crossed` counts down."""
+    return [at]
+
+
+def crossed(countdown: list[int]) -> None:
+    """Count one crossing; at the last, die as by a power switch."""
+    countdown[0] -= 1
+    if countdown[0] == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+async def converse(folder: Path, crossing: int) -> None:
+    """Hold two asks, and write down the number of every durable event as soon as it is seen."""
+    seen = os.open(folder / f"{crossing}.seen", os.O_WRONLY | os.O_CREAT)
+    countdown = dying(crossing)
+    server = OpenAIServer(
+        [
+            Turn(Call("double", {"number": 1}), Call("double", {"number": 2})),
+            Turn(Say("2 and 4.")),
+            Turn(Say("You are welcome.")),
+        ]
+    )
+    async with serve(server):
+        environ = {"OPENAI_BASE_URL": server.base_url}
+        storage = FileStorage(folder / f"{crossing}.log", lambda: crossed(countdown))
+        async with Runtime(environ=environ, journal=storage) as runtime:
+            session = await runtime.open("openai:gpt-5.2", tools=[double], id=SESSION)
+            for words in ("Double 1 and 2.", "Thanks."):
+                async with session.stream(words) as events:
+                    async for event in events:
+                        if (seq := getattr(event, "seq", None)) is not None:
+                            os.write(seen, b"%d\n" % seq)
+
+
+def live(folder: str, backend: str, crossing: int) -> NoReturn:
+    """Hold the conversation, and end the process if it is still there."""
+    anyio.run(converse, Path(folder), crossing, backend=backend)
+    sys.exit()

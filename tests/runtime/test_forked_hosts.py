@@ -1,0 +1,151 @@
+"""Forked workers of a host: they hold none of its locks, so a host that is killed is taken over at once."""
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from itertools import takewhile
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+import pytest
+
+from actors import Runtime
+from actors.errors import SessionLeased
+from actors.journal.storage import Claim, Entry, Level
+from actors.journal.storage.sqlite import SqliteStorage
+from actors.testing import OpenAIServer, serve
+from tests.journal.storages import to
+from tests.runtime.takeover_host import tools
+from tests.runtime.test_takeover import Child, pay_in_turn
+
+LEASE = 600.0
+"""Seconds. No test waits for its end, so a session that is taken over was free at once."""
+
+
+class Forking(Child):
+    """A host in a process of its own, which forks workers. Its end kills them by their process ids."""
+
+    def __init__(self, where: str, *program: str) -> None:
+        super().__init__(where, *program)
+        self._workers = list[int]()
+
+    def hear_of_worker(self) -> None:
+        """Note the worker that it says it has forked."""
+        _, worker = self.heard()
+        self._workers.append(int(worker))
+
+    def inherit(self, path: Path) -> list[list[str]]:
+        """Have a forked child use the journal; return what it says."""
+        self.tell("inherit", path)
+        return list(takewhile(lambda words: words not in ([], ["ended"]), iter(self.heard, None)))
+
+    def has_living_workers(self) -> bool:
+        """Return True if each worker is alive."""
+        return all(Path(f"/proc/{worker}/stat").exists() for worker in self._workers)
+
+    def end(self) -> None:
+        super().end()
+        for worker in self._workers:
+            with suppress(ProcessLookupError):
+                os.kill(worker, signal.SIGKILL)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "sessions.db"
+
+
+@pytest.fixture
+def host(path: Path) -> Iterator[Forking]:
+    child = Forking(str(path), "tests.runtime.takeover_child", str(LEASE))
+    assert child.heard() == ["open"]
+    yield child
+    child.end()
+
+
+@pytest.mark.requirement("PROMISE-6")
+@pytest.mark.parametrize("level", ["process", "power"])
+def test_a_host_killed_in_a_write_is_taken_over_at_once_while_its_forked_workers_live(
+    level: Level, path: Path, host: Forking
+) -> None:
+    assert host.ask("claim", "one") == ["claimed", "1", "0"]
+    assert host.ask("append", "one", 1, "kept") == ["1"]
+    host.tell("fork")
+    host.hear_of_worker()
+    assert host.ask("write", "one", 1) == ["writing"]
+    Child.end(host)
+    with closing(SqliteStorage(path, level=level)) as mine:
+        claim = mine.claim("one")
+        assert claim == Claim(2, 1, claim.taken_from)
+        assert claim.taken_from
+        assert mine.append([Entry("one", 2, (to("mine"),))]) == [2]
+        assert mine.read("one") == [to("kept"), to("mine")]
+    assert host.has_living_workers()
+
+
+@pytest.mark.requirement("PROMISE-6")
+def test_a_host_killed_between_writes_is_taken_over_at_once_while_its_forked_workers_live(
+    path: Path, host: Forking
+) -> None:
+    assert host.ask("claim", "one") == ["claimed", "1", "0"]
+    for _ in range(3):
+        host.tell("fork")
+        host.hear_of_worker()
+    assert host.ask("append", "one", 1, "kept") == ["1"]
+    Child.end(host)
+    with closing(SqliteStorage(path)) as mine:
+        claim = mine.claim("one")
+        assert claim == Claim(2, 1, claim.taken_from)
+        assert claim.taken_from
+    assert host.has_living_workers()
+
+
+@pytest.mark.anyio
+@pytest.mark.requirement("PROMISE-6")
+async def test_a_runtime_killed_while_a_tool_has_a_pool_of_processes_is_taken_over_at_once(
+    path: Path, anyio_backend: str
+) -> None:
+    file = path.with_name("ran")
+    with anyio.fail_after(120):
+        async with serve(server := OpenAIServer(pay_in_turn)):
+            program = (
+                "tests.runtime.takeover_host",
+                str(LEASE),
+                anyio_backend,
+                server.base_url,
+                str(file),
+                "forking",
+            )
+            host = Forking(str(path), *program)
+            try:
+                await anyio.to_thread.run_sync(host.hear_of_worker)
+                assert await anyio.to_thread.run_sync(host.heard, abandon_on_cancel=True) == ["paying"]
+                Child.end(host)
+                async with Runtime(environ={"OPENAI_BASE_URL": server.base_url}, journal=path) as runtime:
+                    session = await runtime.resume("trip", tools=tools(file))
+                    assert (await session.ask("And now?")).status == "complete"
+                assert host.has_living_workers()
+            finally:
+                host.end()
+    assert sorted(file.read_text().split()) == ["note", "pay"]
+
+
+def test_a_forked_child_cannot_use_or_close_the_journal_of_its_parent(path: Path, host: Forking) -> None:
+    assert host.ask("claim", "one") == ["claimed", "1", "0"]
+    *refusals, closed = host.inherit(path)
+    assert [method for method, *_ in refusals] == ["open", "sessions", "vacuum", "open"]
+    for _, *why in refusals:
+        assert " ".join(why).startswith(f"{path}: this process was forked while the file was open")
+    assert closed == ["closed"]
+    assert host.ask("append", "one", 1, "on") == ["1"]
+    with closing(SqliteStorage(path)) as other:
+        with pytest.raises(SessionLeased):
+            other.claim("one")
+        assert other.read("one") == [to("on")]
+
+
+def test_a_forked_child_may_use_a_journal_that_its_parent_has_closed(path: Path, host: Forking) -> None:
+    host.tell("close")
+    assert host.inherit(path) == [["open"], ["sessions"], ["vacuum"], ["open"], ["closed"]]

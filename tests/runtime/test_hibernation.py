@@ -1,0 +1,341 @@
+"""Sessions that sleep in a journal: nothing of them is in memory, and who uses one sees only that it takes longer."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, closing
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from actors import Runtime
+from actors.config import RuntimeLimits
+from actors.core.settings.spending import Budget
+from actors.core.values.content import Message, Text
+from actors.core.values.packed import pack
+from actors.errors import JournalDamaged, JournalUnavailable, TooManySessions
+from actors.events import ApprovalDecision
+from actors.journal.storage import PAGE, Level, LogPage, Storage
+from actors.journal.storage.memory import MemoryStorage
+from actors.kernel.cell import Cell
+from actors.runtime.handle import Session
+from actors.testing import Call, OpenAIServer, Say, Think, Turn
+from actors.tools import Tool, tool
+from tests.journal.storages import made
+from tests.runtime.test_activation import sent
+from tests.runtime_support import Gate, anthropic, hosting, openai
+
+pytestmark = pytest.mark.anyio
+
+LOOK = Tool.external("look", "Looks something up, elsewhere.", {"type": "object"}, read_only=True)
+WORK = Turn(Think("hm"), Call("work", {"name": "a"}), Call("work", {"name": "b"}))
+LONG = "x" * 30_000
+
+
+@tool(approval="ask")
+def remove(path: str) -> str:
+    """Remove a file."""
+    return f"{path} is gone"
+
+
+@pytest.fixture(params=["sqlite-process", "postgres"])
+def storage(request: pytest.FixtureRequest) -> Iterator[Storage]:
+    with closing(made(request.param, request)) as storage:  # who judges it reads it again at last
+        yield storage
+
+
+async def fall_asleep(session: Session) -> None:
+    """Put a session away, and drop what is kept of it beside its log."""
+    while not session._lifecycle.passivate():
+        await anyio.lowlevel.checkpoint()
+    session._lifecycle.evict()
+    assert is_asleep(session)
+
+
+def is_asleep(session: Session) -> bool:
+    """Say whether nothing of a session is in memory that its log holds."""
+    return session._lifecycle.state == "stored" and session._lifecycle.holding.total == 0
+
+
+@pytest.mark.alternating
+@pytest.mark.requirement("PROMISE-3", "PROMISE-4", "PROMISE-6")
+async def test_a_session_that_sleeps_between_its_asks_sends_the_same_bytes(storage: Storage) -> None:
+    async def stays_awake(session: Session) -> None:
+        """Let it keep its actors."""
+
+    awake, asleep = await sent(stays_awake), await sent(fall_asleep, storage)
+    assert len(awake) == 8
+    assert asleep == awake
+
+
+@pytest.mark.alternating
+@pytest.mark.requirement("PROMISE-6")
+async def test_all_that_is_read_of_a_session_that_sleeps_is_as_it_was(storage: Storage) -> None:
+    gate = Gate()
+    gate.open("a", "b")
+    reads: list[Callable[[Session], Awaitable[object]]] = [
+        Session.history,
+        Session.ledger,
+        lambda session: session.preview("two"),
+        _events,
+    ]
+    async with hosting(storage=storage, one=anthropic(WORK, Turn(Say("Done."))), two=openai()) as runtime:
+        session = await runtime.open("one", tools=[gate.tool], budget=Budget(rounds=5))
+        await session.ask("Do it.")
+        await session.switch("two")
+        before = [await read(session) for read in reads]
+        for read, was in zip(reads, before, strict=True):
+            await fall_asleep(session)
+            assert (session.target, session.busy, session.pending) == ("two", False, ())
+            assert await read(session) == was
+        await fall_asleep(session)
+        assert [each.id for each in await runtime.journal.list()] == [session.id]
+        assert not await session.cancel()
+        await fall_asleep(session)
+        assert (await session.ask("And now?")).binding.backend == "two"
+
+
+async def _events(session: Session) -> list[object]:
+    return [event async for event in session.events(follow=False)]
+
+
+@pytest.mark.alternating
+async def test_reading_the_events_of_a_session_that_sleeps_does_not_wake_it(storage: Storage) -> None:
+    async with hosting(storage=storage, a=openai()) as runtime:
+        session = await runtime.open("a")
+        await session.ask("Hello?")
+        await fall_asleep(session)
+        assert await _events(session)
+        assert is_asleep(session)
+
+
+@pytest.mark.alternating
+@pytest.mark.requirement("PROMISE-6")
+@pytest.mark.parametrize("given", ["results", "a decision", "a cancel", "an end"])
+async def test_a_turn_that_waits_sleeps_and_is_gone_on_with(storage: Storage, given: str) -> None:
+    call = Call("remove", {"path": "/a"}) if given == "a decision" else Call("look", {"n": 1})
+    async with hosting(storage=storage, a=openai(Turn(call), Turn(Say("Done.")))) as runtime:
+        session = await runtime.open("a", tools=[LOOK, remove])
+        assert (await session.ask("Do it.")).status == "awaiting"
+        (waits,) = session.pending
+        await fall_asleep(session)
+        assert (session.busy, session.pending) == (True, (waits,))
+        came_of: object = None
+        seen = list[tuple[object, ...]]()
+
+        async def resolve() -> None:
+            nonlocal came_of
+            match given:
+                case "results":
+                    came_of = (await session.ask(results={waits.call.id: "21 C"})).text
+                case "a decision":
+                    came_of = (await session.ask(approvals={waits.call.id: ApprovalDecision("allow")})).text
+                case "a cancel":
+                    came_of = await session.cancel()
+                case _:
+                    await session.close()
+            seen.append(())
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(resolve)
+            while not seen and is_asleep(session):
+                await anyio.lowlevel.checkpoint()
+            assert (session.busy, session.pending) == (True, (waits,))  # it is being read
+        assert came_of == {"a cancel": True, "an end": None}.get(given, "Done.")
+        assert session.pending == ()
+
+
+@pytest.mark.alternating
+async def test_a_session_that_sleeps_is_still_this_hosts(storage: Storage) -> None:
+    async with hosting(storage=storage, a=openai()) as runtime:
+        session = await runtime.open("a", id="one")
+        fence = session._lifecycle.fence
+        await session.ask("Hello?")
+        await fall_asleep(session)
+        (stored,) = await runtime.journal.list()
+        assert stored.owner is not None
+        await session.ask("Still there?")
+        assert session._lifecycle.fence == fence
+
+
+@pytest.mark.alternating
+async def test_where_caches_are_warm_and_what_form_an_answer_takes_outlive_its_sleep(
+    storage: Storage,
+) -> None:
+    answers = Turn(Call("look", {"n": 1})), Turn(Say('{"celsius": 21}'))
+    async with hosting(storage=storage, a=openai(*answers)) as runtime:
+        session = await runtime.open("a", tools=[LOOK])
+        session._lifecycle.activate().affinity.sent["a"] = (1.0, 9)
+        assert (await session.ask("How warm?", output=dict[str, int])).status == "awaiting"
+        await fall_asleep(session)
+        answer = await session.ask(results={session.pending[0].call.id: 21})
+        assert answer.output == {"celsius": 21}
+        await fall_asleep(session)
+        assert session._lifecycle.activate().affinity.sent["a"][1] == 9
+
+
+@pytest.mark.parametrize("error", [JournalUnavailable, JournalDamaged])
+async def test_a_session_whose_log_cannot_be_read_says_why_and_wakes_when_it_can(
+    error: type[Exception],
+) -> None:
+    class Unreadable(MemoryStorage):
+        blocking = True
+        level: Level = "power"
+        fails = False
+
+        def page(self, session: str, after: int = 0, most: int = PAGE) -> LogPage:
+            if self.fails:
+                raise error("The disk is on fire")
+            return super().page(session, after, most)
+
+    storage = Unreadable()
+    async with hosting(storage=storage, a=openai(Turn(Say("Hello.")), Turn(Say("Here.")))) as runtime:
+        session = await runtime.open("a")
+        await session.ask("Hello?")
+        await fall_asleep(session)
+        storage.fails = True
+        for _ in range(10):  # no restarts are counted
+            with pytest.raises(error, match="on fire"):
+                await session.history()
+            with pytest.raises(error, match="on fire"):
+                await session.ask("Still there?")
+        storage.fails = False
+        assert (await session.ask("And now?")).text == "Here."
+
+
+@pytest.mark.alternating
+async def test_after_a_burst_of_asks_sessions_give_their_actors_back(storage: Storage) -> None:
+    gate, names = Gate(), [f"n{number}" for number in range(8)]
+    limits = RuntimeLimits(max_active_sessions=2)
+    async with hosting(storage=storage, limits=limits, a=OpenAIServer(_works)) as runtime:
+        sessions = [await runtime.open("a", tools=[gate.tool]) for _ in names]
+        async with anyio.create_task_group() as tasks:
+            for session, name in zip(sessions, names, strict=True):
+                tasks.start_soon(session.ask, name)
+            await gate.started(*names)
+            assert runtime.stats().active == 8
+            for session, name in zip(sessions, names, strict=True):
+                gate.open(name)
+                while session.busy or not _rests(session):
+                    await anyio.lowlevel.checkpoint()
+        stats = runtime.stats()
+        assert stats.active <= 4
+        assert stats.sessions == stats.active + stats.hibernated == 8
+
+
+def _works(request: dict[str, Any]) -> Turn:
+    """Call the tool with what the user said; then be done."""
+    last = request["messages"][-1]
+    return Turn(Call("work", {"name": last["content"]})) if last["role"] == "user" else Turn(Say("Done."))
+
+
+def _rests(session: Session) -> bool:
+    """Say whether all actors of a session are idle."""
+    acting = session._lifecycle.actors
+    return acting is None or all(isinstance(ref.receiver, Cell) and ref.receiver.idle for ref in acting._all)
+
+
+@asynccontextmanager
+async def crowded(storage: Storage, limits: RuntimeLimits) -> AsyncIterator[tuple[Runtime, Gate]]:
+    """Give a runtime on a server whose model calls the tool `work` once."""
+    gate = Gate()
+    one = Turn(Call("work", {"name": "a"}))
+    async with hosting(
+        storage=storage, limits=limits, a=openai(one, Turn(Say("Done."))), b=openai()
+    ) as runtime:
+        yield runtime, gate
+
+
+@pytest.mark.alternating
+@pytest.mark.requirement("PROMISE-9")
+@pytest.mark.parametrize("storage", ["memory", "sqlite-process", "postgres"], indirect=True)
+async def test_as_many_sessions_are_open_as_may_be(storage: Storage) -> None:
+    async with hosting(storage=storage, limits=RuntimeLimits(sessions=2), a=openai()) as runtime:
+        first, _ = [await runtime.open("a", id=name) for name in ("one", "two")]
+        for refused in (runtime.open("a"), runtime.resume("three")):
+            with pytest.raises(TooManySessions, match=r"2 sessions are open, as limits\.sessions says"):
+                await refused
+        await first.close()
+        await runtime.open("a", id="three")
+
+
+@pytest.mark.alternating
+@pytest.mark.requirement("PROMISE-9")
+async def test_what_was_not_used_for_longest_is_put_away_when_there_is_no_memory(storage: Storage) -> None:
+    limits = RuntimeLimits(memory=100_000)
+    async with hosting(storage=storage, limits=limits, a=openai()) as runtime:
+        sessions = [await runtime.open("a", id=f"s{number}") for number in range(4)]
+        for session in sessions:
+            await session.ask(LONG)
+            await anyio.wait_all_tasks_blocked()
+        assert [is_asleep(session) for session in sessions] == [True, True, True, False]
+        assert 60_000 < runtime.stats().memory < 100_000
+
+
+@pytest.mark.alternating
+@pytest.mark.requirement("PROMISE-9")
+async def test_while_busy_sessions_hold_all_the_memory_nothing_new_is_taken_in(storage: Storage) -> None:
+    async with crowded(storage, RuntimeLimits(memory=70_000)) as (runtime, gate):
+        busy, other = await runtime.open("a", tools=[gate.tool]), await runtime.open("b")
+        async with busy.stream(LONG + LONG) as events:
+            await gate.started("a")
+            calls: list[Callable[[], Awaitable[object]]] = [
+                lambda: other.ask("Hello?"),
+                lambda: other.switch("a"),
+                lambda: runtime.open("b"),
+                lambda: runtime.resume("elsewhere"),
+            ]
+            for call in calls:
+                with pytest.raises(
+                    TooManySessions, match=r"limits\.memory is 70000. Try again when some are done"
+                ):
+                    await call()
+            assert len(await other.history()) == 0  # who only reads is served
+            gate.open("a")
+            assert [event.type async for event in events][-1] == "complete"
+        await anyio.wait_all_tasks_blocked()
+        assert (await other.ask("Hello?")).status == "complete"
+        assert is_asleep(busy)
+
+
+@pytest.mark.requirement("PROMISE-9")
+async def test_logs_in_memory_count_and_sleeping_frees_only_what_was_made_of_them() -> None:
+    async with hosting(limits=RuntimeLimits(memory=100_000), a=openai(), b=openai()) as runtime:
+        session = await runtime.open("a", messages=[Message("user", (Text(LONG),))])
+        session._lifecycle.evict()
+        said = runtime.stats().memory
+        assert len(pack(Message("user", (Text(LONG),)))) == said
+        await session.ask("Hello?")
+        await anyio.wait_all_tasks_blocked()
+        assert runtime.stats().memory > 2 * said
+        while not session._lifecycle.passivate():
+            await anyio.lowlevel.checkpoint()
+        session._lifecycle.evict()
+        assert said < runtime.stats().memory < said + 1000
+        other = await runtime.open("b", messages=[Message("user", (Text(LONG * 3),))])
+        with pytest.raises(TooManySessions, match="Close some, or keep logs in a file"):
+            await session.ask("Hello?")
+        await other.close()
+        assert (await session.ask("Hello?")).status == "complete"
+        await session.close()
+        assert runtime.stats().memory == 0
+
+
+@pytest.mark.alternating
+async def test_what_is_kept_of_sessions_that_sleep_is_bounded(storage: Storage) -> None:
+    limits = RuntimeLimits(max_active_sessions=1, memory=210_000)
+    async with (
+        hosting(storage=storage, limits=limits, a=openai()) as runtime,
+        AsyncExitStack() as stack,
+    ):
+        sessions = [await runtime.open("a") for _ in range(5)]
+        for session in sessions:
+            await session.ask(LONG)
+            await anyio.wait_all_tasks_blocked()
+        residency = runtime._running().residency
+        assert len(residency.folded) == 2
+        assert 140_000 < residency.held.total < 210_000
+        for session in sessions:
+            stack.push_async_callback(session.close)
+        await sessions[0].close()
+    assert (residency.held.total, residency.folded) == (0, {})

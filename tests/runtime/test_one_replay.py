@@ -1,0 +1,120 @@
+"""Opening or resuming a session reads its log once, folds it once, and resolves its tools once."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from actors.core.data.chunked import item_count, up_to
+from actors.core.log.events import Started
+from actors.core.session.rebuild import LogFold
+from actors.errors import JournalBehind
+from actors.journal.storage import PAGE, LogPage
+from actors.journal.storage.memory import MemoryStorage
+from actors.provider.resolver import Resolver
+from actors.testing import Call, Say, Turn
+from tests.runtime.test_rebuild import crash
+from tests.runtime.test_resume import cut_off, have, serving
+from tests.runtime_support import Gate, hosting, openai
+
+pytestmark = pytest.mark.anyio
+
+
+class CountingStorage(MemoryStorage):
+    """Logs in memory that are read like those in files, and the reads of whole logs."""
+
+    blocking = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reads = 0
+
+    def page(self, session: str, after: int = 0, most: int = PAGE) -> LogPage:
+        """Count the page if it is the first one."""
+        self.reads += after == 0
+        return super().page(session, after, most)
+
+
+@dataclass
+class Counts:
+    """How many folds of a log and how many resolvers were made."""
+
+    folds: int = 0
+    resolvers: int = 0
+
+
+@pytest.fixture
+def counts(monkeypatch: pytest.MonkeyPatch) -> Counts:
+    """Count both from now on."""
+    counted = Counts()
+
+    class CountedFolding(LogFold):
+        def __init__(self, *args: object) -> None:
+            counted.folds += 1
+            super().__init__(*args)  # type: ignore[arg-type]  # as they came
+
+    made = Resolver.__init__
+
+    def make(*args: Any) -> None:  # Any: the arguments as they came
+        counted.resolvers += 1
+        made(*args)
+
+    monkeypatch.setattr("actors.journal.log.LogFold", CountedFolding)
+    monkeypatch.setattr("actors.core.session.rebuild.LogFold", CountedFolding)
+    monkeypatch.setattr(Resolver, "__init__", make)
+    return counted
+
+
+async def test_a_log_that_breaks_off_is_read_and_folded_once_when_its_session_is_resumed(
+    counts: Counts,
+) -> None:
+    storage, gate = CountingStorage(), Gate()
+    async with serving(openai(Turn(Call("work", {"name": "a"})), Turn(Say("Done.")))) as hosted:
+        async with cut_off(hosted, [gate.tool], storage, have(Started)):
+            pass
+        async with hosted(storage) as runtime:
+            storage.reads = counts.folds = counts.resolvers = 0
+            session = await runtime.resume("trip", tools=[gate.tool])
+            [known] = (await session.ledger()).interactions()
+            assert known.reason == "outcome_unknown"
+            assert (storage.reads, counts.folds, counts.resolvers) == (1, 1, 1)
+
+
+async def test_the_first_ask_of_a_resumed_session_reads_nothing_again(counts: Counts) -> None:
+    storage = CountingStorage()
+    async with serving(openai(Turn(Say("Here.")), Turn(Say("Still here.")))) as hosted:
+        async with hosted(storage) as runtime:
+            session = await runtime.open("a", id="trip")
+            await session.ask("Hello?")
+        async with hosted(storage) as runtime:
+            storage.reads = counts.folds = counts.resolvers = 0
+            session = await runtime.resume("trip")
+            assert (await session.ask("And now?")).text == "Still here."
+            assert (storage.reads, counts.folds, counts.resolvers) == (1, 1, 1)
+
+
+async def test_the_first_ask_of_an_opened_session_reads_no_log_and_resolves_its_tools_once(
+    counts: Counts,
+) -> None:
+    storage = CountingStorage()
+    async with serving(openai(Turn(Say("Here.")))) as hosted, hosted(storage) as runtime:
+        session = await runtime.open("a", id="trip")
+        assert (await session.ask("Hello?")).text == "Here."
+        assert (storage.reads, counts.folds, counts.resolvers) == (0, 1, 1)
+
+
+async def test_the_target_is_the_one_of_the_log_after_the_log_went_back() -> None:
+    async with hosting(a=openai(), b=openai()) as runtime:
+        session = await runtime.open("a")
+        await session.history()  # makes its actors
+        await session.switch("b")
+        assert session.target == "b"
+        storage = runtime.storage
+        assert isinstance(storage, MemoryStorage)
+        written = storage._logs[session.id]
+        storage._logs[session.id] = up_to(written, item_count(written) - 1)
+        await crash(session, "session")
+        with pytest.raises(JournalBehind):
+            await session.history()
+        await session.history()
+        assert session.target == "a"

@@ -1,0 +1,358 @@
+"""Opening, resuming, forking, importing, entering and leaving, cancelled anywhere: nothing stays claimed or open."""
+
+import asyncio
+import os
+import sqlite3
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import aclosing, closing
+from itertools import count
+from pathlib import Path
+
+import anyio
+import anyio.lowlevel
+import anyio.to_thread
+import pytest
+
+from actors import Runtime
+from actors.errors import JournalError
+from actors.journal.storage import Storage
+from actors.journal.storage.memory import MemoryStorage
+from actors.journal.storage.postgres import PostgresStorage
+from actors.journal.storage.sqlite import SqliteStorage
+from actors.runtime.handle import Session
+from actors.runtime.storage_owner import StorageOwner
+from tests.journal.postgres import Server
+from tests.journal.storages import FILES
+from tests.runtime.every_await import Work, cancels
+from tests.runtime_support import actors
+
+pytestmark = pytest.mark.anyio
+
+KEPT = pytest.mark.parametrize("kept", ["memory", "sqlite-process", "postgres"])
+FILE = "sessions.db"
+ENVIRON = {"OPENAI_API_KEY": "k"}
+
+
+def runtime_on(storage: Storage) -> Runtime:
+    """Return a runtime that sends no request, not entered yet."""
+    return Runtime(environ=ENVIRON, journal=storage, seed=1)
+
+
+class WatchedStorage(PostgresStorage):
+    """Logs in a Postgres schema of its own, and a connection that looks at them from outside."""
+
+    def __init__(self, server: Server) -> None:
+        role = server.role()  # so that nobody else has connections of this name
+        super().__init__(server.url(role, user=role))
+        self.watch = server.connect(role)
+        self._role = role
+
+    @property
+    def exists(self) -> bool:
+        """Whether there are tables."""
+        return self.watch.execute("SELECT to_regclass('actors_session')").fetchall() != [(None,)]
+
+    @property
+    def claims(self) -> list[str]:
+        """The sessions that have an owner."""
+        claimed = "SELECT name FROM actors_session WHERE owner IS NOT NULL"
+        return [name for (name,) in self.watch.execute(claimed)] if self.exists else []
+
+    @property
+    def connections(self) -> int:
+        """How many connections the storage has to the server."""
+        count = "SELECT count(*) FROM pg_stat_activity WHERE usename = %s"
+        ((found,),) = self.watch.execute(count, (self._role,)).fetchall()
+        return int(found)
+
+
+@pytest.fixture
+def storage(kept: str, request: pytest.FixtureRequest) -> Iterator[Storage]:
+    """Give a storage that is empty and not open."""
+    if kept != "postgres":
+        yield FILES[kept](request.getfixturevalue("tmp_path"))
+        return
+    watched = WatchedStorage(request.getfixturevalue("postgres"))
+    with watched.watch:
+        yield watched
+
+
+def claims_held(storage: Storage) -> list[str]:
+    """Return the sessions that nobody but this host may go on with."""
+    if isinstance(storage, MemoryStorage):
+        return sorted(storage._claimed)
+    if isinstance(storage, WatchedStorage):
+        return storage.claims
+    if not storage_path(storage).exists():
+        return []
+    with closing(sqlite3.connect(storage_path(storage))) as file:
+        return [name for (name,) in file.execute("SELECT name FROM session WHERE owner IS NOT NULL")]
+
+
+def storage_path(storage: Storage) -> Path:
+    """Return the path of a storage that is a file."""
+    assert isinstance(storage, SqliteStorage)
+    return storage.path
+
+
+def is_open(storage: Storage) -> bool:
+    """Return True if this process has files of the storage open, or connections to it."""
+    if isinstance(storage, MemoryStorage):
+        return False
+    if isinstance(storage, WatchedStorage):
+        return storage.connections > 0
+    return bool(files_open(storage_path(storage).parent))
+
+
+def files_open(folder: Path) -> list[str]:
+    """Return which files of a folder this process has open."""
+    found = list[str]()
+    for number in os.listdir("/proc/self/fd"):
+        try:
+            found.append(os.readlink(f"/proc/self/fd/{number}"))
+        except FileNotFoundError:  # closed meanwhile
+            continue
+    return [name for name in found if name.startswith(str(folder))]
+
+
+async def until(is_so: Callable[[], object]) -> None:
+    """Wait for what the host, or a thread, does behind the caller's back."""
+    while not is_so():  # noqa: ASYNC110  nobody tells
+        await anyio.sleep(0.001)
+
+
+async def nothing_left(runtime: Runtime, *expected: str) -> None:
+    """Wait until no session is claimed, open or running but those that are expected."""
+    with anyio.fail_after(30):
+        await runtime.journal.list()  # the journal has done what was sent before
+        await until(lambda: set(claims_held(runtime.storage)) <= set(expected))
+        await until(lambda: not {name.partition("/")[0] for name in actors(runtime)} - {"journal", *expected})
+        await until(lambda: not runtime._registry._reserved)
+    assert set(runtime.sessions) <= set(expected)
+
+
+class Opened:
+    """What a caller was given before it went away."""
+
+    def __init__(self) -> None:
+        self.sessions = list[Session]()
+
+    async def close(self) -> None:
+        """Close it, as its owner would."""
+        while self.sessions:
+            await self.sessions.pop().close()
+
+
+async def attempts(work: Work, runtime: Runtime, opened: Opened | None = None) -> AsyncIterator[None]:
+    """Cancel the work at every await; each time see that nothing is left, and give the way to try again."""
+    async with aclosing(cancels(work)) as moments:
+        async for _ in moments:
+            if opened is not None:
+                await opened.close()
+            await nothing_left(runtime)
+            yield
+
+
+@KEPT
+@pytest.mark.requirement("PROMISE-12", "PROMISE-11")
+async def test_an_open_that_is_cancelled_at_any_await_leaves_nothing_claimed(storage: Storage) -> None:
+    opened = Opened()
+    async with runtime_on(storage) as runtime:
+
+        async def work() -> None:
+            opened.sessions.append(await runtime.open("openai:m", id="one", tools=[look]))
+
+        async for _ in attempts(work, runtime, opened):
+            assert [each.state for each in await runtime.journal.list()] in ([], ["closed"])  # by its owner
+            await runtime.journal.delete("one")
+
+
+@pytest.mark.alternating
+@KEPT
+@pytest.mark.requirement("PROMISE-12", "PROMISE-11")
+async def test_a_resume_that_is_cancelled_at_any_await_leaves_nothing_claimed(storage: Storage) -> None:
+    opened = Opened()
+    async with runtime_on(storage) as runtime:
+        exported = await log_of_a_session(runtime)
+        await runtime.journal.import_session(exported, id="one")
+
+        async def work() -> None:
+            opened.sessions.append(await runtime.resume("one", tools=[look]))
+
+        async for _ in attempts(work, runtime, opened):
+            await runtime.journal.delete("one")
+            await runtime.journal.import_session(exported, id="one")
+
+
+@pytest.mark.alternating
+@KEPT
+@pytest.mark.requirement("PROMISE-12", "PROMISE-11")
+async def test_a_get_or_create_that_is_cancelled_at_any_await_leaves_nothing_claimed(
+    storage: Storage,
+) -> None:
+    opened = Opened()
+    async with runtime_on(storage) as runtime:
+        exported = await log_of_a_session(runtime)
+
+        async def work() -> None:
+            for name in ("new", "known"):
+                opened.sessions.append(await runtime.open("openai:m", id=name, tools=[look], resume=True))
+
+        await runtime.journal.import_session(exported, id="known")
+        async for _ in attempts(work, runtime, opened):
+            await runtime.journal.delete("new", "known")
+            await runtime.journal.import_session(exported, id="known")
+
+
+@KEPT
+@pytest.mark.requirement("PROMISE-12", "PROMISE-11")
+async def test_a_deletion_that_is_cancelled_at_any_await_leaves_nothing_claimed(storage: Storage) -> None:
+    async with runtime_on(storage) as runtime:
+        exported = await log_of_a_session(runtime)
+        await runtime.journal.import_session(exported, id="one")
+
+        async def work() -> None:
+            await runtime.journal.delete("one")
+
+        async for _ in attempts(work, runtime):
+            if not await runtime.journal.list():
+                await runtime.journal.import_session(exported, id="one")
+
+
+@KEPT
+@pytest.mark.requirement("PROMISE-12", "PROMISE-11")
+async def test_a_fork_that_is_cancelled_at_any_await_leaves_nothing_claimed_and_no_log_that_nobody_knows(
+    storage: Storage,
+) -> None:
+    known = list[str]()
+    async with runtime_on(storage) as runtime:
+        await runtime.journal.import_session(await log_of_a_session(runtime), id="one")
+
+        async def work() -> None:
+            known.append(await runtime.journal.fork("one"))
+
+        async for _ in attempts(work, runtime):
+            assert {each.id for each in await runtime.journal.list()} == {"one", *known}
+
+
+@KEPT
+@pytest.mark.requirement("PROMISE-12", "PROMISE-11")
+async def test_an_import_that_is_cancelled_at_any_await_leaves_nothing_claimed_and_all_or_nothing(
+    storage: Storage,
+) -> None:
+    known = list[str]()
+    async with runtime_on(storage) as runtime:
+        exported = await log_of_a_session(runtime)
+
+        async def work() -> None:
+            known.append(await runtime.journal.import_session(exported, id="two"))
+
+        async for _ in attempts(work, runtime):
+            assert [each.id for each in await runtime.journal.list()] == known
+            known.clear()
+            await runtime.journal.delete("two")
+
+
+@pytest.mark.alternating
+@KEPT
+@pytest.mark.requirement("PROMISE-12", "PROMISE-11")
+async def test_a_runtime_that_is_cancelled_at_any_await_of_its_life_leaves_nothing_open(
+    storage: Storage,
+) -> None:
+    numbers = count()
+
+    async def work() -> None:
+        async with runtime_on(storage) as runtime:
+            await runtime.open("openai:m", id=f"session-{next(numbers)}", tools=[look])
+            await anyio.lowlevel.checkpoint()
+
+    before = tasks_running()
+    async with aclosing(cancels(work)) as moments:
+        async for way, number in moments:
+            with anyio.fail_after(30):
+                await until(lambda: not is_open(storage))
+            assert tasks_running() == before, (way, number)
+            assert claims_held(storage) == []
+
+
+def tasks_running() -> int:
+    """Return how many tasks there are, where the event loop says so."""
+    try:
+        return len(asyncio.all_tasks())
+    except RuntimeError:  # trio ends none before its nursery
+        return 0
+
+
+async def test_a_runtime_whose_journal_cannot_be_opened_leaves_nothing_open_and_may_be_entered_again(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / FILE
+    path.write_bytes(b"not a journal, and long enough to be one" * 100)
+    runtime = runtime_on(SqliteStorage(path))
+    for _ in range(2):
+        with pytest.raises(JournalError):
+            async with runtime:
+                pass
+        assert files_open(tmp_path) == []
+    path.unlink()
+    async with runtime:
+        await runtime.open("openai:m")
+
+
+class Held(MemoryStorage):
+    """A storage whose opening and closing wait in their threads until they may go on."""
+
+    blocking = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun, self.freed = threading.Event(), threading.Event()
+        self.deeds = list[str]()
+
+    def open(self) -> None:
+        """Open, once it may."""
+        self.begun.set()
+        assert self.freed.wait(60)
+        self.deeds.append("opened")
+
+    def close(self) -> None:
+        """Close."""
+        self.deeds.append("closed")
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@pytest.mark.parametrize("turns", range(4))
+async def test_a_storage_is_closed_though_those_who_wait_for_it_are_cancelled(turns: int) -> None:
+    """As a shutdown does that cancels every task, those of the runtime too."""
+    storage = Held()
+    owner = StorageOwner(storage)
+    opening = asyncio.create_task(owner.open())
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    if turns == 3:
+        await until(storage.begun.is_set)
+    opening.cancel()
+    await asyncio.wait([opening])
+    leaving = asyncio.create_task(owner.close())
+    await asyncio.sleep(0)
+    leaving.cancel()
+    storage.freed.set()
+    await asyncio.wait([leaving])
+    with anyio.fail_after(60):
+        await until(lambda: storage.deeds and storage.deeds[-1] == "closed")
+    await anyio.to_thread.run_sync(owner._open)  # a thread that begins late
+    assert storage.deeds[-1] == "closed"
+
+
+async def look(name: str) -> str:
+    """Look something up."""
+    return name
+
+
+async def log_of_a_session(runtime: Runtime) -> bytes:
+    """Return the exported log of a session that is idle."""
+    await runtime.open("openai:m", id="exported", tools=[look], system="Be brief.")
+    exported = await runtime.journal.export("exported")
+    await runtime.journal.delete("exported")
+    return exported

@@ -1,0 +1,254 @@
+"""A session is the fold of its log: after a crash its actors go on from there, and no call stays open.
+
+Every runtime that these tests make compares each session with its rebuilt log when it ends, byte for byte
+(`tests.runtime_support`).
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from actors.core.log.events import TurnEnded
+from actors.core.stream_events.events import ErrorEvent, SessionEvent
+from actors.errors import SessionError
+from actors.kernel import Command, Ref
+from actors.runtime.handle import Session
+from actors.strict.server import LoopbackServer
+from actors.testing import Call, Say, Stall, Think, Turn
+from actors.tools import tool
+from tests.commands.at_scale import spread
+from tests.runtime_support import (
+    Gate,
+    anthropic,
+    assert_paired,
+    assert_prefixes,
+    assert_rebuilds,
+    bodies,
+    gathered,
+    hosting,
+    log,
+    openai,
+)
+
+pytestmark = pytest.mark.anyio
+
+Made = Callable[..., LoopbackServer]
+MADE = pytest.mark.parametrize("made", [openai, anthropic])
+ACTORS = ("session", "ledger", "renderer", "scheduler")
+WORK = Turn(Think("hm"), Call("work", {"name": "a"}), Call("work", {"name": "b"}))
+
+
+class Nonsense(Command, frozen=True):
+    """A command no actor has a case for: its receiver crashes."""
+
+
+async def crash(session: Session, which: str) -> None:
+    """Crash one of a session's actors."""
+    refs: dict[str, Ref[Any]] = {  # Any: no actor takes the command, that is the point
+        "session": session._session,
+        "ledger": session._refs.ledger,
+        "renderer": session._refs.renderer,
+        "scheduler": session._refs.scheduler,
+    }
+    await refs[which].send(Nonsense())
+
+
+async def assert_goes_on(session: Session, server: LoopbackServer) -> None:
+    status = ""
+    while not status:
+        with suppress(SessionError):  # it was just restarted
+            status = (await session.ask("And now?")).status
+    assert status == "complete"
+    assert all(item.status != "pending" for item in (await session.ledger()).interactions())
+    assert server.refusals == []
+    for body in bodies(server):
+        assert_paired(body)
+    assert_prefixes(server)
+
+
+@MADE
+@pytest.mark.parametrize("which", ACTORS)
+@pytest.mark.requirement("REQ-915-046", "PROMISE-1", "PROMISE-7", "PROMISE-8")
+async def test_when_an_actor_crashes_the_turn_ends_interrupted_and_the_session_goes_on(
+    made: Made, which: str
+) -> None:
+    gate = Gate()
+    gate.open("a")
+    server = made(WORK)
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[gate.tool])
+        async with session.stream("Do it.") as stream:
+            await gate.started("a", "b")
+            await crash(session, which)
+            events = [event async for event in stream]
+        assert isinstance(events[-1], ErrorEvent)
+        assert "restarted" in events[-1].result.error
+        ends = [event.status for event in log(runtime, session) if isinstance(event, TurnEnded)]
+        assert ends == ["interrupted"]
+        by_name = {item.arguments: item for item in (await session.ledger()).interactions()}
+        assert by_name[b'{"name":"b"}'].reason == "outcome_unknown"  # type: ignore[index]  # Json is bytes
+        assert gate.runs.count("b") == 1
+        await assert_goes_on(session, server)
+        assert gate.runs.count("b") == 1
+
+
+@pytest.mark.parametrize("which", ACTORS)
+@pytest.mark.requirement("REQ-915-046", "PROMISE-1", "PROMISE-8")
+async def test_a_crash_at_any_moment_leaves_a_session_that_is_its_log_and_goes_on(
+    which: str, anyio_backend_name: str
+) -> None:
+    """Each actor crashes at every other of the moments: at a quarter of them on asyncio, at another on trio."""
+    quarter = ACTORS.index(which) + 2 * (anyio_backend_name == "trio")
+    for number in spread(range(20), quarter):
+        steps, is_late = 5 * number, (number + number // 4) % 2
+        gate = Gate()
+        server = anthropic(WORK, faults={1: Stall()} if is_late else {0: Stall(after_bytes=600)})
+        async with hosting(a=server) as runtime:
+            session = await runtime.open("a", tools=[gate.tool])
+            async with session.stream("Do it.") as stream:
+                for _ in range(steps):
+                    await anyio.lowlevel.checkpoint()
+                await crash(session, which)
+                if which != "session":  # an actor that is never asked again still crashed
+                    await anyio.lowlevel.checkpoint()
+                events: list[SessionEvent] = [event async for event in stream]
+            assert events[-1].type == "error"
+            server.faults = {}
+            gate.open("a", "b")
+            await assert_goes_on(session, server)
+
+
+@pytest.mark.requirement("PROMISE-8", "PROMISE-9")
+async def test_asks_that_wait_when_a_session_crashes_are_conducted_after_it() -> None:
+    gate = Gate()
+    server = openai(WORK)
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[gate.tool])
+        async with session.stream("First.") as first, session.stream("Second.") as second:
+            await gate.started("a", "b")
+            await crash(session, "session")
+            assert [event async for event in first][-1].type == "error"
+            assert [event async for event in second][-1].type == "complete"
+        said = [message.text for message in await session.history() if message.role == "user"]
+        assert said == ["First.", "Second."]
+        await assert_goes_on(session, server)
+
+
+@pytest.mark.requirement("PROMISE-2", "PROMISE-7")
+async def test_what_a_tool_returns_after_its_session_crashed_is_recorded() -> None:
+    begun, released = anyio.Event(), anyio.Event()
+
+    async def work(name: str) -> str:
+        """Work, and do not hear the end of it."""
+        with anyio.CancelScope(shield=True):
+            begun.set()
+            await released.wait()
+        return f"{name} is done"
+
+    server = openai(Turn(Call("work", {"name": "a"})))
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[work])
+        async with session.stream("Do it.") as stream:
+            await begun.wait()
+            await crash(session, "session")
+            assert [event async for event in stream][-1].type == "error"
+        released.set()
+        while (await session.ledger()).interactions()[0].completion is None:
+            await anyio.lowlevel.checkpoint()
+        await assert_goes_on(session, server)
+
+
+@pytest.mark.requirement("PROMISE-8")
+async def test_a_crash_of_one_session_does_not_touch_another() -> None:
+    gate = Gate()
+    async with hosting(a=openai(WORK), b=openai(WORK, Turn(Say("Done.")))) as runtime:
+        one = await runtime.open("a", tools=[gate.tool])
+        two = await runtime.open("b", tools=[gate.tool])
+        async with one.stream("Do it.") as first, two.stream("Do it.") as second:
+            await gate.started("a", "b")
+            await crash(one, "ledger")
+            assert [event async for event in first][-1].type == "error"
+            gate.open("a", "b")
+            assert [event async for event in second][-1].type == "complete"
+
+
+@pytest.mark.requirement("REQ-915-046", "PROMISE-3")
+async def test_a_long_life_of_switches_cancels_and_crashes_is_its_log() -> None:
+    gate = Gate()
+    gate.open("a", "b")
+    one, two = openai(*[WORK, Turn(Say("one"))] * 6), anthropic(*[WORK, Turn(Think("x"), Say("two"))] * 6)
+    async with hosting(a=one, b=two) as runtime:
+        session = await runtime.open("a", tools=[gate.tool], system="Be brief.")
+        for number in range(8):
+            await session.switch("ab"[number % 2])
+            async with session.stream(f"Turn {number}") as events:
+                if number % 3 == 1:
+                    await session.cancel()
+                if number % 4 == 2:
+                    await crash(session, "session")
+                _ = [event async for event in events]
+            await assert_rebuilds(runtime, session)
+        assert (await gathered(session, "Last."))[-1].type == "complete"
+    assert one.refusals == two.refusals == []
+    assert_prefixes(one)
+    assert_prefixes(two)
+
+
+@pytest.mark.requirement("PROMISE-8")
+async def test_a_crash_of_a_provider_fails_the_rounds_in_flight_and_the_next_are_served() -> None:
+    server = openai(Turn(Say("Here.")), faults={0: Stall()})
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a")
+        async with session.stream("Do it.") as events:
+            while not server.received:
+                await anyio.lowlevel.checkpoint()
+            (provider,) = runtime._backends.providers.made.values()
+            await provider.send(Nonsense())  # type: ignore[arg-type]  # as above
+            assert [event async for event in events][-1].type == "error"
+        assert (await session.ask("Again.")).text == "Here."
+
+
+@pytest.mark.requirement("PROMISE-8")
+async def test_a_provider_that_crashed_too_often_is_made_anew() -> None:
+    server = openai()
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a")
+        assert (await session.ask("Hello.")).status == "complete"
+        ((binding, first),) = runtime._backends.providers.made.items()
+        ended = anyio.Event()
+        runtime.system.watch(first, ended.set)
+        await runtime.system.stop(first)
+        await ended.wait()
+        assert (await session.ask("Hello.")).status == "complete"
+        assert runtime._backends.providers.made[binding] is not first
+
+
+@pytest.mark.usefixtures("short_graces")
+@pytest.mark.parametrize("which", ["session", "scheduler"])
+async def test_a_tool_that_runs_on_after_a_crash_is_in_quarantine_until_it_ends(which: str) -> None:
+    begun, release = anyio.Event(), anyio.Event()
+
+    @tool
+    async def work(name: str) -> str:
+        """Ignore every cancellation."""
+        begun.set()
+        with anyio.CancelScope(shield=True):
+            await release.wait()
+        return name
+
+    async with hosting(a=anthropic(Turn(Call("work", {"name": "a"})), Turn(Say("Done.")))) as runtime:
+        session = await runtime.open("a", tools=[work])
+        with anyio.fail_after(30):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(session.ask, "Go.")
+                await begun.wait()
+                await crash(session, which)
+            while runtime.quarantine.by_tool() != {"work": 1}:
+                await anyio.lowlevel.checkpoint()
+            release.set()
+            while runtime.quarantine.size:
+                await anyio.lowlevel.checkpoint()

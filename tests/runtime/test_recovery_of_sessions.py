@@ -1,0 +1,376 @@
+"""A crash at any place of a session's log: one end for each ask, one for each turn, and nothing of the dead one acts.
+
+Every runtime that these tests make compares each session with its rebuilt log when it ends (`tests.runtime_support`).
+"""
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any
+
+import anyio
+import anyio.from_thread
+import anyio.lowlevel
+import pytest
+
+from actors import Runtime
+from actors.config import Config, FileSettings
+from actors.core.log.codec import encode_event
+from actors.core.log.events import (
+    AskStarted,
+    Cancelled,
+    Closed,
+    LogEvent,
+    Opened,
+    RequestSent,
+    Returned,
+    RoundEnded,
+    Started,
+    SwitchQueued,
+    TurnEnded,
+    TurnStarted,
+)
+from actors.core.session.publishing import Publisher
+from actors.core.stream_events.events import CompleteEvent, ErrorEvent, SessionEvent, ToolResultsEvent
+from actors.core.values.identity import CallId
+from actors.errors import JournalError, SessionError
+from actors.journal.holding import HeldBytes, MemoryUse
+from actors.journal.journal_actor import JournalActor
+from actors.journal.log import Generation
+from actors.journal.storage import PAGE, Appended, Entry, LogPage, decoded_page
+from actors.journal.storage.memory import MemoryStorage
+from actors.kernel import Ref, System
+from actors.kernel.system import SHARED
+from actors.runtime.handle import Session
+from actors.session.commands import EndWritten, Finished
+from actors.testing import Call, Say, Turn
+from tests.runtime.test_rebuild import Nonsense, crash
+from tests.runtime_support import Gate, anthropic, hosting, log, openai, recorded
+
+pytestmark = pytest.mark.anyio
+
+VICTIMS = ["session", "ledger", "renderer", "scheduler"]
+WORK = Turn(Call("work", {"name": "a"}), Call("work", {"name": "b"}))
+
+
+class Watched(MemoryStorage):
+    """A storage that says when its append `at` comes, before it is made or `after`."""
+
+    def __init__(self, at: int, *, after: bool = True) -> None:
+        super().__init__()
+        self.hook: Callable[[], None] | None = None
+        self._at, self._after = at, after
+        self._count = 0
+
+    def append(self, entries: Sequence[Entry]) -> Sequence[Appended]:
+        hook = self.hook if self._count == self._at else None
+        self._count += 1
+        if hook is not None and not self._after:
+            hook()
+        numbers = super().append(entries)
+        if hook is not None and self._after:
+            hook()
+        return numbers
+
+
+class Held(MemoryStorage):
+    """A storage that may block: the first append of an event of `kind` waits until `freed` is set.
+
+    Then it is made; or refused, if `fails`.
+    """
+
+    blocking = True
+
+    def __init__(self, kind: type[LogEvent], *, fails: bool = False) -> None:
+        super().__init__()
+        self._kind: type[LogEvent] | None = kind
+        self._fails = fails
+        self.begun, self.freed = anyio.Event(), threading.Event()
+
+    def append(self, entries: Sequence[Entry]) -> Sequence[Appended]:
+        events = [event for entry in entries for event in entry.events]
+        if self._kind is not None and any(isinstance(event, self._kind) for event in events):
+            self._kind = None
+            anyio.from_thread.run_sync(self.begun.set)
+            assert self.freed.wait(60)
+            if self._fails:
+                raise JournalError("no room")
+        return super().append(entries)
+
+
+def restarts(runtime: Runtime, session: Session) -> int:
+    """Return how often a session's actors were restarted."""
+    return runtime.system.cells[f"{session.id}/session"].restarts
+
+
+async def restarted(runtime: Runtime, session: Session) -> None:
+    """Wait until they were, and have begun."""
+    while not restarts(runtime, session):
+        await anyio.lowlevel.checkpoint()
+    for _ in range(50):
+        await anyio.lowlevel.checkpoint()
+
+
+def crashing(session: Session, which: str) -> Callable[[], None]:
+    """Return what crashes one of a session's actors."""
+    ref: Ref[Any] = (
+        session._session if which == "session" else getattr(session._refs, which)
+    )  # Any: as in `crash`
+    return lambda: ref.send_nowait(Nonsense())
+
+
+def assert_orderly(events: list[LogEvent]) -> None:
+    """One end for each turn, no two at once, and nothing outside its turn; no call begins after its end."""
+    turn: int | None = None
+    never: set[str] = set()
+    for event in events:
+        if isinstance(event, TurnStarted):
+            assert turn is None
+            turn = event.turn
+        elif isinstance(event, TurnEnded):
+            assert event.turn == turn
+            turn = None
+        elif isinstance(event, RequestSent | RoundEnded):
+            assert event.turn == turn
+        elif isinstance(event, Cancelled) and event.reason == "never_started":
+            never.add(event.call_id)
+        elif isinstance(event, Started | Returned):
+            assert event.call_id not in never
+    assert turn is None
+    bound = [event.turn for event in events if isinstance(event, TurnStarted)]
+    assert bound == list(range(1, len(bound) + 1))
+    asks = [event.ask for event in events if isinstance(event, AskStarted)]
+    assert asks == list(range(1, len(asks) + 1))
+
+
+def assert_ended_once(events: list[SessionEvent], stored: list[LogEvent]) -> None:
+    """The stream ended with its only terminal event, which says what the log says."""
+    assert [isinstance(event, CompleteEvent | ErrorEvent) for event in events].count(True) == 1
+    last = events[-1]
+    assert isinstance(last, CompleteEvent | ErrorEvent)
+    if isinstance(last, CompleteEvent):
+        ended = stored[last.seq - 1]
+        assert isinstance(ended, TurnEnded)
+        assert ended.status == "complete"
+
+
+async def swept(which: str, at: int, *, after: bool) -> None:
+    """Crash an actor at one append of two asks, and judge what comes of them and of a third."""
+    gate = Gate()
+    gate.open("a", "b")
+    storage = Watched(at, after=after)
+    server = openai(WORK, *[Turn(Say(word)) for word in ("one", "two", "three", "four")])
+    async with hosting(a=server, storage=storage) as runtime:
+        session = await runtime.open("a", tools=[gate.tool])
+        storage.hook = crashing(session, which)
+        async with session.stream("First.") as first, session.stream("Second.") as second:
+            streams = ([event async for event in first], [event async for event in second])
+        status = ""
+        while not status:
+            with suppress(SessionError):  # it was just restarted
+                status = (await session.ask("Third.")).status
+        assert status == "complete"
+        stored = log(runtime, session)
+        assert_orderly(stored)
+        for events in streams:
+            assert_ended_once(events, stored)
+        assert all(item.status != "pending" for item in (await session.ledger()).interactions())
+        assert len(gate.runs) == len(set(gate.runs))
+    assert server.refusals == []
+
+
+@pytest.mark.alternating
+@pytest.mark.parametrize("which", VICTIMS)
+@pytest.mark.requirement("REQ-915-046", "PROMISE-1", "PROMISE-8")
+async def test_a_crash_at_any_append_ends_each_ask_and_each_turn_once(which: str) -> None:
+    async def sweep(at: int) -> None:
+        await swept(which, at, after=False)
+        await swept(which, at, after=True)
+
+    async with anyio.create_task_group() as tasks:
+        for at in range(1, 8):
+            tasks.start_soon(sweep, at)
+
+
+async def test_an_ask_whose_end_was_written_before_the_crash_has_that_end() -> None:
+    storage = Watched(2)
+    async with hosting(a=openai(Turn(Say("Here."))), storage=storage) as runtime:
+        session = await runtime.open("a")
+        storage.hook = crashing(session, "session")
+        result = await session.ask("Hello.")
+        assert (result.status, result.text) == ("complete", "Here.")
+        assert restarts(runtime, session) == 1
+        ends = [event.status for event in log(runtime, session) if isinstance(event, TurnEnded)]
+        assert ends == ["complete"]
+
+
+async def test_what_a_dead_sessions_ask_says_does_not_end_the_next() -> None:
+    gate = Gate()
+    async with hosting(a=openai(WORK, Turn(Say("Done.")))) as runtime:
+        session = await runtime.open("a", tools=[gate.tool])
+        async with session.stream("Do it.") as events:
+            await gate.started("a", "b")
+            await session._session.send(Finished(generation=-1))
+            await session._session.send(EndWritten(generation=-1))
+            gate.open("a", "b")
+            result = [event async for event in events][-1]
+        assert isinstance(result, CompleteEvent)
+        assert result.result.text == "Done."
+
+
+async def test_the_reader_of_an_ask_that_crashed_gets_the_end_of_every_call() -> None:
+    gate = Gate()
+    async with hosting(a=openai(WORK)) as runtime:
+        session = await runtime.open("a", tools=[gate.tool])
+        async with session.stream("Do it.") as stream:
+            await gate.started("a", "b")
+            gate.open("a")
+            await recorded(session, "hist_tool_1")
+            await crash(session, "scheduler")
+            events = [event async for event in stream]
+        replayed = Publisher()
+        told = [each for event in log(runtime, session) for each in replayed.publish(event)]
+    ends = [event for event in events if isinstance(event, ToolResultsEvent)]
+    assert ends == [event for event in told if isinstance(event, ToolResultsEvent)]
+    assert [(end.call_id, end.outcome) for end in ends[0].results] == [
+        ("hist_tool_1", "returned"),
+        ("hist_tool_2", "outcome_unknown"),
+    ]
+    assert isinstance(events[-1], ErrorEvent)
+
+
+async def test_a_batch_whose_turn_ended_in_a_crash_is_not_run() -> None:
+    gate, storage = Gate(), Watched(2)
+    gate.open("a", "b")
+    async with hosting(a=openai(WORK, Turn(Say("Done."))), storage=storage) as runtime:
+        session = await runtime.open("a", tools=[gate.tool])
+        storage.hook = crashing(session, "ledger")
+        assert (await session.ask("Do it.")).status == "interrupted"
+        assert (await session.ask("And now?")).status == "complete"
+        assert gate.runs == []
+        unknown = [item.reason for item in (await session.ledger()).interactions()]
+        assert unknown == ["outcome_unknown"] * 2  # that they were about to be run was written
+
+
+@pytest.mark.parametrize("kind", [AskStarted, TurnStarted, RequestSent, RoundEnded, Returned, TurnEnded])
+async def test_a_session_is_rebuilt_with_what_its_storage_was_still_writing(kind: type[LogEvent]) -> None:
+    gate, storage = Gate(), Held(kind)
+    gate.open("a", "b")
+    server = openai(WORK, *[Turn(Say("Done."))] * 3)
+    async with hosting(a=server, storage=storage) as runtime:
+        session = await runtime.open("a", tools=[gate.tool])
+        async with session.stream("Do it.") as events:
+            await storage.begun.wait()
+            crashing(session, "ledger")()
+            await restarted(runtime, session)
+            storage.freed.set()
+            last = [event async for event in events][-1]
+        assert last.type == ("complete" if kind is TurnEnded else "error")
+        assert (await session.ask("And now?")).status == "complete"
+        stored = log(runtime, session)
+        assert_orderly(stored)
+        assert Counter(type(event) for event in stored)[AskStarted] == 2
+    assert server.refusals == []
+
+
+@pytest.mark.parametrize("kind", [SwitchQueued, Returned])
+async def test_a_write_that_fails_after_the_crash_of_its_sender_does_not_crash_the_next(
+    kind: type[LogEvent],
+) -> None:
+    gate, storage = Gate(), Held(kind, fails=True)
+    server = openai(WORK, Turn(Say("Done.")))
+    async with hosting(a=server, b=anthropic(), storage=storage) as runtime:
+        session = await runtime.open("a", tools=[gate.tool])
+        async with anyio.create_task_group() as tasks, session.stream("Do it.") as events:
+            await gate.started("a", "b")
+
+            async def switch() -> None:
+                with suppress(SessionError):
+                    await session.switch("b")
+
+            tasks.start_soon(switch)
+            if kind is Returned:
+                gate.open("a")
+            await storage.begun.wait()
+            crashing(session, "ledger")()
+            await restarted(runtime, session)
+            storage.freed.set()
+            assert [event async for event in events][-1].type == "error"
+        assert restarts(runtime, session) == 1
+        assert (await session.ask("And now?")).status == "complete"
+
+
+async def test_a_cancel_while_a_crashed_turn_is_closed_waits_for_that() -> None:
+    gate, storage = Gate(), Held(Cancelled)
+    async with hosting(a=openai(WORK), storage=storage) as runtime:
+        session = await runtime.open("a", tools=[gate.tool])
+        async with session.stream("Do it.") as events:
+            await gate.started("a", "b")
+            await crash(session, "ledger")
+            await storage.begun.wait()
+            answers: list[bool] = []
+
+            async def cancel() -> None:
+                answers.append(await session.cancel())
+                assert all(item.status != "pending" for item in (await session.ledger()).interactions())
+
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(cancel)
+                for _ in range(20):
+                    await anyio.lowlevel.checkpoint()
+                assert answers == []
+                storage.freed.set()
+            assert answers == [True]
+            assert [event async for event in events][-1].type == "error"
+
+
+@pytest.mark.parametrize("which", VICTIMS)
+async def test_a_close_that_meets_a_crash_is_written_with_every_call_closed(which: str) -> None:
+    for steps in range(0, 12, 3):
+        gate = Gate()
+        async with hosting(a=openai(WORK)) as runtime:
+            session = await runtime.open("a", tools=[gate.tool])
+            async with session.stream("Do it.") as events, anyio.create_task_group() as tasks:
+                await gate.started("a", "b")
+                tasks.start_soon(session.close)
+                for _ in range(steps):
+                    await anyio.lowlevel.checkpoint()
+                with suppress(SessionError):
+                    crashing(session, which)()
+                with suppress(SessionError):
+                    _ = [event async for event in events]
+            stored = log(runtime, session)
+            assert [type(event) for event in stored].count(Closed) == 1
+            assert_orderly(stored)
+            assert len({event.call_id for event in stored if isinstance(event, Cancelled)}) == 2
+
+
+async def test_a_switch_that_was_held_when_a_session_crashed_is_applied_and_told() -> None:
+    gate = Gate()
+    async with hosting(a=openai(WORK), b=anthropic(Turn(Say("Hi.")))) as runtime:
+        session = await runtime.open("a", tools=[gate.tool])
+        async with session.stream("Do it.") as events:
+            await gate.started("a", "b")
+            assert (await session.switch("b")).status == "queued"
+            await crash(session, "ledger")
+            seen = [event.type async for event in events]
+        assert seen[-2:] == ["switch_applied", "error"]
+        assert (await session.ask("And now?")).binding.backend == "b"
+
+
+async def test_a_damaged_record_is_named_with_its_session_and_its_number() -> None:
+    class Damaged(MemoryStorage):
+        def page(self, session: str, after: int = 0, most: int = PAGE) -> LogPage:
+            cancelled = encode_event(Cancelled(CallId("c"), "compacted"))
+            records = (encode_event(Opened("s", "t")), cancelled.replace(b"compacted", b"contacted"))
+            return decoded_page(session, records, after, 2)
+
+    storage = Damaged()
+    runtime = Runtime(Config(FileSettings(), {}), journal=storage)
+    async with System() as system:
+        journal = system.spawn(lambda: JournalActor(storage), "journal", depth=SHARED)
+        generation = Generation("s", 1, journal, runtime.rules, MemoryUse(HeldBytes()), 1)
+        with anyio.fail_after(60), pytest.raises(JournalError) as raised:
+            await generation.replay()
+    assert "Session 's', record 2: Not an event: cancelled.reason: 'contacted'" in str(raised.value)

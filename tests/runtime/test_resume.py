@@ -1,0 +1,395 @@
+"""Going on with a session from its log: after its runtime was left, beside what another host has, or half-way.
+
+What ends half-way here ends where a host would be killed: the log is taken as it stands then, by another runtime.
+`tests/commands/killing` does it with processes.
+"""
+
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import pydantic
+import pytest
+
+from actors import Runtime, ToolContext, tool
+from actors.config import Config, FileSettings
+from actors.core.data.jsonio import Json
+from actors.core.log.codec import decode_event, encode_event
+from actors.core.log.events import (
+    Configured,
+    Effects,
+    LogEvent,
+    Opened,
+    Returned,
+    Started,
+    SwitchApplied,
+    SwitchQueued,
+    TurnEnded,
+    TurnStarted,
+)
+from actors.core.stream_events.events import CompleteEvent
+from actors.core.values.identity import CallId
+from actors.errors import (
+    ConfigError,
+    JournalDamaged,
+    SessionClosed,
+    SessionExists,
+    SessionLeased,
+    SessionUnknown,
+)
+from actors.events import ApprovalDecision
+from actors.journal.storage import Entry, Storage
+from actors.journal.storage.memory import MemoryStorage
+from actors.journal.storage.sqlite import SqliteStorage
+from actors.runtime.handle import Session
+from actors.strict.server import LoopbackServer
+from actors.testing import Call, Say, Think, Turn, serve
+from actors.tools import Tool
+from tests.journal.storages import FILES, MakeStorage
+from tests.runtime_support import (
+    Gate,
+    anthropic,
+    assert_prefixes,
+    assert_rebuilds,
+    backend_at,
+    bodies,
+    log,
+    openai,
+    results,
+)
+
+pytestmark = pytest.mark.anyio
+
+Made = Callable[..., LoopbackServer]
+MADE = pytest.mark.parametrize("made", [openai, anthropic])
+KEPT = pytest.mark.parametrize("kept", [FILES["memory"], FILES["sqlite-process"]], ids=["memory", "sqlite"])
+LOOK = Tool.external("look", "Looks something up, elsewhere.", {"type": "object"}, read_only=True)
+ONE = CallId("hist_tool_1")
+
+
+@tool(effects="pure")
+def weather(city: str) -> str:
+    """Current weather of a city."""
+    return f"{city}: 21 C"
+
+
+def copied(events: Iterable[LogEvent], storage: Storage, session: str = "trip") -> None:
+    """Put the log of a host that was killed into a storage."""
+    claim = storage.claim(session)
+    storage.append([Entry(session, claim.fence, tuple(decode_event(encode_event(each)) for each in events))])
+    storage.release(session, claim.fence)
+
+
+Hosting = Callable[[Storage], Runtime]
+
+
+@asynccontextmanager
+async def serving(server: LoopbackServer) -> AsyncIterator[Hosting]:
+    """Run a server; give what makes runtimes whose backend `a` it is, one after the other or at the same time."""
+    with anyio.fail_after(60):
+        async with serve(server):
+            config = Config(FileSettings(backends={"a": backend_at(server)}), {})
+            yield lambda storage: Runtime(config, journal=storage, seed=1)
+
+
+@MADE
+@KEPT
+async def test_a_session_whose_runtime_was_left_goes_on_with_the_same_bytes(
+    made: Made, kept: MakeStorage, tmp_path: Path
+) -> None:
+    script = [Turn(Think("hm"), Call("weather", {"city": "Oslo"})), Turn(Say("21 C.")), Turn(Say("Rome."))]
+    storage, server = kept(tmp_path), made(*script)
+    async with serving(server) as hosted:
+        async with hosted(storage) as runtime:
+            session = await runtime.open("a", tools=[weather], id="trip", system="Be brief.")
+            await session.ask("Weather in Oslo?")
+        async with hosted(storage) as runtime:
+            session = await runtime.resume("trip", tools=[weather])
+            assert (session.id, session.target, session.busy) == ("trip", "a", False)
+            assert (await session.ask("Which is warmer?")).text == "Rome."
+            assert not any(isinstance(event, Configured) for event in log(runtime, session))
+            await assert_rebuilds(runtime, session)
+    assert_prefixes(server)
+    assert server.refusals == []
+
+
+@asynccontextmanager
+async def cut_off(
+    hosted: Hosting, tools: Iterable[Any], storage: Storage, wait: Callable[[list[LogEvent]], bool]
+) -> AsyncIterator[None]:
+    """Ask, and copy the log to a storage as it is when `wait` says so: what a host leaves that is killed then."""
+    async with hosted(MemoryStorage()) as runtime, anyio.create_task_group() as tasks:
+        session = await runtime.open("a", tools=tools, id="trip", system="Be brief.")
+        tasks.start_soon(session.ask, "Do it.")
+        while not wait(log(runtime, session)):
+            await anyio.lowlevel.checkpoint()
+        copied(log(runtime, session), storage)
+        yield
+        tasks.cancel_scope.cancel()
+
+
+def have(kind: type[LogEvent], count: int = 1) -> Callable[[list[LogEvent]], bool]:
+    """Return what says whether a log has so many events of a kind."""
+    return lambda events: sum(isinstance(event, kind) for event in events) >= count
+
+
+@KEPT
+async def test_a_log_that_breaks_off_is_closed_before_anything_else_happens(
+    kept: MakeStorage, tmp_path: Path
+) -> None:
+    gate, storage = Gate(), kept(tmp_path)
+    gate.open("a")
+    server = openai(Turn(Call("work", {"name": "a"}), Call("work", {"name": "b"})), Turn(Say("I see.")))
+    async with serving(server) as hosted:
+        async with cut_off(hosted, [gate.tool], storage, have(Returned)):
+            gate.open("b")
+        async with hosted(storage) as runtime:
+            session = await runtime.resume("trip", tools=[gate.tool])
+            done, unknown = (await session.ledger()).interactions()
+            assert (done.status, unknown.reason) == ("complete", "outcome_unknown")
+            ended = log(runtime, session)[-1]
+            assert isinstance(ended, TurnEnded)
+            assert ended.status == "interrupted"
+            assert sorted(gate.runs) == ["a", "b"]
+            assert (await session.ask("And?")).status == "complete"
+            told = list(results(bodies(server)[-1]).values())
+            assert told[0] == "a is done"
+            assert "No result was recorded" in told[1]
+            await assert_rebuilds(runtime, session)
+
+
+@KEPT
+async def test_a_call_that_may_be_run_again_runs_again_where_its_session_is_resumed(
+    kept: MakeStorage, tmp_path: Path
+) -> None:
+    keys, storage = list[str](), kept(tmp_path)
+
+    @tool(effects="idempotent", approval="allow")
+    async def work(name: str, context: ToolContext[None]) -> str:
+        """Do a piece of work."""
+        keys.append(context.idempotency_key)
+        if len(keys) == 1:
+            await anyio.sleep_forever()
+        return f"{name} is done"
+
+    async with serving(openai(Turn(Call("work", {"name": "a"})))) as hosted:
+        async with cut_off(hosted, [work], storage, have(Started)):
+            while not keys:
+                await anyio.lowlevel.checkpoint()
+        async with hosted(storage) as runtime:
+            session = await runtime.resume("trip", tools=[work])
+            [known] = (await session.ledger()).interactions()
+    assert known.status == "complete"
+    assert len(keys) == 2
+    assert len(set(keys)) == 1
+
+
+async def test_a_call_is_not_run_again_by_a_tool_that_no_longer_says_so_or_is_not_there() -> None:
+    runs = list[str]()
+
+    def named(effects: Effects) -> Tool[..., Any]:
+        async def work(name: str) -> str:
+            """Do a piece of work."""
+            runs.append(effects)
+            await anyio.sleep_forever()
+            return name
+
+        return tool(effects=effects, approval="allow")(work)
+
+    for tools in ([named("once")], []):
+        storage = MemoryStorage()
+        async with serving(openai(Turn(Call("work", {"name": "a"})))) as hosted:
+            async with cut_off(hosted, [named("pure")], storage, have(Started)):
+                pass
+            async with hosted(storage) as runtime:
+                session = await runtime.resume("trip", tools=tools)
+                [known] = (await session.ledger()).interactions()
+                assert known.reason == "outcome_unknown"
+    assert set(runs) <= {"pure"}
+
+
+@MADE
+@KEPT
+async def test_a_turn_that_waits_goes_on_in_the_same_turn_on_the_same_binding(
+    made: Made, kept: MakeStorage, tmp_path: Path
+) -> None:
+    storage, server = kept(tmp_path), made(Turn(Call("look", {"n": 1})), Turn(Say("21 C.")))
+    async with serving(server) as hosted:
+        async with hosted(storage) as runtime:
+            session = await runtime.open("a", tools=[LOOK], id="trip")
+            asked = await session.ask("How warm is it?")
+            assert asked.status == "awaiting"
+        async with hosted(storage) as runtime:
+            session = await runtime.resume("trip", tools=[LOOK])
+            assert (session.busy, [each.call.id for each in session.pending]) == (True, [ONE])
+            answer = await session.ask(results={ONE: {"celsius": 21}})
+            assert (answer.status, answer.text, answer.rounds) == ("complete", "21 C.", 2)
+            assert [attempt.binding for attempt in answer.attempts] == [asked.binding]
+            events = log(runtime, session)
+            assert [type(event) for event in events].count(TurnStarted) == 1
+            assert not any(isinstance(event, Configured) for event in events)
+            await assert_rebuilds(runtime, session)
+    assert_prefixes(server)
+    assert server.refusals == []
+
+
+@KEPT
+async def test_an_approval_is_given_in_another_runtime_and_the_call_runs_there(
+    kept: MakeStorage, tmp_path: Path
+) -> None:
+    runs, storage = list[str](), kept(tmp_path)
+
+    @tool(approval="ask")
+    def pay(amount: int) -> str:
+        """Pay."""
+        runs.append(str(amount))
+        return "paid"
+
+    server = openai(Turn(Call("pay", {"amount": 3})), Turn(Say("Done.")))
+    async with serving(server) as hosted:
+        async with hosted(storage) as runtime:
+            session = await runtime.open("a", tools=[pay], id="trip")
+            assert (await session.ask("Pay.")).status == "awaiting"
+        async with hosted(storage) as runtime:
+            session = await runtime.resume("trip", tools=[pay])
+            [waits] = session.pending
+            assert (waits.kind, runs) == ("approval", [])
+            assert (await session.ask(approvals={waits.call.id: ApprovalDecision("allow")})).text == "Done."
+    assert runs == ["3"]
+
+
+async def test_results_that_were_all_recorded_before_a_kill_are_gone_on_with_by_themselves() -> None:
+    storage, server = MemoryStorage(), openai(Turn(Call("look", {"n": 1})), Turn(Say("21 C.")))
+    async with serving(server) as hosted:
+        async with hosted(MemoryStorage()) as runtime:
+            session = await runtime.open("a", tools=[LOOK], id="trip")
+            await session.ask("How warm is it?")
+            copied([*log(runtime, session), Returned(ONE, Json(b'"21"'))], storage)
+        async with hosted(storage) as runtime:
+            session = await runtime.resume("trip", tools=[LOOK])
+            await ended(session)
+            last = [event async for event in session.events(follow=False)][-1]
+            assert isinstance(last, CompleteEvent)
+            assert last.result.text == "21 C."
+
+
+async def ended(session: Session) -> None:
+    """Wait until a session is idle."""
+    while session.busy:
+        await anyio.lowlevel.checkpoint()
+
+
+async def test_a_switch_that_was_held_when_its_turn_ended_is_applied() -> None:
+    storage, server = MemoryStorage(), openai(Turn(Say("Yes.")))
+    async with serving(server) as hosted:
+        async with hosted(MemoryStorage()) as runtime:
+            session = await runtime.open("a", id="trip")
+            await session.ask("Well?")
+            *events, end = log(runtime, session)
+            copied([*events, SwitchQueued(1, "a"), end], storage)
+        async with hosted(storage) as runtime:
+            session = await runtime.resume("trip")
+            assert isinstance(log(runtime, session)[-1], SwitchApplied)
+
+
+@pytest.mark.parametrize("waits", [False, True])
+@MADE
+async def test_other_tools_than_before_are_offered_from_the_next_request_on(made: Made, waits: bool) -> None:
+    @tool
+    def other() -> str:
+        """Do something else."""
+        return ""
+
+    call = Call("look", {"n": 1}) if waits else Say("Hm.")
+    server, storage = (
+        made(Turn(Think("hm"), call), Turn(Call("look", {"n": 2})), Turn(Say("Well."))),
+        MemoryStorage(),
+    )
+    async with serving(server) as hosted:
+        async with hosted(storage) as runtime:
+            session = await runtime.open("a", tools=[LOOK], id="trip")
+            await session.ask("How warm is it?")
+        async with hosted(storage) as runtime:
+            session = await runtime.resume("trip", tools=[other], system="Be brief.")
+            answer = await (session.ask(results={ONE: 21}) if waits else session.ask("And now?"))
+            assert answer.text == "Well."
+            [configured] = [event for event in log(runtime, session) if isinstance(event, Configured)]
+            assert (configured.tools, configured.system) == (("other",), "Be brief.")
+            last = (await session.ledger()).interactions()[-1]
+            assert last.status == "error"  # it called a tool that is not there any more
+            await assert_rebuilds(runtime, session)
+    assert server.refusals == []
+
+
+async def test_what_cannot_be_resumed_is_told_in_one_line() -> None:
+    storage, server = MemoryStorage(), openai(Turn(Say("Yes.")))
+    async with serving(server) as hosted, hosted(storage) as runtime:
+        with pytest.raises(SessionUnknown, match="'nobody' has a log"):
+            await runtime.resume("nobody")
+        assert storage.claim("nobody").fence == 1  # it left nothing there
+        session = await runtime.open("a", id="trip")
+        with pytest.raises(SessionExists, match="open already"):
+            await runtime.resume("trip")
+        with pytest.raises(ConfigError, match="not usable"):
+            await runtime.resume("../trip")
+        await session.close()
+        with pytest.raises(SessionClosed, match="closed for good"):
+            await runtime.resume("trip")
+        copied([TurnEnded(1, "complete")], storage, "odd")
+        with pytest.raises(JournalDamaged, match="does not begin"):
+            await runtime.resume("odd")
+        assert list(runtime.sessions) == []
+        assert [each.owner for each in storage.sessions()] == [None, None]
+
+
+class City(pydantic.BaseModel):
+    name: str
+
+
+async def test_an_answer_that_was_waited_for_has_the_type_that_is_given_again() -> None:
+    server = openai(*[Turn(Call("look", {}))] * 2, *[Turn(Say('{"name": "Oslo"}'))] * 2)
+    storage = MemoryStorage()
+    async with serving(server) as hosted:
+        async with hosted(storage) as runtime:
+            for name in ("one", "two"):
+                session = await runtime.open("a", tools=[LOOK], id=name)
+                assert (await session.ask("Which city?", output=City)).status == "awaiting"
+        async with hosted(storage) as runtime:
+            with pytest.raises(ConfigError, match="not the form"):
+                await runtime.resume("one", tools=[LOOK], output=int)
+            typed = await runtime.resume("one", tools=[LOOK], output=City)
+            assert (await typed.ask(results={ONE: 1})).output == City(name="Oslo")
+            plain = await runtime.resume("two", tools=[LOOK])
+            assert (await plain.ask(results={ONE: 1})).output == {"name": "Oslo"}
+
+
+async def test_a_session_whose_target_is_gone_is_resumed_for_another() -> None:
+    storage, server = MemoryStorage(), openai(Turn(Say("Yes.")))
+    copied([Opened("trip", "gone")], storage)
+    async with serving(server) as hosted, hosted(storage) as runtime:
+        with pytest.raises(ConfigError, match="gone"):
+            await runtime.resume("trip")
+        session = await runtime.resume("trip", target="a")
+        assert session.target == "a"
+        assert (await session.ask("Well?")).text == "Yes."
+
+
+async def test_who_waits_gets_the_session_when_its_host_lets_go(tmp_path: Path) -> None:
+    server = openai(Turn(Say("Yes.")))
+    here, there = SqliteStorage(tmp_path / "s.db"), SqliteStorage(tmp_path / "s.db")
+    async with serving(server) as hosted, hosted(here) as runtime:
+        resumed = list[Session]()
+
+        async def resume() -> None:
+            resumed.append(await runtime.resume("trip", wait=30))
+
+        async with anyio.create_task_group() as tasks, hosted(there) as other:
+            await other.open("a", id="trip")
+            for wait in (0.0, 0.2):
+                with pytest.raises(SessionLeased, match="belongs to host"):
+                    await runtime.resume("trip", wait=wait)
+            tasks.start_soon(resume)
+        assert (await resumed[0].ask("Well?")).text == "Yes."

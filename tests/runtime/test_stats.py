@@ -1,0 +1,268 @@
+"""`runtime.stats()`: what it counts is what a recount of the logs gives, and what Prometheus is shown."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import anyio
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+
+from actors import subagent, tool
+from actors.config import PoolSettings, RuntimeLimits
+from actors.core.log.events import EpochBegan, EpochReason, RequestSent, TurnStarted
+from actors.core.session.publishing import Publisher
+from actors.core.stats.event_counts import recount_events
+from actors.core.stats.stats import COUNTERS, Stalls, ToolCounts, recount
+from actors.core.stream_events.event_json import Fields, event_json
+from actors.core.turn.guards import Repeats
+from actors.core.values.identity import Binding
+from actors.events import ApprovalDecision
+from actors.runtime.runtime import Runtime
+from actors.strict.server import LoopbackServer
+from actors.telemetry.prometheus import PrometheusCollector
+from actors.testing import SERVER_ERROR, Call, Disconnect, Say, Stall, Status, Turn
+from tests.runtime.test_rebuild import crash
+from tests.runtime_support import Gate, anthropic, gathered, hosting, log, openai
+
+pytestmark = pytest.mark.anyio
+
+REFUSED = Status(
+    400,
+    message="An assistant message with 'tool_calls' must be followed by tool messages responding to each "
+    "'tool_call_id'. The following tool_call_ids did not have response messages: call_A1",
+)
+CALLING = Turn(Call("look", {"name": "a"}), Call("look", {"nam": "b"}))
+ENDING = Turn(Say("Done."))
+
+
+@tool
+def look(name: str) -> str:
+    """Look something up."""
+    return f"{name} is there"
+
+
+def recounted(runtime: Runtime) -> dict[str, ToolCounts]:
+    whole: dict[str, ToolCounts] = {}
+    for name in runtime.sessions:
+        for backend, counts in recount(log(runtime, runtime.session(name))).items():
+            whole[backend] = counts.plus(whole.get(backend, ToolCounts()))
+    return whole
+
+
+def retold(runtime: Runtime) -> dict[str, ToolCounts]:
+    """Return what those are told of the runtime's sessions who read them later."""
+    shown = list[Fields]()
+    for name in runtime.sessions:
+        publisher = Publisher()
+        for event in log(runtime, runtime.session(name)):
+            shown += map(event_json, publisher.publish(event))
+    return recount_events(shown)
+
+
+def counted(runtime: Runtime) -> dict[str, ToolCounts]:
+    tools = {name: backend.tools for name, backend in runtime.stats().backends.items()}
+    return {name: counts for name, counts in tools.items() if counts != ToolCounts()}
+
+
+@pytest.mark.requirement("U-08", "U-14")
+async def test_a_recount_of_the_logs_and_one_of_the_events_give_the_counters() -> None:
+    pools = {"pool": PoolSettings(members=("a", "b"), policy="failover", cooldown=0)}
+    faults = {
+        1: REFUSED,
+        4: SERVER_ERROR,
+        7: Disconnect(after_bytes=200),
+        9: REFUSED,
+        10: REFUSED,
+        11: REFUSED,
+    }
+    here = openai(*[CALLING, ENDING] * 12, faults=faults)
+    there = anthropic(*[CALLING, CALLING, CALLING, ENDING] * 8)
+    limits, shown = RuntimeLimits(max_rounds=3), list[Fields]()
+    async with hosting(pools=pools, limits=limits, a=here, b=there) as runtime:
+        for target in ("a", "b", "pool", "a", "pool"):
+            session = await runtime.open(target, tools=[look])
+            for words in ("Do it.", "And?", "And again?"):
+                shown += map(event_json, await gathered(session, words))
+        assert counted(runtime) == recounted(runtime) == recount_events(shown) == retold(runtime)
+        a, b = counted(runtime)["a"], counted(runtime)["b"]
+        assert a.tool_api_400_total == 4
+        assert a.tool_calls_invalid_args * 2 == a.tool_calls_total > 0
+        assert b.tool_loop_max_iterations > 0
+        assert 0 < b.invalid_rate < a.invalid_rate == 0.5
+        assert runtime.stats().total == a.plus(b)
+
+
+@pytest.mark.requirement("U-08")
+@pytest.mark.parametrize("made", [openai, anthropic])
+async def test_a_call_of_a_tool_that_is_not_declared_counts_as_invalid_with_its_backend(
+    made: Callable[..., LoopbackServer],
+) -> None:
+    unknown = (Call("search", {"name": "a"}), Call("lookup", {}), Call("look ", {"name": "b"}))
+    server = made(Turn(*unknown, Call("look", {"name": "c"})), Turn(Call("LOOK", {"name": "d"})), ENDING)
+    shown = list[Fields]()
+    async with hosting(a=server, b=openai(ENDING)) as runtime:
+        session = await runtime.open("a", tools=[look])
+        shown += map(event_json, await gathered(session, "Do it."))
+        await session.switch("b")
+        await session.ask("And?")
+        assert counted(runtime) == {"a": ToolCounts(tool_calls_total=5, tool_calls_invalid_args=4)}
+        assert counted(runtime) == recounted(runtime) == recount_events(shown) == retold(runtime)
+        ends = [known.status for known in (await session.ledger()).interactions()]
+        assert ends.count("complete") == 1
+        registry = CollectorRegistry()
+        registry.register(PrometheusCollector(runtime.stats))
+        lines = generate_latest(registry).decode().splitlines()
+    assert 'actors_tool_calls_invalid_args_total{backend="a"} 4.0' in lines
+    assert 'actors_tool_calls_invalid_args_total{backend="b"} 0.0' in lines
+
+
+@pytest.mark.requirement("U-08")
+@pytest.mark.parametrize(("repeats", "noticed"), [("warn", 3), ("stop", 1), ("allow", 0)])
+async def test_a_call_that_was_noticed_to_repeat_is_counted_and_a_recount_finds_it(
+    repeats: Repeats, noticed: int
+) -> None:
+    """Four times the same call, then one that fails each time; the last of both waits with one for somebody."""
+    asks = tool(approval="ask")(look.function)
+    waits = replace(asks, name="other")
+    one, other = Call("look", {"name": "a"}), Call("other", {"name": "b"})
+    server = openai(Turn(one), Turn(one), Turn(one, other), Turn(one), Turn(one), ENDING)
+    shown = list[Fields]()
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[look, waits], on_repeat=repeats)
+        shown += map(event_json, await gathered(session, "Do it."))
+        ((waiting, *_),) = [session.pending]
+        async with session.stream(approvals={waiting.call.id: ApprovalDecision("allow")}) as events:
+            shown += [event_json(event) async for event in events]
+        counts = runtime.stats().backends["a"].tools
+        assert counts.tool_calls_repeated == noticed
+        assert counted(runtime) == recounted(runtime) == recount_events(shown) == retold(runtime)
+
+
+@pytest.mark.requirement("U-08")
+async def test_calls_that_a_crash_ended_are_counted_as_the_log_has_them() -> None:
+    """One call of the batch was refused, and that is recorded; the other runs when the session crashes."""
+    gate = Gate()
+    batch = Turn(Call("work", {"nam": "b"}), Call("work", {"name": "a"}))
+    async with hosting(a=openai(batch, ENDING)) as runtime:
+        session = await runtime.open("a", tools=[gate.tool])
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(session.ask, "Do it.")
+            await gate.started("a")
+            await crash(session, "session")
+        assert counted(runtime) == recounted(runtime)
+        assert runtime.stats().total == ToolCounts(tool_calls_total=2, tool_calls_invalid_args=1)
+
+
+@pytest.mark.requirement("U-08")
+async def test_stats_say_what_goes_on_now_and_do_not_change_afterwards() -> None:
+    long = Turn(Say("word " * 200))
+    async with hosting(a=openai(long, faults={0: Stall(after_bytes=6000)})) as runtime:
+        session = await runtime.open("a")
+        async with session.stream("Do it.") as events:
+            async for event in events:
+                if event.type == "text":
+                    break
+            during = runtime.stats()
+            await session.cancel()
+        after = runtime.stats()
+        assert (during.backends["a"].in_flight, after.backends["a"].in_flight) == (1, 0)
+        assert (during.backends["a"].requests, during.sessions, during.active) == (1, 1, 1)
+        assert not during.backends["a"].is_open
+
+
+@pytest.mark.requirement("U-08")
+async def test_prometheus_is_shown_the_stats_by_backend_and_by_name() -> None:
+    gate = Gate()
+    gate.open("a")
+    async with hosting(a=openai(Turn(Call("work", {"name": "a"})), ENDING)) as runtime:
+        session = await runtime.open("a", tools=[gate.tool])
+        await gathered(session, "Do it.")
+        registry = CollectorRegistry()
+        registry.register(PrometheusCollector(runtime.stats))
+        text = generate_latest(registry).decode()
+        backend = runtime.stats().backends["a"]
+    for name in COUNTERS:
+        shown = (
+            f'actors_{name.removesuffix("_total")}_total{{backend="a"}} {float(getattr(backend.tools, name))}'
+        )
+        assert shown in text.splitlines()
+    assert 'actors_requests_total{backend="a",model="gpt",status="200"} 2.0' in text
+    assert 'actors_sessions{state="idle"} 1.0' in text
+    assert "actors_sessions_hibernated 0.0" in text
+    assert float(text.partition("\nactors_sessions_bytes ")[2].partition("\n")[0]) > 100
+
+
+@pytest.mark.usefixtures("short_graces")
+async def test_calls_that_run_on_and_stalls_are_in_the_stats_and_in_prometheus() -> None:
+    stopped, release = anyio.Event(), anyio.Event()
+
+    async def hears_nothing() -> str:
+        """Swallow every cancellation."""
+        stopped.set()
+        with anyio.CancelScope(shield=True):
+            await release.wait()
+        return "late"
+
+    async with hosting(a=openai(Turn(Call("hears_nothing")), ENDING)) as runtime:
+        session = await runtime.open("a", tools=[hears_nothing])
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(session.ask, "Do it.")
+            await stopped.wait()
+            assert runtime.stats().quarantined == {}  # it runs, and nobody has stopped it
+            assert await session.cancel()
+        during = runtime.stats()
+        registry = CollectorRegistry()
+        registry.register(PrometheusCollector(runtime.stats))
+        text = generate_latest(registry).decode().splitlines()
+        release.set()
+        while runtime.stats().quarantined:
+            await anyio.lowlevel.checkpoint()
+    assert (during.quarantined, during.stalls) == ({"hears_nothing": 1}, Stalls(0, 0.0))
+    assert 'actors_quarantined{tool="hears_nothing"} 1.0' in text
+    assert {"actors_stalls_total 0.0", "actors_stall_seconds_total 0.0"} <= {*text}
+
+
+async def test_calls_of_subagents_are_counted_with_the_backend_that_made_them() -> None:
+    helper = subagent("helper", "Helps.", target="b", tools=[look])
+    wrong = Turn(Call("helper", {"tusk": "c"}))
+    above = openai(Turn(Call("helper", {"task": "a"}), Call("helper", {"task": "b"})), wrong, ENDING)
+    async with hosting(a=above, b=anthropic(CALLING, CALLING, ENDING, ENDING)) as runtime:
+        session = await runtime.open("a", tools=[helper])
+        shown = map(event_json, await gathered(session, "Have it done."))
+        assert recount_events(shown) == counted(runtime)
+        assert counted(runtime)["a"] == ToolCounts(tool_calls_total=3, tool_calls_invalid_args=1)
+        assert counted(runtime)["b"] == ToolCounts(tool_calls_total=4, tool_calls_invalid_args=2)
+
+
+@pytest.mark.parametrize("reason", ["refusal", "thinking", "configured", "compaction"])
+async def test_a_request_is_refused_for_its_structure_only_if_its_own_turn_rewrites_it_for_that(
+    reason: EpochReason,
+) -> None:
+    here = Binding("a", "openai_chat", "", "", "gpt")
+    bound, sent = TurnStarted(1, 1, here), RequestSent(1, 1, here, 0, 1)
+    begins = EpochBegan(here, 1, reason)
+    refused = {"a": ToolCounts(tool_api_400_total=1)} if reason in ("refusal", "thinking") else {}
+    assert recount([bound, sent, begins]) == refused
+    assert recount([bound, sent, TurnStarted(2, 2, here), begins]) == {}
+
+
+async def test_events_tell_a_turn_at_its_limit_once_and_calls_that_failed_are_not_invalid() -> None:
+    def event(name: str, **fields: object) -> Fields:
+        return {"type": name, **fields}
+
+    turn = [
+        event("turn_started", binding="a:model"),
+        event("request_sent"),
+        event(
+            "tool_results",
+            results=[{"call_id": "1", "outcome": "failed"}, {"call_id": "2", "outcome": "refused"}],
+        ),
+        event("request_sent", tools_off=True),
+        event("lane_rewritten", reason="refusal"),
+        event("request_sent", tools_off=True),
+    ]
+    expected = ToolCounts(tool_calls_invalid_args=1, tool_api_400_total=1, tool_loop_max_iterations=1)
+    assert recount_events(turn) == {"a": expected}
+    shorter = [turn[0], turn[1], event("lane_rewritten", reason="compaction")]
+    assert recount_events(shorter) == recount_events([turn[0], turn[1], turn[0], turn[4]]) == {}
+    assert recount_events([*turn, *turn]) == {"a": expected.plus(expected)}

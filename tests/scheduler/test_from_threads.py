@@ -1,0 +1,135 @@
+"""A tool that is not async calls the event loop back, and knows who asked."""
+
+import json
+import threading
+from contextvars import ContextVar
+
+import anyio
+import anyio.from_thread
+import anyio.lowlevel
+import pytest
+
+from actors import Session, tool
+from actors.errors import ReentrantCall
+from actors.kernel.loop_thread import Backend
+from actors.testing import Call, Say, Turn
+from tests.runtime.hosting_cases import case
+from tests.runtime_support import bodies, hosting, openai, results
+
+pytestmark = pytest.mark.anyio
+WHO: ContextVar[str] = ContextVar("who", default="nobody")
+
+
+async def query(words: str = "") -> str:
+    """Answer from the event loop."""
+    await anyio.lowlevel.checkpoint()
+    return f"{WHO.get()} asked in {threading.current_thread().name}{words}"
+
+
+def where(words: str = "") -> str:
+    """Answer from the event loop without waiting."""
+    return f"{WHO.get()} asked in {threading.current_thread().name}{words}"
+
+
+async def test_a_blocking_tool_has_the_event_loop_run_a_function_of_either_kind() -> None:
+    assert case("blocking-tool-calls-back")["tool"] == "def lookup(q): return anyio.from_thread.run(query)"
+
+    @tool
+    def lookup(q: str) -> list[str]:
+        """Look something up."""
+        told = [
+            anyio.from_thread.run(query),
+            anyio.from_thread.run(query, q),
+            anyio.from_thread.run_sync(where),
+        ]
+        assert threading.current_thread() is not threading.main_thread()
+        return told
+
+    server = openai(Turn(Call("lookup", {"q": "!"})), Turn(Call("lookup", {"q": "?"})), Turn(Say("Done.")))
+    async with hosting(a=server) as runtime:
+        WHO.set("me")
+        session = await runtime.open("a", tools=[lookup])
+        await session.ask("Look it up.")
+    here = threading.current_thread().name
+    for mark, told in zip("!?", results(bodies(server)[-1]).values(), strict=True):
+        assert json.loads(told) == [f"me asked in {here}{end}" for end in ("", mark, "")]
+
+
+async def test_what_the_event_loop_raises_reaches_the_blocking_tool() -> None:
+    async def fails() -> None:
+        raise LookupError("not there")
+
+    @tool
+    def lookup() -> str:
+        """Look something up."""
+        try:
+            anyio.from_thread.run(fails)
+        except LookupError as error:
+            return f"caught {error}"
+        return "nothing"
+
+    server = openai(Turn(Call("lookup")), Turn(Say("Done.")))
+    async with hosting(a=server) as runtime:
+        await (await runtime.open("a", tools=[lookup])).ask("Look it up.")
+    (told,) = results(bodies(server)[-1]).values()
+    assert "caught not there" in told
+
+
+@pytest.mark.parametrize("exit_exception", [SystemExit, KeyboardInterrupt])
+@pytest.mark.requirement("PROMISE-12")
+async def test_an_exit_exception_on_the_event_loop_fails_the_call_of_its_tool_only(
+    exit_exception: type[BaseException],
+) -> None:
+    async def fails() -> None:
+        await anyio.lowlevel.checkpoint()
+        raise exit_exception("of the tool")
+
+    def fails_at_once() -> None:
+        raise exit_exception("of the tool")
+
+    @tool
+    def lookup() -> str:
+        """Look something up."""
+        with pytest.raises(exit_exception, match="of the tool"):
+            anyio.from_thread.run_sync(fails_at_once)
+        anyio.from_thread.run(fails)
+        return "nothing"
+
+    server = openai(Turn(Call("lookup")), Turn(Say("Done.")))
+    async with hosting(a=server) as runtime:
+        assert (await (await runtime.open("a", tools=[lookup])).ask("Look it up.")).text == "Done."
+    (told,) = results(bodies(server)[-1]).values()
+    assert told == f"ERROR: {exit_exception.__name__}: of the tool"
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+async def test_a_blocking_tool_may_run_an_event_loop_of_its_own(backend: Backend) -> None:
+    @tool
+    def lookup() -> str:
+        """Look something up."""
+        return anyio.run(query, backend=backend)
+
+    server = openai(Turn(Call("lookup")), Turn(Say("Done.")))
+    async with hosting(a=server) as runtime:
+        WHO.set("me")
+        await (await runtime.open("a", tools=[lookup])).ask("Look it up.")
+    (told,) = results(bodies(server)[-1]).values()
+    assert told.startswith("me asked in actors")
+
+
+async def test_a_blocking_tool_that_asks_its_own_session_is_told_so() -> None:
+    opened = list[Session]()
+
+    @tool
+    def lookup() -> str:
+        """Look something up."""
+        with pytest.raises(ReentrantCall):
+            anyio.from_thread.run(opened[0].ask, "What is it?")
+        return "told"
+
+    server = openai(Turn(Call("lookup")), Turn(Say("Done.")))
+    async with hosting(a=server) as runtime:
+        opened.append(await runtime.open("a", tools=[lookup]))
+        await opened[0].ask("Look it up.")
+    (said,) = results(bodies(server)[-1]).values()
+    assert "told" in said

@@ -1,0 +1,182 @@
+"""Tools that do not end, or do not let go of the event loop: told of by name and place, counted, and given no more."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+import anyio
+import anyio.lowlevel
+import pytest
+from anyio.lowlevel import checkpoint
+
+from actors.config import RuntimeLimits
+from actors.kernel import System
+from actors.kernel.contained import Contained
+from actors.runtime.runtime import Runtime
+from actors.scheduler.watchdog import LOOK, STALL, LoopWatch
+from actors.testing import Call, Say, Turn
+from actors.tools import tool
+from tests.runtime_support import bodies, hosting, openai, results
+from tests.tools.test_toolsets import Bench
+
+pytestmark = pytest.mark.anyio
+
+PATIENCE = 30.0
+SHORT = STALL / 5
+
+
+@pytest.fixture
+def short_stalls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tell of a tool that has held up the loop for a fifth of the time."""
+    monkeypatch.setattr("actors.scheduler.watchdog.STALL", SHORT)
+
+
+def told(caplog: pytest.LogCaptureFixture, event: str) -> list[str]:
+    return [record.getMessage() for record in caplog.records if f"event='{event}'" in record.getMessage()]
+
+
+async def test_a_tool_that_blocks_the_loop_is_named_with_its_place_while_it_does(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    seen: list[list[str]] = []
+
+    @tool
+    async def blocks() -> str:
+        """Block the loop until somebody has said so."""
+        until = time.monotonic() + PATIENCE
+        while not told(caplog, "loop_stalled") and time.monotonic() < until:
+            time.sleep(0.01)  # noqa: ASYNC251  that is what it does wrong
+        seen.append(told(caplog, "loop_stalled"))
+        return "blocked"
+
+    server = openai(Turn(Call("blocks")), Turn(Say("Done.")))
+    with caplog.at_level(logging.WARNING, "actors.tools"):
+        async with hosting(gpt=server) as runtime:
+            session = await runtime.open("gpt", tools=[blocks], id="slow")
+            assert runtime.stalls.count == 0
+            assert (await session.ask("Go.")).status == "complete"
+            stalls = runtime.stalls
+    [[line]] = seen
+    assert "session='slow' call='hist_tool_1' tool='blocks'" in line
+    assert f"{__file__}:" in line
+    assert "blocks" in line.split("place=")[1]
+    assert stalls.count == 1
+    assert stalls.seconds >= STALL
+
+
+@pytest.mark.alternating  # a second and a half, and the thread that looks knows no loop
+async def test_a_tool_that_waits_is_no_stall_and_the_thread_that_looks_ends_by_itself() -> None:
+    looked = threading.Event()
+
+    @tool
+    async def waits() -> str:
+        """Wait for longer than the watchdog takes to speak up."""
+        looked.set()
+        assert watchers()
+        await anyio.sleep(1.5)  # what is tested is that a wait of this length is none of its business
+        return "waited"
+
+    for thread in watchers():  # another test's
+        thread.join(PATIENCE)
+    before = len(watchers())
+    server = openai(Turn(Call("waits")), Turn(Say("Done.")))
+    async with hosting(gpt=server) as runtime:
+        session = await runtime.open("gpt", tools=[waits])
+        assert (await session.ask("Go.")).status == "complete"
+        assert looked.is_set()
+        assert runtime.stalls.count == 0
+    for thread in watchers():
+        thread.join(PATIENCE)
+    assert len(watchers()) == before == 0
+
+
+def watchers() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "actors watchdog"]
+
+
+@pytest.mark.usefixtures("short_stalls")
+async def test_nobody_looks_while_a_toolset_is_open_and_no_tool_runs() -> None:
+    for thread in watchers():  # another test's
+        thread.join(PATIENCE)
+    bench = Bench()
+    async with hosting(gpt=openai(Turn(Call("work")), Turn(Say("Done.")))) as runtime:
+        session = await runtime.open("gpt", tools=[bench.source()])
+        assert bench.notes == ["bench opened"]
+        assert watchers() == []
+        assert (await session.ask("Go.")).status == "complete"
+        for thread in watchers():  # it goes though the toolset is open
+            thread.join(PATIENCE)
+        assert watchers() == []
+        assert bench.notes == ["bench opened"]
+
+
+@pytest.mark.parametrize(
+    ("age", "wait", "count"), [(None, STALL, 0), (0.0, STALL, 0), (0.75, STALL - 0.75, 0), (STALL, LOOK, 1)]
+)
+async def test_the_next_look_is_when_something_can_be_due(
+    age: float | None, wait: float, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with System() as system:
+        watch = LoopWatch(system.containment)
+        monkeypatch.setattr("actors.scheduler.watchdog.monotonic", lambda: 100.0)
+        if age is not None:
+            contained = Contained(system.containment, checkpoint, lambda error: None, "piece", None)
+            system.containment.step = contained, 100.0 - age
+        assert (watch.look(), watch.seen.count) == (wait, count)
+        watch.close()
+
+
+@pytest.mark.usefixtures("short_graces")
+async def test_a_tool_whose_calls_run_on_gets_no_more_until_they_have_ended(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    deaf, running = Deaf(), list[int]()
+
+    async def hears_nothing() -> str:
+        """Swallow every cancellation."""
+        running.append(1)
+        await deaf.wait()
+        return "late"
+
+    call = Turn(Call("hears_nothing"))
+    server = openai(call, call, call, Turn(Say("So I go on.")), call, Turn(Say("Done.")))
+    with caplog.at_level(logging.WARNING, "actors.tools"):
+        async with hosting(gpt=server, limits=RuntimeLimits(max_abandoned_calls=2)) as runtime:
+            session = await runtime.open("gpt", tools=[hears_nothing])
+            for count in (1, 2):
+                await _asked_and_cancelled(runtime, session.id, lambda: len(running) == count)  # noqa: B023
+                assert runtime.quarantine.size == count
+            assert "running=2" in told(caplog, "tool_barred")[0]
+            assert (await session.ask("Once more.")).text == "So I go on."
+            assert len(running) == 2
+            assert "tool_barred" in list(results(bodies(server)[-1]).values())[-1]
+            deaf.hear()
+            while runtime.quarantine.size:
+                await anyio.lowlevel.checkpoint()
+            assert (await session.ask("And now?")).status == "complete"
+            assert len(running) == 3
+            assert (runtime.quarantine.size, runtime.quarantine.entered) == (0, 2)
+
+
+class Deaf:
+    """A wait that no cancellation ends."""
+
+    def __init__(self) -> None:
+        self._event = anyio.Event()
+
+    async def wait(self) -> None:
+        with anyio.CancelScope(shield=True):
+            await self._event.wait()
+
+    def hear(self) -> None:
+        self._event.set()
+
+
+async def _asked_and_cancelled(runtime: Runtime, name: str, runs: Callable[[], bool]) -> None:
+    session = runtime.session(name)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(session.ask, "Go.")
+        while not runs():
+            await anyio.lowlevel.checkpoint()
+        assert await session.cancel()

@@ -1,0 +1,657 @@
+"""What a tool does to its task, its thread or its host costs its own call, and those who should know of it are told."""
+
+import asyncio
+import contextvars
+import functools
+import inspect
+import logging
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import anyio
+import anyio.to_thread
+import pytest
+
+from actors import ToolCall, tool
+from actors.config import RuntimeLimits
+from actors.core.log.events import Started
+from actors.errors import ThreadsBusy
+from actors.kernel.parking import parking
+from actors.scheduler.executor import ToolFailure
+from actors.scheduler.threads import THREADS, Threads
+from actors.testing import Call, OpenAIServer, Say, Turn
+from actors.tools import Tool
+from tests.runtime_support import Gate, bodies, hosting, log, openai, recorded, results
+from tests.scheduler.test_isolation import stray
+
+pytestmark = pytest.mark.anyio
+
+ONE = Turn(Call("work", {}))
+PATIENCE = 10.0
+AnyTool = Tool[..., Any]  # Any: any function
+
+
+async def told(*tools: AnyTool, **options: Any) -> list[str]:  # Any: of `open`
+    """Return what the model is told of one call of each of these tools."""
+    server = openai(Turn(*[Call(item.name, {}) for item in tools]), Turn(Say("done")))
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=tools, **options)
+        assert (await session.ask("Do it.")).status == "complete"
+    return list(results(bodies(server)[-1]).values())
+
+
+# ---- tasks
+
+
+@pytest.mark.requirement("PROMISE-12", "PROMISE-8")
+async def test_a_tool_that_leaves_a_task_group_open_costs_no_other_session_anything() -> None:
+    ended = anyio.Event()
+
+    async def background() -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            ended.set()
+
+    @tool
+    async def work() -> str:
+        """Open a client lazily, as an exit stack would."""
+        group = anyio.create_task_group()
+        await group.__aenter__()
+        group.start_soon(background)
+        await anyio.lowlevel.checkpoint()
+        return "opened"
+
+    gate = Gate()
+    calm = openai(Turn(Call("work", {"name": "a"})), Turn(Say("calm")))
+    server = openai(ONE, Turn(Say("done")), ONE, Turn(Say("again")))
+    async with hosting(a=server, calm=calm) as runtime:
+        other = await runtime.open("calm", tools=[gate.tool])
+        session = await runtime.open("a", tools=[work])
+        async with other.stream("Go on.") as events:
+            await gate.started("a")
+            assert (await session.ask("Do it.")).text == "done"
+            await ended.wait()  # what the call opened ends with it
+            assert (await session.ask("Again.")).text == "again"
+            gate.open("a")
+            assert [event async for event in events][-1].type == "complete"
+    assert list(results(bodies(server)[-1]).values()) == ["opened", "opened"]
+
+
+@pytest.mark.requirement("PROMISE-12", "PROMISE-10")
+@pytest.mark.usefixtures("short_graces")
+async def test_a_tool_that_swallows_its_cancellation_is_told_no_more_once_its_call_is_closed() -> None:
+    wakes: list[int] = []
+    begun = anyio.Event()
+
+    @tool
+    async def work() -> str:
+        """Go on and on."""
+        begun.set()
+        while True:
+            try:
+                await anyio.sleep_forever()
+            except GeneratorExit:
+                raise
+            except BaseException:
+                wakes.append(1)
+
+    server = openai(ONE, Turn(Say("again")))
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[work])
+        async with session.stream("Do it."):
+            await begun.wait()
+            assert await session.cancel()
+        known = len(wakes)
+        assert known
+        assert (await session.ask("And now?")).status == "complete"
+        assert len(wakes) == known
+
+
+@pytest.mark.requirement("PROMISE-12")
+@pytest.mark.usefixtures("short_graces")
+async def test_a_tool_that_swallows_its_timeout_fails_in_time_all_the_same() -> None:
+    @tool(timeout=0.05)
+    async def work() -> str:
+        """Go on and on."""
+        while True:
+            try:
+                await anyio.sleep_forever()
+            except GeneratorExit:
+                raise
+            except BaseException:
+                pass
+
+    (words,) = await told(work)
+    assert "did not return within 0.05 s" in words
+
+
+# ---- functions
+
+
+async def _double(value: int) -> int:
+    await anyio.lowlevel.checkpoint()
+    return 2 * value
+
+
+class Later:
+    """Something to await that is not a coroutine."""
+
+    def __await__(self) -> Any:  # Any: the event loop's own traps
+        return _double(4).__await__()
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [(lambda: _double(2), "4"), (functools.partial(_double, 3), "6"), (Later, "8")],
+    ids=["lambda", "partial", "awaitable"],
+)
+async def test_what_a_plain_function_returns_to_be_awaited_is_awaited(
+    function: Callable[[], object], words: str
+) -> None:
+    made = Tool.from_schema("work", "Work.", {"type": "object"}, function)
+    assert await told(made) == [words]
+
+
+@pytest.mark.requirement("PROMISE-10")
+async def test_what_a_plain_function_returned_is_stopped_and_timed_as_an_async_tool_is() -> None:
+    ended: list[str] = []
+
+    async def forever() -> str:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            ended.append("")
+        return ""
+
+    made = Tool.from_schema("work", "Work.", {"type": "object"}, lambda: forever(), timeout=0.05)
+    server = openai(ONE, Turn(Say("done")))
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[made])
+        assert (await session.ask("Do it.")).status == "complete"
+        assert ended == [""]  # it was told, and that did not wait for the runtime to be left
+    assert "did not return within" in next(iter(results(bodies(server)[-1]).values()))
+
+
+VARIABLE: contextvars.ContextVar[str] = contextvars.ContextVar("variable", default="nothing")
+
+
+@tool
+async def reads() -> str:
+    """Read."""
+    return VARIABLE.get()
+
+
+@tool
+def reads_in_a_thread() -> str:
+    """Read, in a thread."""
+    return VARIABLE.get()
+
+
+async def test_tools_see_the_context_variables_of_the_asks_caller() -> None:
+    seen: list[list[str]] = []
+    server = OpenAIServer(_both_then_done)
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[reads, reads_in_a_thread])
+
+        async def ask(value: str) -> None:
+            VARIABLE.set(value)
+            assert (await session.ask(value)).status == "complete"
+            seen.append(list(results(bodies(server)[-1]).values())[-2:])
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(ask, "mine")
+            await anyio.wait_all_tasks_blocked()
+            tasks.start_soon(ask, "yours")
+    assert sorted(seen) == [["mine", "mine"], ["yours", "yours"]]
+
+
+def _both_then_done(request: dict[str, Any]) -> Turn:  # Any: a request body
+    if request["messages"][-1]["role"] == "tool":
+        return Turn(Say("done"))
+    return Turn(Call("reads", {}), Call("reads_in_a_thread", {}))
+
+
+# ---- threads
+
+
+@contextmanager
+def blocking() -> Iterator[tuple[AnyTool, list[str], threading.Event]]:
+    """Give a tool that blocks its thread, the calls of it that began, and what lets them go."""
+    released, begun = threading.Event(), list[str]()
+
+    def work() -> str:
+        """Block."""
+        begun.append("")
+        released.wait()
+        return "late"
+
+    try:
+        yield tool(work), begun, released
+    finally:
+        released.set()
+
+
+async def until(condition: Callable[[], object]) -> None:
+    while not condition():
+        await anyio.lowlevel.checkpoint()
+
+
+@pytest.mark.requirement("PROMISE-12", "PROMISE-9")
+@pytest.mark.usefixtures("short_graces")
+async def test_a_call_that_finds_every_thread_held_by_closed_calls_is_refused_at_once() -> None:
+    with blocking() as (work, begun, _):
+        server = openai(ONE, ONE, Turn(Say("done")))
+        failures: list[ToolFailure] = []
+        limits = RuntimeLimits(tool_threads=1 + THREADS.taken, thread_wait_timeout=3600)
+        async with hosting(a=server, limits=limits, on_tool_error=failures.append, seconds=30) as runtime:
+            stuck = await runtime.open("a", tools=[work])
+            async with stuck.stream("Do it."):
+                await until(lambda: begun)
+                await stuck.cancel()
+            assert THREADS.stuck == 1
+            assert (await stuck.ask("Again.")).status == "complete"
+            kinds = [type(event).__name__ for event in log(runtime, stuck)]
+        assert len(begun) == 1
+        assert kinds.count("Started") == 1
+        assert [type(failure.error) for failure in failures] == [ThreadsBusy]
+        words = list(results(bodies(server)[-1]).values())[-1]
+        assert '"kind":"no_thread"' in words
+        assert "limits.tool_threads" not in words
+
+
+@pytest.mark.requirement("PROMISE-12")
+async def test_a_call_that_was_closed_keeps_its_place_until_its_thread_returns() -> None:
+    with blocking() as (work, begun, released):
+        slow = Tool.from_schema("work", "Work.", {"type": "object"}, work.function, timeout=0.05)
+        async with hosting(a=openai(ONE, Turn(Say("done")))) as runtime:
+            taken = THREADS.taken
+            session = await runtime.open("a", tools=[slow])
+            assert (await session.ask("Do it.")).status == "complete"
+            assert THREADS.taken == taken + 1
+            await until(lambda: begun)  # on a busy machine a thread may begin after its call was closed
+            released.set()
+            await until(lambda: THREADS.taken <= taken)
+            assert THREADS.stuck == 0
+
+
+async def test_a_call_is_started_in_the_log_when_it_begins_and_not_while_it_waits_for_a_thread() -> None:
+    with blocking() as (work, begun, released):
+        server = openai(Turn(Call("work", {}), Call("work", {})), Turn(Say("done")))
+        async with hosting(a=server, limits=RuntimeLimits(tool_threads=1 + THREADS.taken)) as runtime:
+            session = await runtime.open("a", tools=[work])
+            async with session.stream("Do it.") as events:
+                await until(lambda: begun)
+                started = [event for event in log(runtime, session) if isinstance(event, Started)]
+                assert [event.call_id for event in started] == ["hist_tool_1"]
+                released.set()
+                assert [event async for event in events][-1].type == "complete"
+            started = [event for event in log(runtime, session) if isinstance(event, Started)]
+            assert [event.call_id for event in started] == ["hist_tool_1", "hist_tool_2"]
+    assert list(results(bodies(server)[-1]).values()) == ["late", "late"]
+
+
+async def test_a_call_that_finds_no_thread_in_time_is_refused() -> None:
+    with blocking() as (work, begun, released):
+        limits = RuntimeLimits(tool_threads=1 + THREADS.taken, thread_wait_timeout=0.05)
+        server = openai(Turn(Call("work", {}), Call("work", {})), Turn(Say("done")))
+        async with hosting(a=server, limits=limits) as runtime:
+            session = await runtime.open("a", tools=[work])
+            async with session.stream("Do it.") as events:
+                await recorded(session, "hist_tool_2")
+                released.set()
+                assert [event async for event in events][-1].type == "complete"
+        assert len(begun) == 1
+    assert '"kind":"no_thread"' in list(results(bodies(server)[-1]).values())[1]
+
+
+@pytest.mark.requirement("PROMISE-9")
+async def test_the_sessions_of_a_process_share_its_threads() -> None:
+    with blocking() as (work, begun, released):
+        limits = RuntimeLimits(tool_threads=3 + THREADS.taken)
+        both = [openai(*[Turn(Call("work", {}), Call("work", {})), Turn(Say("done"))]) for _ in range(2)]
+        async with hosting(a=both[0], limits=limits) as one, hosting(a=both[1], limits=limits) as two:
+            sessions = [await runtime.open("a", tools=[work]) for runtime in (one, two)]
+            async with sessions[0].stream("Do it.") as first, sessions[1].stream("Do it.") as second:
+                await until(lambda: len(begun) == 3)
+                await anyio.wait_all_tasks_blocked()
+                assert len(begun) == 3
+                released.set()
+                for events in (first, second):
+                    assert [event async for event in events][-1].type == "complete"
+        assert len(begun) == 4
+
+
+# ---- what a thread returns to be awaited when nobody awaits it any more
+
+
+@contextmanager
+def returning() -> Iterator[tuple[AnyTool, list[str], threading.Event, list[Coroutine[Any, Any, object]]]]:
+    """Give a tool that blocks its thread and then returns a coroutine, and what it returned."""
+    made: list[Coroutine[Any, Any, object]] = []
+    with blocking() as (block, begun, released):
+
+        def work() -> Coroutine[Any, Any, object]:
+            block.function()
+            made.append(_double(2))
+            return made[0]
+
+        yield Tool.from_schema("work", "Work.", {"type": "object"}, work), begun, released, made
+
+
+@pytest.mark.requirement("PROMISE-12")
+@pytest.mark.usefixtures("short_graces")
+async def test_a_coroutine_that_a_thread_returns_after_its_runtime_was_left_is_closed() -> None:
+    taken = THREADS.taken
+    with returning() as (work, begun, released, made):
+        async with hosting(a=openai(ONE)) as runtime:
+            session = await runtime.open("a", tools=[work])
+            async with session.stream("Do it."):
+                await until(lambda: begun)
+        released.set()
+        await until(lambda: THREADS.taken <= taken)
+        parking().soon((heard := anyio.Event()).set)
+        await heard.wait()  # and so was the thread, which spoke first
+        assert inspect.getcoroutinestate(made[0]) == inspect.CORO_CLOSED
+
+
+@pytest.mark.usefixtures("short_graces")
+def test_a_coroutine_that_a_thread_returns_after_its_loop_has_ended_is_closed(anyio_backend: str) -> None:
+    async def program(work: AnyTool, begun: list[str]) -> None:
+        async with hosting(a=openai(ONE)) as runtime:
+            session = await runtime.open("a", tools=[work])
+            async with session.stream("Do it."):
+                await until(lambda: begun)
+
+    taken = THREADS.taken
+    with returning() as (work, begun, released, made):
+        anyio.run(program, work, begun, backend=anyio_backend)
+        released.set()
+        while THREADS.taken > taken:
+            time.sleep(0)
+        assert inspect.getcoroutinestate(made[0]) == inspect.CORO_CLOSED
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])  # trio cancels no task that was woken already
+async def test_a_coroutine_that_comes_together_with_a_cancellation_is_closed() -> None:
+    taken, loop = THREADS.taken, asyncio.get_running_loop()
+
+    def cancel() -> None:
+        for task in asyncio.all_tasks():
+            if task.get_name() == "work":
+                task.cancel()
+
+    def block() -> None:
+        """Block the loop until the thread has handed over what it made, and cancel its call right after that."""
+        released.set()
+        while THREADS.taken > taken:
+            time.sleep(0)
+        loop.call_soon(cancel)
+
+    with returning() as (work, begun, released, made):
+        async with hosting(a=openai(ONE, Turn(Say("done")))) as runtime:
+            session = await runtime.open("a", tools=[work])
+            async with session.stream("Do it.") as events:
+                await until(lambda: begun)
+                loop.call_soon(block)
+                async for _ in events:
+                    pass
+        assert inspect.getcoroutinestate(made[0]) == inspect.CORO_CLOSED
+
+
+def test_threads_that_idle_end_with_the_last_runtime() -> None:
+    pool, done = Threads(), threading.Event()
+    before = threading.active_count()
+    pool.enter()
+    pool.enter()
+    place = pool.take(1)
+    assert place is not None
+    assert pool.take(1) is None
+    place.run(done.set)
+    while pool.taken:
+        done.wait()
+    assert threading.active_count() == before + 1
+    pool.leave()
+    assert threading.active_count() == before + 1
+    pool.leave()
+    assert threading.active_count() == before
+
+
+# ---- what is told to whom
+
+
+@tool
+async def breaks() -> str:
+    """Break."""
+    raise LookupError("the third shelf")
+
+
+async def test_what_a_tool_raises_is_logged_with_its_traceback_and_reaches_the_hook(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.DEBUG, logger="actors.tools")
+    server = openai(Turn(Call("breaks", {})), Turn(Say("done")))
+    failures: list[ToolFailure] = []
+
+    def hook(failure: ToolFailure) -> None:
+        failures.append(failure)
+        raise ZeroDivisionError  # a hook's own mistake costs nothing
+
+    async with hosting(a=server, on_tool_error=hook) as runtime:
+        session = await runtime.open("a", tools=[breaks], id="mine")
+        assert (await session.ask("Do it.")).status == "complete"
+    (failure,) = failures
+    assert (failure.session, failure.call_id, failure.tool) == ("mine", "hist_tool_1", "breaks")
+    assert isinstance(failure.error, LookupError)
+    record, trace = [record for record in caplog.records if record.name == "actors.tools"]
+    assert (record.levelno, trace.levelno) == (logging.INFO, logging.DEBUG)
+    about = "session='mine' call='hist_tool_1' tool='breaks'"
+    assert f"event='tool_failed' {about} error='LookupError'" in record.getMessage()
+    assert (record.exc_text, record.exc_info, trace.exc_info) == (None, None, None)
+    assert trace.getMessage() == f"event='tool_traceback' {about}"
+    assert "in breaks" in str(trace.exc_text)
+    assert list(results(bodies(server)[-1]).values()) == ["ERROR: LookupError: the third shelf"]
+
+
+# ---- approvals
+
+
+@tool(approval="ask")
+async def erases() -> str:
+    """Erase."""
+    return "gone"
+
+
+async def _later(answer: object) -> object:
+    await anyio.lowlevel.checkpoint()
+    return answer
+
+
+def _raises(error: Callable[[], BaseException]) -> Callable[[ToolCall], bool]:
+    def approve(_: ToolCall) -> bool:
+        raise error()
+
+    return approve
+
+
+def _raises_later(error: Callable[[], BaseException]) -> Callable[[ToolCall], Any]:  # Any: as below
+    async def approve(_: ToolCall) -> bool:
+        raise error()
+
+    return approve
+
+
+APPROVALS: dict[str, tuple[Any, bool]] = {  # Any: what a host may pass
+    "yes": (lambda _: True, True),
+    "no": (lambda _: False, False),
+    "word": (lambda _: "yes", False),
+    "async yes": (lambda _: _later(True), True),
+    "async no": (lambda _: _later(False), False),
+    "async word": (lambda _: _later("yes"), False),
+    "error": (_raises(ValueError), False),
+    "exit": (_raises(lambda: SystemExit(3)), False),
+    "async exit": (_raises_later(lambda: SystemExit(3)), False),
+    "async interrupt": (_raises_later(KeyboardInterrupt), False),
+    "async cancellation": (_raises_later(stray), False),
+}
+
+
+@pytest.mark.parametrize("kind", APPROVALS)
+@pytest.mark.requirement("PROMISE-12")
+async def test_only_a_plain_yes_approves_and_whatever_an_approval_raises_ends_its_own_call(kind: str) -> None:
+    approve, runs = APPROVALS[kind]
+    (words, other) = await told(erases, reads, approve=approve)
+    why = ": yes" if "word" in kind else "."
+    assert words == ("gone" if runs else f"ERROR: Running 'erases' was not approved{why}")
+    assert other == "nothing"
+
+
+async def test_a_text_denies_a_call_and_the_model_is_told_it_as_the_reason() -> None:
+    def approve(call: ToolCall) -> bool | str:
+        return "nothing is erased on Fridays"
+
+    (words, _) = await told(erases, reads, approve=approve)
+    assert words == "ERROR: Running 'erases' was not approved: nothing is erased on Fridays"
+
+
+async def test_an_approval_that_takes_its_time_stalls_nobody() -> None:
+    asked, answer = threading.Event(), threading.Event()
+
+    def approve(_: ToolCall) -> bool:
+        asked.set()
+        answer.wait()
+        return True
+
+    server = openai(Turn(Call("erases", {}), Call("reads", {})), Turn(Say("done")))
+    calm = openai(Turn(Say("calm")))
+    async with hosting(a=server, calm=calm) as runtime:
+        session = await runtime.open("a", tools=[erases, reads], approve=approve)
+        other = await runtime.open("calm")
+        try:
+            async with session.stream("Do it.") as events:
+                await until(asked.is_set)
+                await recorded(session, "hist_tool_2")
+                assert (await other.ask("Go on.")).text == "calm"
+                answer.set()
+                assert [event async for event in events][-1].type == "complete"
+        finally:
+            answer.set()
+    assert list(results(bodies(server)[-1]).values()) == ["gone", "nothing"]
+
+
+@pytest.mark.requirement("PROMISE-10")
+async def test_a_cancel_while_an_approval_is_awaited_closes_the_call_and_nothing_runs() -> None:
+    asked = anyio.Event()
+
+    async def approve(_: ToolCall) -> bool:
+        asked.set()
+        await anyio.sleep_forever()
+        return True
+
+    async with hosting(a=openai(Turn(Call("erases", {})))) as runtime:
+        session = await runtime.open("a", tools=[erases], approve=approve)
+        async with session.stream("Do it."):
+            await asked.wait()
+            assert await session.cancel()
+        (known,) = (await session.ledger()).interactions()
+        assert (known.status, known.started) == ("cancelled", False)
+
+
+@pytest.mark.requirement("PROMISE-12")
+async def test_an_exit_of_the_hook_for_failures_ends_nothing_though_a_timer_calls_it() -> None:
+    def hook(_: ToolFailure) -> None:
+        raise SystemExit("the host's own")
+
+    @tool(timeout=0.01)
+    async def work() -> str:
+        """Take longer than it may."""
+        await anyio.sleep_forever()
+        return "never"
+
+    server = openai(ONE, Turn(Say("done")), Turn(Say("again")))
+    async with hosting(a=server, on_tool_error=hook) as runtime:
+        session = await runtime.open("a", tools=[work])
+        assert (await session.ask("Do it.")).status == "complete"
+        assert (await session.ask("And?")).status == "complete"
+    assert "did not return within" in str(results(bodies(server)[1]))
+
+
+@pytest.mark.alternating  # it waits for another test's watchdog
+@pytest.mark.parametrize("name", ["actors tool", "actors watchdog"])
+async def test_where_the_system_gives_no_more_threads_no_place_and_no_session_is_lost(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin = threading.Thread.start
+
+    def refuse(thread: threading.Thread) -> None:
+        if thread.name == name:
+            raise RuntimeError("can't start new thread")
+        begin(thread)
+
+    @tool
+    def work() -> str:
+        """Work."""
+        return "worked"
+
+    @tool
+    async def other() -> str:
+        """Work in the event loop."""
+        return "worked too"
+
+    for thread in threading.enumerate():
+        if thread.name == name:  # another test's, which ends by itself
+            await anyio.to_thread.run_sync(thread.join, PATIENCE)
+    server = openai(Turn(Call("work"), Call("other")), Turn(Say("done")))
+    taken = THREADS.taken
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[work, other])
+        assert (await session.ask("Do it.")).status == "complete"
+    with anyio.fail_after(3 * PATIENCE):
+        await until(lambda: THREADS.taken <= taken)  # a thread gives its place back after its result
+    said = str(results(bodies(server)[1]))
+    assert "worked too" in said
+    assert ("new thread" in said) == (name == "actors tool")
+
+
+# ---- what a tool starts beside its call
+
+
+async def test_what_a_tool_starts_and_leaves_is_its_own_and_nobody_waits_for_it() -> None:
+    """A thread and a process outlive the call and the runtime; what the thread still writes is in no result."""
+    released, said = threading.Event(), ["first"]
+    threads, processes = list[threading.Thread](), list[subprocess.Popen[bytes]]()
+
+    def goes_on() -> None:
+        said.append("second")
+        released.wait()
+
+    @tool
+    def leave() -> list[str]:
+        """Start a thread and a process, and leave them."""
+        processes.append(subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE))
+        kept = list(said)
+        threads.append(threading.Thread(target=goes_on))
+        threads[-1].start()
+        return kept
+
+    server = openai(Turn(Call("leave", {})), Turn(Say("Done.")), Turn(Say("Still here.")))
+    try:
+        async with hosting(a=server) as runtime:
+            session = await runtime.open("a", tools=[leave])
+            assert (await session.ask("Go.")).text == "Done."
+            assert list(results(bodies(server)[1]).values()) == ['["first"]']
+            assert (await session.ask("And now?")).text == "Still here."
+        assert threads[0].is_alive()
+        assert processes[0].poll() is None
+    finally:
+        released.set()
+        for thread in threads:
+            thread.join(PATIENCE)
+        for process in processes:
+            process.communicate(b"\n", PATIENCE)

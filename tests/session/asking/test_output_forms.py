@@ -1,0 +1,177 @@
+"""Whatever form an answer is to have, no provider refuses the request that asks for it."""
+
+import json
+from typing import Any, Literal
+
+import jsonschema_rs
+import pydantic
+import pytest
+from hypothesis import assume, given, settings
+
+from actors.adapters.outputs import means, named_schema
+from actors.adapters.request import Settings, ToolSpec
+from actors.adapters.schemas.closed import closed, measured
+from actors.core.data.jsonio import Json, JsonValue, dump
+from actors.core.dialects.profiles import PROFILES, dialect
+from actors.errors import ConfigError
+from actors.session.output import Output, output_of
+from actors.strict.rules import validate
+from tests.commands.at_scale import share
+from tests.session.asking.forms import FORMS, SCHEMAS, Form
+from tests.session.asking.test_settings import sent
+
+MODELS = {
+    "anthropic": "claude-sonnet-5",
+    "bedrock": "anthropic.claude-sonnet-4-5",
+    "groq": "openai/gpt-oss-120b",
+}
+READ = ToolSpec("read", "Read.", Json(b'{"type":"object","properties":{}}'))
+ASKED = settings(max_examples=share(120), deadline=None)
+
+
+def refusals(form: Output[Any]) -> list[tuple[str, bool, str]]:
+    """Return who refuses a request for an answer of a form: with tools and without."""
+    found = []
+    for name in PROFILES:
+        for tools in ((), (READ,)):
+            model = MODELS.get(name, "m")
+            made = sent(name, Settings(model=model, output=form.schema, tools=tools))
+            if (refusal := validate(made.body, name)) is not None:
+                found.append((name, bool(tools), refusal.message))
+    return found
+
+
+@pytest.mark.requirement("PROMISE-1")
+@ASKED
+@given(FORMS)
+def test_no_provider_refuses_to_be_asked_for_a_type(form: Form) -> None:
+    assert refusals(output_of(form.type)) == []
+
+
+@pytest.mark.requirement("PROMISE-1")
+@ASKED
+@given(SCHEMAS)
+def test_no_provider_refuses_to_be_asked_for_a_schema(schema: dict[str, Any]) -> None:  # Any: JSON
+    try:
+        form = output_of(schema)
+    except ConfigError:
+        assume(False)
+    assert refusals(form) == []
+
+
+@ASKED
+@given(FORMS)
+def test_a_closed_schema_takes_what_the_type_itself_says(form: Form) -> None:
+    """Closing leaves out what cannot be said, and bars nothing: what a type dumps conforms, and is read as itself."""
+    asked, adapter = output_of(form.type), pydantic.TypeAdapter(form.type)
+    value = adapter.validate_json(json.dumps(form.value))
+    said = adapter.dump_python(value, mode="json", by_alias=True)
+    told = said if json.loads(asked.schema).get("properties", {}).keys() != {"value"} else {"value": said}
+    read = asked.read(json.dumps(told), "strict")
+    assert isinstance(read, tuple), read
+    for made in (closed(asked.schema), closed(asked.schema, demands=True)):
+        if made is not None:
+            assert jsonschema_rs.is_valid(json.loads(made), told), made
+
+
+class In(pydantic.BaseModel):
+    a: int
+    b: Literal["x", "y"] = "x"
+
+
+class Cat(pydantic.BaseModel):
+    kind: Literal["cat"]
+    inner: In = pydantic.Field(description="What is in it.")
+
+
+class Dog(pydantic.BaseModel):
+    kind: Literal["dog"]
+    name: str | None = None
+
+
+class Zoo(pydantic.BaseModel):
+    pets: list[Cat | Dog]
+    best: Cat | Dog = pydantic.Field(discriminator="kind")
+    site: pydantic.AnyUrl | None = None
+
+
+class Tree(pydantic.BaseModel):
+    value: int
+    leaves: list["Tree"] = []
+
+
+@pytest.mark.parametrize("name", ["anthropic", "bedrock", "openai_chat", "gemini", "mistral"])
+@pytest.mark.parametrize("asked", [In, Cat, Zoo, list[Zoo], Cat | Dog, In | None], ids=str)
+def test_choices_defaults_and_nested_types_are_said_by_a_schema(name: str, asked: Any) -> None:  # Any: a type
+    form = output_of(asked)
+    wanted = Settings(model=MODELS.get(name, "m"), output=form.schema)
+    assert means(wanted, dialect(name)) == "schema"
+    assert named_schema(form.schema)["strict"] is True
+    assert validate(sent(name, wanted).body, name) is None
+
+
+OPEN = {"type": "object", "properties": {"a": {"type": "string"}}}
+NULLABLE = {"type": "object", "properties": {"a": {"type": ["string", "null"]}}}
+
+
+@pytest.mark.parametrize(
+    ("asked", "is_strict", "said"),
+    [
+        (Tree, True, "prompt"),
+        (dict[str, int], False, "prompt"),
+        (Any, False, "prompt"),
+        (tuple[int, str], False, "prompt"),
+        ({"type": "object"}, False, "prompt"),
+        ({"type": "object", "properties": {}}, False, "prompt"),
+        (Literal["a", 1], False, "schema"),
+        (OPEN, False, "schema"),
+        (NULLABLE, True, "schema"),
+    ],
+    ids=str,
+)
+def test_what_would_say_something_else_is_not_said_strictly(
+    asked: Any, is_strict: bool, said: str
+) -> None:  # Any: a type
+    """OpenAI alone can be told of a recursive type, nobody of an open object, and no member is demanded for nothing."""
+    form = output_of(asked)
+    assert named_schema(form.schema)["strict"] is is_strict
+    for name in ("anthropic", "bedrock", "gemini"):
+        assert means(Settings(model=MODELS.get(name, "m"), output=form.schema), dialect(name)) == said
+
+
+def test_two_objects_that_begin_alike_are_not_said_strictly() -> None:
+    class One(pydantic.BaseModel):
+        name: str
+        x: int
+
+    class Two(pydantic.BaseModel):
+        name: str
+        y: int
+
+    made = closed(output_of(One | Two).schema, demands=True)
+    assert made is not None
+    assert measured(made).alike == 1
+    assert named_schema(output_of(One | Two).schema)["strict"] is False
+    assert named_schema(output_of(Cat | Dog).schema)["strict"] is True
+
+
+@pytest.mark.parametrize(("count", "said"), [(24, "schema"), (25, "prompt")])
+def test_more_optional_members_than_a_provider_compiles_are_said_in_words(count: int, said: str) -> None:
+    members: dict[str, Any] = {
+        f"f{number}": (int, 0) for number in range(count)
+    }  # Any: as pydantic takes them
+    form = output_of(pydantic.create_model("Many", **members))
+    assert means(Settings(model="claude-sonnet-5", output=form.schema), dialect("anthropic")) == said
+
+
+def test_a_format_that_is_not_a_word_is_dropped_from_a_closed_schema() -> None:
+    assert closed(Json(b'{"type":"string","format":{"a":1}}')) == b'{"type":"string"}'
+
+
+@pytest.mark.parametrize("keyword", ["allOf", "not", "if", "patternProperties", "prefixItems", "definitions"])
+def test_a_schema_with_a_keyword_that_closing_would_change_is_not_closed(keyword: str) -> None:
+    inner: dict[str, JsonValue] = {"type": "array", "items": {"type": "string"}}
+    outer: dict[str, JsonValue] = {"type": "object", "additionalProperties": False}
+    assert closed(dump({**outer, "properties": {"a": inner}})) is not None
+    assert closed(dump({**outer, "properties": {"a": {**inner, keyword: {}}}})) is None
+    assert closed(dump({**outer, "properties": {"a": inner}, keyword: {}})) is None

@@ -1,0 +1,226 @@
+"""What holds of any ask holds of one whose turn waited: its form, cost and bounds, and what its readers are shown."""
+
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+
+import anyio
+import pytest
+from anyio.lowlevel import checkpoint
+
+from actors import Budget, Price, Runtime
+from actors.config import Config, FileSettings, PoolSettings
+from actors.core.log.events import ApprovalDecided, TurnEnded, TurnPaused
+from actors.core.stream_events.events import (
+    CompleteEvent,
+    DurableEvent,
+    SessionEvent,
+    TextEvent,
+    TurnEndedEvent,
+)
+from actors.errors import SessionClosed, SessionError
+from actors.events import ApprovalDecision, event_json
+from actors.journal.storage.memory import MemoryStorage
+from actors.runtime.handle import Session
+from actors.testing import SERVER_ERROR, Call, Say, Turn, serve
+from actors.tools import tool
+from tests.runtime.test_rebuild import crash
+from tests.runtime_support import Gate, backend_at, bodies, hosting, log, openai
+from tests.session.test_external_calls import LOOK, ONE, OTHER, PUT_AWAY, leave
+
+pytestmark = pytest.mark.anyio
+
+
+@dataclass
+class City:
+    name: str
+
+
+@tool(approval="ask")
+async def delete() -> str:
+    """Delete it."""
+    return "gone"
+
+
+@PUT_AWAY
+async def test_the_answer_is_a_value_of_the_type_that_was_asked_for(put_away: str) -> None:
+    server = openai(Turn(Call("look", {})), Turn(Say('{"name": "Oslo"}')))
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[LOOK])
+        await session.ask("Where?", output=City)
+        leave(session, put_away)
+        assert (await session.ask(results={ONE: 1})).output == City("Oslo")
+
+
+@PUT_AWAY
+async def test_the_corrections_of_an_answer_are_counted_on(put_away: str) -> None:
+    no = Turn(Say("no"))
+    server = openai(no, no, Turn(Call("look", {})), no, Turn(Say("never")))
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[LOOK])
+        assert (await session.ask("Where?", output=City, max_corrections=2)).status == "awaiting"
+        leave(session, put_away)
+        answer = await session.ask(results={ONE: 1}, check=False)
+    assert answer.status == "failed"
+    assert answer.error.startswith("the answer does not have the form asked for: ")
+    assert len(bodies(server)) == 4
+
+
+async def test_the_tokens_of_an_ask_are_those_from_before_it_waited_too() -> None:
+    looks = [Turn(Call("look", {}), usage=(11, 7)) for _ in range(2)]
+    server = openai(*looks, Turn(Say("never")))
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[LOOK])
+        await session.ask("Look twice.", token_limit=30)
+        assert (await session.ask(results={ONE: 1})).status == "awaiting"
+        answer = await session.ask(results={OTHER: 2}, check=False)
+        assert answer.error == "the ask used 36 tokens of the 30 that its token_limit allows"
+    assert len(bodies(server)) == 2
+
+
+@pytest.mark.parametrize(
+    ("prices", "cost"), [({"*": Price(1.0, 1.0)}, 2200 / 1_000_000), ({"other": Price(1.0, 1.0)}, None)]
+)
+async def test_the_cost_of_an_ask_is_that_of_turns_before_the_one_that_waited_too(
+    prices: dict[str, Price], cost: float | None
+) -> None:
+    gate = Gate()
+    gate.open("a")
+    first = openai(Turn(Call("work", {"name": "a"}), usage=(1000, 100)), faults={1: SERVER_ERROR})
+    second = openai(Turn(Call("look", {}), usage=(500, 50)), Turn(Say("two"), usage=(500, 50)))
+    async with serve(first, second):
+        backends = {"a": backend_at(first), "b": backend_at(second).model_copy(update={"model": "other"})}
+        pools = {"both": PoolSettings(members=("a", "b"))}
+        config = Config(FileSettings(backends=backends, pools=pools), {})
+        async with Runtime(config, prices=prices, seed=1) as runtime:
+            session = await runtime.open("both", tools=[gate.tool, LOOK])
+            asked = await session.ask("Work!")
+            answer = await session.ask(results={asked.pending_calls[0].id: 1})
+            assert (answer.text, answer.cost) == ("two", None if cost is None else pytest.approx(cost))
+
+
+async def test_a_budget_of_seconds_counts_what_was_driven_and_not_the_clock() -> None:
+    server = openai(Turn(Call("look", {})), Turn(Say("one")), Turn(Say("two")))
+    async with hosting(a=server) as runtime:
+        began = anyio.current_time()
+        session = await runtime.open("a", tools=[LOOK], budget=Budget(seconds=600.0))
+        await session.ask("Look.")
+        await session.ask(results={ONE: 1})
+        parts = [
+            event.seconds for event in log(runtime, session) if isinstance(event, TurnPaused | TurnEnded)
+        ]
+        assert len(parts) == 2
+        assert min(parts) > 0
+        assert sum(parts) <= anyio.current_time() - began
+        assert (await session.ask("And now?")).text == "two"
+
+
+async def test_who_reads_along_sees_the_words_that_come_after_a_wait() -> None:
+    server = openai(Turn(Say("Before."), Call("look", {})), Turn(Say("After.")))
+    seen: list[SessionEvent] = []
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[LOOK])
+
+        async def read() -> None:
+            async for event in session.events():
+                seen.append(event)
+                if isinstance(event, TurnEndedEvent):
+                    return
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(read)
+            await anyio.wait_all_tasks_blocked()
+            await session.ask("Look.")
+            await session.ask(results={ONE: 1})
+    assert "".join(event.text for event in seen if isinstance(event, TextEvent)) == "Before.After."
+
+
+async def durable(stream: AbstractAsyncContextManager[AsyncIterator[SessionEvent]]) -> list[object]:
+    async with stream as events:
+        return [
+            event_json(event)
+            async for event in events
+            if isinstance(event, DurableEvent) and not isinstance(event, CompleteEvent)
+        ]
+
+
+@pytest.mark.parametrize("verdict", ["allow", "deny"])
+@pytest.mark.parametrize("is_last", [True, False])
+async def test_a_decision_is_in_its_own_stream_as_in_the_log(verdict: str, is_last: bool) -> None:
+    assert verdict in ("allow", "deny")
+    server = openai(Turn(Call("look", {}), Call("delete", {})), Turn(Say("Done.")))
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[LOOK, delete])
+        own = await durable(session.stream("Go."))
+        if is_last:
+            own += await durable(session.stream(results={ONE: 1}))
+        own += await durable(session.stream(approvals={OTHER: ApprovalDecision(verdict)}))  # type: ignore[arg-type]  # one of the two
+        if not is_last:
+            own += await durable(session.stream(results={ONE: 1}))
+        late = [
+            event_json(event)
+            async for event in session.events(after=1, follow=False)
+            if isinstance(event, DurableEvent) and not isinstance(event, CompleteEvent)
+        ]
+    assert own == late
+
+
+@pytest.mark.parametrize("which", ["session", "ledger", "scheduler"])
+async def test_a_turn_goes_on_whose_last_decision_was_recorded_when_its_actors_crashed(which: str) -> None:
+    server = openai(Turn(Call("delete", {})), Turn(Say("I see.")), Turn(Say("Still here.")))
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[delete])
+        await session.ask("Delete it.")
+
+        async def deny() -> None:
+            try:
+                await session.ask(approvals={ONE: ApprovalDecision("deny")})
+            except SessionError:
+                told.append("restarted")
+
+        told: list[str] = []
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(deny)
+            while not any(isinstance(event, ApprovalDecided) for event in log(runtime, session)):
+                await checkpoint()
+            await crash(session, which)
+        with anyio.fail_after(30):
+            text = ""
+            while not text:
+                try:
+                    text = (await session.ask("And now?")).text
+                except SessionError:
+                    told.append("again")
+        assert text == "Still here."
+        ended = [event.status for event in log(runtime, session) if isinstance(event, TurnEnded)]
+        assert ended[-1] == "complete"
+        assert (session.pending, session.busy) == ((), False)
+
+
+@pytest.mark.parametrize("queued", ["ask", "compact"])
+async def test_what_is_asked_behind_a_turn_that_waits_is_dropped_with_the_runtime_and_the_turn_is_not(
+    queued: str,
+) -> None:
+    server, storage = openai(Turn(Call("look", {})), Turn(Say("It is Oslo."))), MemoryStorage()
+    dropped: list[str] = []
+
+    async def behind(session: Session) -> None:
+        with pytest.raises(SessionClosed) as ended:
+            await (session.compact() if queued == "compact" else session.ask("And now?"))
+        dropped.append(str(ended.value))
+
+    with anyio.fail_after(60):
+        async with serve(server), anyio.create_task_group() as tasks:
+            config = Config(FileSettings(backends={"a": backend_at(server)}), {})
+            async with Runtime(config, seed=1, journal=storage) as runtime:
+                session = await runtime.open("a", tools=[LOOK], id="trip")
+                assert (await session.ask("Where?")).status == "awaiting"
+                tasks.start_soon(behind, session)
+                await anyio.wait_all_tasks_blocked()
+                assert dropped == []
+            async with Runtime(config, seed=1, journal=storage) as runtime:
+                session = await runtime.resume("trip", tools=[LOOK])
+                assert [call.call.id for call in session.pending] == [ONE]
+                assert (await session.ask(results={ONE: "Oslo"})).text == "It is Oslo."
+    assert len(dropped) == 1
+    assert server.refusals == []

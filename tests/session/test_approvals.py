@@ -1,0 +1,338 @@
+"""Approvals without a callback: a call waits for somebody's word, from any task, and is bound to what was looked at."""
+
+import json
+import threading
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import anyio.to_thread
+import pytest
+
+from actors.config import RuntimeLimits
+from actors.core.data.jsonio import JsonValue
+from actors.core.log.events import (
+    ApprovalAsked,
+    ApprovalDecided,
+    Cancelled,
+    Denied,
+    Returned,
+    Started,
+    TurnPaused,
+    TurnResumed,
+)
+from actors.core.stream_events.events import ApprovalRequestedEvent, CompleteEvent
+from actors.core.stream_events.results import AskResult
+from actors.core.values.identity import CallId
+from actors.errors import DecisionRefused, NotAwaited
+from actors.events import ApprovalDecision
+from actors.journal.storage import Appended, Entry
+from actors.journal.storage.memory import MemoryStorage
+from actors.scheduler.threads import THREADS
+from actors.testing import Call, Say, Turn
+from actors.tools import Tool, tool
+from tests.runtime.test_rebuild import crash
+from tests.runtime_support import bodies, hosting, log, openai, restarted, results
+from tests.session.test_external_calls import PUT_AWAY, leave
+
+pytestmark = pytest.mark.anyio
+
+DONE = Turn(Say("Done."))
+ONE, OTHER, THIRD = CallId("hist_tool_1"), CallId("hist_tool_2"), CallId("hist_tool_3")
+
+
+WRONG: list[dict[str, JsonValue]] = [{}, {"path": 7}, {"path": "b", "force": True}]
+
+
+class Files:
+    """A tool that wants approval, and what it did."""
+
+    def __init__(self) -> None:
+        self.deleted: list[str] = []
+
+        @tool(approval="ask")
+        async def delete(path: str) -> str:
+            """Delete a file."""
+            self.deleted.append(path)
+            return f"{path}: deleted"
+
+        self.tool = delete
+
+
+def deleting(*paths: str) -> Turn:
+    return Turn(*[Call("delete", {"path": path}) for path in paths])
+
+
+@PUT_AWAY
+async def test_a_call_that_asks_waits_and_runs_once_somebody_has_allowed_it(put_away: str) -> None:
+    files, server = Files(), openai(deleting("a"), Turn(Say("Done.")))
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[files.tool])
+        asked = await session.ask("Delete a.")
+        assert (asked.status, [call.id for call in asked.pending_calls], files.deleted) == (
+            "awaiting",
+            [ONE],
+            [],
+        )
+        leave(session, put_away)
+        assert [(each.call.name, each.kind) for each in session.pending] == [("delete", "approval")]
+        answer = await session.ask(
+            approvals={ONE: ApprovalDecision("allow", digest=session.pending[0].digest)}
+        )
+        assert (answer.status, answer.text, files.deleted) == ("complete", "Done.", ["a"])
+        events = log(runtime, session)
+        kinds = (ApprovalAsked, TurnPaused, ApprovalDecided, TurnResumed, Started)
+        assert [type(event) for event in events if isinstance(event, kinds)] == list(kinds)
+    assert list(results(bodies(server)[-1]).values()) == ["a: deleted"]
+
+
+async def test_a_denial_is_a_real_completion_and_the_model_sees_its_reason() -> None:
+    files, server = Files(), openai(deleting("a", "b"), Turn(Say("I see.")))
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[files.tool])
+        await session.ask("Delete them.")
+        half = await session.ask(approvals={ONE: ApprovalDecision("deny", reason="it is the only copy")})
+        assert (half.status, [call.id for call in half.pending_calls]) == ("awaiting", [OTHER])
+        assert (await session.ask(approvals={OTHER: ApprovalDecision("allow")})).status == "complete"
+        assert files.deleted == ["b"]
+        assert [event.call_id for event in log(runtime, session) if isinstance(event, Denied)] == [ONE]
+    denied, ran = results(bodies(server)[-1]).values()
+    assert "not approved: it is the only copy" in denied
+    assert ran == "b: deleted"
+
+
+async def test_edited_arguments_are_judged_again_and_the_call_runs_with_them() -> None:
+    files, server = Files(), openai(deleting("a"), Turn(Say("Done.")))
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[files.tool])
+        await session.ask("Delete a.")
+        for wrong in WRONG:
+            with pytest.raises(DecisionRefused, match="wrong: "):
+                await session.ask(approvals={ONE: ApprovalDecision("allow", arguments=wrong)})
+        assert files.deleted == []
+        assert (
+            await session.ask(approvals={ONE: ApprovalDecision("allow", arguments={"path": "b"})})
+        ).status == "complete"
+        assert files.deleted == ["b"]
+
+
+async def test_a_decision_about_other_arguments_is_refused_and_so_is_one_nobody_waits_for() -> None:
+    files, server = Files(), openai(deleting("a"), Turn(Say("Done.")))
+    look = Tool.external("look", "", {"type": "object"})
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[files.tool, look])
+        with pytest.raises(NotAwaited, match="awaited are: none"):
+            await session.ask(approvals={ONE: ApprovalDecision("allow")})
+        await session.ask("Delete a.")
+        with pytest.raises(DecisionRefused, match="0123456789abcdef"):
+            await session.ask(approvals={ONE: ApprovalDecision("allow", digest="0123456789abcdef")})
+        with pytest.raises(NotAwaited, match="pass it in approvals="):
+            await session.ask(results={ONE: "forged"})
+        with pytest.raises(DecisionRefused, match="'maybe'"):
+            await session.ask(approvals={ONE: ApprovalDecision("maybe")})  # type: ignore[arg-type]
+        assert (await session.ask(approvals={ONE: ApprovalDecision("allow")})).status == "complete"
+        with pytest.raises(NotAwaited):
+            await session.ask(approvals={ONE: ApprovalDecision("deny")})
+        assert files.deleted == ["a"]
+
+
+async def test_an_approval_is_asked_for_in_the_stream_and_given_from_another_task() -> None:
+    files, server = Files(), openai(deleting("a"), Turn(Say("Done.")))
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[files.tool])
+        answers: list[AskResult] = []
+
+        async def allow(call_id: CallId, digest: str) -> None:
+            answers.append(await session.ask(approvals={call_id: ApprovalDecision("allow", digest=digest)}))
+
+        async with anyio.create_task_group() as tasks, session.stream("Delete a.") as events:
+            async for event in events:
+                if isinstance(event, ApprovalRequestedEvent):
+                    assert event.pending.call.arguments == {"path": "a"}
+                    tasks.start_soon(allow, event.pending.call.id, event.pending.digest)
+                if isinstance(event, CompleteEvent):
+                    assert event.result.status == "awaiting"
+        assert [answer.text for answer in answers] == ["Done."]
+
+
+async def test_an_external_call_that_wants_approval_is_approved_by_passing_its_result() -> None:
+    send = Tool.external("send", "Sends a letter.", {"type": "object"})
+    server = openai(Turn(Call("send", {}), Call("send", {"to": "B"})), Turn(Say("Done.")))
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[send])
+        assert len((await session.ask("Send them.")).pending_calls) == 2
+        with pytest.raises(NotAwaited, match="pass it in results="):
+            await session.ask(approvals={ONE: ApprovalDecision("allow")})
+        await session.ask(approvals={ONE: ApprovalDecision("deny", reason="no stamps")})
+        assert (await session.ask(results={OTHER: "sent"})).status == "complete"
+    denied, sent = results(bodies(server)[-1]).values()
+    assert "no stamps" in denied
+    assert sent == "sent"
+
+
+def waiting_for_all() -> tuple[Files, Tool[..., str], Turn]:
+    """Return tools of both kinds, and a turn that waits for two approvals and a result."""
+    send = Tool.external("send", "Sends a letter.", {"type": "object"})
+    calls = [Call("delete", {"path": "a"}), Call("delete", {"path": "b"}), Call("send", {})]
+    return Files(), send, Turn(*calls)
+
+
+async def test_results_and_decisions_that_are_passed_at_once_are_recorded_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    files, send, turn = waiting_for_all()
+    appends: list[tuple[type, ...]] = []
+    append = MemoryStorage.append
+
+    def noted(self: MemoryStorage, entries: Sequence[Entry]) -> Sequence[Appended]:
+        appends.extend(tuple([type(event) for event in entry.events]) for entry in entries)
+        return append(self, entries)
+
+    async with hosting(a=openai(turn, DONE)) as runtime:
+        session = await runtime.open("a", tools=[files.tool, send])
+        await session.ask("Do it.")
+        monkeypatch.setattr(MemoryStorage, "append", noted)
+        answer = await session.ask(
+            approvals={OTHER: ApprovalDecision("allow"), ONE: ApprovalDecision("deny", reason="no")},
+            results={THIRD: "sent"},
+        )
+        assert (answer.text, files.deleted) == ("Done.", ["b"])
+        assert appends[0] == (ApprovalDecided, ApprovalDecided, Denied, Returned)
+
+
+async def test_decisions_that_only_allow_are_recorded_at_once_and_a_stream_continues_with_them() -> None:
+    files, server = Files(), openai(deleting("a", "b"), DONE)
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[files.tool])
+        await session.ask("Delete them.")
+        allowed = {call.call.id: ApprovalDecision("allow", digest=call.digest) for call in session.pending}
+        async with session.stream(approvals=allowed) as events:
+            types = [event.type async for event in events]
+        assert types[:3] == ["approval_decided", "approval_decided", "turn_resumed"]
+        assert types[-1] == "complete"
+        assert sorted(files.deleted) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"approvals": {OTHER: ApprovalDecision("allow", digest="0123456789abcdef")}}, "look again"),
+        ({"approvals": {OTHER: ApprovalDecision("allow", arguments={"path": 7})}}, "are wrong: "),
+        ({"approvals": {OTHER: ApprovalDecision("maybe")}}, "'maybe'"),  # type: ignore[arg-type]
+        ({"approvals": {THIRD: ApprovalDecision("allow")}}, "pass it in results="),
+        ({"approvals": {CallId("hist_tool_9"): ApprovalDecision("deny")}}, "is not awaited"),
+        ({"results": {OTHER: "forged"}}, "pass it in approvals="),
+        ({"results": {CallId("hist_tool_9"): "forged"}}, "was handed out"),
+    ],
+    ids=["digest", "arguments", "verdict", "external", "unknown", "forged", "unheard-of"],
+)
+@pytest.mark.parametrize("verdict", ["allow", "deny"])
+async def test_if_one_of_several_is_refused_nothing_is_recorded(
+    wrong: dict[str, Any], says: str, verdict: Any
+) -> None:  # Any: what a caller may pass
+    files, send, turn = waiting_for_all()
+    async with hosting(a=openai(turn, DONE)) as runtime:
+        session = await runtime.open("a", tools=[files.tool, send])
+        await session.ask("Do it.")
+        before = log(runtime, session)
+        sound: dict[str, dict[CallId, Any]] = {
+            "approvals": {ONE: ApprovalDecision(verdict)},
+            "results": {THIRD: "sent"},
+        }
+        if THIRD in wrong.get("approvals", ()):
+            sound["results"] = {}
+        given: dict[str, Any] = {name: {**sound[name], **wrong.get(name, {})} for name in sound}
+        with pytest.raises((NotAwaited, DecisionRefused), match=says):
+            await session.ask(**given)
+        assert [each.call.id for each in session.pending] == [ONE, OTHER, THIRD]
+        assert log(runtime, session) == before
+        rest = {ONE: ApprovalDecision("allow"), OTHER: ApprovalDecision("allow")}
+        assert (await session.ask(approvals=rest, results={THIRD: "sent"})).text == "Done."
+        assert sorted(files.deleted) == ["a", "b"]
+
+
+async def test_a_cancel_closes_what_was_allowed_and_has_not_run() -> None:
+    files, server = Files(), openai(deleting("a", "b"), Turn(Say("Next.")))
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[files.tool])
+        await session.ask("Delete them.")
+        await session.ask(approvals={ONE: ApprovalDecision("allow")})
+        assert await session.cancel()
+        assert files.deleted == []
+        assert [event.call_id for event in log(runtime, session) if isinstance(event, Cancelled)] == [
+            OTHER,
+            ONE,
+        ]
+        assert (await session.ask("Go on.")).text == "Next."
+
+
+@pytest.mark.parametrize("which", ["session", "scheduler"])
+async def test_a_crash_keeps_what_was_decided(which: str) -> None:
+    files, server = Files(), openai(deleting("a", "b"), Turn(Say("Done.")))
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[files.tool])
+        await session.ask("Delete them.")
+        await session.ask(approvals={ONE: ApprovalDecision("allow", arguments={"path": "c"})})
+        await crash(session, which)
+        assert (await session.ask(approvals={OTHER: ApprovalDecision("deny")})).text == "Done."
+        assert files.deleted == ["c"]
+
+
+async def test_a_rule_over_the_arguments_says_who_is_asked() -> None:
+    moved: list[str] = []
+
+    def rule(arguments: dict[str, object]) -> str:
+        return {"tmp": "allow", "etc": "deny"}.get(str(arguments["path"]), "ask")
+
+    @tool(approval=rule)  # type: ignore[arg-type]  # a rule that says any word
+    async def move(path: str) -> str:
+        """Move a file."""
+        moved.append(path)
+        return "moved"
+
+    server = openai(
+        Turn(*[Call("move", {"path": path}) for path in ("tmp", "etc", "home")]), Turn(Say("Done."))
+    )
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[move])
+        asked = await session.ask("Move them.")
+        assert [json.loads(call.json)["path"] for call in asked.pending_calls] == ["home"]
+        assert moved == ["tmp"]
+        await session.ask(approvals={asked.pending_calls[0].id: ApprovalDecision("allow")})
+        assert moved == ["tmp", "home"]
+
+
+async def test_an_approved_call_that_waits_for_a_thread_runs_when_one_is_free() -> None:
+    entered, release, sent = threading.Event(), threading.Event(), list[str]()
+
+    @tool
+    def block() -> str:
+        """Block a thread."""
+        entered.set()
+        release.wait(60)
+        return "released"
+
+    @tool(approval="ask")
+    def send(to: str) -> str:
+        """Send something."""
+        sent.append(to)
+        return f"sent to {to}"
+
+    blocking, sending = openai(Turn(Call("block", {})), DONE), openai(Turn(Call("send", {"to": "Ann"})), DONE)
+    limits = RuntimeLimits(tool_threads=1 + THREADS.taken)
+    async with hosting(a=blocking, b=sending, limits=limits) as runtime, anyio.create_task_group() as tasks:
+        session = await runtime.open("b", tools=[send])
+        assert (await session.ask("Send it.")).status == "awaiting"
+        tasks.start_soon((await runtime.open("a", tools=[block])).ask, "Block.")
+        await anyio.to_thread.run_sync(entered.wait, 60)
+        tasks.start_soon(partial(session.ask, approvals={ONE: ApprovalDecision("allow")}))
+        while not any(isinstance(event, TurnResumed) for event in log(runtime, session)):
+            await anyio.lowlevel.checkpoint()
+        await anyio.lowlevel.checkpoint()
+        assert sent == []
+        release.set()
+        while not sent:
+            await anyio.lowlevel.checkpoint()
+        assert restarted(runtime) == []

@@ -1,0 +1,229 @@
+"""An ask that fails raises, wherever its result is returned; what else becomes of an ask is a result."""
+
+import copy
+import pickle
+from pathlib import Path
+
+import anyio
+import pytest
+
+import actors
+from actors.cli.exits import Exit, of_error
+from actors.core.data.jsonio import Json
+from actors.core.log.events import Failed
+from actors.core.stream_events.events import ErrorEvent
+from actors.core.stream_events.results import AskResult
+from actors.core.values.identity import CallId
+from actors.errors import AskFailed, ConfigError, OverBudget
+from actors.events import ApprovalDecision
+from actors.runtime.handle import Session
+from actors.runtime.runtime import Runtime
+from actors.testing import Call, OpenAIServer, Say, Status, Turn, serve
+from actors.tools import Tool, ToolContext, tool
+from tests.runtime.test_rebuild import crash
+from tests.runtime_support import Gate, hosting, log, openai
+
+pytestmark = pytest.mark.anyio
+
+LOOK = Tool.external("look", "Looks something up, elsewhere.", {"type": "object"}, read_only=True)
+ONE = CallId("hist_tool_1")
+REFUSED = Status(401, message="Incorrect API key provided.")
+
+
+def refusing(*turns: Turn, at: int = 0, fault: Status = REFUSED) -> OpenAIServer:
+    return OpenAIServer(list(turns), faults={at: fault})
+
+
+async def test_an_ask_that_fails_raises_and_its_session_goes_on() -> None:
+    async with hosting(a=refusing(Turn(Say("Yes.")))) as runtime:
+        session = await runtime.open("a")
+        with pytest.raises(AskFailed, match="a:gpt gave no answer: Incorrect API key provided") as raised:
+            await session.ask("Is it?")
+        error = raised.value
+        assert (error.result.status, error.result.text) == ("failed", "")
+        assert error.result.attempts[-1].cause is not None
+        assert (error.kind, error.status, error.can_retry) == ("config", 401, False)
+        assert error.advice
+        assert str(error).endswith(error.advice)
+        assert (await session.ask("And now?")).text == "Yes."
+
+
+async def test_without_check_the_same_result_is_returned() -> None:
+    async with hosting(a=refusing(), b=refusing()) as runtime:
+        left, right = await runtime.open("a"), await runtime.open("b")
+        result = await left.ask("Is it?", check=False)
+        with pytest.raises(AskFailed) as raised:
+            await right.ask("Is it?")
+        assert result.status == raised.value.result.status == "failed"
+        assert result.error == raised.value.result.error
+
+
+async def test_a_failure_that_passes_can_be_tried_again() -> None:
+    overloaded = Status(529, message="Overloaded.")
+    async with hosting(a=refusing(Turn(Say("Yes.")), fault=overloaded)) as runtime:
+        session = await runtime.open("a")
+        with pytest.raises(AskFailed) as raised:
+            await session.ask("Is it?")
+        assert (raised.value.kind, raised.value.status, raised.value.can_retry) == ("transient", 529, True)
+        assert (await session.ask("Is it?")).text == "Yes."
+
+
+async def test_a_bound_of_the_ask_is_a_failure_too() -> None:
+    gate = Gate()
+    async with hosting(a=openai(Turn(Call("work", {"name": "a"})))) as runtime:
+        session = await runtime.open("a", tools=[gate.tool])
+        with pytest.raises(AskFailed, match=r"^stopped: ") as raised:
+            await session.ask("Do it.", timeout=0.05)
+        assert (raised.value.kind, raised.value.status) == ("time", None)
+
+
+async def _with_results(session: Session, check: bool) -> AskResult:
+    return await session.ask(results={ONE: "found"}, check=check)
+
+
+async def _with_approvals(session: Session, check: bool) -> AskResult:
+    return await session.ask(approvals={ONE: ApprovalDecision("deny")}, check=check)
+
+
+@pytest.mark.parametrize("go_on", [_with_results, _with_approvals])
+async def test_what_goes_on_with_an_ask_raises_as_the_ask_would(go_on: object) -> None:
+    assert callable(go_on)
+    for check in (True, False):
+        async with hosting(a=refusing(Turn(Call("look", {})), at=1)) as runtime:
+            session = await runtime.open("a", tools=[LOOK])
+            assert (await session.ask("Look.")).status == "awaiting"
+            if not check:
+                assert (await go_on(session, False)).status == "failed"
+                continue
+            with pytest.raises(AskFailed, match="Incorrect API key") as raised:
+                await go_on(session, True)
+            assert raised.value.result.rounds == 2
+
+
+async def test_a_cancelled_ask_is_a_result() -> None:
+    gate = Gate()
+    results: list[AskResult] = []
+    async with hosting(a=openai(Turn(Call("work", {"name": "a"})))) as runtime:
+        session = await runtime.open("a", tools=[gate.tool])
+
+        async def ask() -> None:
+            results.append(await session.ask("Do it."))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(ask)
+            await gate.started("a")
+            assert await session.cancel()
+    assert [result.status for result in results] == ["cancelled"]
+
+
+async def test_an_ask_that_a_restart_interrupts_is_a_result() -> None:
+    gate = Gate()
+    results: list[AskResult] = []
+    async with hosting(a=openai(Turn(Call("work", {"name": "a"})), Turn(Say("Done.")))) as runtime:
+        session = await runtime.open("a", tools=[gate.tool])
+
+        async def ask() -> None:
+            results.append(await session.ask("Do it."))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(ask)
+            await gate.started("a")
+            await crash(session, "scheduler")
+        assert [result.status for result in results] == ["interrupted"]
+        assert "restarted" in results[0].error
+        assert (await session.ask("And now?")).status == "complete"
+
+
+async def test_a_stream_ends_with_its_event_and_raises_nothing() -> None:
+    async with hosting(a=refusing()) as runtime:
+        session = await runtime.open("a")
+        async with session.stream("Is it?") as events:
+            seen = [event async for event in events]
+    assert [type(event) for event in seen].count(ErrorEvent) == 1
+    assert isinstance(seen[-1], ErrorEvent)
+
+
+async def test_what_is_refused_before_the_ask_is_taken_is_no_failed_ask() -> None:
+    async with hosting(a=openai(Turn(Say("Yes.")))) as runtime:
+        session = await runtime.open("a", budget=actors.Budget(tokens=1))
+        with pytest.raises(ConfigError):
+            await session.ask("Is it?", max_rounds=0)
+        await session.ask("Is it?")
+        with pytest.raises(OverBudget):
+            await session.ask("And now?")
+
+
+async def test_who_calls_a_subagent_sees_that_it_failed() -> None:
+    helper = actors.subagent("helper", "Helps.", target="b")
+    server = openai(Turn(Call("helper", {"task": "Find out."})), Turn(Say("No luck.")))
+    async with hosting(a=server, b=refusing()) as runtime:
+        session = await runtime.open("a", tools=[helper])
+        assert (await session.ask("Do it.")).text == "No luck."
+        (end,) = [event.error for event in log(runtime, session) if isinstance(event, Failed)]
+    assert end.startswith(Json(b'"SubagentFailed: helper did not complete (failed): Incorrect API key'))
+
+
+async def test_a_tool_that_asks_a_session_below_it_sees_the_error() -> None:
+    seen: list[AskFailed] = []
+
+    @tool
+    async def delegate(context: ToolContext[None]) -> str:
+        """Ask another."""
+        async with context.subagent("b") as child:
+            try:
+                return (await child.ask("Is it?")).text
+            except AskFailed as error:
+                seen.append(error)
+                return "it failed"
+
+    async with hosting(a=openai(Turn(Call("delegate", {})), Turn(Say("Well."))), b=refusing()) as runtime:
+        session = await runtime.open("a", tools=[delegate])
+        assert (await session.ask("Do it.")).text == "Well."
+    assert [error.status for error in seen] == [401]
+
+
+async def test_the_error_says_what_to_try_as_the_command_line_does() -> None:
+    server = OpenAIServer([Turn(Say("Yes."))])
+    with anyio.fail_after(60):
+        async with serve(server):
+            root = server.base_url.removesuffix("/v1")
+            async with Runtime(environ={"OPENAI_BASE_URL": root}) as runtime:
+                session = await runtime.open("openai_chat:m")
+                with pytest.raises(AskFailed, match=f"ends in /v1: try {server.base_url}") as raised:
+                    await session.ask("Is it?")
+    assert raised.value.status == 404
+
+
+async def test_of_a_bad_key_the_error_names_the_variable(tmp_path: Path) -> None:
+    server = refusing()
+    path = tmp_path / "actors.toml"
+    with anyio.fail_after(60):
+        async with serve(server):
+            path.write_text(
+                f'[backends.a]\nkind = "openai"\nmodel = "m"\nauth = "OUR_KEY"\nbase_url = "{server.base_url}"\n'
+            )
+            async with Runtime(path, environ={"OUR_KEY": "secret-of-ours"}) as runtime:
+                session = await runtime.open("a")
+                with pytest.raises(AskFailed, match="the key in OUR_KEY") as raised:
+                    await session.ask("Is it?")
+    assert "secret-of-ours" not in f"{raised.value!r} {raised.value.result!r}"
+
+
+async def test_the_error_can_be_copied_pickled_and_turned_into_an_exit_code() -> None:
+    async with hosting(a=refusing()) as runtime:
+        session = await runtime.open("a")
+        with pytest.raises(AskFailed) as raised:
+            await session.ask("Is it?")
+    error = raised.value
+    for other in (copy.copy(error), copy.deepcopy(error), pickle.loads(pickle.dumps(error))):
+        assert str(other) == str(error)
+        assert (other.kind, other.status, other.can_retry, other.advice) == (
+            error.kind,
+            error.status,
+            error.can_retry,
+            error.advice,
+        )
+        assert other.result == error.result
+    assert of_error(error) is Exit.AUTH
+    assert actors.AskFailed is AskFailed
+    assert issubclass(AskFailed, actors.ActorsError)

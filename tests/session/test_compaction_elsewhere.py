@@ -1,0 +1,197 @@
+"""Histories that were made shorter, carried elsewhere, killed in the midst of it, or configured in a file."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from actors import Compaction, Media, Price, Runtime, Tool
+from actors.config import Config, FileSettings, load
+from actors.core.log.events import Compacted, RequestSent, ResultsTrimmed, TurnEnded
+from actors.core.values.content import Message, Text
+from actors.errors import ConfigError
+from actors.journal.storage.memory import MemoryStorage
+from actors.runtime.handle import Session
+from actors.testing import Call, Say, Script, Turn, serve
+from tests.runtime.test_resume import copied
+from tests.runtime_support import (
+    assert_paired,
+    assert_rebuilds,
+    backend_at,
+    bodies,
+    log,
+    openai,
+)
+from tests.session.test_compaction import host, read, talk
+from tests.session.test_media_sessions import documents, page
+from tests.strict_hosts import strict_host
+
+pytestmark = pytest.mark.anyio
+
+MADE = Compaction(large_result_bytes=1000, keep_turns=1)
+
+
+def runtime_at(
+    server: Any, storage: MemoryStorage | None = None, **options: Any
+) -> Runtime:  # Any: a server; of one
+    config = Config(FileSettings(backends={"a": backend_at(server)}), {})
+    return Runtime(config, journal=storage, seed=1, **{"compaction": MADE, **options})
+
+
+async def shortened(runtime: Runtime) -> Session:
+    """Return a session with a summary, and a mark behind it."""
+    session = await runtime.open("a", tools=[read], id="trip")
+    await talk(session, 3)
+    made = await session.compact()
+    assert (made.messages, made.results) == (6, 1)
+    return session
+
+
+async def test_a_fork_and_an_imported_file_show_what_was_made_shorter_as_it_was() -> None:
+    server = host("openai_chat")
+    async with serve(server), runtime_at(server) as runtime:
+        session = await shortened(runtime)
+        kinds = {type(event) for event in log(runtime, session)}
+        assert {Compacted, ResultsTrimmed} <= kinds
+        forked = await runtime.resume(await runtime.journal.fork("trip"), tools=[read])
+        file = await runtime.journal.export("trip")
+        carried = await runtime.resume(await runtime.journal.import_session(file, id="carried"), tools=[read])
+        for each in (session, forked, carried):
+            await talk(each, 1, first=9)
+            await assert_rebuilds(runtime, each)
+        asked = [json.dumps(body["messages"]) for body in bodies(server)[-6:]]
+    assert server.refusals == []
+    assert len(set(asked[::2])) == 1  # the second of each holds an id that the server made up
+    assert "was left out here" in asked[0]
+    assert "[Summary of the conversation so far.]" in asked[0]
+
+
+async def test_a_session_that_is_opened_on_the_messages_of_another_shows_results_whole() -> None:
+    server = host("openai_chat")
+    async with serve(server), runtime_at(server) as runtime:
+        session = await shortened(runtime)
+        again = await runtime.open("a", tools=[read], messages=await session.history())
+        bodies_of = [str((await each.preview("a")).body) for each in (session, again)]
+    assert ["was left out here" in body for body in bodies_of] == [True, False]
+    assert ["line of a file" in body for body in bodies_of] == [False, True]
+    assert all("[Summary of the conversation so far.]" in body for body in bodies_of)
+
+
+@pytest.mark.requirement("REQ-915-026", "REQ-915-028", "PROMISE-6")
+async def test_wherever_a_process_is_killed_while_it_makes_a_history_shorter_its_session_goes_on() -> None:
+    server = host("openai_chat")
+    async with serve(server):
+        async with runtime_at(server) as runtime:
+            events = log(runtime, await shortened(runtime))
+        begun = max(at for at, event in enumerate(events) if isinstance(event, RequestSent) and event.aside)
+        done = [at for at, event in enumerate(events) if isinstance(event, Compacted)]
+        for at in range(begun - 1, len(events)):
+            storage = MemoryStorage()
+            copied(events[:at], storage)
+            async with runtime_at(server, storage) as runtime:
+                session = await runtime.resume("trip", tools=[read])
+                await talk(session, 1, first=9)
+                await assert_rebuilds(runtime, session)
+                history, ledger = await session.history(), await session.ledger()
+                ends = [event.status for event in log(runtime, session) if isinstance(event, TurnEnded)]
+            assert (history[0].text.startswith("[Summary")) is (at > done[0]), at
+            assert all(item.completion is not None for item in ledger.interactions())
+            assert ends.count("interrupted") == (not isinstance(events[at - 1], TurnEnded)), at
+            assert_paired(bodies(server)[-1])
+    assert server.refusals == []
+
+
+def filed(text: str, folder: Path) -> Config:
+    path = folder / "actors.toml"
+    path.write_text(text)
+    return load(path, {})
+
+
+def test_a_file_says_when_histories_are_made_shorter_and_a_program_comes_first(tmp_path: Path) -> None:
+    said = filed(
+        '[compaction]\nthreshold = 0.5\nkeep_turns = 1\nlarge_result_bytes = 4096\nattachments = 2\nsummarizer = "a"\n'
+        '[backends.a]\nkind = "openai"\nmodel = "gpt"\n',
+        tmp_path,
+    )
+    assert Runtime(said).compaction == Compaction(0.5, 1, 4096, 2, "a")
+    assert Runtime(said, compaction=MADE).compaction == MADE
+    assert Runtime(filed('[compaction]\nthreshold = "never"\n', tmp_path)).compaction == Compaction(None)
+    assert Runtime(filed("", tmp_path)).compaction == Compaction()
+    for wrong, name in (
+        ("threshold = 1.5", "threshold"),
+        ("keep_turns = -1", "keep_turns"),
+        ("large_result_bytes = 8", "large_result_bytes"),
+    ):
+        with pytest.raises(ConfigError, match=rf"actors\.toml, line 2.*{name}"):
+            filed(f"[compaction]\n{wrong}\n", tmp_path)
+    assert (
+        Runtime(compaction=Compaction(summarizer="openai:gpt-5.2"), environ={}).compaction.summarizer
+        == "openai:gpt-5.2"
+    )
+    unusable: list[Any] = ["b", "", "nobody:gpt", 5]
+    for by in unusable:
+        with pytest.raises(ConfigError, match=r"No backend|No provider|the name of a backend"):
+            Runtime(said, compaction=Compaction(summarizer=by))
+
+
+async def test_the_window_of_a_price_counts_where_the_backend_says_none() -> None:
+    server = host("openai_chat", 6000)
+    prices = {"gpt*": Price(1.0, 1.0, context=6000)}
+    settings = Compaction(threshold=0.6, large_result_bytes=100_000)
+    async with serve(server), runtime_at(server, prices=prices, compaction=settings) as runtime:
+        session = await runtime.open("a", tools=[read])
+        assert not (await session.preview("a")).compacts
+        previewed: list[bool] = []
+        for number in range(1, 8):
+            previewed.append((await session.preview("a")).compacts)
+            await talk(session, 1, first=number)
+        begun = [event for event in log(runtime, session) if isinstance(event, Compacted)]
+    assert 0 < sum(previewed) == len(begun) < 7
+    assert [exchange.status for exchange in server.requests if exchange.status != 200] == []
+
+
+async def test_attachments_that_a_request_could_not_hold_come_back_behind_a_summary() -> None:
+    """Bedrock takes five documents. Of eight, the three that came last are noted, until the first four are gone."""
+    server = strict_host("bedrock", Script(lambda request: Turn(Say("Fine."))), host="bedrock")
+    settings = Compaction(keep_turns=1, attachments=1)
+    async with serve(server), runtime_at(server, compaction=settings) as runtime:
+        session = await runtime.open("a")
+        for first in (0, 4):
+            pages = [page(number) for number in range(first, first + 4)]
+            assert (await session.ask(Message("user", [Text("Look at this."), *pages]))).text == "Fine."
+        before = bodies(server)[-1]
+        assert (await session.compact()).messages == 2
+        assert (await session.ask("And now?")).text == "Fine."
+        after = bodies(server)[-1]
+        summary = (await session.history())[0]
+    noted = "the conversation holds as many as can be shown"
+    assert (len(documents(before)), json.dumps(before).count(noted)) == (5, 3)
+    assert (len(documents(after)), json.dumps(after).count(noted)) == (5, 0)
+    assert [block.data for block in summary.blocks if isinstance(block, Media)] == ["0003"]
+    assert "Left out: 3 attachments" in summary.text
+    assert server.refusals == []
+
+
+async def test_a_compaction_waits_for_a_turn_that_awaits_its_caller() -> None:
+    look = Tool.external("look", "Looks something up, elsewhere.", {"type": "object"}, read_only=True)
+    server = openai(Turn(Say("One.")), Turn(Call("look", {})), Turn(Say("Two.")), Turn(Say("Both.")))
+    async with serve(server), runtime_at(server) as runtime, anyio.create_task_group() as tasks:
+        session = await runtime.open("a", tools=[look])
+        await session.ask("First?")
+        assert (await session.ask("Look.")).status == "awaiting"
+        done: list[int] = []
+
+        async def compact() -> None:
+            done.append((await session.compact()).messages)
+
+        tasks.start_soon(compact)
+        await anyio.wait_all_tasks_blocked()
+        assert (done, len(server.requests)) == ([], 2)
+        (waits,) = session.pending
+        assert (await session.ask(results={waits.call.id: "found"})).text == "Two."
+        while not done:
+            await anyio.lowlevel.checkpoint()
+        assert done == [2]
+        assert (await session.ledger()).interactions()[0].completion is not None

@@ -1,0 +1,356 @@
+"""Arguments and answers with a slip are read if exactly one reading fits, and the repair is reported and counted."""
+
+import json
+from typing import Any, Literal
+
+import pydantic
+import pytest
+
+from actors.config import RuntimeLimits
+from actors.core.data.jsonio import JsonValue
+from actors.core.log.events import ApprovalAsked, Refused, Scheduled, TurnEnded
+from actors.core.schemas.repair import Repair, RepairMode
+from actors.core.session.publishing import Publisher
+from actors.core.stats.event_counts import recount_events
+from actors.core.stats.stats import recount
+from actors.core.stream_events.event_json import event_json
+from actors.core.stream_events.events import ApprovalRequestedEvent, CallRepairedEvent, CompleteEvent
+from actors.core.stream_events.results import AskResult
+from actors.errors import AskFailed, ConfigError
+from actors.events import ApprovalDecision
+from actors.runtime.handle import Session
+from actors.runtime.runtime import Runtime
+from actors.session.output import output_of
+from actors.testing import Call, Say, Turn
+from actors.tools import Tool, tool
+from tests.runtime.hosting_cases import case
+from tests.runtime_support import anthropic, bodies, gathered, hosting, log, openai, results
+from tests.session.test_external_calls import PUT_AWAY, leave
+
+pytestmark = pytest.mark.anyio
+
+WORDS, AROUND = case("numbers-as-words"), case("answers-around-the-json")
+RIGHT: dict[str, JsonValue] = {"count": 3, "paid": True, "tags": ["a"]}
+
+
+class City(pydantic.BaseModel):
+    name: str
+    people: int
+
+
+class Name(pydantic.BaseModel):
+    name: str
+
+
+class Visit(pydantic.BaseModel):
+    who: Name
+
+
+class Count(pydantic.BaseModel):
+    count: int
+
+
+class Orders:
+    """A tool, the arguments that its rules saw, and those that it ran with."""
+
+    def __init__(self, approval: Literal["allow", "ask"] = "allow") -> None:
+        self.ran: list[dict[str, object]] = []
+        self.judged: list[dict[str, object]] = []
+
+        def judge(arguments: dict[str, JsonValue]) -> Literal["allow", "ask"]:
+            self.judged.append(dict(arguments))
+            return approval
+
+        @tool(approval=judge)
+        async def order(count: int, paid: bool, tags: list[str]) -> str:
+            """Order something."""
+            self.ran.append({"count": count, "paid": paid, "tags": tags})
+            return "ordered"
+
+        self.tool: Tool[..., Any] = order  # Any: any function
+
+
+def wrongly(arguments: dict[str, JsonValue]) -> Turn:
+    return Turn(Call("order", arguments))
+
+
+def agree(runtime: Runtime, session: Session) -> tuple[int, int]:
+    """Return how many calls and answers were repaired, as all counters have it."""
+    events, publisher = log(runtime, session), Publisher()
+    shown = [event_json(each) for event in events for each in publisher.publish(event)]
+    counts = runtime.stats().backends["a"].tools
+    assert recount(events)["a"] == counts == recount_events(shown)["a"]
+    return counts.tool_calls_repaired, counts.answers_repaired
+
+
+@pytest.mark.parametrize("made", [openai, anthropic])
+@pytest.mark.parametrize("arguments", WORDS["calls"], ids=["words", "list"])
+async def test_arguments_with_one_reading_run_the_tool_at_once(
+    made: Any, arguments: dict[str, JsonValue]
+) -> None:  # Any: a server
+    orders, server = Orders(), made(wrongly(arguments), Turn(Say("Done.")))
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[orders.tool])
+        events = await gathered(session, "Order three.")
+        assert isinstance(events[-1], CompleteEvent)
+        answer = events[-1].result
+        assert (answer.text, answer.rounds) == ("Done.", 2)
+        assert orders.ran == orders.judged == [RIGHT]
+        paths = tuple(sorted(name for name in RIGHT if arguments[name] != RIGHT[name]))
+        wanted = tuple([Repair("text", path, answer.repaired[0].call_id) for path in paths])
+        assert answer.repaired == wanted
+        (shown,) = [each for each in events if isinstance(each, CallRepairedEvent)]
+        assert (shown.name, shown.repaired) == ("order", wanted)
+        (scheduled,) = [event for event in log(runtime, session) if isinstance(event, Scheduled)]
+        assert (scheduled.repaired, json.loads(scheduled.arguments)) == (wanted, RIGHT)
+        (known,) = (await session.ledger()).interactions()
+        assert known.arguments is not None
+        assert json.loads(known.arguments) == RIGHT
+        assert agree(runtime, session) == (1, 0)
+    assert list(results(bodies(server)[-1]).values()) == ["ordered"]
+
+
+@pytest.mark.parametrize("where", ["ask", "limits"])
+async def test_strict_refuses_what_could_be_repaired(where: str) -> None:
+    orders = Orders()
+    server = openai(
+        wrongly(WORDS["calls"][0]),
+        Turn(Call("order", raw='{"count": 3,}')),
+        wrongly(RIGHT),
+        Turn(Say("Done.")),
+    )
+    limits = RuntimeLimits(repair="strict" if where == "limits" else "unambiguous")
+    async with hosting(a=server, limits=limits) as runtime:
+        session = await runtime.open("a", tools=[orders.tool])
+        asked: dict[str, Any] = {"repair": "strict"} if where == "ask" else {}  # Any: settings
+        answer = await session.ask("Order three.", **asked)
+        assert (answer.rounds, answer.repaired, orders.ran) == (4, (), [RIGHT])
+        assert len([event for event in log(runtime, session) if isinstance(event, Refused)]) == 2
+        assert agree(runtime, session) == (0, 0)
+
+
+async def test_an_unknown_way_to_repair_is_refused_in_one_line() -> None:
+    async with hosting(a=openai(Turn(Say("Hi.")))) as runtime:
+        session = await runtime.open("a")
+        with pytest.raises(ConfigError, match="repair is 'loose'; it takes one of unambiguous, strict"):
+            await session.ask("Hi.", repair="loose")  # type: ignore[call-overload]  # the mistake
+
+
+async def test_a_text_that_a_union_accepts_stays_a_text_and_the_history_stays_as_the_model_wrote_it() -> None:
+    seen: list[object] = []
+
+    @tool
+    async def note(key: int | str, size: int) -> str:
+        """Note something."""
+        seen.append((key, size))
+        return "noted"
+
+    server = openai(Turn(Call("note", {"key": "3", "size": "4"})), Turn(Say("Done.")))
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[note])
+        answer = await session.ask("Note it.")
+        assert seen == [("3", 4)]
+        assert [each.path for each in answer.repaired] == ["size"]
+    (call,) = bodies(server)[-1]["messages"][-2]["tool_calls"]
+    assert json.loads(call["function"]["arguments"]) == {"key": "3", "size": "4"}
+
+
+async def test_arguments_that_the_functions_own_types_refuse_are_corrected() -> None:
+    class Even(pydantic.BaseModel):
+        n: int
+
+        @pydantic.field_validator("n")
+        @classmethod
+        def is_even(cls, n: int) -> int:
+            if n % 2:
+                raise ValueError("odd")
+            return n
+
+    @tool
+    async def halve(even: Even) -> int:
+        """Halve it."""
+        return even.n // 2
+
+    server = openai(Turn(Call("halve", {"even": '{"n": 3}'})), Turn(Say("Done.")))
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[halve])
+        assert (await session.ask("Halve 3.")).repaired == ()
+        assert agree(runtime, session) == (0, 0)
+    assert "invalid_arguments" in next(iter(results(bodies(server)[-1]).values()))
+
+
+@pytest.mark.parametrize("raw", ['{"count": 3, "paid": true, "tags": ["a"],}', json.dumps(json.dumps(RIGHT))])
+@PUT_AWAY
+async def test_a_call_that_waits_is_looked_at_and_runs_with_its_repaired_arguments(
+    put_away: str, raw: str
+) -> None:
+    """Its digest is that of the repaired arguments, in the stream, in the result and after the session was put away."""
+    orders, server = Orders("ask"), openai(Turn(Call("order", raw=raw)), Turn(Say("Done.")))
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[orders.tool])
+        waiting = await session.ask("Order three.")
+        assert [call.arguments for call in waiting.pending_calls] == [RIGHT]
+        publisher = Publisher()
+        (asked,) = [event for event in log(runtime, session) if isinstance(event, ApprovalAsked)]
+        shown = [each for event in log(runtime, session) for each in publisher.publish(event)]
+        pendings = [each.pending for each in shown if isinstance(each, ApprovalRequestedEvent)]
+        leave(session, put_away)
+        for pending in (*session.pending, *pendings):
+            assert (pending.call.arguments, pending.digest) == (RIGHT, asked.digest)
+        answer = await session.ask(
+            approvals={waiting.pending_calls[0].id: ApprovalDecision("allow", digest=asked.digest)}
+        )
+        assert (answer.text, orders.ran) == ("Done.", [RIGHT])
+        assert agree(runtime, session) == (1, 0)
+
+
+async def test_an_external_call_is_handed_out_with_its_repaired_arguments() -> None:
+    schema: dict[str, JsonValue] = {"type": "object", "properties": {"n": {"type": "integer"}}}
+    server = openai(Turn(Call("draw", {"n": "3"})), Turn(Say("Done.")))
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[Tool.external("draw", "Draw.", schema)])
+        waiting = await session.ask("Draw three.")
+        assert [call.arguments for call in waiting.pending_calls] == [{"n": 3}]
+        assert [each.call.arguments for each in session.pending] == [{"n": 3}]
+        assert (await session.ask(results={waiting.pending_calls[0].id: "drawn"})).text == "Done."
+
+
+async def test_a_call_that_the_program_makes_is_judged_as_a_models_is() -> None:
+    orders = Orders()
+    async with hosting(a=openai(Turn(Say("Hi.")))) as runtime:
+        session = await runtime.open("a", tools=[orders.tool])
+        await session.call_tool("order", WORDS["calls"][0])
+        assert orders.ran == [RIGHT]
+
+
+ANSWERS: list[tuple[Any, str, object]] = [  # Any: a type
+    (Count, WORDS["answers_for_output"][0], Count(count=3)),
+    (Count, WORDS["answers_for_output"][1], Count(count=3)),
+    (Visit, WORDS["answers_for_output"][2], Visit(who=Name(name="Oslo"))),
+    (list[City], AROUND["answers"][0], [City(name="Oslo", people=7), City(name="Rome", people=3)]),
+    (list[City], AROUND["answers"][1], [City(name="Oslo", people=7)]),
+    *[(City, said, City(name="Oslo", people=7)) for said in AROUND["answers"][2:]],
+]
+
+
+@pytest.mark.parametrize(("asked", "said", "value"), ANSWERS, ids=[said for _, said, _ in ANSWERS])
+async def test_an_answer_with_one_reading_is_taken_at_the_first_try(
+    asked: Any, said: str, value: object
+) -> None:  # Any: a type
+    async with hosting(a=openai(Turn(Say(said)))) as runtime:
+        session = await runtime.open("a")
+        answer: AskResult[Any] = await session.ask("Which?", output=asked)
+        assert (answer.output, answer.rounds, answer.text) == (value, 1, said)
+        assert answer.repaired
+        (ended,) = [event for event in log(runtime, session) if isinstance(event, TurnEnded)]
+        assert ended.repaired == answer.repaired
+        assert agree(runtime, session) == (0, 1)
+
+
+@pytest.mark.parametrize(("asked", "said", "value"), ANSWERS, ids=[said for _, said, _ in ANSWERS])
+async def test_strict_refuses_an_answer_that_could_be_repaired(
+    asked: Any, said: str, value: object
+) -> None:  # Any: a type
+    async with hosting(a=openai(Turn(Say(said)))) as runtime:
+        session = await runtime.open("a")
+        with pytest.raises(AskFailed, match="the answer does not have the form asked for"):
+            await session.ask("Which?", output=asked, repair="strict", max_corrections=0)
+
+
+OSLO, ROME = '{"name": "Oslo", "people": 7}', '{"name": "Rome", "people": 3}'
+
+
+@pytest.mark.parametrize(
+    ("asked", "said", "value"),
+    [
+        (City, f"~{OSLO}~", City(name="Oslo", people=7)),
+        (City, f"```\n{OSLO}\n```\nor\n```json\n{OSLO}\n```", City(name="Oslo", people=7)),
+        (City, f"See [1] and [2, 3].\n\n> ```json\n> {OSLO}\n> ```", City(name="Oslo", people=7)),
+        (City, f":[ no. {OSLO}", City(name="Oslo", people=7)),
+        (City, f"I think of {ROME}</think>{OSLO}", City(name="Oslo", people=7)),
+        (City, f"<think>{ROME}</think>\n\n```json\n{OSLO}\n```", City(name="Oslo", people=7)),
+        (City, f"[THINK]{ROME}[/THINK]{OSLO}", City(name="Oslo", people=7)),
+        (City, f"<thinking>{ROME}</thinking>\n{OSLO}", City(name="Oslo", people=7)),
+        (
+            City,
+            '{"name": "a ```json\\n{} b", "people": "7",} as asked',
+            City(name="a ```json\n{} b", people=7),
+        ),
+        (City, 'Not {"name": "Oslo"}, but ' + OSLO, City(name="Oslo", people=7)),
+        (list[int], "The numbers [1, 2,] it is.", [1, 2]),
+        (list[int], 'All of them: "[1, 2]"', [1, 2]),
+        (list[int], '"[1, 2]"', [1, 2]),
+        (list[int], '"{\\"value\\": [1, 2]}"', [1, 2]),
+        (list[int], '{"value": ["1", 2]}', [1, 2]),
+        (int, "```json\n42\n```", 42),
+        (int, "It is\n```json\n42\n```\nas you know.", 42),
+        (int, '"42"', 42),
+        (bool, '"true"', True),
+        (int | None, '{"value": "null"}', None),
+        (dict[str, int], 'Words {"a": "1"} around', {"a": 1}),
+    ],
+)
+def test_slips_of_an_answer_with_one_reading_are_read_past(asked: Any, said: str, value: object) -> None:
+    read = output_of(asked).read(said, "unambiguous")
+    assert isinstance(read, tuple), read
+    assert read[0] == value
+    assert read[1]
+    assert not any(each.path.startswith("value") for each in read[1])
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (City, f"First {ROME}, then {OSLO}"),
+        (City, f"```json\n{ROME}\n```\n```json\n{OSLO}\n```"),
+        (City, f"[{OSLO}, {ROME[:-9]}"),
+        (City, f'{{"of": {OSLO}, oops}}'),
+        (City, f"<think>{OSLO}"),
+        (City, f'He said "{{" once: {OSLO}'),
+        (City, f"{OSLO} and so on " + "[" * 2000),
+        (City, "{" * 2000),
+        (City, "[" * 2000 + OSLO),
+        (City, "{'name': 'Oslo', 'people': 7}"),
+        (list[int], "As in [1], they are [1, 2]."),
+        (list[int], "{'a': [1, 2]}"),
+        (int, "It is 42."),
+        (int, "```\n42\n```\n```\n43\n```"),
+        (str, "Oslo"),
+        (list[City], f"{OSLO}\n{ROME}"),
+    ],
+)
+def test_an_answer_with_no_reading_or_several_is_corrected(asked: Any, said: str) -> None:  # Any: a type
+    assert isinstance(output_of(asked).read(said, "unambiguous"), list)
+
+
+@pytest.mark.parametrize("repair", ["unambiguous", "strict"])
+def test_an_answer_that_has_the_form_is_never_changed(repair: RepairMode) -> None:
+    for asked, said, value in [
+        (int | str, '{"value": "3"}', "3"),
+        (list[int], "[1]", [1]),
+        (str, '"[1]"', "[1]"),
+        (City, OSLO, City(name="Oslo", people=7)),
+    ]:
+        assert output_of(asked).read(said, repair) == (value, ())
+
+
+def test_looking_for_values_in_hostile_words_is_bounded() -> None:
+    hostile = ("[" * 120_000, '{"a":' * 100_000, "[1," * 60_000, '"' * 120_000, "{a" * 60_000)
+    for words in (*hostile, "```json\n[\n" * 40_000, '{"a' * 100_000):
+        assert isinstance(output_of(City).read(words, "unambiguous"), list)
+
+
+def test_an_answer_with_more_places_than_are_looked_at_has_no_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    words = f"[1] [2] [3] {OSLO}"
+    assert output_of(City).read(words, "unambiguous")[0] == City(name="Oslo", people=7)
+    monkeypatch.setattr("actors.core.turn.output._MOST_OPENINGS", 3)
+    assert isinstance(output_of(City).read(words, "unambiguous"), list)
+
+
+def test_text_behind_brackets_that_are_never_closed_is_read_a_bounded_number_of_times(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    words = f"{'[x ' * 5}{OSLO}"
+    assert output_of(City).read(words, "unambiguous")[0] == City(name="Oslo", people=7)
+    monkeypatch.setattr("actors.core.turn.output._MOST_SCANNED", 3 * len(words))
+    assert isinstance(output_of(City).read(words, "unambiguous"), list)

@@ -1,0 +1,141 @@
+"""A transcript that is refused for its structure: what is kept, logged and shown of it names the calls of the history.
+
+The refusals are real: by a strict server of Mistral behind a dialect that an operator got wrong, and by the judge, of
+what a writer with a mistake wrote.
+"""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import pytest
+
+from actors.adapters.anthropic.encode import AnthropicWriter
+from actors.adapters.openai_chat.encode import OpenAIChatWriter
+from actors.config import Config, FileSettings
+from actors.core.data.jsonio import Json, quote
+from actors.core.transcript.transcript import Titled
+from actors.errors import ProjectionFault, RenderingFault
+from actors.runtime.handle import Session
+from actors.runtime.runtime import Runtime
+from actors.strict.server import LoopbackServer, serve
+from actors.testing import Call, OpenAIServer, Say, Script, Turn
+from actors.tools import Tool
+from tests.runtime_support import Gate, anthropic, backend_at, gathered, hosting, openai, recorded
+from tests.session.test_cancel import shielded
+from tests.strict_hosts import backend, strict_host
+
+pytestmark = pytest.mark.anyio
+
+ALMOST = {
+    "base": "mistral",
+    "ids": {"style": "openai", "pattern": "[a-zA-Z0-9_-]+", "max_len": 40},
+}
+"""What an operator might write who has not heard of Mistral's nine letters."""
+
+
+@asynccontextmanager
+async def mistaken(
+    *tools: Tool[..., Any],  # Any: any function
+) -> AsyncIterator[tuple[Runtime, Session, LoopbackServer]]:
+    """Yield a session on a good backend, whose other one, `almost`, refuses what it is sent."""
+    good, strict = OpenAIServer([Turn(Call("work", {"name": "a"}))]), strict_host("mistral", Script([]))
+    async with serve(good, strict):
+        almost = backend("mistral", strict).model_copy(update={"dialect": "almost"})
+        backends = {"good": backend_at(good), "almost": almost}
+        settings = FileSettings.model_validate({"backends": backends, "dialects": {"almost": ALMOST}})
+        async with Runtime(Config(settings, {}), seed=1) as runtime:
+            session = await runtime.open("good", tools=tools)
+            yield runtime, session, strict
+
+
+@pytest.mark.requirement("REQ-915-039", "REQ-915-040", "PROMISE-13")
+async def test_a_refusal_by_a_provider_names_the_calls_of_the_history_and_what_was_done_for_them(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    begun, released = anyio.Event(), anyio.Event()
+    async with mistaken(shielded(begun, released)) as (runtime, session, strict):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(session.ask, "Work.")
+            await begun.wait()
+            await session.cancel()
+        await session.ask("Go on.")
+        released.set()
+        await recorded(session, "hist_tool_1")
+        await session.switch("almost")
+        events = await gathered(session, "And now?")
+    (refused,) = strict.refusals
+    (refusal,) = runtime.refusals
+    (fault,) = refusal.report.faults
+    sent = refusal.report.emitted_calls[0]
+    assert sent in refused.message
+    assert (refusal.by, refusal.binding.backend, refusal.session) == ("provider", "almost", session.id)
+    assert isinstance(fault, ProjectionFault)
+    assert (fault.rule, fault.call_ids, refusal.report.calls) == (
+        "MIS-01",
+        ("hist_tool_1",),
+        ("hist_tool_1",),
+    )
+    assert refusal.report.synthetic == (("hist_tool_1", "cancelled"),)
+    assert refusal.report.dedupe == (("hist_tool_1", "late"),)
+    assert refusal.report.emitted_results == (sent,)
+    (record,) = [r.getMessage() for r in caplog.records if "transcript_refused" in r.getMessage()]
+    for said in (
+        "by='provider'",
+        "dialect='almost'",
+        "faults=['projection MIS-01 hist_tool_1']",
+        f"calls=['hist_tool_1={sent}']",
+        f"results=['{sent}']",
+        "synthetic=['hist_tool_1: cancelled']",
+        "dedupe=['hist_tool_1: late']",
+    ):
+        assert said in record
+    assert [event.type for event in events].count("lane_rewritten") == 1
+
+
+@pytest.mark.requirement("REQ-915-039", "REQ-915-040")
+@pytest.mark.parametrize(
+    ("made", "writer", "rule"), [(openai, OpenAIChatWriter, "OAC-01"), (anthropic, AnthropicWriter, "ANT-01")]
+)
+async def test_a_refusal_by_the_judge_names_the_calls_of_the_history(
+    made: Callable[..., LoopbackServer],
+    writer: type[OpenAIChatWriter | AnthropicWriter],
+    rule: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    real = writer.result
+
+    def forgetful(
+        self: Any,  # Any: either writer
+        call_id: str,
+        name: str,
+        json: Json,
+        failed: bool,
+        media: Sequence[Titled],
+    ) -> None:
+        if json != quote("b is done"):
+            real(self, call_id, name, json, failed, media)
+
+    monkeypatch.setattr(writer, "result", forgetful)
+    gate = Gate()
+    gate.open("a", "b")
+    server = made(Turn(Call("work", {"name": "a"}), Call("work", {"name": "b"})), Turn(Say("Rewritten.")))
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[gate.tool])
+        answer = await session.ask("Do both.")
+        assert (answer.status, answer.text) == ("complete", "Rewritten.")
+        (refusal,) = runtime.refusals
+        await runtime.journal.delete("another")
+        assert list(runtime.refusals) == [refusal]
+        await runtime.journal.delete(refusal.session)
+        assert not runtime.refusals
+    assert server.refusals == []
+    (fault, *_) = refusal.report.faults
+    assert (refusal.by, fault.rule, fault.call_ids) == ("judge", rule, ("hist_tool_2",))
+    assert isinstance(fault, RenderingFault)
+    assert refusal.report.calls == ("hist_tool_1", "hist_tool_2")
+    (record,) = [r.getMessage() for r in caplog.records if "transcript_refused" in r.getMessage()]
+    assert "by='judge'" in record
+    assert f"'rendering {rule} hist_tool_2'" in record

@@ -1,1 +1,0 @@
-"""The runtime under load for a long time: `python -m tests.soak --help`."""

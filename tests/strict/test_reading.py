@@ -1,0 +1,235 @@
+"""A judge that remembers what it let pass says what it would say if it remembered nothing."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import jiter
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from actors.strict.rules import Settings, reading, validate
+from actors.strict.rules.anthropic_messages import check_name
+from actors.strict.rules.base import (
+    AnthropicProfile,
+    AnthropicSettings,
+    OpenAIProfile,
+    OpenAISettings,
+    RuleBroken,
+    dumped,
+)
+from actors.strict.rules.bedrock_rules import BedrockProfile, BedrockSettings
+from actors.strict.rules.gemini_rules import GeminiProfile, GeminiSettings
+from actors.strict.rules.reading import came, forget, fresh, parse, standard_of
+from actors.strict.rules.responses_rules import ResponsesProfile, ResponsesSettings
+from tests.commands.at_scale import share
+from tests.strict.test_rules_hold import SOUND, damaged
+
+Json = Any  # a body under test may be anything
+
+GEMINI: Json = {
+    "contents": [
+        {"role": "user", "parts": [{"text": "u"}]},
+        {"role": "model", "parts": [{"functionCall": {"name": "read", "args": {"p": 1}}}]},
+        {"role": "user", "parts": [{"functionResponse": {"name": "read", "response": {"output": "r"}}}]},
+    ],
+    "tools": [{"functionDeclarations": [{"name": "read", "parameters": {"type": "OBJECT"}}]}],
+}
+BODIES = {**SOUND, "gemini_2": GEMINI}
+
+
+@contextmanager
+def taken_apart() -> Iterator[None]:
+    """Have bodies of any size taken apart, and nothing be known of any."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reading, "_WHOLE", 0)
+        forget()
+        yield
+    forget()
+
+
+@pytest.mark.parametrize("dialect", BODIES)
+@settings(max_examples=share(100), database=None)
+@given(data=st.data())
+def test_what_was_judged_before_changes_no_verdict(data: st.DataObject, dialect: str) -> None:
+    sound, body = dumped(BODIES[dialect]), dumped(data.draw(damaged(BODIES[dialect])))
+    with taken_apart():
+        for mode in ("hosted", "strict"):
+            first = validate(body, dialect, mode=mode)
+            forget()
+            assert validate(sound, dialect, mode=mode) is None
+            assert validate(body, dialect, mode=mode) == first
+            assert validate(body, dialect, mode=mode) == first
+
+
+def _openai(message: Json) -> Json:
+    return {"model": "m", "messages": [message, {"role": "user", "content": "u"}]}
+
+
+def _called(call_id: str) -> Json:
+    call = {"id": call_id, "type": "function", "function": {"name": "read", "arguments": "{}"}}
+    asked = {"role": "assistant", "content": None, "tool_calls": [call]}
+    return {"model": "m", "messages": [asked, {"role": "tool", "tool_call_id": call_id, "content": "r"}]}
+
+
+SYSTEM: Json = {"role": "system", "content": "s"}
+SPOKEN: Json = {"role": "user", "content": "u"}
+PICTURE: Json = {"image": {"format": "png", "source": {"bytes": "AA"}}}
+ITEMS: Json = [
+    {"type": "function_call", "call_id": "c" * 50, "name": "read", "arguments": "{}"},
+    {"type": "function_call_output", "call_id": "c" * 50, "output": "r"},
+]
+WITH_IDS: Json = {
+    "contents": [
+        {"role": "user", "parts": [{"text": "u"}]},
+        {"role": "model", "parts": [{"functionCall": {"id": "a", "name": "read", "args": {}}}]},
+        {"role": "user", "parts": [{"functionResponse": {"id": "a", "name": "read", "response": {}}}]},
+    ],
+    "tools": GEMINI["tools"],
+}
+STANDARDS: list[tuple[str, Json, Settings, Settings]] = [
+    (
+        "openai_chat",
+        _called("c" * 50),
+        OpenAISettings(OpenAIProfile(id_length=None)),
+        OpenAISettings(OpenAIProfile(id_length=40)),
+    ),
+    (
+        "openai_chat",
+        _openai(SYSTEM),
+        OpenAISettings(),
+        OpenAISettings(OpenAIProfile(system_role=False)),
+    ),
+    (
+        "anthropic",
+        {
+            "model": "m",
+            "max_tokens": 1,
+            "messages": [SPOKEN, SYSTEM, {**SPOKEN, "role": "assistant"}, SPOKEN],
+        },
+        AnthropicSettings(),
+        AnthropicSettings(AnthropicProfile(mid_system=False)),
+    ),
+    (
+        "openai_responses",
+        {"model": "m", "input": ITEMS},
+        ResponsesSettings(ResponsesProfile(call_id_length=64)),
+        ResponsesSettings(ResponsesProfile(call_id_length=40)),
+    ),
+    (
+        "bedrock",
+        {"messages": [{"role": "user", "content": [PICTURE]}]},
+        BedrockSettings(BedrockProfile(upstream=None)),
+        BedrockSettings(BedrockProfile(upstream=None, media=frozenset())),
+    ),
+]
+
+
+@pytest.mark.parametrize(("dialect", "body", "taking", "refusing"), STANDARDS)
+def test_what_one_host_let_pass_another_does_not(
+    dialect: str, body: Json, taking: Settings, refusing: Settings
+) -> None:
+    with taken_apart():
+        assert validate(dumped(body), dialect, settings=taking) is None
+        refused = validate(dumped(body), dialect, settings=refusing)
+        assert refused is not None
+        assert validate(dumped(body), dialect, settings=refusing) == refused
+        assert validate(dumped(body), dialect, settings=taking) is None
+
+
+def test_what_one_api_let_pass_another_does_not() -> None:
+    with taken_apart():
+        assert validate(dumped(WITH_IDS), "gemini_2") is None
+        older = GeminiSettings(GeminiProfile(signatures=False, call_ids=False), vertex=True)
+        refused = validate(dumped(WITH_IDS), "vertex", settings=older)
+        assert refused is not None
+        assert refused.rule == "GEM-09"
+        thought = _openai({"role": "assistant", "content": "a", "reasoning_content": "t"})
+        assert validate(dumped(thought), "deepseek") is None
+        refused = validate(dumped(thought), "openai_chat")
+        assert refused is not None
+        assert refused.rule == "OAC-12"
+
+
+def test_only_what_is_let_pass_is_not_seen_again() -> None:
+    with taken_apart():
+        (message,) = parse(b'{"messages":[{"role":"user"}]}')["messages"]
+        (again,) = parse(b'{"n":1,"messages":[{"role":"user"}]}')["messages"]
+        assert again is message
+        one, other = standard_of("a walk", 1), standard_of("a walk", 2)
+        with pytest.raises(RuleBroken):
+            _refuse([message], one)
+        assert [at for at, _ in fresh([message, message], one)] == [0, 1]
+        assert [at for at, _ in fresh([message], one)] == []
+        assert [at for at, _ in fresh([message], other)] == [0]
+        assert [at for at, _ in fresh([dict(message)] * 2, one)] == [0, 1]
+        assert came(_keyed, message, "a") is came(_keyed, again, "a")
+        assert came(_keyed, message, "b") == {"b": ["role"]}
+        forget()
+        assert [at for at, _ in fresh([message], one)] == [0]
+
+
+def _refuse(values: list[Json], standard: object) -> None:
+    for _ in fresh(values, standard):
+        check_name("no name", "here")
+
+
+def _keyed(value: Json, name: str) -> Json:
+    return {name: list(value)}
+
+
+DEEP = b'{"a":' * 60 + b"[" * 60 + b"]" * 60 + b"}" * 60
+FRAGMENTS = st.sampled_from(
+    [b"1", b'"a"', b"[]", b"[1,2]", b"[1, 2]", b'[{"a":1},{"a":1}]', b'{"a":1,"a":2}', b"NaN", b'"\\ud800"']
+    + [
+        b"1e999",
+        b"[{},]",
+        b'{"b":[{"c":null}]}',
+        b'"\xff"',
+        b"tru",
+        b"",
+        DEEP,
+        b"[%b]" % DEEP,
+        b"[[%b]]" % DEEP,
+    ]
+    + [b"[" * many + b"]" * many for many in (99, *range(196, 206))]
+)
+KEYS = st.sampled_from([b'"a"', b'"b"', b'"messages"', b'"\\u0061"', b'"a b"', b"a", b' "a"', b'"\n"'])
+
+
+@settings(max_examples=share(500), database=None)
+@example([(b'"a"', b"[" * 200 + b"]" * 200)], b"%b")
+@example([(b'"a"', b"[" * 201 + b"]" * 201)], b"%b")
+@example([(b'"a"', b'{"a":' * 201 + b"1" + b"}" * 201)], b"%b")
+@given(
+    st.lists(st.tuples(KEYS, FRAGMENTS), max_size=3),
+    st.sampled_from([b"%b", b" %b", b"%b\n", b"%b,", b"[%b]"]),
+)
+def test_a_body_is_read_as_strictly_in_parts_as_whole(
+    members: list[tuple[bytes, bytes]], around: bytes
+) -> None:
+    body = around % (b"{%b}" % b",".join(b"%b:%b" % member for member in members))
+    with taken_apart():
+        for _ in range(2):
+            assert _outcome(parse, body) == _outcome(_whole, body)
+
+
+def _whole(body: bytes) -> Json:
+    return jiter.from_json(body, allow_inf_nan=False, catch_duplicate_keys=True)
+
+
+def _outcome(read: Any, body: bytes) -> object:
+    try:
+        return read(body)
+    except ValueError as error:
+        return str(error)
+
+
+def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    with taken_apart():
+        monkeypatch.setattr(reading, "_MOST", 10)
+        for number in range(100):
+            parse(b'{"messages":[{"n":%d},{"text":"%b"}]}' % (number, b"x" * 5000))
+            assert len(reading._parts) <= 10
+            assert len(reading._came) <= 10

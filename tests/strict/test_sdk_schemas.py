@@ -1,0 +1,66 @@
+"""The schemas that vendors' own SDKs make of types are taken by the strict servers: those are no stricter than that."""
+
+from enum import Enum
+from typing import Any, Literal
+
+import pydantic
+import pytest
+from anthropic import transform_schema
+from openai.lib._pydantic import to_strict_json_schema
+
+from actors.strict.rules import validate
+from tests.strict.cases_answers import answering, formed, output, schemed
+from tests.strict.test_answers import wire
+
+
+class Color(Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class Step(pydantic.BaseModel):
+    words: str = pydantic.Field(description="What is done.")
+    color: Color
+    after: Literal["a", "b"] | None
+
+
+class Sum(pydantic.BaseModel):
+    kind: Literal["sum"]
+    of: list[float]
+
+
+class Word(pydantic.BaseModel):
+    kind: Literal["word"]
+    text: str
+
+
+class Plan(pydantic.BaseModel):
+    steps: list[Step]
+    first: Step = pydantic.Field(description="The first of them.")
+    value: Sum | Word
+    note: str | None = None
+
+
+class Node(pydantic.BaseModel):
+    value: int
+    next: "Node | None"
+
+
+class Bounded(pydantic.BaseModel):
+    many: list[int] = pydantic.Field(min_length=2, max_length=4)
+    part: float = pydantic.Field(gt=0, le=1)
+    name: str = pydantic.Field(pattern="^[a-z]+$")
+
+
+@pytest.mark.parametrize("made", [Step, Plan, Node, Bounded, Sum])
+def test_what_openais_sdk_makes_of_a_type_is_taken(made: type[pydantic.BaseModel]) -> None:
+    schema = to_strict_json_schema(made)
+    assert validate(wire(schemed(schema)), "openai_chat") is None
+    assert validate(wire(formed(schema)), "openai_responses") is None
+
+
+@pytest.mark.parametrize("made", [Step, Plan, Bounded, Sum])
+def test_what_anthropics_sdk_makes_of_a_type_is_taken(made: type[pydantic.BaseModel]) -> None:
+    schema: dict[str, Any] = transform_schema(made)  # Any: JSON
+    assert validate(wire(answering(schema)), "anthropic") is None
+    assert validate(wire(output(schema)), "bedrock") is None

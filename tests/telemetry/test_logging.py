@@ -1,0 +1,391 @@
+"""Log events: where they go, what they say, and what nobody can make them say."""
+
+import json
+import logging
+import operator
+import re
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import anyio
+import anyio.lowlevel
+import pytest
+import structlog
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actors import telemetry, tool
+from actors.adapters.failure import Failure
+from actors.config import BackendLimits, PoolSettings
+from actors.core.stats.measures import AskCounts
+from actors.core.values.identity import Binding
+from actors.core.values.stream import Usage
+from actors.errors import AskFailed, Fenced, QueueFull, SessionClosed, ToolsetFailed
+from actors.journal.ends import LogEnds
+from actors.journal.storage import Claim
+from actors.kernel.host_code import call_host
+from actors.provider.admission import Admission, Pace, Ticket
+from actors.telemetry.emission import MARGIN, emit, escape, trace_of
+from actors.testing import SERVER_ERROR, Call, Say, Status, Turn
+from tests.naming import case
+from tests.runtime_support import Gate, hosting, openai
+from tests.telemetry.log_capture import Written, events_in_source, named, printed, structlog_configured
+
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "logging.md"
+SECRET, CONTENT = "sk-canary-5f1d7a90", "the patient's name is Ola Nordmann"
+ANSWER = Turn(Say("Done."))
+DOWN = Failure("transient", "retry", "It is down.", status=503)
+TEXTS = st.text(st.characters(codec=None), max_size=60) | st.sampled_from(
+    (
+        "\x1b[2J\x1b[H",
+        "fine\n2026-11-26 12:00:00 ERROR actors: event='forged'",
+        "a\r\nb\u2028c\u2029d\x85e\x0bf\x0cg",
+        "\u202egnirts\u2066",
+        "\ud800",
+        "' event='forged",
+        'x" level=critical',
+        "%s %(name)s {0}",
+        f"{MARGIN}more",
+    )
+)
+"""What others may put into a log: anything, and what is known to forge lines, move a cursor or break a formatter."""
+
+
+@tool
+async def fails(name: str) -> str:
+    """Fail."""
+    raise LookupError(f"{name} is not here")
+
+
+# ---- where events go
+
+
+@pytest.mark.anyio
+async def test_events_go_through_structlog_as_the_program_has_configured_it() -> None:
+    render = structlog.processors.JSONRenderer()
+    written = Written()
+    server = openai(Turn(Call("fails", {"name": "a"})), ANSWER)
+    with structlog_configured(render, written) as seen:
+        async with hosting(a=server) as runtime:
+            session = await runtime.open("a", tools=[fails], id="mine")
+            await session.ask("Do it.")
+    (event,) = named(seen, "tool_failed")
+    assert {**event, "timestamp": "", "place": ""} == {
+        "event": "tool_failed",
+        "level": "info",
+        "logger": "actors.tools",
+        "timestamp": "",
+        "session": "mine",
+        "call": "hist_tool_1",
+        "tool": "fails",
+        "error": "LookupError",
+        "place": "",
+    }
+    assert event["timestamp"] > "2026"
+    (trace,) = named(seen, "tool_traceback")
+    assert (trace["level"], "LookupError: a is not here" in trace["exception"]) == ("debug", True)
+    assert [json.loads(line)["event"] for line in written.lines] == [event["event"] for event in seen]
+
+
+def test_the_level_of_a_configured_structlog_counts() -> None:
+    quiet = structlog.make_filtering_bound_logger(logging.WARNING)
+    with structlog_configured(wrapper_class=quiet) as seen:
+        telemetry.tool_failed("s", "c", "t", ValueError())
+        telemetry.tool_barred("t", 3)
+    assert [event["event"] for event in seen] == ["tool_barred"]
+
+
+def test_an_asynchronous_logger_of_structlog_is_written_to_at_once() -> None:
+    asynchronous = structlog.stdlib.AsyncBoundLogger
+    factory = structlog.stdlib.LoggerFactory()
+    with structlog_configured(wrapper_class=asynchronous, logger_factory=factory) as seen:
+        telemetry.tool_barred("t", 3)
+    assert [event["event"] for event in seen] == ["tool_barred"]
+
+
+def test_without_structlog_a_record_has_its_fields_as_attributes(caplog: pytest.LogCaptureFixture) -> None:
+    telemetry.tool_barred("t\x1b", 3)
+    (record,) = caplog.records
+    assert (record.name, record.levelname, record.created > 0) == ("actors.tools", "WARNING", True)
+    fields = vars(record)
+    assert (fields["event"], fields["tool"], fields["running"]) == ("tool_barred", "t\\x1b", 3)
+    assert record.getMessage().startswith(r"event='tool_barred' tool='t\x1b' running=3 advice='it swallows")
+
+
+def test_a_tool_that_raises_is_one_line_at_info_and_its_traceback_is_at_debug() -> None:
+    plain = logging.Formatter("%(levelname)s %(name)s %(message)s")
+    failing = call_host(partial(operator.getitem, [], 0), lambda error: error)
+    assert isinstance(failing, IndexError)
+    with printed(plain, logging.INFO) as told:
+        telemetry.tool_failed("s", "c", "t", failing)
+    (line,) = told.getvalue().splitlines()
+    assert line.startswith(
+        "INFO actors.tools event='tool_failed' session='s' call='c' tool='t' error='IndexError'"
+    )
+    with printed(plain, logging.DEBUG) as told:
+        telemetry.tool_failed("s", "c", "t", failing)
+    _, second, *trace = told.getvalue().splitlines()
+    assert second == "DEBUG actors.tools event='tool_traceback' session='s' call='c' tool='t'"
+    assert (trace[0], trace[-1]) == (
+        f"{MARGIN}Traceback (most recent call last):",
+        f"{MARGIN}IndexError: list index out of range",
+    )
+
+
+# ---- what nobody can make them say
+
+
+def _log_of_others(text: str) -> None:
+    """Log events with a text of others' wherever one can be: of tools, their errors, servers and providers."""
+    error = type("Odd", (ValueError,), {})(text)
+    error.add_note(text)
+    telemetry.tool_failed(text, text, text, error)
+    telemetry.tool_failed("s", "c", "t", ExceptionGroup(text or "-", [error]))
+    name = text.replace("\0", "").encode(errors="ignore").decode()
+    telemetry.tool_failed("s", "c", "t", type(name, (KeyError,), {})(text))
+    telemetry.tool_spoiled(text, text, error)
+    telemetry.toolset_lost(text, ToolsetFailed(text), 1.0)
+    telemetry.answer_refused(text, ToolsetFailed(text))
+    telemetry.tool_left_out(text, text, ToolsetFailed(text))
+    telemetry.tools_held(text, text)
+    telemetry.tools_running([text, "b"])
+    telemetry.left_out(text, {text: 1})
+    telemetry.withheld(text, [text])
+    telemetry.parameter_refused(Binding(text, text, text, text, text), text, is_value=False)
+    telemetry.journal_unavailable(text)
+    telemetry.loop_stalled(text, text, text, 1.0, text)
+
+
+EVENTS = 13
+RENDERERS: dict[str, Callable[[], object]] = {
+    "console": lambda: structlog.dev.ConsoleRenderer(colors=False),
+    "json": structlog.processors.JSONRenderer,
+    "pairs": structlog.processors.KeyValueRenderer,
+    "logfmt": structlog.processors.LogfmtRenderer,
+}
+
+
+def _assert_unforged(log: str, lead: str) -> None:
+    """Nothing in a log moves a cursor, and each of its lines is begun by the log itself, or is one of a traceback."""
+    lines = log.split("\n")
+    assert all(line.isprintable() for line in lines)
+    assert all(line.startswith((lead, MARGIN)) for line in lines if line)
+    log.encode()
+
+
+@given(text=TEXTS)
+def test_no_text_forges_a_line_of_a_plain_log_or_reaches_the_terminal(text: str) -> None:
+    with printed(logging.Formatter("LEAD %(levelname)s %(message)s")) as told:
+        _log_of_others(text)
+    log = told.getvalue()
+    _assert_unforged(log, "LEAD ")
+    events = [line.split(" ")[2] for line in log.split("\n") if line.startswith("LEAD ")]
+    assert events.count("event='tool_failed'") == events.count("event='tool_traceback'") >= 2
+    assert "event='forged'" not in events
+    for line in log.split("\n"):
+        if line.startswith("LEAD "):
+            assert re.fullmatch(_LINE, line.removeprefix("LEAD ")), line
+
+
+_LITERAL = r"(?:'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|-?[\d.e+-]+|None|True|False)"
+_LINE = rf"[A-Z]+ (?:[a-z_]+=(?:{_LITERAL}|\[.*\]|\{{.*\}}) ?)+"
+
+
+@given(text=TEXTS)
+def test_no_text_forges_an_event_of_structlog_whatever_renders_it(text: str) -> None:
+    for name, renderer in RENDERERS.items():
+        written = Written()
+        with case(name), structlog_configured(renderer(), written) as seen:
+            _log_of_others(text)
+            assert len(written.lines) == len(seen) >= EVENTS
+            for line, event in zip(written.lines, seen, strict=True):
+                first, *others = line.split("\n")
+                assert first.isprintable()
+                assert all(other.isprintable() and other.startswith(MARGIN) for other in others if other)
+                assert bool(others) <= ("exception" in event)
+
+
+@given(value=TEXTS | st.lists(TEXTS, max_size=3) | st.dictionaries(TEXTS, st.integers(), max_size=3))
+def test_what_is_escaped_can_be_printed_and_what_could_be_is_left_as_it_is(
+    value: str | list[str] | dict[str, int],
+) -> None:
+    escaped = escape(value)
+    texts = [escaped] if isinstance(escaped, str) else [*escaped]  # type: ignore[misc]  # no number is given
+    assert all(text.isprintable() for text in texts)
+    assert escape(escaped) == escaped
+
+
+def test_a_text_is_cut_and_so_is_a_traceback() -> None:
+    assert escape("x" * 10_000) == "x" * 1_994 + " [cut]"
+    lines = trace_of(ValueError("\n" * 10_000 + "end")).split("\n")
+    assert len(lines) == 201
+    assert lines[100] == f"{MARGIN}[9801 lines cut]"
+
+
+# ---- what they say
+
+
+@pytest.mark.anyio
+async def test_a_retry_a_failover_and_a_failed_ask_are_events_with_fields() -> None:
+    pools = {"pool": PoolSettings(members=("a", "b"), policy="failover", cooldown=0)}
+    a = openai(faults={0: SERVER_ERROR, 1: SERVER_ERROR})
+    b = openai(faults={0: Status(401, message=f"Bad key {SECRET}. You said: {CONTENT}")})
+    with structlog_configured() as seen:
+        async with hosting(pools=pools, backend=BackendLimits(attempts=2), a=a, b=b) as runtime:
+            session = await runtime.open("pool", id="mine")
+            with pytest.raises(AskFailed):
+                await session.ask(CONTENT)
+    (retried,) = named(seen, "request_retried")
+    assert retried["wait"] >= 0
+    about = {"session": "mine", "backend": "a", "model": "gpt", "kind": "transient", "http_status": 500}
+    assert about.items() <= retried.items()
+    first, second = named(seen, "request_failed")
+    assert about.items() <= first.items()
+    (over,) = named(seen, "ask_failed_over")
+    assert {**about, "following": "b", "level": "info"}.items() <= over.items()
+    (failed,) = named(seen, "ask_failed")
+    assert failed["http_status"] == second["http_status"] == 401
+    assert {"session": "mine", "backend": "b", "attempts": 3, "level": "warning"}.items() <= failed.items()
+    assert "does b accept" in failed["advice"]
+    text = repr(seen)
+    assert SECRET not in text
+    assert CONTENT not in text
+
+
+@pytest.mark.anyio
+async def test_a_refused_ask_is_an_event_and_so_is_one_that_a_closed_session_drops() -> None:
+    gate = Gate()
+    server = openai(Turn(Call("work", {"name": "a"})), ANSWER)
+    with structlog_configured() as seen:
+        async with hosting(a=server) as runtime:
+            session = await runtime.open("a", tools=[gate.tool], id="mine")
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(session.ask, "Do it.")
+                await gate.started("a")
+                for _ in range(8):
+                    tasks.start_soon(_asked, session.ask)
+                while runtime.stats().asks_waiting < 8:
+                    await anyio.lowlevel.checkpoint()
+                with pytest.raises(QueueFull):
+                    await session.ask("One too many.")
+                await session.close()
+            stats = runtime.stats()
+    (refused,) = named(seen, "ask_refused")
+    assert {"session": "mine", "level": "info"}.items() <= refused.items()
+    assert refused["error"].startswith("QueueFull: Session 'mine' has 8 asks waiting")
+    assert stats.asks == {**AskCounts().outcomes, "cancelled": 1, "refused": 1, "dropped": 8}
+    assert (stats.asks_waiting, stats.asking, stats.awaiting) == (0, 0, 0)
+
+
+async def _asked(ask: Callable[[str], object]) -> None:
+    with pytest.raises(SessionClosed):
+        await ask("And then?")  # type: ignore[misc]  # a coroutine
+
+
+@pytest.mark.anyio
+async def test_a_failed_ask_is_logged_with_what_its_caller_has_bound() -> None:
+    server = openai(faults={0: Status(401, message="No."), 1: Status(401, message="No.")})
+    with structlog_configured() as seen:
+        async with hosting(a=server) as runtime:
+            session = await runtime.open("a")
+            for number in range(2):
+                with structlog.contextvars.bound_contextvars(request=number):
+                    await session.ask("Hello.", check=False)
+    assert [event["request"] for event in named(seen, "ask_failed")] == [0, 1]
+
+
+@pytest.mark.anyio
+async def test_what_a_refusal_teaches_is_an_event_without_the_providers_words() -> None:
+    words = f"Unsupported parameter: 'temperature' is not supported with this model. You said: {CONTENT}"
+    refusal = Status(400, message=words)
+    with structlog_configured() as seen:
+        async with hosting(a=openai(ANSWER, faults={0: refusal})) as runtime:
+            session = await runtime.open("a")
+            await session.ask(CONTENT, temperature=0.5)
+    (learned,) = named(seen, "parameter_refused")
+    assert {"parameter": "temperature", "what": "parameter", "level": "warning"}.items() <= learned.items()
+    assert learned["binding"].startswith("a:gpt")
+    assert CONTENT not in repr(seen)
+
+
+@pytest.mark.anyio
+async def test_a_session_that_is_taken_over_is_an_event_on_both_hosts() -> None:
+    with structlog_configured() as seen:
+        async with hosting(a=openai(ANSWER, ANSWER)) as runtime:
+            session = await runtime.open("a", id="mine")
+            await session.ask("Hello.")
+            runtime.storage.claim("mine")  # as another host does
+            with pytest.raises(Fenced):
+                await session.ask("Are you there?")
+        LogEnds().claimed("mine", Claim(3, 5, "there:1:ab"))
+        LogEnds().claimed("mine", Claim(4, 5))
+    (fenced,) = named(seen, "session_fenced")
+    assert {"session": "mine", "level": "warning"}.items() <= fenced.items()
+    assert fenced["error"].startswith("Fenced: Session 'mine' has another writer")
+    assert [(event["session"], event["host"]) for event in named(seen, "session_taken_over")] == [
+        ("mine", "there:1:ab")
+    ]
+
+
+@pytest.mark.anyio
+async def test_a_breaker_that_opens_and_closes_is_an_event() -> None:
+    now = [0.0]
+    admission = Admission("a", Pace(failures=1, cooldown=30.0), lambda: now[0], lambda at, look: None)
+    with structlog_configured() as seen:
+        for failure in (DOWN, DOWN, None, None):
+            ticket = Ticket("", "mine", 10)
+            await admission.enter(ticket)
+            admission.leave(ticket, failure, Usage())
+            now[0] += 60.0
+    assert [event["event"] for event in seen] == ["circuit_opened", "circuit_closed"]
+    assert {"backend": "a", "seconds": 30.0, "failures": 1, "level": "warning"}.items() <= seen[0].items()
+    assert seen[1]["backend"] == "a"
+
+
+# ---- the table of the documentation
+
+
+def test_the_page_on_logging_has_each_event_with_its_level_logger_and_fields() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| (\w+) \| `([\w.]+)` \| ([^|]*) \|", PAGE.read_text(), re.MULTILINE)
+    told = {(name, level, logger, *re.findall(r"`(\w+)`", fields)) for name, level, logger, fields in rows}
+    logged: dict[tuple[str, str, str], dict[str, None]] = {}
+    for event in events_in_source():
+        known = logged.setdefault((event.name, event.level, event.logger), {})
+        known.update(dict.fromkeys(event.fields))
+    assert told == {(*about, *fields) for about, fields in logged.items()}
+    assert len(told) == len(rows)
+
+
+def test_no_field_has_a_name_that_a_record_or_structlog_uses() -> None:
+    record = logging.makeLogRecord({})
+    taken = {
+        *vars(record),
+        "message",
+        "asctime",
+        "event",
+        "level",
+        "logger",
+        "timestamp",
+        "exception",
+        "stack",
+    }
+    assert not {field for event in events_in_source() for field in event.fields} & taken
+
+
+def test_a_name_of_an_event_is_always_logged_at_one_level() -> None:
+    levels: dict[str, set[str]] = {}
+    for event in events_in_source():
+        levels.setdefault(event.name, set()).add(event.level)
+    assert {name: found for name, found in levels.items() if len(found) > 1} == {}
+
+
+def test_an_event_may_be_logged_before_structlog_is_configured_and_after(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    emit("warning", "first", count=1)
+    with structlog_configured() as seen:
+        emit("warning", "second", count=2)
+    emit("warning", "third", count=3)
+    assert [event["event"] for event in seen] == ["second"]
+    assert caplog.messages == ["event='first' count=1", "event='third' count=3"]

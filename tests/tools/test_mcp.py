@@ -1,0 +1,518 @@
+"""MCP servers as toolsets: what they say of themselves, what they return and ask, and what their end comes to.
+
+The servers are made with the SDK: some run in this process, where their protocol is what matters, others as child
+processes, over standard streams and over HTTP, which are killed.
+"""
+
+import json
+import os
+import re
+import signal
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from subprocess import DEVNULL
+from typing import Any, cast
+
+import anyio
+import anyio.abc
+import pytest
+from anyio.streams.text import TextReceiveStream
+from mcp import Client
+from mcp_types import CallToolResult, ResourceLink, TextContent, ToolAnnotations
+from mcp_types import Tool as Listed
+
+from actors import Runtime, ToolSource, mcp
+from actors.config import RuntimeLimits, load
+from actors.core.stream_events.events import SessionEvent, ToolProgressEvent
+from actors.core.values.content import Media
+from actors.core.values.identity import content_name
+from actors.errors import ConfigError, MissingKey, ToolDefinitionError, ToolsetFailed, UnknownTarget
+from actors.kernel import System
+from actors.testing import Call, Say, Turn
+from actors.tools import ToolContext
+from actors.tools.mcp.connection import ServerTools, connect, effects_of
+from actors.tools.mcp.options import Answered, Elicitation, McpOptions, McpServer, Sampling, options_of
+from actors.tools.mcp.results import ServerToolError, tool_output
+from actors.tools.mcp.transports import Transport
+from actors.tools.toolsets import SessionTools, Toolsets
+from tests.runtime_support import bodies, hosting, openai, results, toolsets_left
+from tests.tools.mcp_servers import reference
+from tests.tools.mcp_servers.forking import command
+
+pytestmark = pytest.mark.anyio
+
+ERAS = pytest.mark.parametrize("mode", ["auto", "legacy"])
+"""The protocol of 2026, which the SDK's servers speak, and the one before it, which most servers do."""
+
+
+NOBODY = cast("Callable[[str], ToolSource]", None)
+
+
+def here(name: str = "ref", **options: Any) -> ToolSource:  # Any: of a server
+    """The reference server in this process."""
+    made, server = options_of(name, cast("McpOptions", options))
+    transport = cast("Transport", lambda _ended: reference.server)
+    return made(lambda: connect(transport, server))
+
+
+@pytest.fixture
+def spoken(monkeypatch: pytest.MonkeyPatch, mode: str) -> None:
+    monkeypatch.setattr("actors.tools.mcp.connection.Client", partial(Client, mode=mode))
+
+
+@asynccontextmanager
+async def offered(*sources: ToolSource) -> AsyncIterator[SessionTools]:
+    with anyio.fail_after(60):
+        async with System() as system:
+            sets = Toolsets(system, NOBODY)
+            yield await sets.open(sources, lambda _: None)
+            await sets.close()
+
+
+async def call(offer: SessionTools, name: str, /, **arguments: object) -> object:
+    result: object = await offer.tools[name].function(_tool_context=ToolContext(None), **arguments)
+    return result
+
+
+@ERAS
+@pytest.mark.usefixtures("spoken")
+async def test_a_servers_hints_are_effects_and_a_stranger_is_asked_about() -> None:
+    async with offered(here()) as offer:
+        said = {tool.name: (tool.effects, tool.approval) for tool in offer.tools}
+        assert said["add"] == ("pure", "allow")
+        assert said["store"] == ("idempotent", "ask")
+        assert said["hang"] == ("once", "ask")
+        assert offer.tools["add"].description == "Add two numbers."
+        assert offer.tools["add"].schema["required"] == ["one", "other"]
+        assert offer.tools["add"].check.errors({"one": 1}) != ()
+
+
+@pytest.mark.parametrize(
+    ("hints", "effects"),
+    [
+        (None, "once"),
+        (ToolAnnotations(), "once"),
+        (ToolAnnotations(read_only_hint=True), "pure"),
+        (ToolAnnotations(read_only_hint=True, idempotent_hint=True), "pure"),
+        (ToolAnnotations(idempotent_hint=True, destructive_hint=True), "idempotent"),
+        (ToolAnnotations(read_only_hint=False, destructive_hint=False), "once"),
+    ],
+)
+def test_hints_come_to_effects(hints: ToolAnnotations | None, effects: str) -> None:
+    assert effects_of(Listed(name="any", input_schema={"type": "object"}, annotations=hints)) == effects
+
+
+async def test_the_host_has_the_last_word_on_approval_and_on_which_tools_there_are() -> None:
+    async with offered(here(only=["add", "store", "absent"], approval={"store": "allow"})) as offer:
+        assert [(tool.name, tool.approval) for tool in offer.tools] == [("add", "allow"), ("store", "allow")]
+    async with offered(here(only=["add"], approval="deny")) as offer:
+        assert offer.tools["add"].approval == "deny"
+    async with offered(here(only=["add", "store"], approval={"store": "ask", "*": "deny"})) as offer:
+        assert [(tool.name, tool.approval) for tool in offer.tools] == [("add", "deny"), ("store", "ask")]
+
+
+@ERAS
+@pytest.mark.usefixtures("spoken")
+async def test_results_are_texts_media_and_structure_once_and_an_error_is_an_error() -> None:
+    async with offered(here()) as offer:
+        assert await call(offer, "add", one=1, other=2) == "3"
+        assert await call(offer, "picture") == [
+            "A pixel.",
+            Media("image/png", reference.PIXEL),
+            "[Resource memo://one]\nUnder the picture.",
+        ]
+        with pytest.raises(ServerToolError, match="the disk is full"):
+            await call(offer, "fail")
+
+
+def test_structure_that_no_text_says_stands_behind_the_others() -> None:
+    text = TextContent(type="text", text="Two.")
+    made = partial(CallToolResult, content=[text])
+    assert tool_output(made(structured_content={"count": 2})) == ["Two.", '{"count":2}']
+    assert tool_output(made(structured_content={"result": "Two."})) == "Two."
+    same = TextContent(type="text", text='{ "count": 2 }')
+    assert tool_output(CallToolResult(content=[same], structured_content={"count": 2})) == '{ "count": 2 }'
+    assert tool_output(CallToolResult(content=[], structured_content=[1])) == "[1]"
+    assert tool_output(CallToolResult(content=[])) == ""
+    link = ResourceLink(type="resource_link", uri="memo://two", name="Two")
+    assert tool_output(CallToolResult(content=[link])) == "[Resource Two: memo://two]"
+    with pytest.raises(ServerToolError, match="the tool gave no reason"):
+        tool_output(CallToolResult(content=[], is_error=True))
+
+
+@ERAS
+@pytest.mark.usefixtures("spoken")
+async def test_a_server_that_learns_a_tool_offers_it_behind_the_others() -> None:
+    name = f"learnt_{id(object())}"
+    async with offered(here()) as offer:
+        before = offer.tools.names
+        assert await call(offer, "learn", name=name) == "learnt"
+        (owner,) = offer.owners
+        await owner._changes.until(lambda: owner.version > 1)
+        assert offer.refresh()
+        assert offer.tools.names == (*before, name)
+        assert await call(offer, name) == f"{name} was learnt"
+    reference.server.remove_tool(name)
+
+
+@ERAS
+@pytest.mark.usefixtures("spoken")
+async def test_a_server_asks_the_user_through_the_host_and_takes_no_for_an_answer() -> None:
+    asked: list[Elicitation] = []
+    answers: list[Answered] = [{"colour": "red"}, None]
+
+    async def elicit(question: Elicitation) -> Answered:
+        asked.append(question)
+        if not answers:
+            raise ValueError("nobody is there")
+        return answers.pop(0)
+
+    async with offered(here(elicit=elicit)) as offer:
+        assert await call(offer, "favourite") == "accept: red"
+        assert await call(offer, "favourite") == "decline"
+        with pytest.raises(Exception, match="could not answer"):
+            await call(offer, "favourite")
+    assert (asked[0].server, asked[0].message) == ("ref", "Which colour?")
+    assert "colour" in str(asked[0].schema)
+
+
+@ERAS
+@pytest.mark.usefixtures("spoken")
+async def test_a_server_asks_the_hosts_model_and_is_refused_in_words_without_one() -> None:
+    asked: list[Sampling] = []
+
+    def sample(question: Sampling) -> str | None:
+        asked.append(question)
+        return "Roses." if len(asked) == 1 else None
+
+    async with offered(here(sample=sample)) as offer:
+        assert await call(offer, "poem") == "host: Roses."
+        with pytest.raises(Exception, match="declined to answer"):
+            await call(offer, "poem")
+    (message,) = asked[0].messages
+    assert (message.role, message.text, asked[0].system) == ("user", "Write a poem.", "Rhyme.")
+    async with offered(here()) as offer:
+        for name in ("poem", "favourite"):
+            with pytest.raises(Exception, match=r"(?i)not support|capabilit|required"):
+                await call(offer, name)
+
+
+@ERAS
+@pytest.mark.usefixtures("spoken")
+async def test_an_answer_of_the_hosts_that_is_none_is_refused_in_words_that_do_not_repeat_it() -> None:
+    def answer(_: object) -> Any:  # Any: what no host should give
+        return 20261123
+
+    async with offered(here(elicit=answer, sample=answer)) as offer:
+        for name in ("favourite", "poem"):
+            with pytest.raises(Exception, match="could not answer") as raised:
+                await call(offer, name)
+            assert "20261123" not in str(raised.value)
+
+
+async def test_tools_of_two_servers_with_one_name_are_told_apart() -> None:
+    async with offered(here("one", only=["add", "pid"]), here("two.x", only=["add"])) as offer:
+        assert offer.tools.names == ("add", "pid", "two_x__add")
+        assert await call(offer, "two_x__add", one=2, other=3) == "5"
+
+
+def test_tools_that_no_model_could_be_shown_are_left_out_and_names_are_made_usable(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    connection = ServerTools(McpServer("any"))
+    remote = {"$ref": "https://example.com/schema.json"}
+    listed = [
+        Listed(name="a.b", input_schema={"type": "object"}, description="x" * 100_000),
+        Listed(name="a/b", input_schema={}),
+        Listed(name="bad", input_schema={"type": "object", "properties": {"x": remote}}),
+        Listed(name="", input_schema={"type": "object"}),
+        Listed(name="c.d", input_schema={"type": "object"}),
+    ]
+    made = connection._build_tools(listed)
+    dotted, slashed = (f"a_b_{content_name(name)[:8]}" for name in ("a.b", "a/b"))
+    assert [tool.name for tool in made] == [dotted, slashed, "t_", "c_d"]
+    assert len(made[0].description) == 64 * 1024
+    assert "tool_left_out" in caplog.text
+    assert "'bad'" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"approval": "maybe"}, "approval 'maybe'; it takes allow, ask, deny"),
+        ({"approval": {"add": "yes"}}, "approval 'yes'"),
+        ({"only": "add"}, "only= takes a list of names"),
+        ({"onyl": ["add"]}, "unknown option 'onyl'"),
+        ({"waiting": 0}, "waiting=0; it takes seconds above 0"),
+    ],
+)
+def test_an_option_that_cannot_be_used_is_a_typed_error(options: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ToolDefinitionError, match=re.escape(problem)):
+        mcp.stdio("server", **options)
+
+
+def test_without_the_sdk_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("actors.tools.mcp.options.find_spec", lambda _: None)
+    with pytest.raises(ConfigError, match=r'install it: pip install "llm-actors\[mcp\]"'):
+        mcp.http("http://127.0.0.1:9/mcp")
+
+
+async def test_a_program_that_is_not_there_and_an_address_where_nobody_listens_are_one_line() -> None:
+    async with hosting(a=openai()) as runtime:
+        with pytest.raises(
+            ToolsetFailed, match=r"^Toolset 'nope' cannot be opened: FileNotFoundError: .*nope'$"
+        ):
+            await runtime.open("a", tools=[mcp.stdio("/nope")])
+        with pytest.raises(
+            ToolsetFailed, match=r"^Toolset '127.0.0.1' cannot be opened: \w+: [^\n]+$"
+        ) as raised:
+            await runtime.open("a", tools=[mcp.http("http://127.0.0.1:9/mcp", {"Authorization": "s3cret"})])
+        assert "s3cret" not in str(raised.value) + repr(raised.value)
+        assert runtime.system.containment.names == []
+
+
+async def test_a_server_of_the_configuration_is_named_and_its_secrets_are_variables(tmp_path: Path) -> None:
+    program, *args = command()
+    (tmp_path / "actors.toml").write_text(f"""
+        [backends.a]
+        kind = "openai"
+        model = "gpt"
+        base_url = "http://127.0.0.1:9"
+
+        [mcp.ref]
+        command = {json.dumps(program)}
+        args = {json.dumps(args)}
+        env = ["NOTES"]
+        tools = ["add", "pid"]
+        approval = {{ pid = "deny" }}
+
+        [mcp.far]
+        url = "http://127.0.0.1:9/mcp"
+        bearer = "FAR_TOKEN"
+    """)
+    async with noting() as notes, Runtime(tmp_path / "actors.toml", environ=environment(notes)) as runtime:
+        one, two = [await runtime.open("a", tools=["ref"]) for _ in range(2)]
+        said = [(tool.name, tool.approval) for tool in one._lifecycle.tools]
+        assert said == [("add", "allow"), ("pid", "deny")]
+        assert one._lifecycle.configuration.offer.owners == two._lifecycle.configuration.offer.owners
+        with pytest.raises(UnknownTarget, match=r"No MCP server 'fra' in actors.toml; there are: ref, far"):
+            await runtime.open("a", tools=["fra"])
+        with pytest.raises(MissingKey, match="MCP server 'far' needs the environment variable FAR_TOKEN"):
+            await runtime.open("a", tools=["far"])
+
+
+@pytest.mark.parametrize(
+    ("table", "problem"),
+    [
+        ('url = "https://x"\ncommand = "x"', "takes one of command and url"),
+        ('url = "https://x"\nargs = ["x"]', "takes args, env and cwd only with command"),
+        ('command = "x"\nbearer = "X"', "takes bearer and headers only with url"),
+        ('command = "x"\nenv = ["x=s3cret"]', "environment variable in capitals"),
+    ],
+)
+def test_a_table_of_a_server_that_cannot_be_used_is_one_line(
+    table: str, problem: str, tmp_path: Path
+) -> None:
+    (tmp_path / "actors.toml").write_text(f"[mcp.any]\n{table}\n")
+    with pytest.raises(ConfigError, match=problem) as raised:
+        load(tmp_path / "actors.toml", {})
+    assert "s3cret" not in str(raised.value)
+
+
+# --- servers in processes of their own ----------------------------------------------------------------
+
+
+class Notes:
+    """What a server tells of itself, line by line, from whatever process it runs in."""
+
+    def __init__(self, listener: anyio.abc.Listener[anyio.abc.SocketStream]) -> None:
+        self._listener = listener
+        self._send, self._lines = anyio.create_memory_object_stream[str](100)
+        self.port = listener.extra(anyio.abc.SocketAttribute.local_port)
+
+    async def run(self) -> None:
+        await self._listener.serve(self._hear)
+
+    async def _hear(self, stream: anyio.abc.SocketStream) -> None:
+        async with stream:
+            text = "".join([part async for part in TextReceiveStream(stream)])
+        for line in text.splitlines():
+            await self._send.send(line)
+
+    async def until(self, word: str) -> str:
+        """Wait for a line that begins with a word, and return the rest of it."""
+        async for line in self._lines:
+            if line.split()[0] == word:
+                return line.removeprefix(word).strip()
+        raise AssertionError(word)
+
+    def close(self) -> None:
+        self._send.close()
+        self._lines.close()
+
+
+@asynccontextmanager
+async def noting() -> AsyncIterator[Notes]:
+    with anyio.fail_after(120):
+        async with (
+            await anyio.create_tcp_listener(local_host="127.0.0.1") as listener,
+            anyio.create_task_group() as tasks,
+        ):
+            notes = Notes(listener)
+            tasks.start_soon(notes.run)
+            yield notes
+            tasks.cancel_scope.cancel()
+            notes.close()
+
+
+def environment(notes: Notes, **more: str) -> dict[str, str]:
+    return {"NOTES": str(notes.port), **more}
+
+
+def child(notes: Notes) -> ToolSource:
+    program, *args = command()
+    return mcp.stdio(program, args, name="ref", env=environment(notes), approval="allow", waiting=60)
+
+
+class Served:
+    """The reference server over HTTP, in a process that can be killed and started anew at the same port."""
+
+    def __init__(self, notes: Notes) -> None:
+        self._notes = notes
+        self.port = self.pid = 0
+        self.process: anyio.abc.Process
+
+    async def start(self, *args: str) -> None:
+        line = [*command(), str(self.port), *args]
+        env = os.environ | environment(self._notes)
+        self.process = await anyio.open_process(line, env=env, stdin=DEVNULL, stderr=DEVNULL)
+        assert self.process.stdout is not None
+        self.port, self.pid = map(int, (await self.process.stdout.receive()).split())
+
+    async def kill(self) -> None:
+        os.kill(self.pid, signal.SIGKILL)
+        await self.process.wait()
+        await self.process.aclose()
+
+
+@asynccontextmanager
+async def served(notes: Notes) -> AsyncIterator[Served]:
+    server = Served(notes)
+    await server.start()
+    try:
+        yield server
+    finally:
+        with anyio.CancelScope(shield=True):
+            await server.kill()
+
+
+HANG_THEN_ADD = (
+    Turn(Call("hang", {})),
+    Turn(Say("I see.")),
+    Turn(Call("add", {"one": 1, "other": 2})),
+    Turn(Say("Three.")),
+)
+
+
+async def test_a_child_killed_in_mid_call_is_an_unknown_outcome_and_the_next_call_reconnects() -> None:
+    server = openai(*HANG_THEN_ADD)
+    async with noting() as notes, hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[child(notes)])
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(session.ask, "Hang.")
+            pid = int(await notes.until("hanging"))
+            os.kill(pid, signal.SIGKILL)
+        (result,) = results(bodies(server)[1]).values()
+        assert "Whether it took effect is not known" in result
+        assert (await session.ask("And now?")).text == "Three."
+        assert list(results(bodies(server)[-1]).values())[-1] == "3"
+        assert int(await notes.until("began")) != pid
+    assert server.refusals == []
+
+
+async def test_a_server_over_http_killed_in_mid_call_is_found_again_when_it_is_back() -> None:
+    model = openai(*HANG_THEN_ADD)
+    async with noting() as notes, served(notes) as server, hosting(a=model) as runtime:
+        url = f"http://127.0.0.1:{server.port}/mcp"
+        source = mcp.http(url, name="ref", approval="allow", waiting=60)
+        session = await runtime.open("a", tools=[source])
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(session.ask, "Hang.")
+            await notes.until("hanging")
+            await server.kill()
+        (result,) = results(bodies(model)[1]).values()
+        assert "Whether it took effect is not known" in result
+        await server.start()
+        assert (await session.ask("And now?")).text == "Three."
+        assert list(results(bodies(model)[-1]).values())[-1] == "3"
+    assert model.refusals == []
+
+
+async def test_a_call_that_only_reads_is_made_again_when_its_server_is_back() -> None:
+    async with noting() as notes, served(notes) as server:
+        url = f"http://127.0.0.1:{server.port}/mcp"
+        async with offered(mcp.http(url, name="ref", waiting=60)) as offer:
+            found: list[object] = []
+
+            async def looks() -> None:
+                found.append(await call(offer, "look"))
+
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(looks)
+                await notes.until("looking")
+                await server.kill()
+                await server.start("found")
+            assert found == ["found"]
+
+
+async def until_progress(events: AsyncIterator[SessionEvent]) -> AsyncIterator[SessionEvent]:
+    async for event in events:
+        yield event
+        if isinstance(event, ToolProgressEvent):
+            return
+
+
+@pytest.mark.alternating
+@pytest.mark.parametrize("over", ["stdio", "http"])
+async def test_a_cancelled_call_is_cancelled_at_the_server(over: str) -> None:
+    model = openai(Turn(Call("look", {})), Turn(Say("ok")))
+    async with noting() as notes, served(notes) as server, hosting(a=model) as runtime:
+        remote = mcp.http(f"http://127.0.0.1:{server.port}/mcp", name="ref")
+        session = await runtime.open("a", tools=[child(notes) if over == "stdio" else remote])
+        async with session.stream("Look.") as events:
+            shown = [event async for event in until_progress(events)]
+            await notes.until("looking")
+            assert await session.cancel()
+        assert isinstance(shown[-1], ToolProgressEvent)
+        assert shown[-1].message == "looking"
+        await notes.until("cancelled")
+        assert (await session.ask("Go on.")).status == "complete"
+
+
+def is_alive(pid: int) -> bool:
+    """Return whether there is such a process."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+async def test_nothing_of_a_child_is_left_when_its_session_has_ended() -> None:
+    model = openai(Turn(Call("pid", {})), Turn(Say("ok")))
+    async with noting() as notes, hosting(a=model, limits=RuntimeLimits()) as runtime:
+        server = child(notes)  # what all of them are forked from runs from here on
+        before = len(os.listdir("/proc/self/fd"))
+        session = await runtime.open("a", tools=[server])
+        pid = int(await notes.until("began"))
+        assert (await session.ask("Who?")).status == "complete"
+        assert list(results(bodies(model)[-1]).values()) == [str(pid)]
+        await session.close()
+        await toolsets_left(runtime)
+        while is_alive(pid):  # noqa: ASYNC110  a server that a busy machine ends late is killed a moment later
+            await anyio.sleep(0.001)
+        assert runtime.system.containment.names == []
+        # the model's connection is kept, and counts as two ends here
+        assert len(os.listdir("/proc/self/fd")) <= before + 2

@@ -1,0 +1,151 @@
+"""The first MCP server of a process stops no event loop: the SDK is imported in a thread, once for all who wait."""
+
+import json
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from actors.tools.mcp.sdk import SdkImport
+from tests.commands.at_scale import extent
+from tests.runtime.hosting_cases import case
+
+BACKENDS = ("asyncio", "trio")
+CASE = case("first-mcp-server-stops-the-loop")
+
+
+class Import:
+    """An import that goes on until it is let end, and how often and where it began."""
+
+    def __init__(self, *errors: Exception) -> None:
+        self._errors = list(errors)
+        self.threads: list[threading.Thread] = []
+        self.may_end = threading.Event()
+        self.sdk = SdkImport(self._load)
+
+    def _load(self) -> None:
+        self.threads.append(threading.current_thread())
+        assert self.may_end.wait(60)
+        if self._errors:
+            raise self._errors.pop(0)
+
+
+async def waiting(loading: Import, many: int) -> None:
+    """Return when so many tasks wait for the import."""
+    while len(loading.sdk._waiting) < many:
+        await anyio.lowlevel.checkpoint()
+
+
+@pytest.mark.parametrize("backend", extent(BACKENDS[:1], BACKENDS))
+def test_the_loops_thread_imports_nothing_of_the_sdk(backend: str) -> None:
+    root = Path(__file__).parents[2]
+    command = [sys.executable, "-m", "tests.tools.mcp_servers.first_use", backend]
+    ran = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=120, check=True)
+    seen = json.loads(ran.stdout)
+    assert "imported in a thread" in CASE["expected"]
+    assert seen["loop"] == []
+    assert {"mcp", "mcp_types", "actors.tools.mcp.connection"} <= {*seen["thread"]}
+    assert len(seen["thread"]) == len({*seen["thread"]})
+
+
+@pytest.mark.anyio
+async def test_the_loop_goes_on_during_the_import_and_concurrent_uses_share_it() -> None:
+    loading, done = Import(), 0
+
+    async def use() -> None:
+        nonlocal done
+        await loading.sdk.ready()
+        done += 1
+
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as tasks:
+            for _ in range(10):
+                tasks.start_soon(use)
+            await waiting(loading, 10)
+            assert done == 0  # this task runs, and none of those who wait has gone on
+            loading.may_end.set()
+        await use()
+    assert done == 11
+    (thread,) = loading.threads
+    assert thread is not threading.current_thread()
+    assert thread.daemon
+
+
+@pytest.mark.anyio
+async def test_a_cancelled_use_stops_to_wait_and_the_next_one_finds_the_import() -> None:
+    loading = Import()
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(loading.sdk.ready)
+            await waiting(loading, 1)
+            tasks.cancel_scope.cancel()
+        with anyio.move_on_after(0.001) as scope:
+            await loading.sdk.ready()
+        assert scope.cancelled_caught
+        loading.may_end.set()
+        await loading.sdk.ready()
+    assert len(loading.threads) == 1
+
+
+@pytest.mark.anyio
+async def test_an_import_that_fails_is_raised_for_each_and_tried_again() -> None:
+    loading, raised = Import(ImportError("half installed")), list[BaseException]()
+
+    async def use() -> None:
+        with pytest.raises(ImportError, match="half installed") as caught:
+            await loading.sdk.ready()
+        raised.append(caught.value)
+
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(use)
+            tasks.start_soon(use)
+            await waiting(loading, 2)
+            loading.may_end.set()
+        await loading.sdk.ready()
+    assert len({*map(id, raised)}) == 2
+    assert len(loading.threads) == 2
+
+
+def test_uses_of_two_event_loops_share_an_import_and_one_that_has_ended_spoils_nothing() -> None:
+    loading = Import()
+
+    async def leave() -> None:
+        with anyio.move_on_after(0.001):
+            await loading.sdk.ready()
+
+    async def use() -> None:
+        with anyio.fail_after(60):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(loading.sdk.ready)
+                await waiting(loading, 3)
+                loading.may_end.set()
+
+    for backend in BACKENDS:
+        anyio.run(leave, backend=backend)
+    anyio.run(use, backend="asyncio")
+    assert len(loading.threads) == 1
+
+
+def test_a_forked_child_imports_anew() -> None:
+    loading = Import()
+
+    async def leave() -> None:
+        with anyio.move_on_after(0.001):
+            await loading.sdk.ready()
+
+    async def use() -> None:
+        with anyio.fail_after(60):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(loading.sdk.ready)
+                while len(loading.threads) < 2:
+                    await anyio.lowlevel.checkpoint()
+                loading.may_end.set()
+
+    anyio.run(leave)
+    loading.sdk.reset()  # what a child calls, which has no thread
+    anyio.run(use)
