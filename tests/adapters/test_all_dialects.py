@@ -36,17 +36,16 @@ POOLS = {
 
 
 def hosts(random: Random) -> dict[str, LoopbackServer]:
-    """One strict host for each dialect; its model says anything but nothing, which would be asked for again."""
+    """Return a strict host for each dialect, whose model gives random answers that all have content."""
     model = Model(random)
 
     def answering(name: str) -> Script:
         def turn(request: Json) -> Turn:
             made = model.turn(name, ("work", "wait"))
-            return (
-                made
-                if any(type(part) in (Say, Call) for part in made.parts)
-                else Turn(*made.parts, Say("So."))
+            has_content = any(
+                isinstance(part, Call) or (isinstance(part, Say) and part.text.strip()) for part in made.parts
             )
+            return made if has_content else Turn(*made.parts, Say("So."))
 
         return Script(turn)
 
