@@ -34,7 +34,7 @@ from actors.runtime.handle import Session
 from actors.runtime.handles import SessionOpening
 from actors.runtime.runtime import Runtime
 from actors.session.streams import AskStream
-from actors.session.words import Words
+from actors.session.user_input import UserInput
 
 __all__ = ["BlockingRuntime", "BlockingSession", "Steps", "run"]
 
@@ -60,7 +60,7 @@ class InterruptibleAsk:
 
     @property
     def has_begun(self) -> bool:
-        """Whether it is in flight, or was."""
+        """True if it is in flight, or was."""
         return self._stream is not None and self._stream.has_begun
 
     def watch(self, stream: AskStream) -> None:
@@ -84,7 +84,7 @@ class InterruptibleAsk:
         stream = self._stream
         if stream is not None and not self._is_interrupted:
             self._is_interrupted = True
-            await stream.begun()
+            await stream.wait_begun()
             if not stream.has_ended:
                 with suppress(ActorsError):  # the session has ended
                     await self._session.cancel()
@@ -224,7 +224,7 @@ class BlockingSession:
 
     @property
     def busy(self) -> bool:
-        """Whether an ask is in flight or waits."""
+        """True if an ask is in flight or waits."""
         return self._session.busy
 
     @property
@@ -234,12 +234,12 @@ class BlockingSession:
 
     @overload
     def ask(
-        self, message: Words, *, output: type[T], check: bool = True, **settings: Unpack[AskSettings]
+        self, message: UserInput, *, output: type[T], check: bool = True, **settings: Unpack[AskSettings]
     ) -> AskResult[T]: ...
 
     @overload
     def ask(
-        self, message: Words, *, output: Any = None, check: bool = True, **settings: Unpack[AskSettings]
+        self, message: UserInput, *, output: Any = None, check: bool = True, **settings: Unpack[AskSettings]
     ) -> AskResult: ...
 
     @overload
@@ -254,7 +254,7 @@ class BlockingSession:
 
     def ask(
         self,
-        message: Words | None = None,
+        message: UserInput | None = None,
         *,
         results: CallResults | None = None,
         approvals: Approvals | None = None,
@@ -266,11 +266,11 @@ class BlockingSession:
         ask = InterruptibleAsk(self._session)
         prepare = partial(self._session._prepare_stream, message, results, approvals, settings, output)
         result = self._runtime._wait(partial(ask.outcome, prepare), ask)
-        return self._checked(result) if check else result
+        return self._check(result) if check else result
 
     def stream(
         self,
-        message: Words | None = None,
+        message: UserInput | None = None,
         *,
         results: CallResults | None = None,
         approvals: Approvals | None = None,
@@ -284,7 +284,7 @@ class BlockingSession:
 
     def stream_text(
         self,
-        message: Words | None = None,
+        message: UserInput | None = None,
         *,
         results: CallResults | None = None,
         approvals: Approvals | None = None,
@@ -305,7 +305,7 @@ class BlockingSession:
     def _on_loop(self, function: Callable[[], R]) -> R:
         return self._runtime._wait(partial(_plain, function))
 
-    def _checked(self, result: AskResult) -> AskResult:
+    def _check(self, result: AskResult) -> AskResult:
         return self._session._check_result(result, check=True)
 
     call_tool = _blocking(Session.call_tool)

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from actors.adapters.adapter import adapter
 from actors.adapters.codec import decode
-from actors.adapters.importing import read
+from actors.adapters.importing import read_transcript
 from actors.adapters.request import Request, Settings, ToolSpec
 from actors.core.check import check
 from actors.core.data.jsonio import Json, dump
@@ -75,7 +75,9 @@ __all__ = [
     "render",
 ]
 
-Declared: TypeAlias = "Tool[..., Any] | ToolSpec | dict[str, Any]"  # Any: any function; a schema as JSON
+ToolDeclaration: TypeAlias = (
+    "Tool[..., Any] | ToolSpec | dict[str, Any]"  # Any: any function; a schema as JSON
+)
 
 
 def from_wire(transcript: object, name: str | None = None) -> tuple[History, Ledger]:
@@ -94,7 +96,7 @@ def from_wire(transcript: object, name: str | None = None) -> tuple[History, Led
         TranscriptError: It is not a transcript at all, or plainly one of another dialect, or fits none or several.
         UnknownTarget: There is no such dialect.
     """
-    history = History.read(*read(transcript, name))
+    history = History.read(*read_transcript(transcript, name))
     return history, history.ledger
 
 
@@ -134,7 +136,7 @@ def encode(
     rendered: Rendered,
     *,
     model: str,
-    tools: Sequence[Declared] = (),
+    tools: Sequence[ToolDeclaration] = (),
     system: str | None = None,
     max_tokens: int | None = None,
     tool_choice: ToolChoiceSetting = "auto",
@@ -172,10 +174,10 @@ def encode(
         cache=cache,
         stream=stream,
     )
-    return requested(rendered, settings, cache_key).body
+    return request_for(rendered, settings, cache_key).body
 
 
-def requested(rendered: Rendered, settings: Settings, cache_key: str = "") -> Request:
+def request_for(rendered: Rendered, settings: Settings, cache_key: str = "") -> Request:
     """Return the request for a rendered transcript, which says what of the settings was left out or assumed.
 
     Raises:
@@ -190,7 +192,7 @@ def requested(rendered: Rendered, settings: Settings, cache_key: str = "") -> Re
     return request
 
 
-def _spec(declared: Declared) -> ToolSpec:
+def _spec(declared: ToolDeclaration) -> ToolSpec:
     if isinstance(declared, Tool):
         return ToolSpec(declared.name, declared.description, declared.parameters)
     if isinstance(declared, ToolSpec):

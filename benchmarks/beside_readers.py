@@ -52,7 +52,7 @@ async def _read_log(runtime: Runtime, journal: Ref[JournalCommand]) -> None:
         0,
         follow=False,
         journal=journal,
-        readers=runtime._hosting().readers,
+        readers=runtime._opening_host().readers,
         check=lambda: None,
         is_over=lambda: False,
         gone=session_closed,
@@ -97,7 +97,7 @@ async def _measure(file: Path, what: str, passes: int, asks: int, count: int) ->
     """Return the median waits with the client and alone, and the 99th percentile with the client."""
     rows, beside = [], list[float]()
     async with open_runtime(journal=storage_at(file)) as runtime:
-        journal = runtime._hosting().journal
+        journal = runtime._opening_host().journal
         writers = Writers(journal)
         await writers.claim(WRITER)
         await _write_long(journal, asks)

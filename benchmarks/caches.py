@@ -16,7 +16,7 @@ import anyio
 from actors.config.settings import RuntimeLimits
 from actors.strict.cache import PromptCache
 from actors.strict.server import LoopbackServer
-from actors.testing.simulation.plan import Odds, planned
+from actors.testing.simulation.plan import Odds, make_plan
 from actors.testing.simulation.report import played_in
 from actors.testing.simulation.world import TARGETS, World
 from benchmarks.figures import Extent, Figure, Measure
@@ -49,7 +49,7 @@ def count_tokens(seeds: int, sessions: int) -> tuple[Counter[str], Counter[str]]
     """Return the tokens read from the cache, and the tokens that an ideal cache would have read, by dialect."""
     read, ideal = Counter[str](), Counter[str]()
     for seed in range(seeds):
-        world = CachedWorld(planned(seed, sessions, _TURNS, TARGETS, (), "safety", ODDS))
+        world = CachedWorld(make_plan(seed, sessions, _TURNS, TARGETS, (), "safety", ODDS))
         report = played_in(world)
         assert not report.problems, report
         for name, server in world.servers.items():

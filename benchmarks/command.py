@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 
 from actors.cli.exits import Exit
-from actors.cli.screen import complain, safe
+from actors.cli.screen import complain, escape_controls
 from actors.errors import ConfigError
 from actors.journal.storage.named import storage_at
 from benchmarks.comparing import Incomparable, compare, lines
@@ -81,7 +81,7 @@ def _run(options: argparse.Namespace, measures: Sequence[Measure], libraries: Se
         _check_database(options.postgres)
     extent = Extent(not options.full, _loops(options.backend), options.postgres, tuple(libraries))
     report = measure(measures, extent, only, _progress)
-    print(report.json() if options.json else safe("\n".join(report.lines())))
+    print(report.json() if options.json else escape_controls("\n".join(report.lines())))
     drawn = options.plot is None or _draw(report, options.plot)
     return _code(report) if drawn else Exit.USAGE
 
@@ -125,5 +125,5 @@ def _compare(before: str, after: str) -> Exit:
     except (Incomparable, UnreadableReport) as error:
         complain(str(error))
         return Exit.USAGE
-    print(safe("\n".join(lines(changes))))
+    print(escape_controls("\n".join(lines(changes))))
     return Exit.OK

@@ -42,14 +42,14 @@ class Echo(Actor[Question | Tell]):
 class BusyEcho(Actor[Question | Tell]):
     """An actor that is busy after each reply until the next turn of the loop."""
 
-    def started(self, context: Context[Question | Tell]) -> None:
+    def on_start(self, context: Context[Question | Tell]) -> None:
         self._context = context
 
     def receive(self, command: Question | Tell) -> None:
         if isinstance(command, Question):
             command.reply.send(None)
             self._context.hold()
-            self._context.system.parking.next(self._context.release)
+            self._context.system.loop.next(self._context.release)
 
 
 async def _asks(ref: Ref[Question | Tell], count: int) -> None:

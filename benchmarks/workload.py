@@ -148,7 +148,7 @@ class Live:
     def __init__(self, origin: str, target: str, messages: int, seed: int = 0) -> None:
         self.author = Author(binding(origin), seed)
         self.codec: Adapter = adapter(dialect(target))
-        self._prepared = self.codec.prepared(Settings(model="model-1"))
+        self._prepared = self.codec.prepare(Settings(model="model-1"))
         self.reader = RenderTarget(binding(target))
         self.history, self.ledger = History(), Ledger()
         self.lane: Lane = empty_lane(self.codec.dialect)

@@ -172,7 +172,7 @@ def actors(runtime: Runtime) -> list[str]:
 
 async def toolsets_left(runtime: Runtime) -> None:
     """Wait until every toolset is closed that no session uses."""
-    toolsets = runtime._running().toolsets
+    toolsets = runtime._running_host().toolsets
     await toolsets._changes.until(lambda: all(owner.users for owner in toolsets._owners))
 
 

@@ -20,10 +20,19 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from actors.adapters.arriving import Events, LongTextDeltas, Own, Part, PartialCall, Pieces, Words, take_long
 from actors.adapters.calls import CallTable, Slot, real_word
-from actors.adapters.classify import cut
-from actors.adapters.failure import broken
+from actors.adapters.classify import cut_of_finish
+from actors.adapters.failure import answer_fault
+from actors.adapters.partial import (
+    Events,
+    LongTextDeltas,
+    Own,
+    Part,
+    PartialCall,
+    PartialText,
+    Pieces,
+    take_long,
+)
 from actors.adapters.settling import AnswerCalls
 from actors.adapters.wire import Long, fields, items, number, string
 from actors.core.data.jsonio import quote, sanitise
@@ -41,7 +50,7 @@ MAX_CALLS = 1024
 
 
 @lru_cache(maxsize=64)
-def _once(reason: str) -> str:
+def _intern(reason: str) -> str:
     """Return one shared string per reason: every round keeps its reason, and providers have few."""
     return reason
 
@@ -110,24 +119,24 @@ class MessageBuilder:
                 self._announce(part)
         self.begin()
 
-    def words(self, kind: Literal["text", "thinking"]) -> Words:
-        part = Words(kind)
+    def words(self, kind: Literal["text", "thinking"]) -> PartialText:
+        part = PartialText(kind)
         self._append(part)
         return part
 
-    def latest_words(self, kind: Literal["text", "thinking"]) -> Words:
+    def latest_words(self, kind: Literal["text", "thinking"]) -> PartialText:
         """Return the last part if it is of this kind, else begin one."""
         last = self._parts[-1] if self._parts else None
-        return last if isinstance(last, Words) and last.kind == kind else self.words(kind)
+        return last if isinstance(last, PartialText) and last.kind == kind else self.words(kind)
 
-    def say(self, part: Words, piece: str | Long) -> None:
+    def say(self, part: PartialText, piece: str | Long) -> None:
         """Add a piece to a text or thinking block. An empty piece has no effect."""
         if not isinstance(piece, str):
             self._known.append(take_long(part, piece))
         elif text := part.pieces.add(piece):
             self._known.append(part.delta(text))
 
-    def seal(self, part: Words, kind: str, data: str) -> None:
+    def seal(self, part: PartialText, kind: str, data: str) -> None:
         """Attach the provider's own state to a thinking block, verbatim. A later seal replaces it."""
         if data:
             part.seal = ProviderState(kind, quote(data), self._maker)
@@ -138,7 +147,7 @@ class MessageBuilder:
         served = self.binding.upstream or self.upstream
         return replace(self.binding, upstream=served) if served else self.binding
 
-    def complete(self, part: Words | PartialCall, *texts: str | Long) -> None:
+    def complete(self, part: PartialText | PartialCall, *texts: str | Long) -> None:
         """Add the missing rest of a text that the provider repeats in full at the end. For arguments, the repetition
         wins.
 
@@ -146,7 +155,7 @@ class MessageBuilder:
         """
         said = part.pieces
         rest: Iterable[str | Long] | None = filter(None, texts) if said.is_empty else said.rest_of(texts)
-        if isinstance(part, Words):
+        if isinstance(part, PartialText):
             for text in rest or ():
                 self.say(part, text)
         elif rest is not None:
@@ -156,12 +165,12 @@ class MessageBuilder:
             final = Pieces()
             for text in texts:
                 final.take(text)
-            if final.stripped(len("{}")) not in ("", "{}"):
+            if final.strip(len("{}")) not in ("", "{}"):
                 part.pieces = final
 
     def sign(self, call: PartialCall, kind: str, data: str) -> None:
         """Insert the provider's signature of a call directly before the call."""
-        words = call.signature = Words("thinking", done=True)
+        words = call.signature = PartialText("thinking", done=True)
         self.seal(words, kind, data)
         self._parts.insert(self._parts.index(call), words)
 
@@ -229,7 +238,7 @@ class MessageBuilder:
             StreamFault: The message holds too many calls.
         """
         if self._calls == MAX_CALLS:
-            raise broken(f"the answer holds more than {MAX_CALLS} tool calls")
+            raise answer_fault(f"the answer holds more than {MAX_CALLS} tool calls")
         part = PartialCall(mint(self.first_call + self._calls), slot)
         self._calls += 1
         self._append(part)
@@ -238,7 +247,7 @@ class MessageBuilder:
         return part
 
     @property
-    def minted(self) -> int:
+    def minted_ids(self) -> int:
         """The number of canonical ids minted, including those of dropped and unannounced calls."""
         return self._calls
 
@@ -285,7 +294,7 @@ class MessageBuilder:
                 reports that the answer was cut.
         """
         if not told and isinstance(part, PartialCall) and not (part.dropped or part.is_whole or self._is_cut):
-            raise broken("the answer ended inside a tool call")
+            raise answer_fault("the answer ended inside a tool call")
         part.done = True
         if not isinstance(part, PartialCall) or part.ended or part.dropped:
             return
@@ -326,7 +335,7 @@ class MessageBuilder:
 
     @property
     def is_proper(self) -> bool:
-        """Whether the answer ended regularly, so that a call without arguments is plausible."""
+        """True if the answer ended regularly, so that a call without arguments is plausible."""
         return True
 
     def finish(self, reason: str) -> None:
@@ -335,9 +344,9 @@ class MessageBuilder:
         Relays send several reasons, some before the text. The last one counts, except that a plain reason does not
         replace a cut.
         """
-        reason = _once(sanitise(reason))
+        reason = _intern(sanitise(reason))
         if reason == self.finish_reason or (
-            self.finish_reason and cut(self.finish_reason) and not cut(reason)
+            self.finish_reason and cut_of_finish(self.finish_reason) and not cut_of_finish(reason)
         ):
             return
         self.finish_reason = reason
@@ -345,9 +354,9 @@ class MessageBuilder:
         self._known.append(Finish(reason))
 
     @property
-    def cut(self) -> Cut | None:
+    def cut_reason(self) -> Cut | None:
         """Why the answer is incomplete: by its finish reason, or because arguments were lost."""
-        return cut(self.finish_reason or "") or ("fault" if self._is_lost else None)
+        return cut_of_finish(self.finish_reason or "") or ("fault" if self._is_lost else None)
 
     def report_usage(self, usage: Usage) -> None:
         """Replace the token figures. They are cumulative on the wire and never summed here."""
@@ -394,9 +403,9 @@ class MessageBuilder:
         return any(isinstance(part, PartialCall) and not part.dropped for part in self._parts)
 
     @property
-    def says(self) -> bool:
-        """Whether the answer has a call, or a text that is not blank."""
-        texts = (part for part in self._parts if isinstance(part, Words) and part.kind == "text")
+    def has_content(self) -> bool:
+        """True if the answer has a call, or a text that is not blank."""
+        texts = (part for part in self._parts if isinstance(part, PartialText) and part.kind == "text")
         return self.calls or any(not part.pieces.is_blank for part in texts)
 
     def partial_message(self) -> Message:
@@ -414,7 +423,7 @@ class MessageBuilder:
             if block is None and isinstance(part, Own):
                 self.leave_out_once(part.name, True)
             if block is not None:
-                blocks.append(block if stands else _unbound(block))
+                blocks.append(block if stands else _without_bound_seal(block))
             if self.dialect.reasoning.binding == "prefix":
                 stands = stands and part.is_said_again(block, self.dialect)
         marks = (mark.block(self.binding, self._maker) for mark in self._marks.values())
@@ -423,8 +432,8 @@ class MessageBuilder:
 
     @property
     def _is_cut(self) -> bool:
-        """Whether the finish reason reports a cut, which may be inside a call."""
-        return cut(self.finish_reason or "") is not None
+        """True if the finish reason reports a cut, which may be inside a call."""
+        return cut_of_finish(self.finish_reason or "") is not None
 
     def place_of(self, part: Part | None) -> int:
         """Return the position after a part; None stands for the last part."""
@@ -467,7 +476,7 @@ class MessageBuilder:
         if call.announced:
             return
         call.announced = True
-        self._known += (CallStarted(call.id, call.name), *call.early())
+        self._known += (CallStarted(call.id, call.name), *call.early_deltas())
 
 
 def _word(kind: str) -> str:
@@ -475,7 +484,7 @@ def _word(kind: str) -> str:
     return sanitise(kind)[:_KINDS] or "unknown"
 
 
-def _unbound(block: Block) -> Block:
+def _without_bound_seal(block: Block) -> Block:
     """Return a block without a seal that is bound to the preceding blocks."""
     if isinstance(block, Thinking) and block.seal is not None and block.seal.is_bound:
         return Thinking(json=block.json)

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from io import BytesIO
 from typing import ClassVar, NoReturn, Protocol
 
-from actors.adapters.arriving import Words
 from actors.adapters.assembly import MessageBuilder
-from actors.adapters.classify import in_answer, unfinished
-from actors.adapters.document import MAX_VALUES, LongText, TooManyValues, load_document, loaded
-from actors.adapters.failure import AnswerFault, broken
+from actors.adapters.classify import finish_failure, in_answer
+from actors.adapters.document import MAX_VALUES, LongText, TooManyValues, load, load_document
+from actors.adapters.failure import AnswerFault, answer_fault
 from actors.adapters.framing import DONE, EventParser, ServerEvent
+from actors.adapters.partial import PartialText
 from actors.adapters.wire import Fields, Long, LongJson, argument_text
 from actors.core.values.content import Message
 from actors.core.values.stream import StreamEvent
@@ -76,7 +76,7 @@ class Decoder(MessageBuilder, ABC):
     def body(self, body: Fields) -> None:
         """Process a complete answer. Raise only `StreamFault`."""
 
-    def done(self) -> None:
+    def on_done(self) -> None:
         """Process `[DONE]`. Relays send it in any dialect, so by default it has no meaning."""
 
     def stream_end(self) -> None:
@@ -109,11 +109,11 @@ class Decoder(MessageBuilder, ABC):
         try:
             self._size += len(chunk)
             if self._size > self.max_bytes:
-                raise broken(f"the answer is larger than {self.max_bytes} bytes", "too_long")
+                raise answer_fault(f"the answer is larger than {self.max_bytes} bytes", "too_long")
             if self._parser is None:
                 self._written.write(chunk)
             else:
-                self._read(self._parser.feed(chunk))
+                self._process(self._parser.feed(chunk))
         except StreamFault as fault:
             self._fault = fault
             raise
@@ -140,7 +140,7 @@ class Decoder(MessageBuilder, ABC):
         self._usage_before, self._figures = self.usage, {}
         self.continuation, self.finish_reason = "", None
         self.ended = self._is_at_end = False
-        if self._parts and isinstance(last := self._parts[-1], Words):
+        if self._parts and isinstance(last := self._parts[-1], PartialText):
             last.done = last.seal is not None
 
     def close(self) -> Message:
@@ -162,13 +162,13 @@ class Decoder(MessageBuilder, ABC):
             raise self._fault
         return self._message(whole=True)
 
-    def _read(self, events: Sequence[ServerEvent]) -> None:
+    def _process(self, events: Sequence[ServerEvent]) -> None:
         for event in events:
             if self.ended:
                 return
             data = event.data.strip()
             if data == DONE:
-                self.done()
+                self.on_done()
             elif data:
                 self.event(event.name, _document(data, "an event of the stream"))
 
@@ -179,11 +179,11 @@ class Decoder(MessageBuilder, ABC):
         if self._parser is None:
             self._read_body()
         elif not self.ended:
-            self._read([event for event in self._parser.close() if _is_whole(event.data)])
+            self._process([event for event in self._parser.close() if _is_whole(event.data)])
             if not self.ended:
                 self.stream_end()
         if not self.ended:
-            raise broken("the stream ended without its end marker")
+            raise answer_fault("the stream ended without its end marker")
 
     def _read_body(self) -> None:
         """Decode a complete answer. The bytes of a large one are released before it is processed."""
@@ -198,10 +198,10 @@ class Decoder(MessageBuilder, ABC):
         A cut answer counts as far as it arrived, and calls count for any reason. Text next to a call that the model
         could not write is not an answer.
         """
-        failure = unfinished(self.finish_reason or "")
+        failure = finish_failure(self.finish_reason or "")
         if failure is None:
             return
-        stands = {"transcript": False, "model_fault": self.calls}.get(failure.kind, self.says)
+        stands = {"transcript": False, "model_fault": self.calls}.get(failure.kind, self.has_content)
         if not stands:
             raise AnswerFault(failure)
 
@@ -209,7 +209,7 @@ class Decoder(MessageBuilder, ABC):
 def _is_whole(data: str) -> bool:
     """Return True if the last event of a stream is complete."""
     try:
-        return data == DONE or loaded(data) is not None
+        return data == DONE or load(data) is not None
     except TooManyValues:
         return True  # the reader of the event raises the error
     except ValueError:
@@ -226,13 +226,13 @@ def _document(text: str | bytes, what: str) -> Fields:
     """
     try:
         is_short = isinstance(text, str) and len(text) < _LARGE
-        value = loaded(text) if is_short else load_document(text.encode() if isinstance(text, str) else text)
+        value = load(text) if is_short else load_document(text.encode() if isinstance(text, str) else text)
     except TooManyValues:
-        raise broken(f"{what} holds more than {MAX_VALUES} values", "too_long") from None
+        raise answer_fault(f"{what} holds more than {MAX_VALUES} values", "too_long") from None
     except ValueError:
-        raise broken(f"{what} is not JSON (of length {len(text)})") from None
+        raise answer_fault(f"{what} is not JSON (of length {len(text)})") from None
     if type(value) is list and len(value) == 1:
         value = value[0]
     if type(value) is not dict:
-        raise broken(f"{what} is not a JSON object")
+        raise answer_fault(f"{what} is not a JSON object")
     return value

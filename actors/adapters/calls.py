@@ -15,8 +15,8 @@ Ambiguities that only the complete answer resolves are left to `actors.adapters.
 from collections.abc import Collection
 from typing import TypeAlias
 
-from actors.adapters.arriving import PartialCall
-from actors.adapters.settling import repaired
+from actors.adapters.partial import PartialCall
+from actors.adapters.settling import join_arguments
 
 Slot: TypeAlias = int | str | None
 """The index of a call as a fragment gives it; None if it gives none."""
@@ -134,7 +134,7 @@ class CallTable:
             return bool(call.native_id)
         if call.native_id and not native_id:
             return True  # sent again: another call would also have an id
-        opens, ends = call.pieces.stripped(len("{}")) == "{}", text.strip() == "{}"  # as some relays do
+        opens, ends = call.pieces.strip(len("{}")) == "{}", text.strip() == "{}"  # as some relays do
         return (opens and not ends) or (ends and bool(native_id))
 
     def grown_name(self, call: PartialCall, native_id: str, name: str) -> str:
@@ -162,4 +162,4 @@ def _has_all(call: PartialCall) -> bool:
     if call.told:
         return True
     pieces = call.pieces
-    return pieces.size < _SMALL and pieces.ends_with("}") and repaired(pieces) is not None
+    return pieces.size < _SMALL and pieces.ends_with("}") and join_arguments(pieces) is not None

@@ -4,8 +4,9 @@ In:  status, headers and body of a rejected request, or an error found inside an
 Out: the kind of failure, and the reaction to it.
 
 Servers and gateways shape their errors differently: nested under `error`, flat, a bare string, a list, or the
-upstream's error as JSON text inside the gateway's. `_report` finds the innermost one, and `actors.adapters.refusals`
-has the wordings. Gateways, proxies and captive portals answer with a page or a redirect instead.
+upstream's error as JSON text inside the gateway's. `_report` finds the innermost one.
+`actors.adapters.error_patterns` has the wordings. Gateways, proxies and captive portals answer with a page or a
+redirect instead.
 """
 
 import re
@@ -18,9 +19,8 @@ from types import MappingProxyType
 from msgspec import Struct
 from msgspec.structs import replace
 
-from actors.adapters.document import loaded
-from actors.adapters.failure import ACTIONS, Failure, Kind, RefusedParameter
-from actors.adapters.refusals import (
+from actors.adapters.document import load
+from actors.adapters.error_patterns import (
     AFTER_OVERFLOW,
     BEFORE_OVERFLOW,
     CUT_OF_FINISH,
@@ -34,12 +34,13 @@ from actors.adapters.refusals import (
     Row,
     finish_word,
 )
+from actors.adapters.failure import ACTIONS, Failure, Kind, RefusedParameter
 from actors.adapters.refused_parameters import refused_parameter, refused_schema
 from actors.adapters.retry_after import retry_after, until_reset
 from actors.adapters.wire import Fields, fields, items, json_text, string
 from actors.core.data.jsonio import sanitise
 from actors.core.dialects.dialect import Dialect
-from actors.core.rulebook import cited
+from actors.core.rulebook import rule_id
 from actors.core.settings.table import SAMPLING
 from actors.core.values.stream import Cut
 
@@ -143,7 +144,7 @@ def in_answer(payload: Fields, dialect: Dialect) -> Failure:
     return _failure(replace(report, status=status), dialect, {}, None, bare=False)
 
 
-def unfinished(reason: str) -> Failure | None:
+def finish_failure(reason: str) -> Failure | None:
     """Return the failure that a finish reason stands for; None for an ordinary reason."""
     kind = KIND_OF_FINISH.get(finish_word(reason))
     if kind is None:
@@ -152,7 +153,7 @@ def unfinished(reason: str) -> Failure | None:
 
 
 @lru_cache(maxsize=256)
-def cut(reason: str) -> Cut | None:
+def cut_of_finish(reason: str) -> Cut | None:
     """Return how an answer with this finish reason was cut; None if it is complete.
 
     An empty reason counts as complete; an unrecognised reason is `unknown`.
@@ -188,7 +189,7 @@ def _failure(
         status=status,
         code=_one_line(report.code or report.type) or None,
         retry_after=_wait(row.kind, headers, report.text, now),
-        rule=row.rule and cited(dialect, row.rule, row.case),
+        rule=row.rule and rule_id(dialect, row.rule, row.case),
         place=_one_line(report.place) or None,
         parameter=parameter,
     )
@@ -231,7 +232,7 @@ def _by_status(status: int | None) -> Kind:
 def _value(body: bytes) -> object:
     text = body[:_READ].decode("utf-8", "replace")
     try:
-        return loaded(text)
+        return load(text)
     except ValueError:
         return text
 
@@ -251,7 +252,7 @@ def _report(value: object, depth: int = _GATEWAYS) -> _Report:
         return outer
     if isinstance(upstream, str):
         with suppress(ValueError):  # some gateways put plain words there
-            upstream = loaded(upstream)
+            upstream = load(upstream)
     told = _report(upstream, depth - 1)
     return _Report(
         message=told.message or outer.message,

@@ -1,4 +1,4 @@
-"""Find the codec of a wire family: its writer, preamble, decoder and transcript reader.
+"""Find the codec of a wire family: its writer, request head, decoder and transcript reader.
 
 `decode` creates the decoder of one answer; `actors.adapters.adapter` and `actors.adapters.importing` use the rest.
 """
@@ -11,7 +11,7 @@ from typing import Any
 from actors.adapters.base import MAX_ANSWER, Decoder
 from actors.adapters.reading import TranscriptReader
 from actors.adapters.request import Settings
-from actors.adapters.request_head import Preamble
+from actors.adapters.request_head import RequestHead
 from actors.adapters.writing import Writing
 from actors.core.dialects.dialect import Dialect
 from actors.core.models.rules import Family
@@ -22,13 +22,13 @@ from actors.core.values.identity import Binding
 class Codec:
     """The codec of one wire family.
 
-    `preamble` receives the settings, and the tools called in the transcript if the settings declare none: some
+    `request_head` receives the settings, and the tools called in the transcript if the settings declare none: some
     providers require declarations for them (BED-03). Settings that the dialect does not accept are losses. `reading`
     receives the origin of the model's messages.
     """
 
     writer: type[Writing]
-    preamble: Callable[[Settings, Any, frozenset[str]], Preamble]  # Any: the family's own profiles
+    request_head: Callable[[Settings, Any, frozenset[str]], RequestHead]  # Any: the family's own profiles
     decoder: type[Decoder]
     reading: Callable[[Binding], TranscriptReader]
 

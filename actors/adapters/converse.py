@@ -18,18 +18,26 @@ from collections.abc import Sequence
 from typing import ClassVar, Literal
 from urllib.parse import quote as percent
 
-from actors.adapters.arriving import Own, Part, PartialCall, Words
 from actors.adapters.base import Decoder
 from actors.adapters.calls import Slot, real_word, slot_of
 from actors.adapters.codec import Codec
-from actors.adapters.failure import broken
+from actors.adapters.failure import answer_fault
 from actors.adapters.framing import FrameParser
 from actors.adapters.marks import mark
 from actors.adapters.outputs import NAME
+from actors.adapters.partial import Own, Part, PartialCall, PartialText
 from actors.adapters.reading import TranscriptReader, as_text, blob
 from actors.adapters.request import Settings, ToolSpec
-from actors.adapters.request_head import Preamble, Wire, WireTable, chosen, opened, system, with_fields
-from actors.adapters.schemas.closed import closed
+from actors.adapters.request_head import (
+    RequestHead,
+    Wire,
+    WireTable,
+    chosen_tool,
+    open_body,
+    system,
+    with_fields,
+)
+from actors.adapters.schemas.closed import close_schema
 from actors.adapters.thinking import answer_tokens, claude_thinking
 from actors.adapters.wire import Fields, WireObject, fields, items, long_string, string
 from actors.adapters.writing import Writing
@@ -100,8 +108,8 @@ def _media(media: Media, title: str) -> bytes:
     return words + b',{"document":{%b"name":"%b",%b}}' % (form, name, source)
 
 
-def preamble(settings: Settings, dialect: ConverseDialect, called: frozenset[str]) -> Preamble:
-    """Return the preamble of a request; see `actors.adapters.codec.Codec`.
+def request_head(settings: Settings, dialect: ConverseDialect, called: frozenset[str]) -> RequestHead:
+    """Return the head of a request; see `actors.adapters.codec.Codec`.
 
     If the settings declare no tool, the tools called in the transcript are declared (BED-03). Converse cannot forbid
     calls, so the tool choice `none` becomes `auto` and a loss.
@@ -128,14 +136,18 @@ def preamble(settings: Settings, dialect: ConverseDialect, called: frozenset[str
     path = f"/model/{percent(settings.model, safe='')}/{'converse-stream' if settings.stream else 'converse'}"
     assumed = tuple([f"a tool {name!r}" for name in sorted(called)])
     losses = () if told else ("tool_choice",)
-    return Preamble(
-        path, opened(with_fields(table, settings, dialect), "messages"), b"", losses=losses, assumed=assumed
+    return RequestHead(
+        path,
+        open_body(with_fields(table, settings, dialect), "messages"),
+        b"",
+        losses=losses,
+        assumed=assumed,
     )
 
 
 def _forced_choice(settings: Settings) -> Wire:
     """Return the tool choice that forces a tool; None if no tool is forced."""
-    choice = chosen(settings)
+    choice = chosen_tool(settings)
     if isinstance(choice, ToolSpec):
         return {"tool": {"name": choice.name}}
     return {"any": b"{}"} if choice == "required" else None
@@ -144,7 +156,7 @@ def _forced_choice(settings: Settings) -> Wire:
 def _answer(settings: Settings) -> Wire:
     """Return the text format with the answer's schema, in which every object is closed. The schema is a string of
     JSON."""
-    schema = None if settings.output is None else closed(settings.output)
+    schema = None if settings.output is None else close_schema(settings.output)
     if schema is None:
         return None
     return {"type": "json_schema", "structure": {"jsonSchema": {"name": NAME, "schema": schema.decode()}}}
@@ -196,7 +208,7 @@ class ConverseDecoder(Decoder):
             case _:
                 pass  # `messageStart`, and future events
 
-    def done(self) -> None:
+    def on_done(self) -> None:
         self.stream_end()
 
     def stream_end(self) -> None:
@@ -211,7 +223,7 @@ class ConverseDecoder(Decoder):
         if not isinstance(message.get("content"), list):
             if "message" in body:
                 self.report(body)
-            raise broken("the body holds no message")
+            raise answer_fault("the body holds no message")
         for index, block in enumerate(map(fields, items(message["content"]))):
             if "toolUse" in block or not block:
                 self._start(index, block)
@@ -228,14 +240,14 @@ class ConverseDecoder(Decoder):
 
     def _start(self, slot: Slot, block: Fields) -> None:
         if "toolUse" not in block:
-            return self._own(slot, block)
+            return self._add_native(slot, block)
         told = fields(block["toolUse"])
         self._open[slot] = call = self.fragment(slot, told.get("toolUseId"), told.get("name"))
         if given := told.get("input"):  # of a body; streams send `{}` before the arguments
             self.argue(call, self.arguments(given))
         return None
 
-    def _own(self, slot: Slot, block: Fields) -> None:
+    def _add_native(self, slot: Slot, block: Fields) -> None:
         """Add a block of the provider's own. It is not sent back, since the merging of its deltas is undocumented."""
         self._open[slot] = self.native(next(iter(block), ""), dict(block), goes_back=False)
 
@@ -243,7 +255,7 @@ class ConverseDecoder(Decoder):
         """Process a delta of a block, or a complete block with the same keys."""
         part = self._open.get(slot)
         if "text" in delta:
-            self.say(self._words_at(slot, "text"), long_string(delta["text"]))
+            self.say(self._text_at(slot, "text"), long_string(delta["text"]))
         elif "reasoningContent" in delta:
             self._reasoning(slot, fields(delta["reasoningContent"]))
         elif "toolUse" in delta:
@@ -257,23 +269,23 @@ class ConverseDecoder(Decoder):
         elif "citationsContent" in delta:
             cited = fields(delta["citationsContent"])
             pieces = map(fields, items(cited.get("content")))
-            self.say(self._words_at(slot, "text"), "".join(string(piece.get("text")) for piece in pieces))
+            self.say(self._text_at(slot, "text"), "".join(string(piece.get("text")) for piece in pieces))
             self.mark("citations", cited.get("citations"))
         elif isinstance(part, Own):
             self.leave_out(next(iter(delta), ""))
         elif delta:
-            self._own(slot, delta)
+            self._add_native(slot, delta)
 
-    def _words_at(self, slot: Slot, kind: Literal["text", "thinking"]) -> Words:
+    def _text_at(self, slot: Slot, kind: Literal["text", "thinking"]) -> PartialText:
         """Return the block that a delta continues, or begin one if no block of its kind is open at its index."""
         part = self._open.get(slot)
-        if not isinstance(part, Words) or part.kind != kind:
+        if not isinstance(part, PartialText) or part.kind != kind:
             part = self.words(kind)
             self._open.setdefault(slot, part)
         return part
 
     def _reasoning(self, slot: Slot, piece: Fields) -> None:
-        part = self._words_at(slot, "thinking")
+        part = self._text_at(slot, "thinking")
         piece = {**fields(piece.get("reasoningText")), **piece}  # a complete block nests these keys
         self.say(part, long_string(piece.get("text")))
         for kind in ("signature", "redactedContent"):
@@ -295,7 +307,7 @@ class ConverseDecoder(Decoder):
     def _close(self, slot: Slot) -> Part | None:
         """Remove and return the open block at an index, with its collected seals attached."""
         part = self._open.pop(slot, None)
-        if isinstance(part, Words) and part.kind == "thinking":
+        if isinstance(part, PartialText) and part.kind == "thinking":
             self.seal(part, "signature", "".join(self._seals.pop((part, "signature"), [])))
             self.seal(part, "redacted", _join_base64(self._seals.pop((part, "redactedContent"), [])))
         return part
@@ -308,7 +320,7 @@ def _join_base64(pieces: list[str]) -> str:
     try:
         return b64encode(b"".join(b64decode(piece, validate=True) for piece in pieces)).decode()
     except (NotBase64, ValueError):
-        raise broken("redacted reasoning that is not base64") from None
+        raise answer_fault("redacted reasoning that is not base64") from None
 
 
 _DOCUMENTS = {"csv": "text/csv", "html": "text/html", "txt": "text/plain", "md": "text/markdown"}
@@ -338,8 +350,8 @@ class ConverseReading(TranscriptReader):
             case "toolUse":
                 self.call(held.native_id("toolUseId"), held.text("name"), held.take("input"))
             case "toolResult":
-                key, failed = held.native_id("toolUseId"), held.says("status", "error")
-                held.says("status", "success")
+                key, failed = held.native_id("toolUseId"), held.has_value("status", "error")
+                held.has_value("status", "success")
                 self.result(key, *self.spread(held, "content"), name=held.text("name"), failed=failed)
             case "image" | "document" if found := _attachment(part, kind):
                 self.say(found)
@@ -356,7 +368,7 @@ class ConverseReading(TranscriptReader):
         parts = holder.each("content")
         if len(parts) == 1 and isinstance(only := parts[0], WireObject) and only.fields.keys() == {"json"}:
             return only.take("json"), []
-        return self.joined(parts)
+        return self.join_parts(parts)
 
     def words(self, part: WireObject) -> str | None:
         return as_text(part.take("text")) if part.fields.keys() == {"text"} else None
@@ -375,4 +387,6 @@ def _attachment(part: WireObject, kind: str) -> Media | None:
     return Media(media_type, data)
 
 
-CODEC = Codec(writer=ConverseWriter, preamble=preamble, decoder=ConverseDecoder, reading=ConverseReading)
+CODEC = Codec(
+    writer=ConverseWriter, request_head=request_head, decoder=ConverseDecoder, reading=ConverseReading
+)

@@ -35,7 +35,7 @@ class TooManyValues(ValueError):
     """A document holds more than `MAX_VALUES` values or strings."""
 
 
-def loaded(text: str | bytes) -> object:
+def load(text: str | bytes) -> object:
     """Return the value of a JSON text, in UTF-8 if it is bytes.
 
     Raises:

@@ -107,6 +107,6 @@ class AnswerFault(StreamFault):
         self.failure = failure
 
 
-def broken(message: str, kind: Kind = "transient", code: str | None = None) -> AnswerFault:
+def answer_fault(message: str, kind: Kind = "transient", code: str | None = None) -> AnswerFault:
     """Return the fault for an unusable answer. It may be retried, unless `kind` says otherwise."""
     return AnswerFault(Failure(kind, ACTIONS[kind], message, code=code))

@@ -55,7 +55,7 @@ _ITEMS = _words(
 )
 
 
-def misfit(family: Family, messages: Sequence[object]) -> int | None:
+def first_misfit(family: Family, messages: Sequence[object]) -> int | None:
     """Return the position of the first message that does not have the shape of a family; None if all have it."""
     is_fit = FITS[family]
     return next((at for at, message in enumerate(messages) if not is_fit(fields(plain(message)))), None)

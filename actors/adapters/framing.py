@@ -33,8 +33,8 @@ from zlib import crc32
 
 from msgspec import Struct
 
-from actors.adapters.document import loaded
-from actors.adapters.failure import broken
+from actors.adapters.document import load
+from actors.adapters.failure import answer_fault
 from actors.adapters.wire import fields, string
 from actors.errors import StreamFault
 
@@ -126,9 +126,9 @@ class EventParser:
     def _check(self, line: bytes | bytearray) -> None:
         """Raise if a line, complete or pending, makes the event or the text outside of events too large."""
         if self._size + len(line) > self._max_event:
-            raise broken(f"an event of the stream is larger than {self._max_event} bytes")
+            raise answer_fault(f"an event of the stream is larger than {self._max_event} bytes")
         if len(self._stray) + len(line) > MAX_OTHER and not line.startswith(b"data"):
-            raise broken(f"a line of the stream is no data and larger than {MAX_OTHER} bytes")
+            raise answer_fault(f"a line of the stream is no data and larger than {MAX_OTHER} bytes")
 
     def _take(self, line: bytes) -> None:
         """Process a complete line that is not blank."""
@@ -139,7 +139,7 @@ class EventParser:
         self._size += len(line)
         if field == b"data":
             if len(self._data) == MAX_LINES:
-                raise broken(f"an event of the stream has more than {MAX_LINES} lines")
+                raise answer_fault(f"an event of the stream has more than {MAX_LINES} lines")
             self._data.append(value.removeprefix(b" ").decode("utf-8", "replace"))
         elif field == b"event":
             self._name = value.removeprefix(b" ").decode("utf-8", "replace")
@@ -214,18 +214,18 @@ class FrameParser:
             return 0
         size, headers, checksum = unpack_from(">III", self._held, place)
         if crc32(self._held[place : place + 8]) != checksum:
-            raise broken("a frame of the stream has a wrong prelude checksum")
+            raise answer_fault("a frame of the stream has a wrong prelude checksum")
         if size > self._max_event:
-            raise broken(f"a frame of the stream is larger than {self._max_event} bytes")
+            raise answer_fault(f"a frame of the stream is larger than {self._max_event} bytes")
         if headers > _MAX_HEADERS or size < _PRELUDE + headers + _CRC:
-            raise broken("a frame of the stream has lengths that do not fit")
+            raise answer_fault("a frame of the stream has lengths that do not fit")
         return int(size)
 
 
 def _event(frame: bytes) -> ServerEvent:
     """Return the event in a complete frame."""
     if crc32(frame[:-_CRC]) != unpack_from(">I", frame, len(frame) - _CRC)[0]:
-        raise broken("a frame of the stream has a wrong message checksum")
+        raise answer_fault("a frame of the stream has a wrong message checksum")
     end = _PRELUDE + unpack_from(">I", frame, 4)[0]
     headers = _headers(frame[_PRELUDE:end])
     payload = frame[end:-_CRC].decode("utf-8", "replace")
@@ -241,7 +241,7 @@ def _event(frame: bytes) -> ServerEvent:
 
 def _exception_event(kind: str, payload: str) -> ServerEvent:
     try:
-        told = fields(loaded(payload))
+        told = fields(load(payload))
     except ValueError:
         told = {"message": payload}
     return ServerEvent("exception", json.dumps({**told, "type": kind}))
@@ -260,7 +260,7 @@ def _headers(data: bytes) -> dict[str, str]:
             elif kind in _FIXED:
                 size = _FIXED[kind]
             else:
-                raise broken(f"a frame of the stream has a header of type {kind}")
+                raise answer_fault(f"a frame of the stream has a header of type {kind}")
             if kind == _STRING:
                 value = data[start : start + size]
                 headers[name.decode("utf-8", "replace")] = value.decode("utf-8", "replace")
@@ -268,7 +268,7 @@ def _headers(data: bytes) -> dict[str, str]:
     except (IndexError, CutShort):
         place = len(data) + 1
     if place > len(data):
-        raise broken("a frame of the stream has a header that is cut")
+        raise answer_fault("a frame of the stream has a header that is cut")
     return headers
 
 
@@ -316,8 +316,6 @@ def _events(frames: Iterable[ServerEvent]) -> Iterator[ServerEvent]:
 
 def _text(payload: str) -> str:
     try:
-        return b64decode(string(fields(loaded(payload)).get("bytes")), validate=True).decode(
-            "utf-8", "replace"
-        )
+        return b64decode(string(fields(load(payload)).get("bytes")), validate=True).decode("utf-8", "replace")
     except ValueError:  # binascii's error is a ValueError
-        raise broken("a frame of the stream holds no chunk in base64") from None
+        raise answer_fault("a frame of the stream holds no chunk in base64") from None

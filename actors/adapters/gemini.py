@@ -20,18 +20,26 @@ from functools import cache
 from typing import ClassVar, Literal
 from urllib.parse import quote as percent_encoded
 
-from actors.adapters.arriving import Words
 from actors.adapters.base import Decoder
 from actors.adapters.calls import real_word
-from actors.adapters.classify import cut
+from actors.adapters.classify import cut_of_finish
 from actors.adapters.codec import Codec
 from actors.adapters.document import LongText
-from actors.adapters.failure import broken
+from actors.adapters.failure import answer_fault
+from actors.adapters.partial import PartialText
 from actors.adapters.reading import TranscriptReader, blob
 from actors.adapters.request import Settings, ToolSpec
-from actors.adapters.request_head import Preamble, Wire, WireTable, chosen, opened, system, with_fields
-from actors.adapters.schemas.closed import closed
-from actors.adapters.schemas.gemini import projected
+from actors.adapters.request_head import (
+    RequestHead,
+    Wire,
+    WireTable,
+    chosen_tool,
+    open_body,
+    system,
+    with_fields,
+)
+from actors.adapters.schemas.closed import close_schema
+from actors.adapters.schemas.gemini import project_schema
 from actors.adapters.wire import Fields, WireObject, fields, first, items, long_string, string
 from actors.adapters.writing import Writing
 from actors.core.data.jsonio import Json, quote
@@ -115,8 +123,8 @@ def _id_and_name(call_id: str, name: str) -> bytes:
     return b'"id":"%b",%b' % (call_id.encode(), named) if call_id else named
 
 
-def preamble(settings: Settings, dialect: GeminiDialect, _: frozenset[str]) -> Preamble:
-    """Return the preamble of a request; see `actors.adapters.codec.Codec`.
+def request_head(settings: Settings, dialect: GeminiDialect, _: frozenset[str]) -> RequestHead:
+    """Return the head of a request; see `actors.adapters.codec.Codec`.
 
     The path holds the model and whether the answer is streamed.
     """
@@ -134,9 +142,9 @@ def preamble(settings: Settings, dialect: GeminiDialect, _: frozenset[str]) -> P
     }
     method = "streamGenerateContent?alt=sse" if settings.stream else "generateContent"
     path = f"{dialect.request.models_path}/{percent_encoded(settings.model, safe='')}:{method}"
-    return Preamble(
+    return RequestHead(
         path,
-        opened(with_fields(table, settings, dialect), "contents"),
+        open_body(with_fields(table, settings, dialect), "contents"),
         b"",
         losses=tuple(dict.fromkeys(losses)),
     )
@@ -148,8 +156,8 @@ def _answer(settings: Settings, dialect: GeminiDialect, losses: list[str]) -> Ma
     if settings.output is None:
         return {}
     if dialect.request.schema_subset != "gemini":
-        return {"responseMimeType": "application/json", "responseJsonSchema": closed(settings.output)}
-    schema, lost = projected(settings.output)
+        return {"responseMimeType": "application/json", "responseJsonSchema": close_schema(settings.output)}
+    schema, lost = project_schema(settings.output)
     losses += [f"schema.{keyword}" for keyword in lost]
     return {"responseMimeType": "application/json", "responseSchema": schema}
 
@@ -158,7 +166,7 @@ _MODES = {"required": "ANY", "none": "NONE", None: None}
 
 
 def _calling(settings: Settings) -> Wire:
-    choice = chosen(settings)
+    choice = chosen_tool(settings)
     if isinstance(choice, ToolSpec):
         return {"mode": "ANY", "allowedFunctionNames": [choice.name]}
     return {"mode": _MODES[choice]}
@@ -168,7 +176,7 @@ def _tool(tool: ToolSpec, dialect: GeminiDialect, losses: list[str]) -> Wire:
     named = {"name": tool.name, "description": tool.description}
     if dialect.request.schema_subset != "gemini":
         return named | {"parametersJsonSchema": tool.parameters}
-    schema, lost = projected(tool.parameters)
+    schema, lost = project_schema(tool.parameters)
     losses += [f"schema.{keyword}" for keyword in lost]
     return named | {"parameters": schema}
 
@@ -206,17 +214,17 @@ class GenerateContentDecoder(Decoder):
         self.event("", body)
         self.stream_end()
         if not self.ended:
-            raise broken("the body holds no finished candidate")
+            raise answer_fault("the body holds no finished candidate")
 
     def stream_end(self) -> None:
         """End the answer if it has a finish reason. Relays send one with each event, or before the text."""
         if self.finish_reason is not None:
-            if cut(self.finish_reason) != "paused":
+            if cut_of_finish(self.finish_reason) != "paused":
                 self.continuation = ""  # the token was meant for the middle of the stream
             self.end_all()
             self.ended = True
 
-    def done(self) -> None:
+    def on_done(self) -> None:
         self.stream_end()
 
     def event(self, name: str, payload: Fields) -> None:
@@ -225,7 +233,7 @@ class GenerateContentDecoder(Decoder):
         if usage := payload.get("usageMetadata"):
             self.count(usage, _FIGURES)
         if blocked := string(fields(payload.get("promptFeedback")).get("blockReason")):
-            raise broken(f"the prompt was blocked: {blocked!r}", "refusal", blocked)
+            raise answer_fault(f"the prompt was blocked: {blocked!r}", "refusal", blocked)
         candidate = first(payload.get("candidates"))
         for part in items(fields(candidate.get("content")).get("parts")):
             self._part(fields(part))
@@ -278,7 +286,7 @@ class GenerateContentDecoder(Decoder):
             self._signature(self.dialect.reasoning.carrier, signature)
             self._text("text", text, signed=True)
 
-    def _signature(self, kind: str, signature: str, text: str = "") -> Words:
+    def _signature(self, kind: str, signature: str, text: str = "") -> PartialText:
         words = self.words("thinking")
         self.say(words, text)
         self.seal(words, kind, signature)
@@ -287,11 +295,11 @@ class GenerateContentDecoder(Decoder):
 
     def _function_call(self, given: Fields, signature: str) -> None:
         if given.get("partialArgs") or given.get("willContinue"):
-            raise broken(_IN_PIECES, "config")
-        before = self.minted
+            raise answer_fault(_IN_PIECES, "config")
+        before = self.minted_ids
         call = self.fragment(None, given.get("id"), given.get("name"))
         self.argue(call, self.arguments(given.get("args")))
-        if signature and self.minted > before:
+        if signature and self.minted_ids > before:
             self.sign(call, self.dialect.reasoning.carrier, signature)
         call.told = call.is_closed = True  # streams send `{}` for no arguments and for lost ones
         self.end(call)
@@ -312,20 +320,20 @@ class ContentsReading(TranscriptReader):
         self.parts(message)
 
     def part(self, part: WireObject) -> None:
-        if part.says("thought", True):
+        if part.has_value("thought", True):
             self.think(part.text("text"))
             return
-        signature = blob(part.take(*_both("thoughtSignature")))
+        signature = blob(part.take(*_both_spellings("thoughtSignature")))
         self.think("", "thought_signature", signature)
-        if call := part.inner(*_both("functionCall")):
+        if call := part.inner(*_both_spellings("functionCall")):
             self._call(call)
-        elif response := part.inner(*_both("functionResponse")):
+        elif response := part.inner(*_both_spellings("functionResponse")):
             self._response(response)
         elif found := self.media(part):
             self.say(self.readable(found))
-        elif code := part.inner(*_both("executableCode")):
+        elif code := part.inner(*_both_spellings("executableCode")):
             self.say(Code(code.text("code"), code.text("language").lower()))
-        elif result := part.inner(*_both("codeExecutionResult")):
+        elif result := part.inner(*_both_spellings("codeExecutionResult")):
             output = result.take("output")
             self.fold("result of code", result.whole() if output is None else output)
         elif words := part.text("text"):
@@ -343,16 +351,16 @@ class ContentsReading(TranscriptReader):
         self.result(key, content, filter(None, map(self.media, parts)), name=name, failed=failed)
 
     def media(self, part: WireObject) -> Media | None:
-        if inline := part.inner(*_both("inlineData")):
+        if inline := part.inner(*_both_spellings("inlineData")):
             data = blob(inline.take("data"))
-            return Media(inline.text(*_both("mimeType")), data=data)
-        if file := part.inner(*_both("fileData")):
-            return Media(file.text(*_both("mimeType")), url=file.text(*_both("fileUri")))
+            return Media(inline.text(*_both_spellings("mimeType")), data=data)
+        if file := part.inner(*_both_spellings("fileData")):
+            return Media(file.text(*_both_spellings("mimeType")), url=file.text(*_both_spellings("fileUri")))
         return None
 
 
 @cache
-def _both(key: str) -> tuple[str, str]:
+def _both_spellings(key: str) -> tuple[str, str]:
     """Return both spellings of a key."""
     return key, re.sub("[A-Z]", lambda capital: f"_{capital[0].lower()}", key)
 
@@ -366,4 +374,6 @@ def _outcome(response: object) -> tuple[object, bool]:
     return response, False
 
 
-CODEC = Codec(writer=GeminiWriter, preamble=preamble, decoder=GenerateContentDecoder, reading=ContentsReading)
+CODEC = Codec(
+    writer=GeminiWriter, request_head=request_head, decoder=GenerateContentDecoder, reading=ContentsReading
+)

@@ -6,7 +6,7 @@ shape of the guessed family, and a transcript that fits no family, or several, i
 transcript that is named as another family's; a hint only counts without a named dialect. The reader of the family
 (`Codec.reading`) does the rest.
 
-`declared` reads the other fields of a request body: tools, limits, the model. It reads only fields that
+`read_declarations` reads the other fields of a request body: tools, limits, the model. It reads only fields that
 `actors.encode` can write again. The remaining fields are counted by path, and so are a provider's own tools, which
 never become functions of the client.
 """
@@ -14,7 +14,7 @@ never become functions of the client.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from actors.adapters.formats import is_words_alone, misfit
+from actors.adapters.formats import first_misfit, is_words_alone
 from actors.adapters.request import TEXT, ToolSpec
 from actors.adapters.wire import Fields, WireObject, fields, items, number, plain, string
 from actors.core.data.ingest import ingest
@@ -134,7 +134,7 @@ def _guess(transcript: object, marks: Sequence[_Mark]) -> tuple[Dialect, str]:
     families = {mark.family: mark for mark in reversed(marks)}
     fits: list[_Mark] = []
     for family, mark in families.items():
-        at = misfit(family, messages)
+        at = first_misfit(family, messages)
         if at is None:
             fits.append(mark)
         elif mark.is_plain:
@@ -142,7 +142,7 @@ def _guess(transcript: object, marks: Sequence[_Mark]) -> tuple[Dialect, str]:
             raise TranscriptError(f"{mark.place}, but {place} is not a message of {name}; {_NAME_IT}")
     if len(fits) == 1:
         return _NAMES[fits[0].family], fits[0].place
-    if not fits and all(map(is_words_alone, messages)) and misfit("openai_chat", messages) is None:
+    if not fits and all(map(is_words_alone, messages)) and first_misfit("openai_chat", messages) is None:
         return OPENAI_CHAT, "roles and words alone"
     several = " and ".join(_NAMES[mark.family].name for mark in fits)
     found = f"marks of {several}" if several else _describe(placed)
@@ -153,7 +153,7 @@ def _describe(placed: Sequence[tuple[str, Fields]]) -> str:
     """Return a description of an ambiguous transcript, by its first message with more than a role and text."""
     odd = (each for each in placed if not is_words_alone(each[1]))
     if (place := next(odd, None)) is None:
-        at = misfit("openai_chat", [message for _, message in placed]) or 0
+        at = first_misfit("openai_chat", [message for _, message in placed]) or 0
         return f"the role {str(placed[at][1].get('role'))[:40]!r} in {placed[at][0]}"
     keys = ", ".join(repr(str(key)[:40]) for key in list(place[1])[:8])
     return f"{keys or 'no keys'} in {place[0]}"
@@ -221,7 +221,9 @@ def _of_block(block: Fields, place: str) -> Iterator[_Mark]:
 INSTRUCTIONS = ("system", "instructions", "systemInstruction", "system_instruction")  # of a request body
 
 
-def read(transcript: object, name: str | None) -> tuple[list[tuple[str, Message]], ReportBuilder, str | None]:
+def read_transcript(
+    transcript: object, name: str | None
+) -> tuple[list[tuple[str, Message]], ReportBuilder, str | None]:
     """Read a wire transcript in its own shape. Return its messages, the import report, and the system prompt.
 
     Args:
@@ -247,7 +249,7 @@ def read(transcript: object, name: str | None) -> tuple[list[tuple[str, Message]
     reading.read(messages)
     for path in body.unread():
         reading.remarks.left_out.add(path.removeprefix("."))
-    return reading.done()
+    return reading.finish()
 
 
 def _messages(transcript: object, body: WireObject) -> Sequence[object]:
@@ -267,7 +269,7 @@ def _messages(transcript: object, body: WireObject) -> Sequence[object]:
     return transcript
 
 
-class Declared(NamedTuple):
+class RequestFields(NamedTuple):
     """The fields of a body besides its transcript: the client's tools, and the model (empty if missing).
 
     `left_out` counts the fields that are not imported, by path.
@@ -280,7 +282,7 @@ class Declared(NamedTuple):
     left_out: tuple[tuple[str, int], ...]
 
 
-def declared(body: object) -> Declared:
+def read_declarations(body: object) -> RequestFields:
     """Return the declarations of a request body; empty ones for a list of messages."""
     read, left = WireObject(body), NameTally()
     for key in (*HOLDERS, *INSTRUCTIONS):  # read by `from_wire`
@@ -289,11 +291,11 @@ def declared(body: object) -> Declared:
     for holder in (read, read.inner("toolConfig")):
         for tool in holder.each("tools"):
             tools += _tools(tool, left)
-    model, limit, stream = read.text("model"), _limit(read), read.says("stream", True)
-    read.says("store", False)  # requests are never stored
+    model, limit, stream = read.text("model"), _limit(read), read.has_value("stream", True)
+    read.has_value("store", False)  # requests are never stored
     for path in read.unread():
         left.add(path.removeprefix("."))
-    return Declared(model, tuple(tools), limit, stream, left.counts())
+    return RequestFields(model, tuple(tools), limit, stream, left.counts())
 
 
 def _limit(body: WireObject) -> int | None:

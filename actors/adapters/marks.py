@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from actors.adapters.request import Settings
-from actors.adapters.request_head import Wire, written
+from actors.adapters.request_head import Wire, write_json
 from actors.core.data.jsonio import quote
 from actors.core.data.segments import Segments
 from actors.core.dialects.dialect import Cache, Dialect
@@ -33,11 +33,11 @@ def _mark(kind: str, cache: Cache) -> Mapping[str, Wire]:
 @lru_cache
 def _spliced_in(kind: str, cache: Cache) -> bytes:
     """Return the bytes of a mark, as they follow the marked block."""
-    text = written(_mark(kind, cache))
+    text = write_json(_mark(kind, cache))
     return b"," + (text if kind == "point" else text[1:-1])
 
 
-def routed(settings: Settings, dialect: Dialect, facts: TranscriptFacts) -> bytes:
+def routing_keys(settings: Settings, dialect: Dialect, facts: TranscriptFacts) -> bytes:
     """Return the keys that route a request to the machine with its cached lane; empty if there are none."""
     if settings.cache == "off" or not dialect.caching.keyed:
         return b""
@@ -51,7 +51,7 @@ _RETENTION = b',"prompt_cache_retention":"24h"'
 _OPTIONS = b',"prompt_cache_options":{"ttl":"12h"}'
 
 
-def marked(
+def add_marks(
     segments: Segments, settings: Settings, dialect: Dialect, facts: TranscriptFacts, closing: bytes
 ) -> tuple[bytes, Segments]:
     """Return a mark for the whole request, and a lane's segments with marks where it ended before and ends now.

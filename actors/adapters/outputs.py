@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Literal
 from msgspec.structs import replace
 
 from actors.adapters.request import Settings, ToolSpec
-from actors.adapters.schemas.rooted import rooted
+from actors.adapters.schemas.rooted import root_schema
 from actors.adapters.thinking import will_think
 from actors.core.data.jsonio import Json, JsonValue, dump, parse
 from actors.core.dialects.dialect import Dialect
 from actors.core.dialects.narrow import for_model
 from actors.core.models.rules import OutputMeans
-from actors.core.schemas.json_schema import below
+from actors.core.schemas.json_schema import map_subschemas
 from actors.core.settings.values import ToolChoice
 from actors.core.turn.output import OUTPUT_TOOL
 
@@ -39,7 +39,7 @@ _MAX_OBJECTS, _MAX_PROPERTIES, _MAX_VALUES, _MAX_CHARACTERS = (
 )  # OAC-S13: strict schemas
 
 
-def means(settings: Settings, dialect: Dialect) -> OutputMeans:
+def output_means(settings: Settings, dialect: Dialect) -> OutputMeans:
     """Return the means by which a model learns the form of its answer. The settings must have an output schema."""
     rules = dialect.request
     dialect = for_model(dialect, settings.model)
@@ -61,10 +61,10 @@ def _is_sayable(schema: Json, subset: Literal["any", "closed", "filled"]) -> boo
     itself."""
     if subset == "any":
         return True
-    from actors.adapters.schemas.closed import closed, measured  # few answers have a schema
+    from actors.adapters.schemas.closed import close_schema, measure  # few answers have a schema
 
-    made = closed(schema) if rooted(schema)[0] == schema else None
-    if made is None or (size := measured(made)).is_recursive:
+    made = close_schema(schema) if root_schema(schema)[0] == schema else None
+    if made is None or (size := measure(made)).is_recursive:
         return False
     if subset == "filled":
         return size.hollow == 0 and size.depth <= _MAX_LEVELS
@@ -73,7 +73,7 @@ def _is_sayable(schema: Json, subset: Literal["any", "closed", "filled"]) -> boo
 
 def asked_form(settings: Settings, dialect: Dialect) -> Settings:
     """Return settings with the form of the answer as the request expresses it; without a schema if instructions do."""
-    match means(settings, dialect):
+    match output_means(settings, dialect):
         case "schema":
             return settings
         case "tool":
@@ -88,10 +88,10 @@ def asked_form(settings: Settings, dialect: Dialect) -> Settings:
 
 def named_schema(schema: Json) -> dict[str, str | bool | Json]:
     """Return the answer's schema as OpenAI's APIs expect it: strict if that has the same meaning."""
-    from actors.adapters.schemas.closed import closed, measured  # as above
+    from actors.adapters.schemas.closed import close_schema, measure  # as above
 
-    made = closed(schema, demands=True)
-    if made is None or not _is_strict(measured(made)):
+    made = close_schema(schema, demands=True)
+    if made is None or not _is_strict(measure(made)):
         return {"name": NAME, "schema": _without_open_patterns(schema), "strict": False}
     return {"name": NAME, "schema": made, "strict": True}
 
@@ -107,12 +107,16 @@ def _is_strict(size: "Measures") -> bool:
 def _without_open_patterns(schema: Json) -> Json:
     """Return a schema without unanchored patterns, for which no grammar can be compiled."""
 
-    def made(value: JsonValue) -> JsonValue:
+    def strip_patterns(value: JsonValue) -> JsonValue:
         if type(value) is not dict:
             return value
-        return {key: below(key, inner, made) for key, inner in value.items() if _is_anchored(key, inner)}
+        return {
+            key: map_subschemas(key, inner, strip_patterns)
+            for key, inner in value.items()
+            if _is_anchored(key, inner)
+        }
 
-    return dump(made(parse(schema)))
+    return dump(strip_patterns(parse(schema)))
 
 
 def _is_anchored(key: str, value: JsonValue) -> bool:

@@ -66,9 +66,9 @@ class TranscriptReader:
         """Read a message."""
         role = message.text("role")
         self.begin(self.roles.get(role, "user"))
-        self.said(role, message)
+        self.read_message(role, message)
 
-    def said(self, role: str, message: WireObject) -> None:
+    def read_message(self, role: str, message: WireObject) -> None:
         """Read the content of a message of this role."""
         if role in self.instructors:
             self.instruct(message, self.content)
@@ -87,14 +87,14 @@ class TranscriptReader:
         if (kind := part.text("type")) in (*_WORDS, "refusal"):
             self.text(part.text("refusal" if kind == "refusal" else "text"))
         else:
-            self.attached("content part", part)
+            self.add_attachment("content part", part)
 
     def media(self, part: WireObject) -> Media | None:
         """Return the attachment in a part, or None. A reference to a file stored at the provider is None."""
         match part.text("type"):
             case "image_url" | "input_image":
-                part.says("detail", "auto")
-                part.inner("image_url").says("detail", "auto")
+                part.has_value("detail", "auto")
+                part.inner("image_url").has_value("detail", "auto")
                 return data_url(part.text("image_url") or part.inner("image_url").text("url"))
             case "document_url":
                 url = part.text("document_url") or part.inner("document_url").text("url")
@@ -133,7 +133,7 @@ class TranscriptReader:
             if self._silent:
                 self.remarks.left_out.add(f"{self.container}[] that says nothing")
 
-    def done(self) -> tuple[list[tuple[str, Message]], ReportBuilder, str | None]:
+    def finish(self) -> tuple[list[tuple[str, Message]], ReportBuilder, str | None]:
         """Return the messages with their places, the report, and the system prompt if there is one."""
         said = [
             (
@@ -177,7 +177,7 @@ class TranscriptReader:
         self.note(f"{label} kept as text".replace("%", ""))
         self.say(Text(f"[{label}] {as_text(value)}"))
 
-    def attached(self, what: str, part: WireObject) -> None:
+    def add_attachment(self, what: str, part: WireObject) -> None:
         """Add an attachment, or a part of an unknown type as labelled text."""
         if found := self.media(part):
             self.say(self.readable(found))
@@ -269,7 +269,7 @@ class TranscriptReader:
 
     def parts(self, message: WireObject) -> None:
         """Read the content of a message: a string, or a list of parts. Other values are kept as text."""
-        for part in _each(message, self.content):
+        for part in _content_parts(message, self.content):
             if isinstance(part, str):
                 self.text(part)
             elif isinstance(part, WireObject):
@@ -281,10 +281,10 @@ class TranscriptReader:
         """Return the content of a result and its media. A value that is not a list of parts is returned unchanged."""
         parts = [part for part in holder.each(*keys) if part is not None]
         if any(isinstance(part, WireObject) and part.text("type") for part in parts):
-            return self.joined(parts)
+            return self.join_parts(parts)
         return holder.take(*keys), []
 
-    def joined(self, parts: Iterable[object]) -> tuple[str, list[Media]]:
+    def join_parts(self, parts: Iterable[object]) -> tuple[str, list[Media]]:
         """Return the texts of the parts, one per line, and their media; parts of an unknown kind as JSON."""
         texts: list[str] = []
         media: list[Media] = []
@@ -310,7 +310,7 @@ class TranscriptReader:
         content = holder.inner(*keys)
         if "parts" in content.fields:
             holder, keys = content, ("parts",)
-        said = map(self._instruction, _each(holder, *keys))
+        said = map(self._instruction, _content_parts(holder, *keys))
         text = "\n".join([words for words in said if words is not None])
         if not text:
             return
@@ -327,7 +327,7 @@ class TranscriptReader:
         if not isinstance(part, WireObject):
             return as_text(part)
         if isinstance(part.fields.get("text"), str):
-            part.says("type", "text", "input_text")
+            part.has_value("type", "text", "input_text")
             return part.text("text")
         if found := self.media(part):
             self.note("%s in the system prompt left out", found.media_type)
@@ -335,7 +335,7 @@ class TranscriptReader:
         return None if "cachePoint" in part.fields else as_text(part.whole())
 
 
-def _each(holder: WireObject, *keys: str) -> Iterable[object]:
+def _content_parts(holder: WireObject, *keys: str) -> Iterable[object]:
     """Return the parts of a content. A text or any other value outside a list is a single part."""
     listed = holder.each(*keys)
     value = None if listed else holder.take(*keys)

@@ -145,7 +145,7 @@ class MediaPart(NamedTuple):
 def media_parts(body: bytes) -> tuple[MediaPart, ...]:
     """Return the attachments of a request body of any family, in order; none if it is not JSON."""
     request = _parse(body)
-    return tuple(found for key in _LISTS for found in _below(request.get(key), ()))
+    return tuple(found for key in _LISTS for found in _media_within(request.get(key), ()))
 
 
 def named_media(words: str, parts: Iterable[MediaPart]) -> tuple[str, ...]:
@@ -168,10 +168,10 @@ def _is_at(part: tuple[int, ...], place: tuple[int, ...]) -> bool:
     return part[:least] == place[:least]
 
 
-def _below(value: JsonValue, place: tuple[int, ...]) -> Iterator[MediaPart]:
+def _media_within(value: JsonValue, place: tuple[int, ...]) -> Iterator[MediaPart]:
     if isinstance(value, list):
         for at, item in enumerate(value):
-            yield from _below(item, (*place, at))
+            yield from _media_within(item, (*place, at))
     elif isinstance(value, dict):
         if content := _content(value):
             bare = _DATA_URL.sub("", content, count=1)
@@ -179,7 +179,7 @@ def _below(value: JsonValue, place: tuple[int, ...]) -> Iterator[MediaPart]:
             return
         for key, item in value.items():
             if key not in _CALLS:
-                yield from _below(item, place)
+                yield from _media_within(item, place)
 
 
 def _content(block: dict[str, JsonValue]) -> str:

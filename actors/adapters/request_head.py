@@ -19,7 +19,7 @@ Wire: TypeAlias = "bytes | str | int | float | Sequence[Wire] | Mapping[str, Wir
 """A value in a request. Bytes are already JSON."""
 
 
-class Preamble(NamedTuple):
+class RequestHead(NamedTuple):
     """The part of a request that its settings decide. Cache routing keys go between `before` and `after`."""
 
     path: str
@@ -30,7 +30,7 @@ class Preamble(NamedTuple):
     assumed: tuple[str, ...] = ()
 
 
-def written(value: Wire) -> bytes:
+def write_json(value: Wire) -> bytes:
     """Return a value as JSON, without empty members; empty bytes for None, and for a container without members."""
     if value is None or isinstance(value, bytes):
         return value or b""
@@ -39,18 +39,20 @@ def written(value: Wire) -> bytes:
     if isinstance(value, int | float):
         return dump(value)
     if isinstance(value, dict):
-        pairs = [b'"%b":%b' % (key.encode(), text) for key, item in value.items() if (text := written(item))]
+        pairs = [
+            b'"%b":%b' % (key.encode(), text) for key, item in value.items() if (text := write_json(item))
+        ]
         return b"{%b}" % b",".join(pairs) if pairs else b""
-    items = b",".join(filter(None, map(written, value)))
+    items = b",".join(filter(None, map(write_json, value)))
     return b"[%b]" % items if items else b""
 
 
-def opened(table: Mapping[str, Wire], messages: str) -> bytes:
+def open_body(table: Mapping[str, Wire], messages: str) -> bytes:
     """Return the beginning of a body: the keys of a table, and the key of the messages up to the first message."""
-    return written({**table, messages: b"["})[:-1]
+    return write_json({**table, messages: b"["})[:-1]
 
 
-def chosen(settings: Settings) -> Literal["none", "required"] | ToolSpec | None:
+def chosen_tool(settings: Settings) -> Literal["none", "required"] | ToolSpec | None:
     """Return the tool choice, or the declaration of the forced tool; None if the choice is the default."""
     choice = settings.tool_choice
     if choice == "auto" or not settings.tools:
@@ -94,13 +96,13 @@ def with_fields(table: WireTable, settings: Settings, dialect: Dialect) -> WireT
     for name, setting in _PLAIN[dialect.family].items():
         if (value := getattr(settings, name)) in (None, ()):
             continue
-        _put(table, field_name(name, dialect), dict(value) if name == "metadata" else value)
+        _set_field(table, field_name(name, dialect), dict(value) if name == "metadata" else value)
         for path, constant in setting.constants.get(dialect.family, {}).items():
-            _put(table, path, constant)
+            _set_field(table, path, constant)
     return table
 
 
-def _put(table: WireTable, path: str, value: object) -> None:
+def _set_field(table: WireTable, path: str, value: object) -> None:
     """Set a field, creating the objects around it."""
     *parents, key = path.split(".")
     for parent in parents:

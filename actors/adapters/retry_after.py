@@ -61,17 +61,17 @@ def server_clock(headers: Mapping[str, str], now: float | None) -> float | None:
     return now if told is None else told
 
 
-def ahead(value: str, now: float | None) -> float | None:
+def seconds_until(value: str, now: float | None) -> float | None:
     """Return the seconds until a time, 0 if it is past, None if it is not understood.
 
     `now` is in seconds since 1970; without it, moments are not understood.
     """
     read = number(value)
     if read is not None:
-        return max(0.0, read) if read <= MAX_WAIT else _until(_moment(read), now)
+        return max(0.0, read) if read <= MAX_WAIT else _delay_until(_as_time(read), now)
     if _DURATION.fullmatch(value.strip()):
         return min(duration(value), MOST_AHEAD)
-    return _until(_date(value), now)
+    return _delay_until(_date(value), now)
 
 
 def duration(text: str) -> float:
@@ -79,13 +79,13 @@ def duration(text: str) -> float:
     return sum(float(amount) * _seconds_in(unit.lower()) for amount, unit in _AMOUNT.findall(text))
 
 
-def _until(moment: float | None, now: float | None) -> float | None:
+def _delay_until(moment: float | None, now: float | None) -> float | None:
     if moment is None or now is None or moment - now > MOST_AHEAD:
         return None
     return max(0.0, moment - now)
 
 
-def _moment(value: float) -> float | None:
+def _as_time(value: float) -> float | None:
     return next((value * unit for least, most, unit in _MOMENTS if least <= value < most), None)
 
 
@@ -164,16 +164,16 @@ def until_reset(headers: Mapping[str, str], now: float | None) -> float | None:
 
     A limit without a remaining amount counts as exhausted.
     """
-    waits = [wait for wait in _waits(headers, now, otherwise="0") if wait is not None]
-    return _clamp(max(waits)) if waits else None
+    delays = [delay for delay in _retry_delays(headers, now, otherwise="0") if delay is not None]
+    return _clamp(max(delays)) if delays else None
 
 
 def used_up(headers: Mapping[str, str], now: float) -> float:
     """Return the seconds until an account has a request or a token left; 0 if it has some or does not say."""
-    return _clamp(max((wait or 0.0 for wait in _waits(headers, now, otherwise="")), default=0.0))
+    return _clamp(max((wait or 0.0 for wait in _retry_delays(headers, now, otherwise="")), default=0.0))
 
 
-def _waits(headers: Mapping[str, str], now: float | None, *, otherwise: str) -> list[float | None]:
+def _retry_delays(headers: Mapping[str, str], now: float | None, *, otherwise: str) -> list[float | None]:
     """Return the waits for the exhausted limits. `otherwise` is the remaining amount of a limit that gives none."""
     met = [
         names
@@ -183,7 +183,9 @@ def _waits(headers: Mapping[str, str], now: float | None, *, otherwise: str) -> 
     if not met:
         return []
     clock = server_clock(headers, now)
-    return [_first_left(headers.get(limit, ""), ahead(headers[reset], clock)) for limit, _, reset in met]
+    return [
+        _first_left(headers.get(limit, ""), seconds_until(headers[reset], clock)) for limit, _, reset in met
+    ]
 
 
 def _first_left(limit: str, full: float | None) -> float | None:
@@ -195,7 +197,7 @@ def _first_left(limit: str, full: float | None) -> float | None:
 
 def _header_seconds(value: str, clock: float | None) -> float | None:
     """Return the seconds in `Retry-After`. A number that is not a moment counts seconds, however many."""
-    told = ahead(value, clock)
+    told = seconds_until(value, clock)
     return number(value) if told is None else told
 
 

@@ -105,7 +105,7 @@ class FittedSettings(NamedTuple):
     losses: tuple[str, ...]
 
 
-def fit(settings: Settings, dialect: Dialect) -> FittedSettings:
+def fit_settings(settings: Settings, dialect: Dialect) -> FittedSettings:
     """Return settings that a dialect accepts, to be sent as they are.
 
     The losses are: the names of settings (`actors.core.settings.table`); `thinking_tokens`; `cache` if no longer life
@@ -136,7 +136,7 @@ def fit(settings: Settings, dialect: Dialect) -> FittedSettings:
     pairs = [*zip(settings.tools, made, strict=True)]
     names = {tool.name: own.name for own, (tool, _) in pairs if tool.name != own.name}
     keys = {own.name: renamed for own, (_, renamed) in pairs if renamed}
-    choice = _renamed(fitted.tool_choice, names)
+    choice = _wire_choice(fitted.tool_choice, names)
     sent = replace(fitted, tools=tools, cache=cache, output=form, tool_choice=choice)
     sent, omitted = leave_out(sent, dialect)
     losses |= dict.fromkeys(omitted)
@@ -154,7 +154,7 @@ def _form(settings: Settings, dialect: Dialect, lost: dict[str, None]) -> Json |
 
 def can_force(settings: Settings, dialect: Dialect) -> bool:
     """Return True if a request with these settings can force a tool, with thinking switched off if need be."""
-    match _forcing(dialect):
+    match _forcing_support(dialect):
         case "never":
             return False
         case "without_thinking":
@@ -163,7 +163,7 @@ def can_force(settings: Settings, dialect: Dialect) -> bool:
             return True
 
 
-def _forcing(dialect: Dialect) -> Permission:
+def _forcing_support(dialect: Dialect) -> Permission:
     """Return when the host and the model allow forcing a tool."""
     return max(_HOSTS[dialect.request.forced_choice], dialect.model.forced_choice, key=_STRICTNESS.index)
 
@@ -191,7 +191,7 @@ def _fit_choice(settings: Settings, dialect: Dialect, losses: dict[str, None]) -
         return replace(settings, tool_choice="auto")
     if named != choice:
         losses["tool_choice"] = None
-    if _forcing(dialect) == "always" or not will_think(settings, dialect):
+    if _forcing_support(dialect) == "always" or not will_think(settings, dialect):
         return replace(settings, tool_choice=named)
     if settings.thinking in ("adaptive", "manual"):
         losses["thinking"] = None
@@ -209,7 +209,7 @@ def _choice(choice: ToolChoiceSetting, settings: Settings, dialect: Dialect) -> 
     return choice if is_named and not (tool.namespace and dialect.request.namespaces) else "required"
 
 
-def _renamed(choice: ToolChoiceSetting, names: Mapping[str, str]) -> ToolChoiceSetting:
+def _wire_choice(choice: ToolChoiceSetting, names: Mapping[str, str]) -> ToolChoiceSetting:
     """Return a choice with the tool's name on the wire."""
     if not isinstance(choice, ToolChoice):
         return choice

@@ -19,7 +19,7 @@ from itertools import chain, pairwise, takewhile
 from msgspec import DecodeError, Raw
 from msgspec.json import Decoder
 
-from actors.adapters.arriving import PartialCall, Pieces
+from actors.adapters.partial import PartialCall, Pieces
 from actors.core.data.jsonio import MAX_ARGUMENTS, parse_object
 
 _SENT = 8 * MAX_ARGUMENTS  # most characters of arguments that were sent repeatedly
@@ -102,7 +102,7 @@ class AnswerCalls:
         """Return True if arguments without a name and without an id of their own continue the previous call."""
         if before.is_closed or (stray.native_id and not self._makes_ids):
             return False
-        return repaired(before.pieces, stray.pieces) is not None
+        return join_arguments(before.pieces, stray.pieces) is not None
 
     def _join_without_ids(self) -> None:
         """Join a call that has an id with the following calls of the same name without an id, if they continue it."""
@@ -112,7 +112,7 @@ class AnswerCalls:
             is_more = partial(_is_without_id, call.wire_name)
             more = list(takewhile(is_more, behind))
             may_go_on = more and call.native_id and not (call.free or call.is_closed)
-            if may_go_on and repaired(*(each.pieces for each in (call, *more))) is not None:
+            if may_go_on and join_arguments(*(each.pieces for each in (call, *more))) is not None:
                 for other in more:
                     _absorb(call, other)
             at += 1 + len(more)
@@ -141,7 +141,7 @@ class AnswerCalls:
     def _repair(self, call: PartialCall) -> None:
         if call.free or call.told or call.pieces.is_blank or call.is_whole:
             return
-        text = repaired(call.pieces)
+        text = join_arguments(call.pieces)
         if text is not None:
             call.pieces = Pieces.of(text)
             self.left_out.append("repeated_arguments")
@@ -217,7 +217,7 @@ class AnswerCalls:
         self._calls = [call for call in self._calls if not call.dropped]
 
 
-def repaired(*parts: Pieces) -> str | None:
+def join_arguments(*parts: Pieces) -> str | None:
     """Return the object that fragments of arguments form, even if it was sent repeatedly; None if they form none.
 
     Fragments that form an object together are joined unchanged: a fragment that is an object by itself may lie inside
@@ -332,7 +332,7 @@ def _fragments(calls: Sequence[PartialCall]) -> int:
         is_more = call.wire_name == name and not (call.free or call.told)
         if not is_more or max(size, call.pieces.size) > MAX_ARGUMENTS:
             break
-        texts.append(call.pieces.whole())
+        texts.append(call.pieces.join())
         size += len(texts[-1])
     if end := object_end("".join(texts).lstrip()):
         reach, blank = 0, len(texts[0]) - len(texts[0].lstrip())
@@ -384,6 +384,6 @@ def _arguments(call: PartialCall) -> str:
         for piece in call.pieces.slices():
             digest.update(piece.encode())
         return digest.hexdigest()
-    text = call.pieces.whole().strip()
+    text = call.pieces.join().strip()
     value = None if call.free else parse_object(text)
     return (text or "{}") if value is None else json.dumps(value, sort_keys=True)

@@ -24,7 +24,7 @@ _BETWEEN_TOOLS = ("low", "medium", "high")  # efforts that `between_tools` accep
 def fit_thinking(settings: Settings, dialect: Dialect, losses: dict[str, None]) -> Settings:
     """Return settings that request thinking in a form that the model accepts; record the losses."""
     if dialect.reasoning.switch == "none":
-        return _without(settings, losses)
+        return _without_thinking(settings, losses)
     if settings.display is not None and settings.thinking == "default" and _thinks_unasked(dialect):
         settings = replace(settings, thinking="adaptive")  # the field is part of an explicit mode
     settings = _fit_effort(settings, dialect, losses)
@@ -78,7 +78,7 @@ def _has_efforts_alone(dialect: Dialect) -> bool:
     return dialect.reasoning.switch == "effort" or dialect.family == "responses"
 
 
-def _without(settings: Settings, losses: dict[str, None]) -> Settings:
+def _without_thinking(settings: Settings, losses: dict[str, None]) -> Settings:
     """Return settings that do not mention thinking, for a host without a setting for it."""
     defaults = {"thinking": "default", "thinking_tokens": None, "effort": None}
     losses |= {name: None for name, default in defaults.items() if getattr(settings, name) != default}

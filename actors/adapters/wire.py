@@ -159,7 +159,7 @@ class WireObject:
             return str(value)[:64]
         return sanitise(value) if isinstance(value, str) and value.strip() else ""
 
-    def says(self, key: str, *values: object) -> bool:
+    def has_value(self, key: str, *values: object) -> bool:
         """Return True if a key has one of these values, and mark it as read if so."""
         found = self.fields.get(key) in values
         if found and key in self.fields:

@@ -11,7 +11,7 @@ from actors.cli.approvals import Approvals, with_verdicts
 from actors.cli.approvals import verdicts as verdicts_of
 from actors.cli.journal import conversation_storage
 from actors.cli.servers import with_servers
-from actors.cli.targets import serving, tools
+from actors.cli.targets import serve_target, tools
 from actors.config import Config
 from actors.core.settings.asking import AskSettings
 from actors.core.settings.spending import Budget
@@ -33,7 +33,7 @@ async def conversation(
     """
     verdicts = verdicts_of(options)
     continues = _continues(options)
-    async with serving(options, needs_target=not continues) as (found, name):
+    async with serve_target(options, needs_target=not continues) as (found, name):
         config, servers = with_servers(found, options.mcp, verdicts)
         offered: list[Item] = [
             *with_verdicts(_tools(options), verdicts, are_all=not servers),

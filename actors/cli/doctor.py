@@ -25,7 +25,7 @@ from actors.cli.arguments import add_config, add_journal
 from actors.cli.exits import Exit, of_error
 from actors.cli.journal import default_path, named_journal, stored_sessions
 from actors.cli.parser import Parser
-from actors.cli.screen import ColorOption, safe, screen
+from actors.cli.screen import ColorOption, escape_controls, screen
 from actors.config import Backend, Config, load
 from actors.config.providers import PROVIDERS
 from actors.core.data.segments import Segments
@@ -85,7 +85,7 @@ def run(options: argparse.Namespace) -> Exit:
         results += anyio.run(_all_backends, config, options.network)
         results += _refused_parameters(options, config)
     for result in results:
-        print(safe(f"{result.sign:<4}  {result.text}"))
+        print(escape_controls(f"{result.sign:<4}  {result.text}"))
     return next((result.code for result in results if result.sign == "FAIL"), Exit.OK)
 
 

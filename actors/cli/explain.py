@@ -14,7 +14,7 @@ from actors.adapters.failure import Failure, RefusedParameter
 from actors.cli.arguments import add_dialect
 from actors.cli.exits import MEANING, Exit
 from actors.cli.parser import Parser, suggestion
-from actors.cli.screen import complain, safe
+from actors.cli.screen import complain, escape_controls
 from actors.core.dialects.profiles import dialect
 from actors.core.rulebook import RULES
 from actors.core.rulebook.rule import Rule
@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> Exit:
     """
     lines = [*meanings(options.word, options.dialect)]
     for line in lines:
-        print(safe(line))
+        print(escape_controls(line))
     if not lines:
         known = [*RULES, *_codes(), *(str(int(code)) for code in MEANING)]
         near = suggestion(options.word.upper() if "-" in options.word else options.word, known)
@@ -76,7 +76,7 @@ def meanings(word: str, name: str) -> Iterator[str]:
 def _rule(rule: Rule) -> Iterator[str]:
     yield f"{rule.id}: {rule.demand}"
     yield f"fault class {rule.fault_class}; {rule.evidence}"
-    yield "checked by `actors lint`" if rule.judged else f"not checked: {rule.unseen}"
+    yield "checked by `actors lint`" if rule.is_judged else f"not checked: {rule.unseen}"
     if rule.told:
         yield f"the provider answers: {re.sub('[«»⟦⟧]', '', rule.told)}"
 

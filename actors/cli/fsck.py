@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from actors.cli.exits import Exit
 from actors.cli.parser import Parser
-from actors.cli.screen import complain, safe
+from actors.cli.screen import complain, escape_controls
 from actors.errors import ConfigError, JournalError
 from actors.journal.storage.damage import Damage, damage_of
 from actors.journal.storage.named import tables_at
@@ -64,8 +64,12 @@ def _check(journal: "JournalFile | JournalTables", where: str, options: argparse
         print(json.dumps({"damage": [_fields(each) for each in damage], "intact": intact}))
     else:
         for each in damage:
-            print(safe(each.what))
-        print(safe(f"{where}: intact: " + ", ".join(f"{count:,} {name}" for name, count in intact.items())))
+            print(escape_controls(each.what))
+        print(
+            escape_controls(
+                f"{where}: intact: " + ", ".join(f"{count:,} {name}" for name, count in intact.items())
+            )
+        )
     if options.salvage:
         _salvage(Path(options.journal), Path(options.salvage))
     elif damage:

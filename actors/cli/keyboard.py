@@ -25,7 +25,7 @@ class Keyboard:
         self._text = ""
         self._ended = False
         self.is_closed = False
-        """Whether the lines ended because the terminal was closed."""
+        """True if the lines ended because the terminal was closed."""
         self._waits = _can_wait(descriptor)
         self._is_terminal = os.isatty(descriptor)
 
@@ -38,11 +38,11 @@ class Keyboard:
         """Return the next line without its newline, and None after the last one."""
         await anyio.lowlevel.checkpoint()
         while "\n" not in self._text and not self._ended:
-            await self._more()
+            await self._read_more()
         line, newline, self._text = self._text.partition("\n")
         return line if newline or line else None
 
-    async def _more(self) -> None:
+    async def _read_more(self) -> None:
         if self._waits:
             await anyio.wait_readable(self._descriptor)
         try:

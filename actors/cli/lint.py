@@ -6,7 +6,7 @@ from actors.adapters.importing import recognise
 from actors.cli.arguments import add_dialect
 from actors.cli.exits import Exit
 from actors.cli.parser import Parser
-from actors.cli.screen import complain, safe
+from actors.cli.screen import complain, escape_controls
 from actors.cli.transcript_file import MODEL, Conversion, Value, read_transcript
 from actors.core.check import check, container
 from actors.core.dialects.dialect import Dialect
@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> Exit:
         made = Conversion(value, options.source, rules)
         lines = [*made.repairs, *(str(fault) for fault in check(made.request.body, rules))]
     for line in lines:
-        print(safe(line))
+        print(escape_controls(line))
     complain(f"{options.file} for {rules.name}: {f'{len(lines)} violations' if lines else 'no violations'}")
     return Exit.FAILED if lines else Exit.OK
 

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from actors.cli.screen import safe
+from actors.cli.screen import escape_controls
 
 
 @contextmanager
@@ -29,4 +29,4 @@ class _Safe(logging.Formatter):
     """A formatter that escapes control characters."""
 
     def format(self, record: logging.LogRecord) -> str:
-        return safe(super().format(record))
+        return escape_controls(super().format(record))

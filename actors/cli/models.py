@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from actors.cli.arguments import add_config
 from actors.cli.exits import Exit
 from actors.cli.parser import Parser
-from actors.cli.screen import columns, safe
+from actors.cli.screen import columns, escape_controls
 from actors.config import Config, load
 from actors.config.providers import PROVIDERS
 from actors.core.settings.spending import all_prices
@@ -33,7 +33,7 @@ def run(options: argparse.Namespace) -> Exit:
     """
     config = load(options.config, os.environ)
     for line in columns([*(_targets(config) if config.targets else _providers(config))]):
-        print(safe(line))
+        print(escape_controls(line))
     return Exit.OK
 
 

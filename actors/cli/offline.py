@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from random import Random
 from typing import Any
 
-from actors.adapters.importing import declared
+from actors.adapters.importing import read_declarations
 from actors.config import BackendSettings, Config, FileSettings
 from actors.config.providers import kind_of
 from actors.core.dialects.profiles import dialect
@@ -61,14 +61,14 @@ def answer(request: Request) -> Turn:
     kind, words = _last(request)
     if kind == "result":
         return Turn(Say(f"The result is: {words}"))
-    for offered in declared(request).tools:
+    for offered in read_declarations(request).tools:
         if offered.name in words.split():
             return Turn(Call(offered.name, arguments(json.loads(offered.parameters))))
-    thought = (Think("A stand-in only repeats."),) if _thinks(request) else ()
+    thought = (Think("A stand-in only repeats."),) if _asks_to_think(request) else ()
     return Turn(*thought, Say(f"You said: {words}"))
 
 
-def _thinks(request: Request) -> bool:
+def _asks_to_think(request: Request) -> bool:
     return request.get("thinking", {}).get("type") in ("enabled", "adaptive")
 
 

@@ -7,7 +7,7 @@ from itertools import chain
 from actors.cli.arguments import add_dialect
 from actors.cli.exits import Exit
 from actors.cli.parser import Parser
-from actors.cli.screen import safe
+from actors.cli.screen import escape_controls
 from actors.cli.shape import Numbers, shape
 from actors.cli.transcript_file import Conversion, read_transcript
 from actors.core.dialects.profiles import dialect
@@ -37,5 +37,5 @@ def run(options: argparse.Namespace) -> Exit:
         print(json.dumps({**fields, "body": json.loads(body)}))
         return Exit.OK
     for line in (f"{rules.name}: {len(body):,} bytes", " ".join(words), *chain(*changes.values())):
-        print(safe(line))
+        print(escape_controls(line))
     return Exit.OK

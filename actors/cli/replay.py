@@ -23,8 +23,8 @@ from actors.cli.arguments import add_dialect, add_journal, add_model
 from actors.cli.exits import Exit
 from actors.cli.journal import stored_sessions
 from actors.cli.parser import Parser
-from actors.cli.screen import safe
-from actors.cli.targets import serving
+from actors.cli.screen import escape_controls
+from actors.cli.targets import serve_target
 from actors.config import Config, load
 from actors.core.check import check
 from actors.core.data.jsonio import JsonValue, parse
@@ -122,18 +122,22 @@ def run(options: argparse.Namespace) -> Exit:
     is_valid = True
     for request in rendered_requests(_events(options), options.to):
         is_valid &= not request.faults
-        print(json.dumps(to_builtins(request)) if options.json else safe(_request_line(request, options.to)))
+        print(
+            json.dumps(to_builtins(request))
+            if options.json
+            else escape_controls(_request_line(request, options.to))
+        )
     return Exit.OK if is_valid else Exit.FAILED
 
 
 async def _send(options: argparse.Namespace) -> Exit:
     events, is_complete = _events(options), True
-    async with serving(options, needs_target=True) as (config, name):
+    async with serve_target(options, needs_target=True) as (config, name):
         assert name is not None
         async with aclosing(repeated_asks(events, config, name)) as asks:
             async for ask in asks:
                 is_complete &= ask.status == "complete"
-                print(json.dumps(to_builtins(ask)) if options.json else safe(_ask_line(ask)))
+                print(json.dumps(to_builtins(ask)) if options.json else escape_controls(_ask_line(ask)))
     return Exit.OK if is_complete else Exit.FAILED
 
 

@@ -22,7 +22,7 @@ from actors.cli.conversation import ask_settings, conversation
 from actors.cli.exits import MESSAGES, OF_SIGNAL, Exit, of_result
 from actors.cli.keyboard import Keyboard
 from actors.cli.parser import Parser
-from actors.cli.screen import complain, safe
+from actors.cli.screen import complain, escape_controls
 from actors.config import Config
 from actors.core.settings.asking import AskSettings
 from actors.core.stream_events.event_json import event_json
@@ -226,5 +226,5 @@ class TextPrinter:
             self._has_text = self._is_in_round = True
 
     def _print(self, text: str) -> None:
-        sys.stdout.write(safe(text))
+        sys.stdout.write(escape_controls(text))
         sys.stdout.flush()

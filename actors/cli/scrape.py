@@ -12,7 +12,7 @@ from math import inf
 
 from msgspec import Struct, field
 
-from actors.cli.screen import safe, screen
+from actors.cli.screen import escape_controls, screen
 from actors.core.stats.stats import Durations
 
 PREFIX = "actors_"
@@ -103,9 +103,12 @@ def as_json(scrape: Scrape) -> str:
 
 def as_lines(scrape: Scrape) -> Iterator[str]:
     """Yield the figures as aligned lines."""
-    rows = [(safe(name), safe(_pairs(labels)), _words(figures)) for name, labels, figures in scrape.rows]
+    rows = [
+        (escape_controls(name), escape_controls(_pairs(labels)), _words(figures))
+        for name, labels, figures in scrape.rows
+    ]
     widths = [max((len(row[at]) for row in rows), default=0) for at in (0, 1)]
-    style = screen().styled
+    style = screen().style
     for name, labels, words in rows:
         yield f"{style(name.ljust(widths[0]), 'bold')}  {labels.ljust(widths[1])}  {words}"
 

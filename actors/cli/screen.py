@@ -1,7 +1,8 @@
 """Write to the terminal safely: no control characters from foreign text, and colour only on request.
 
 Text from a model or a tool may contain escape sequences that rename a window or write to the clipboard, so it goes
-through `safe`. Colour is for terminals; NO_COLOR and `--color never` turn it off, `--color always` turns it on.
+through `escape_controls`. Colour is for terminals; NO_COLOR and `--color never` turn it off, `--color always` turns it
+on.
 """
 
 import os
@@ -28,14 +29,14 @@ _CODES: dict[Style, str] = {
 _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
-def safe(text: str) -> str:
+def escape_controls(text: str) -> str:
     r"""Return `text` with control characters escaped, such as `\x1b`. Works on any piece of a stream."""
     return _UNSAFE.sub(lambda found: found[0].encode("unicode_escape", "surrogatepass").decode(), text)
 
 
 def one_line(text: str, width: int) -> str:
     """Return `text` escaped, on one line, and cut to `width` characters."""
-    line = " ".join(safe(text).split())
+    line = " ".join(escape_controls(text).split())
     return line if len(line) <= width else line[: max(width - 3, 0)] + "..."
 
 
@@ -58,7 +59,7 @@ class Screen:
         """Write one line."""
         self.stream.write(text.rstrip() + "\n")
 
-    def styled(self, text: str, *styles: Style) -> str:
+    def style(self, text: str, *styles: Style) -> str:
         """Return `text` in a style, or unchanged without colour."""
         if not self.color or not text:
             return text
@@ -79,6 +80,6 @@ def screen(
 
 def complain(text: str) -> None:
     """Write one line on standard error, if it is open."""
-    lines = safe(text).splitlines() or [""]
+    lines = escape_controls(text).splitlines() or [""]
     with suppress(OSError):
         sys.stderr.write(f"actors: {' '.join(line.strip() for line in lines)}\n")

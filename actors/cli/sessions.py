@@ -18,7 +18,7 @@ from actors.cli.arguments import add_config, add_journal, count, entry
 from actors.cli.exits import Exit
 from actors.cli.journal import stored_sessions
 from actors.cli.parser import Parser, add_action
-from actors.cli.screen import complain, safe
+from actors.cli.screen import complain, escape_controls
 from actors.config import load
 from actors.core.session.export_file import import_logs
 from actors.core.session.publishing import Publisher
@@ -143,7 +143,7 @@ async def _list(runtime: Runtime, options: argparse.Namespace) -> None:
                 complain(f"there are more: --all lists them, --after {last} continues the list")
                 break
             listed, last = listed + 1, each.id
-            print(json.dumps(to_builtins(each)) if options.json else safe(_row(each)))
+            print(json.dumps(to_builtins(each)) if options.json else escape_controls(_row(each)))
     if listed or options.json:
         return
     if options.tenant is options.state is options.title is options.metadata is None:
@@ -190,7 +190,7 @@ async def _show(runtime: Runtime, options: argparse.Namespace) -> None:
             if options.json:
                 print(json.dumps(event_json(event)))
             elif line := _line(event):
-                print(safe(line))
+                print(escape_controls(line))
 
 
 def _line(event: SessionEvent) -> str:

@@ -88,7 +88,7 @@ def run(options: argparse.Namespace) -> Exit:
     script, faults = _script(options.script) or model(name), _faults(options.fault)
     limits = ServerLimits(recordings=RECORDINGS)
     server = strict_server(name, script, mode=options.mode, faults=faults, limits=limits)
-    with TUNING.tuned():
+    with TUNING.tuning():
         return anyio.run(_serve, server, options, backend=options.backend)
 
 

@@ -16,7 +16,7 @@ from msgspec.structs import asdict
 from actors.cli import scrape
 from actors.cli.exits import Exit
 from actors.cli.parser import Parser
-from actors.cli.screen import safe, screen
+from actors.cli.screen import escape_controls, screen
 from actors.core.stats.event_counts import WorkCounts, recount_work
 from actors.core.stats.stats import COUNTERS, ToolCounts
 from actors.core.stream_events.event_json import Fields
@@ -131,12 +131,12 @@ def _table(counts: dict[str, ToolCounts]) -> Iterator[str]:
     rows = dict(counts)
     if len(counts) != 1:
         rows["all"] = reduce(ToolCounts.plus, counts.values(), ToolCounts())
-    width = max(map(len, map(safe, rows)), default=0)
-    yield screen().styled(" ".join(["".ljust(width), *(name.rjust(11) for name in _COLUMNS)]), "bold")
+    width = max(map(len, map(escape_controls, rows)), default=0)
+    yield screen().style(" ".join(["".ljust(width), *(name.rjust(11) for name in _COLUMNS)]), "bold")
     for name, each in rows.items():
         numbers = [f"{getattr(each, counter):,}" for counter in COUNTERS]
         shares = [f"{getattr(each, rate):.1%}" for rate in RATES]
-        yield " ".join([safe(name).ljust(width), *(cell.rjust(11) for cell in numbers + shares)])
+        yield " ".join([escape_controls(name).ljust(width), *(cell.rjust(11) for cell in numbers + shares)])
 
 
 def _lines(work: WorkCounts) -> Iterator[str]:
@@ -145,11 +145,11 @@ def _lines(work: WorkCounts) -> Iterator[str]:
         return
     yield f"asks: {_join_counts(work.asks)}; failed calls: {work.failures:,}"
     for binding, statuses in work.requests.items():
-        yield f"requests to {safe(binding)}: {_join_counts(statuses)}"
+        yield f"requests to {escape_controls(binding)}: {_join_counts(statuses)}"
     for binding, tokens in work.tokens.items():
         share = tokens["cache_read_tokens"] / max(tokens["input_tokens"], 1)
         kinds = {name.removesuffix("_tokens"): count for name, count in tokens.items()}
-        yield f"tokens of {safe(binding)}: {_join_counts(kinds)}; cache share {share:.1%}"
+        yield f"tokens of {escape_controls(binding)}: {_join_counts(kinds)}; cache share {share:.1%}"
 
 
 def _join_counts(counts: Mapping[str, int]) -> str:

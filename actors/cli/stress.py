@@ -16,7 +16,7 @@ from msgspec import to_builtins
 from actors.cli.arguments import add_backend, add_config, add_tools, count, probability, seconds
 from actors.cli.exits import Exit
 from actors.cli.parser import Parser
-from actors.cli.screen import ColorOption, safe, screen
+from actors.cli.screen import ColorOption, escape_controls, screen
 from actors.cli.targets import tools
 from actors.testing import StressReport, stress
 
@@ -92,7 +92,7 @@ def run(options: argparse.Namespace) -> Exit:
 
 
 def _lines(report: StressReport, color: ColorOption) -> Iterator[str]:
-    style = screen(color=color).styled
+    style = screen(color=color).style
     yield style(f"{sum(report.asks.values()):,} asks in {report.seconds:.1f} s", "bold")
     yield from _rows(report.asks)
     yield from _rows({"rounds": report.rounds, "switches": report.switches})
@@ -107,4 +107,6 @@ def _lines(report: StressReport, color: ColorOption) -> Iterator[str]:
 
 
 def _rows(counts: Mapping[str, int]) -> Iterator[str]:
-    yield from (f"  {safe(name).replace('_', ' '):32}{count:>10,}" for name, count in counts.items())
+    yield from (
+        f"  {escape_controls(name).replace('_', ' '):32}{count:>10,}" for name, count in counts.items()
+    )

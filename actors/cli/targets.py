@@ -26,7 +26,7 @@ _OPTIONS = {"base_url": "--base-url", "model": "--model", "auth": "--auth"}
 
 
 @asynccontextmanager
-async def serving(
+async def serve_target(
     options: argparse.Namespace, *, needs_target: bool
 ) -> AsyncIterator[tuple[Config, str | None]]:
     """Yield the configuration and the target that the options name; run the stand-ins of `--offline` meanwhile.

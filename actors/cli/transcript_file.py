@@ -11,13 +11,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from actors.adapters.importing import declared
+from actors.adapters.importing import read_declarations
 from actors.adapters.request import Settings
 from actors.core.dialects.dialect import Dialect
 from actors.core.transcript.diagnostics import Filler
 from actors.core.values.intake import ReportBuilder
 from actors.errors import TranscriptError
-from actors.transcripts import from_wire, render, requested
+from actors.transcripts import from_wire, render, request_for
 
 MAX_BYTES = 256 * 1024 * 1024
 MODEL = "model"
@@ -45,10 +45,10 @@ class Conversion:
 
     def __init__(self, value: Value, source: str | None, rules: Dialect, model: str | None = None) -> None:
         self._history, ledger = from_wire(value, source)
-        self._declared = declared(value)
+        self._declared = read_declarations(value)
         self._model = model or self._declared.model
         self.rendered = render(self._history, ledger, rules)
-        self.request = requested(
+        self.request = request_for(
             self.rendered,
             Settings(
                 model=self._model or MODEL,

@@ -46,10 +46,10 @@ from actors.config.backend import (
     TokenCommand,
     split_query,
 )
-from actors.config.complaints import at, clip, describe, hint, syntax
+from actors.config.complaints import clip, describe, hint, location_of, syntax
 from actors.config.contradictions import contradictions
 from actors.config.dialects import custom_dialect
-from actors.config.environment import Noting, guarded
+from actors.config.environment import Noting, guard
 from actors.config.fields import HeaderVariable, base_url, header_value, label
 from actors.config.models import matching_overrides
 from actors.config.providers import PROVIDERS, Kind, Provider, aws_region
@@ -117,7 +117,7 @@ class Config:
     )
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "environ", guarded(self.environ))
+        object.__setattr__(self, "environ", guard(self.environ))
         own = {name: custom_dialect(name, table) for name, table in self.settings.dialects.items()}
         object.__setattr__(self, "_dialects", own)
 
@@ -200,7 +200,7 @@ class Config:
             if len(self._resolved) >= MAX_CACHED:
                 self._resolved.clear()
             noting = Noting(self.environ)
-            backend = replace(self, environ=noting)._named(target)
+            backend = replace(self, environ=noting)._backend_of(target)
             self._resolved[target] = backend, noting.seen
         return backend
 
@@ -247,10 +247,10 @@ class Config:
         if target not in self.settings.backends:
             self._kind(target)
 
-    def _named(self, target: str) -> Backend:
+    def _backend_of(self, target: str) -> Backend:
         if (settings := self.settings.backends.get(target)) is not None:
-            return self._configured(target, settings)
-        return self._provided(self._kind(target), target.partition(":")[2])
+            return self._configured_backend(target, settings)
+        return self._provider_backend(self._kind(target), target.partition(":")[2])
 
     def _kind(self, target: str) -> Kind:
         name, colon, _ = target.partition(":")
@@ -260,7 +260,7 @@ class Config:
             return name
         raise UnknownTarget(f"No provider {clip(name)}; {hint(name, PROVIDERS, 'providers')}")
 
-    def _configured(self, name: str, settings: BackendSettings) -> Backend:
+    def _configured_backend(self, name: str, settings: BackendSettings) -> Backend:
         provider = PROVIDERS[settings.kind]
         if not (settings.base_url or provider.endpoint):
             raise ConfigError(f"Backend {name!r} of kind {settings.kind!r} needs a base_url")
@@ -301,10 +301,10 @@ class Config:
     def _headers(self, owner: str, settings: BackendSettings) -> Iterable[tuple[str, SecretStr]]:
         for name, value in settings.headers.items():
             if isinstance(value, HeaderVariable):
-                value = self._held(owner, name, value.variable)
+                value = self._header_value(owner, name, value.variable)
             yield name, value
 
-    def _held(self, owner: str, header: str, variable: str) -> SecretStr:
+    def _header_value(self, owner: str, header: str, variable: str) -> SecretStr:
         """Return the header value in an environment variable."""
         if not (value := self.environ.get(variable, "").strip()):
             raise MissingKey(
@@ -333,7 +333,7 @@ class Config:
             return self._aws(owner, region)
         return Key(provider.header, self._secret(owner, provider.key_variable))
 
-    def _provided(self, kind: Kind, model: str) -> Backend:
+    def _provider_backend(self, kind: Kind, model: str) -> Backend:
         provider = PROVIDERS[kind]
         try:
             label(model)
@@ -349,10 +349,10 @@ class Config:
             model=model,
             endpoint=endpoint,
             query=query,
-            credential=self._usual(kind, provider),
+            credential=self._usual_key(kind, provider),
         )
 
-    def _usual(self, kind: Kind, provider: Provider) -> Credential | None:
+    def _usual_key(self, kind: Kind, provider: Provider) -> Credential | None:
         """Return the key in the provider's usual variable; a local server needs none."""
         endpoint = self._url(kind, provider)
         is_local = endpoint != provider.endpoint and provider.endpoint != ""
@@ -414,7 +414,7 @@ def load(path: str | PathLike[str] | None, environ: Mapping[str, str]) -> Config
     except ValidationError as error:
         raise ConfigError(describe(error, source, text)) from None
     for place, problem in contradictions(settings):
-        raise ConfigError(f"{source}{at(text, place)}: {problem}")
+        raise ConfigError(f"{source}{location_of(text, place)}: {problem}")
     return Config(settings, environ, source)
 
 

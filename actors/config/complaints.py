@@ -62,10 +62,10 @@ def describe(error: ValidationError, source: str, text: str) -> str:
     fault = faults[0]
     place = tuple(str(part) for part in fault["loc"] if not isinstance(part, int))
     key = place[-1] if place else ""
-    where = f"{source}{at(text, place)}: "
+    where = f"{source}{location_of(text, place)}: "
     owner = header(*place[:-1]) if place[1:] else "the file"
     if fault["type"] == "extra_forbidden":
-        return f"{where}{owner} has no key {quote_key(key)}; {hint(key, _known(place[:-1]), 'keys')}"
+        return f"{where}{owner} has no key {quote_key(key)}; {hint(key, _known_keys(place[:-1]), 'keys')}"
     if fault["type"] == "missing":
         return f"{where}{owner} lacks the key {key!r}{_misspelling_hint(key, place[:-1], faults)}"
     reason = fault["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
@@ -83,7 +83,7 @@ def _misspelling_hint(key: str, table: Sequence[str], faults: "Sequence[ErrorDet
     return ""
 
 
-def _known(table: Sequence[str]) -> Iterable[str]:
+def _known_keys(table: Sequence[str]) -> Iterable[str]:
     """Return the keys that a table accepts; keys of the settings table are last."""
     model: type[Frozen] = FileSettings
     parts = iter(table)
@@ -110,16 +110,16 @@ _HEADER = re.compile(r"\s*\[\[?(?P<key>[^\[\]]+)\]\]?\s*(#.*)?")
 _ENTRY = re.compile(r"(?P<indent>\s*)(?P<key>[^=#\[\]{}]+?)\s*=.*")
 
 
-def at(text: str, place: Sequence[str]) -> str:
+def location_of(text: str, place: Sequence[str]) -> str:
     """Return `, line 3, column 1` for the key or table at `place`, or for its nearest enclosing table in the text."""
     table: tuple[str, ...] = ()
     best, found = 0, ""
     for number, line in enumerate(text.splitlines(), 1):
         if header := _HEADER.fullmatch(line):
-            table = here = _dotted(header["key"])
+            table = here = _key_parts(header["key"])
             column = line.index("[") + 1
         elif entry := _ENTRY.fullmatch(line):
-            here = (*table, *_dotted(entry["key"]))
+            here = (*table, *_key_parts(entry["key"]))
             column = len(entry["indent"]) + 1
         else:
             continue
@@ -129,7 +129,7 @@ def at(text: str, place: Sequence[str]) -> str:
     return found
 
 
-def _dotted(key: str) -> tuple[str, ...]:
+def _key_parts(key: str) -> tuple[str, ...]:
     """Return the parts of a TOML key."""
     try:
         value: Any = tomllib.loads(f"{key} = 0")  # Any: nested tables

@@ -133,7 +133,7 @@ def _contradictions(profile: Dialect) -> Iterator[str]:
     yield from _caching_errors(profile)
     if profile.reasoning.required != "no":
         yield from _misplaced_demand(profile)
-    yield from _misfits(profile)
+    yield from _id_faults(profile)
 
 
 def _caching_errors(profile: Dialect) -> Iterator[str]:
@@ -168,7 +168,7 @@ def _misplaced_demand(profile: Dialect) -> Iterator[str]:
         yield "reasoning.placeholder: must be base64 where it stands for a signature"
 
 
-def _misfits(profile: Dialect) -> Iterator[str]:
+def _id_faults(profile: Dialect) -> Iterator[str]:
     """Yield the reasons why generated ids and tool names would be rejected."""
     ids = profile.ids
     if ids.style != "none" and ids.style != "kimi":

@@ -60,7 +60,7 @@ def _refuse(what: str, error: BaseException) -> Never:
     ) from error
 
 
-def guarded(environ: Mapping[str, str]) -> Mapping[str, str]:
+def guard(environ: Mapping[str, str]) -> Mapping[str, str]:
     """Return an environment that raises only `ConfigError`. A plain `dict` is returned unchanged."""
     return (
         environ

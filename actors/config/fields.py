@@ -163,7 +163,7 @@ def _header_value(value: object) -> SecretStr | HeaderVariable:
             raise ValueError('takes texts, or { variable = "NAME" } for one that is a secret')
 
 
-def accepted(allowed: Range, default: Any, value: object) -> Any:  # Any: each range has its own type
+def stored_form(allowed: Range, default: Any, value: object) -> Any:  # Any: each range has its own type
     """Return the stored form of a value. None, which no file can contain, stands for the default."""
     if value is None and default is not ...:
         return default
@@ -175,7 +175,7 @@ def accepted(allowed: Range, default: Any, value: object) -> Any:  # Any: each r
 def model(name: str, ranges: Mapping[str, Range], defaults: Mapping[str, Any]) -> type[Frozen]:
     """Return the model of a table whose keys have these ranges. A key without a default must be given."""
     keys: dict[str, Any] = {  # Any: a type, and a default of that type
-        key: (Annotated[Any, AfterValidator(partial(accepted, allowed, default))], default)
+        key: (Annotated[Any, AfterValidator(partial(stored_form, allowed, default))], default)
         for key, allowed in ranges.items()
         for default in [defaults.get(key, ...)]
     }
@@ -192,11 +192,11 @@ def table(kind: type[F], ranges: Mapping[str, Range], check: Callable[[F], None]
     """
     defaults = {field.name: field.default for field in fields(kind) if field.default is not NODEFAULT}
 
-    def decoded(given: object, decode: Callable[[object], Any]) -> F:  # Any: an instance of the model
+    def decode_value(given: object, decode: Callable[[object], Any]) -> F:  # Any: an instance of the model
         if isinstance(given, kind):
             return given
         made = kind(**dict(decode(given)))
         check(made)
         return made
 
-    return Annotated[model(kind.__name__, ranges, defaults), WrapValidator(decoded)]
+    return Annotated[model(kind.__name__, ranges, defaults), WrapValidator(decode_value)]

@@ -99,17 +99,17 @@ class Ledger(Struct, frozen=True, gc=False, eq=False, init=False, metaclass=Cons
         for event in events:
             if isinstance(event, RequestSent):
                 for call_id, reason in event.seals:
-                    changed[call_id] = _seal(self._now(call_id, changed), reason)
+                    changed[call_id] = _seal(self._current(call_id, changed), reason)
                 continue
             call_id = event.call_id
-            before = self._now(call_id, changed)
+            before = self._current(call_id, changed)
             changed[call_id], more = _apply_call_event(before, event)
             size += more
             if before.sealed is not None and before.end is None and changed[call_id].end is not None:
                 late = (*late, call_id)
         return from_fields(Ledger, self._known.update(changed), late, size) if changed else self
 
-    def _now(self, call_id: CallId, changed: dict[CallId, ToolCallRecord]) -> ToolCallRecord:
+    def _current(self, call_id: CallId, changed: dict[CallId, ToolCallRecord]) -> ToolCallRecord:
         return changed.get(call_id) or self._known.get(call_id) or ToolCallRecord(call_id)
 
     def __eq__(self, other: object) -> bool:

@@ -23,7 +23,7 @@ class LogEnds:
         self._fences: dict[str, int] = {}
         self._lost: dict[str, Entry] = {}  # records of losses that are not yet written
 
-    def expected(self, entries: Iterable[Entry]) -> Iterator[Entry]:
+    def with_predecessors(self, entries: Iterable[Entry]) -> Iterator[Entry]:
         """Yield the entries, written in this order, each with the number of the event that must precede it."""
         ends = dict[tuple[str, int], int]()
         for entry in entries:
@@ -32,7 +32,7 @@ class LogEnds:
                 ends[entry.writer] = after + len(entry.events)
             yield Entry(entry.session, entry.fence, entry.events, after)
 
-    def claimed(self, session: str, claim: Claim) -> None:
+    def record_claim(self, session: str, claim: Claim) -> None:
         """Record that this host has claimed a session."""
         self._lost.pop(session, None)
         if claim.taken_from:
@@ -40,7 +40,7 @@ class LogEnds:
         if claim.fence:
             self._ends[session], self._fences[session] = claim.last, claim.fence
 
-    def wrote(self, session: str, last: int) -> None:
+    def record_write(self, session: str, last: int) -> None:
         """Record that events up to number `last` were acknowledged."""
         self._ends[session] = last
 
@@ -66,7 +66,7 @@ class LogEnds:
         self._lost[session] = Entry(session, fence, (EventsLost(first, last),), first - 1)
         telemetry.events_lost(session, first, last)
 
-    def acknowledged(self, session: str, last: int) -> int:
+    def acknowledged_end(self, session: str, last: int) -> int:
         """Return the number of a log's `last` events that are visible to readers: the acknowledged ones, if this host
         writes it."""
         return self._ends.get(session, last)
@@ -74,13 +74,13 @@ class LogEnds:
     def missing(self, session: str, last: int) -> JournalBehind | None:
         """Return the error for lost events if a log with `last` events lacks acknowledged ones; otherwise None."""
         known = self._ends.get(session, 0)
-        return Entry(session, 0, ()).behind(last, known) if last < known else None
+        return Entry(session, 0, ()).behind_error(last, known) if last < known else None
 
-    def lost(self, session: str) -> Entry | None:
+    def loss_entry(self, session: str) -> Entry | None:
         """Return the record of a loss that is not yet in a session's log."""
         return self._lost.get(session)
 
-    def named(self, entry: Entry) -> None:
+    def confirm_loss(self, entry: Entry) -> None:
         """Record that a loss was written to its log."""
         del self._lost[entry.session]
         self._ends[entry.session] = (entry.after or 0) + 1

@@ -31,8 +31,8 @@ from actors.errors import (
     SessionLeased,
 )
 from actors.journal.ends import LogEnds
+from actors.journal.health import JournalHealth
 from actors.journal.live_events import LiveEvents
-from actors.journal.outage import JournalMeter
 from actors.journal.read_queue import ReadQueue
 from actors.journal.readers import Readers
 from actors.journal.storage import PAGE, Appended, Claim, Entry, LogPage, Storage
@@ -79,7 +79,7 @@ class Append(Query[int], frozen=True):
         """The events as the storage takes them."""
         return Entry(self.session, self.fence, self.events)
 
-    def written(self, last: int) -> None:
+    def finish(self, last: int) -> None:
         """Publish the events, then call the callbacks and answer. `last` is the number of the last event."""
         if self.live is not None and self.live.is_watched:
             self.live.publish(self.events, last)
@@ -88,7 +88,7 @@ class Append(Query[int], frozen=True):
             call(first + index)
         self.reply.send(last)
 
-    def refused(self, error: Exception) -> None:
+    def fail(self, error: Exception) -> None:
         """Report to the writer that the events are not durable."""
         failure = error if isinstance(error, JournalError) else self._not_written(error)
         if self.on_failure is not None:
@@ -114,7 +114,7 @@ class LogQuery(Query[R], frozen=True):
         """Send the answer."""
         self.reply.send(answer)
 
-    def refused(self, error: Exception) -> None:
+    def fail(self, error: Exception) -> None:
         """Reply with an error."""
         if isinstance(error, JournalError | SessionLeased):
             self.reply.fail(error)
@@ -226,7 +226,7 @@ class _Group(Struct):
         return any(append.session == session for append in self.appends)
 
     @property
-    def split(self) -> list["_Group"]:
+    def parts(self) -> list["_Group"]:
         """One group per operation."""
         return [_Group([claim], []) for claim in self.claims] + [
             _Group([], [append]) for append in self.appends
@@ -234,10 +234,10 @@ class _Group(Struct):
 
     def write(self, storage: Storage, ends: LogEnds) -> tuple[list[Claim | Exception], Sequence[Appended]]:
         """Write the group, in a thread. Return the outcome of each operation."""
-        entries = list(ends.expected(append.entry for append in self.appends))
+        entries = list(ends.with_predecessors(append.entry for append in self.appends))
         if not self.claims:
             return [], storage.append(entries)
-        with storage.together([claim.session for claim in self.claims if not claim.existing]):
+        with storage.transaction([claim.session for claim in self.claims if not claim.existing]):
             claimed = [self._claim(storage, claim) for claim in self.claims]
             return claimed, storage.append(entries) if entries else ()
 
@@ -257,11 +257,11 @@ class JournalActor(Actor[JournalCommand]):
     level: ClassVar[int] = 5
 
     def __init__(
-        self, storage: Storage, readers: Readers | None = None, meter: JournalMeter | None = None
+        self, storage: Storage, readers: Readers | None = None, meter: JournalHealth | None = None
     ) -> None:
         self._storage = storage
         self._readers = Readers() if readers is None else readers
-        self._meter = JournalMeter() if meter is None else meter
+        self._meter = JournalHealth() if meter is None else meter
         self._meter.began, self._meter.queued = None, 0  # left over from a crashed actor
         self._throttle = self._readers.throttle
         self._throttle.end_writes(self._throttle.pending)  # likewise
@@ -273,11 +273,11 @@ class JournalActor(Actor[JournalCommand]):
         self._context: Context[JournalCommand]
         self._threads: StorageThreads
 
-    def started(self, context: Context[JournalCommand]) -> None:
+    def on_start(self, context: Context[JournalCommand]) -> None:
         """Store the context, and create separate threads: slow tools must not delay a write."""
         self._context = context
         self._threads = StorageThreads(self._storage, self._meter, context.system)
-        self._reads = ReadQueue(READS, self._read, partial(context.start, name="read"))
+        self._reads = ReadQueue(READS, self._start_read, partial(context.start, name="read"))
 
     def receive(self, command: JournalCommand) -> None:
         if not self._storage.blocking:
@@ -300,7 +300,7 @@ class JournalActor(Actor[JournalCommand]):
                 answer = self._check_answer(command, call_storage(self._operation(command)))
                 tell = partial(self._send_answer, command, answer)
             elif self._may_write(command):
-                entries = list(self._ends.expected([command.entry]))
+                entries = list(self._ends.with_predecessors([command.entry]))
                 (written,) = call_storage(partial(self._storage.append, entries))
                 tell = partial(self._report_written, command, written)
             else:
@@ -331,7 +331,7 @@ class JournalActor(Actor[JournalCommand]):
                 return partial(storage.look_at_clock, now, elapsed)
             case Beat():
                 self._threads.begin_beat()
-                return storage.beat
+                return storage.renew_lease
             case _:
                 assert_never(command)
 
@@ -380,7 +380,7 @@ class JournalActor(Actor[JournalCommand]):
             if isinstance(command, ReadLog) and command.anew:
                 await self._name_loss(command.session)
             elif self._reads.is_full and not is_urgent:
-                command.refused(
+                command.fail(
                     JournalUnavailable(f"{READS} reads wait for the journal already; try again later")
                 )
                 return
@@ -389,8 +389,8 @@ class JournalActor(Actor[JournalCommand]):
         else:
             self._reads.add(command, urgent=is_urgent)
 
-    async def _read(self, command: Read) -> None:
-        if not command.reply.done:  # otherwise the asker has gone
+    async def _start_read(self, command: Read) -> None:
+        if not command.reply.is_done:  # otherwise the asker has gone
             await self._ask(command, self._threads.read)
 
     async def _ask(self, command: Ask, run: Callable[[Callable[[], Any]], Awaitable[Any]]) -> None:
@@ -410,29 +410,31 @@ class JournalActor(Actor[JournalCommand]):
             return answer
         page: LogPage = answer
         if not command.anew:
-            return page.up_to(self._ends.acknowledged(command.session, page.last))
+            return page.up_to(self._ends.acknowledged_end(command.session, page.last))
         if (error := self._ends.missing(command.session, page.last)) is not None:
             self._lose(error, self._ends.fence(command.session))
             raise error
-        self._ends.wrote(command.session, page.last)  # includes events whose append failed as unavailable
+        self._ends.record_write(
+            command.session, page.last
+        )  # includes events whose append failed as unavailable
         return page
 
     def _lose(self, error: JournalBehind, fence: int) -> None:
         """Record lost events, so that the loss is written before the log is read again, and reset readers."""
         self._ends.lose(error, fence)
-        self._readers.cut(error.session, error.first - 1)
+        self._readers.roll_back(error.session, error.first - 1)
 
     async def _name_loss(self, session: str) -> None:
         """Write the record of lost events of a session, if there is one, before everything else."""
-        if (entry := self._ends.lost(session)) is None:
+        if (entry := self._ends.loss_entry(session)) is None:
             return
         (outcome,) = await self._threads.write(partial(self._storage.append, [entry]))
         if isinstance(outcome, JournalBehind):
             self._lose(outcome, entry.fence)
         if not isinstance(outcome, int):
             raise outcome
-        self._ends.named(entry)
-        self._readers.grew(session, outcome)
+        self._ends.confirm_loss(entry)
+        self._readers.notify_growth(session, outcome)
 
     async def _commit(self, group: "_Group") -> None:
         """Commit a group atomically; if that fails, each operation separately, so that one failure does not affect
@@ -451,7 +453,7 @@ class JournalActor(Actor[JournalCommand]):
                 for append in group.appends:
                     self._reject(append, error)
                 return
-            for alone in group.split:
+            for alone in group.parts:
                 await self._commit(alone)
             return
         for claim, outcome in zip(group.claims, claimed, strict=True):
@@ -475,10 +477,10 @@ class JournalActor(Actor[JournalCommand]):
             self._broken[command.session] = error
             self._meter.refused += len(command.events)
         if isinstance(error, JournalUnavailable):
-            self._meter.failed(error)
+            self._meter.record_failure(error)
         if isinstance(error, JournalDamaged):
             self._meter.found_damaged(error)
-        command.refused(error)
+        command.fail(error)
 
     def _send_answer(self, command: Ask, answer: Any) -> None:  # Any: that of each
         if isinstance(command, FindSession):
@@ -487,11 +489,11 @@ class JournalActor(Actor[JournalCommand]):
         if not isinstance(command, ReadLog) or command.anew:
             self._broken.pop(command.session, None)
         if not isinstance(command, ReadLog):
-            self._meter.worked()
+            self._meter.record_success()
         if isinstance(command, Beat):
             self._threads.end_beat()
         if isinstance(command, ClaimSession):
-            self._ends.claimed(command.session, answer)
+            self._ends.record_claim(command.session, answer)
         elif isinstance(command, DeleteLog):
             self._ends.forget(command.session, *command.others)
         elif isinstance(command, ReleaseSession):
@@ -505,12 +507,12 @@ class JournalActor(Actor[JournalCommand]):
             self._reject(append, outcome)
             return
         if isinstance(outcome, Fenced):
-            append.refused(outcome)
+            append.fail(outcome)
             return
-        self._meter.worked()
-        self._ends.wrote(append.session, outcome)
+        self._meter.record_success()
+        self._ends.record_write(append.session, outcome)
         if isinstance(append.events[-1], Closed):
             self._ends.forget(append.session)
         if append.session in self._readers.following:
-            self._readers.grew(append.session, outcome)
-        append.written(outcome)
+            self._readers.notify_growth(append.session, outcome)
+        append.finish(outcome)

@@ -27,7 +27,7 @@ class LiveEvents:
 
     @property
     def is_watched(self) -> bool:
-        """Whether a reader takes the events of the current ask."""
+        """True if a reader takes the events of the current ask."""
         return self._sink is not None
 
     def begin(self, sink: Sink, publisher: Publisher) -> None:

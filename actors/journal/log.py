@@ -98,7 +98,7 @@ class LogWriter:
     ) -> None:
         """Write an event from a handler of `context`, which crashes if it is not written."""
 
-        def written(seq: int) -> None:
+        def on_written(seq: int) -> None:
             self._sent -= 1
             if self._sent == SENT - 1:
                 context.release()
@@ -108,7 +108,7 @@ class LogWriter:
         if self._sent == SENT:
             context.hold()
         self._apply(event)
-        append = self._outbox.append(event, on_durable=written, on_failure=context.fail)
+        append = self._outbox.append(event, on_durable=on_written, on_failure=context.fail)
         context.send(self._journal, append)
 
     def _report_change(self, event: LogEvent, on_durable: OnDurable | None, seq: int) -> None:
@@ -143,7 +143,7 @@ SLICE = 256
 """Events replayed between two polls of the event loop: a few milliseconds."""
 
 
-async def folded(events: Sequence[LogEvent], rules: Rules) -> tuple[SessionState, Lanes]:
+async def fold_in_slices(events: Sequence[LogEvent], rules: Rules) -> tuple[SessionState, Lanes]:
     """Return the session that wrote a log, as `rebuild` does; a long log does not hold up the event loop."""
     folding = LogFold(rules)
     for first in range(0, len(events), SLICE):
@@ -167,7 +167,7 @@ async def read_replay(journal: Ref[JournalCommand], session: str, rules: Rules) 
         JournalError: The log cannot be read, or one of its records is not an event.
     """
     events = await read_log(journal, session, anew=True)
-    return replay_of(events, *await folded(events, rules))
+    return replay_of(events, *await fold_in_slices(events, rules))
 
 
 TAKERS = 3
@@ -222,7 +222,7 @@ class Generation:
         self.sent_lanes: dict[Binding, Lane] = {}
         """The lanes of requests that are in the log, until the renderer adopts them."""
 
-    def following(self, replay: Replay | None = None) -> "Generation":
+    def next_generation(self, replay: Replay | None = None) -> "Generation":
         """Return the next generation, which starts from the log. `replay`: a replay of the current log, if any."""
         number = self.number + 1
         return Generation(self._session, self.fence, self._journal, self._rules, self.holding, number, replay)

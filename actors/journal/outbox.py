@@ -31,7 +31,7 @@ class Outbox:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no event is held."""
+        """True if no event is held."""
         return not self._events
 
     def hold(self, event: LogEvent, on_durable: OnDurable | None = None) -> None:

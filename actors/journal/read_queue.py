@@ -32,7 +32,7 @@ class ReadQueue(Generic[Q]):
 
     @property
     def is_full(self) -> bool:
-        """Whether the queue accepts only urgent reads."""
+        """True if the queue accepts only urgent reads."""
         return len(self._waiting) >= self._capacity
 
     def add(self, read: Q, *, urgent: bool = False) -> None:

@@ -9,7 +9,7 @@ reads. Turns between readers and writers are not enough, because a commit would 
 stop until nothing is pending. `PATIENCE` bounds each stop, so that a journal that is always written can still be read.
 """
 
-from actors.kernel.parking import Changes, parking
+from actors.kernel.event_loop import Changes, event_loop
 from actors.kernel.turnstile import turnstile
 
 SLICE = 16
@@ -55,7 +55,7 @@ class ReadThrottle:
         await turnstile().give_way()
         if self._is_idle_since(answered):
             return
-        here = parking()
+        here = event_loop()
         changes = self._changes = self._changes or Changes(here)
         with here.scope(deadline=here.now() + PATIENCE):
             while not self._is_idle_since(answered):

@@ -15,7 +15,7 @@ from weakref import ref
 from actors.core.stream_events.events import DurableEvent, SessionEvent
 from actors.core.stream_events.sink import Sink
 from actors.journal.read_throttle import ReadThrottle
-from actors.kernel.parking import Changes, parking
+from actors.kernel.event_loop import Changes, event_loop
 
 BUFFER = 1024
 """Deltas that are buffered per reader."""
@@ -34,7 +34,7 @@ class Subscriber:
     __slots__ = ("__weakref__", "_changes", "_deltas", "cut_to", "is_over", "last", "lost")
 
     def __init__(self) -> None:
-        self._changes = Changes(parking())
+        self._changes = Changes(event_loop())
         self._deltas: deque[tuple[int, SessionEvent]] = deque()
         self.last: int | None = None
         self.lost = 0
@@ -45,16 +45,16 @@ class Subscriber:
         """Buffer deltas from now on; the log has `last` events."""
         self.last = max(last, self.last or 0)
 
-    def grew(self, last: int) -> None:
+    def record_growth(self, last: int) -> None:
         """Record that the log has `last` events now."""
         self.last = last
         self._changes.tell()
 
-    def cut(self, last: int) -> None:
+    def roll_back(self, last: int) -> None:
         """Record that the log went back to event `last`: later events were lost, and other events follow."""
         self.cut_to = last if self.cut_to is None else min(last, self.cut_to)
         self._deltas.clear()
-        self.grew(last)
+        self.record_growth(last)
 
     def put(self, event: SessionEvent) -> None:
         """Buffer a delta. If the buffer is full, drop its deltas first."""
@@ -80,7 +80,7 @@ class Subscriber:
         """Remove and return the next delta; None if the buffer is empty."""
         return self._deltas.popleft()[1] if self._deltas else None
 
-    async def more(self, seen: int) -> None:
+    async def wait_for_news(self, seen: int) -> None:
         """Wait until there is news after event `seen`, or the session has ended."""
         await self._changes.until(
             lambda: (
@@ -130,22 +130,22 @@ class Readers:
         self.following.setdefault(session, []).append(ref(following, forget))
         return following
 
-    def grew(self, session: str, last: int) -> None:
+    def notify_growth(self, session: str, last: int) -> None:
         """Notify the readers of a session that its log has `last` events now."""
         for following in self.of(session):
-            following.grew(last)
+            following.record_growth(last)
 
-    def cut(self, session: str, last: int) -> None:
+    def roll_back(self, session: str, last: int) -> None:
         """Notify the readers of a session that its log went back to event `last`."""
         for following in self.of(session):
-            following.cut(last)
+            following.roll_back(last)
 
     def end(self, session: str) -> None:
         """Notify the readers of a session that it has ended."""
         for following in self.of(session):
             following.end()
 
-    def joined(self, session: str, sink: Sink) -> Sink:
+    def shared_sink(self, session: str, sink: Sink) -> Sink:
         """Return a sink that passes events to the sink of an ask, and deltas to the readers of its session too."""
         return SharedSink(sink, self, session)
 

@@ -122,7 +122,7 @@ class SessionEvents:
 
     async def _start(self) -> tuple[LogPage, Publisher]:
         """Return the first page and its publisher."""
-        page = await self._read(self._after)
+        page = await self._read_page(self._after)
         if self._after > page.last:
             raise UnknownSeq(
                 f"Session {self._session!r} has {page.last} events, so there is none to read on from at {self._after}"
@@ -138,22 +138,22 @@ class SessionEvents:
             if first < seq:
                 await self._readers.throttle.pause()
             before = max(0, first - BACK)
-            start.look(before, await self._between(before, first))
+            start.look(before, await self._read_range(before, first))
             first = before
         publisher = start.publisher()
         first = publisher.seq
         while publisher.seq < seq:
             if first < publisher.seq:
                 await self._readers.throttle.pause()
-            for event in await self._between(publisher.seq, min(seq, publisher.seq + BACK)):
+            for event in await self._read_range(publisher.seq, min(seq, publisher.seq + BACK)):
                 publisher.publish(event)
         return publisher
 
-    async def _between(self, after: int, end: int) -> list[LogEvent]:
+    async def _read_range(self, after: int, end: int) -> list[LogEvent]:
         """Return the events after number `after`, up to number `end`."""
         events = list[LogEvent]()
         while (seq := after + len(events)) < end:
-            page = await self._read(seq, end - seq)
+            page = await self._read_page(seq, end - seq)
             if not page.events:
                 raise self._gone()
             events += page.events
@@ -184,7 +184,7 @@ class SessionEvents:
         """Publish events of the log until one is visible to readers, up to the place of the next delta."""
         place = following.place
         if not self._log:
-            page = await self._read(self._publisher.seq)
+            page = await self._read_page(self._publisher.seq)
             if not page.last:
                 raise self._gone()
             if not page.events:  # the storage went back, and the writer of the log has not noticed it yet
@@ -211,9 +211,9 @@ class SessionEvents:
         elif following.is_over:
             raise self._gone()
         else:
-            await following.more(self._publisher.seq)
+            await following.wait_for_news(self._publisher.seq)
 
-    async def _read(self, after: int, most: int = PAGE) -> LogPage:
+    async def _read_page(self, after: int, most: int = PAGE) -> LogPage:
         most = self._readers.throttle.page_size(most)
         try:
             return await self._journal.ask(ReadLog(self._session, after, most=most))

@@ -11,7 +11,7 @@ from typing import TypeVar
 import anyio
 import anyio.to_thread
 
-from actors.journal.outage import JournalMeter
+from actors.journal.health import JournalHealth
 from actors.journal.storage import Storage
 from actors.journal.storage.calls import call_and_beat, call_storage
 from actors.kernel.shared import SystemState
@@ -28,7 +28,7 @@ class StorageThreads:
         system: Provides the clock.
     """
 
-    def __init__(self, storage: Storage, meter: JournalMeter, system: SystemState) -> None:
+    def __init__(self, storage: Storage, meter: JournalHealth, system: SystemState) -> None:
         self._storage, self._meter, self._system = storage, meter, system
         self._writing, self._reading = anyio.CapacityLimiter(1), anyio.CapacityLimiter(1)
         self._beaten = meter.beaten = system.now()
@@ -39,7 +39,7 @@ class StorageThreads:
 
     def end_beat(self) -> None:
         """Record that the lease was renewed."""
-        self._meter.beat(self._beaten)
+        self._meter.record_beat(self._beaten)
 
     async def write(self, work: Callable[[], R]) -> R:
         """Run a method that may change the storage, in the thread that writes."""

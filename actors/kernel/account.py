@@ -49,7 +49,7 @@ class Account(Struct):
     answered: int = 0
     unanswered: int = 0
 
-    def bury(self, actor: str, message: object, reason: Reason) -> None:
+    def dead_letter(self, actor: str, message: object, reason: Reason) -> None:
         """Record `message` as a dead letter of `actor`."""
         self.dead[reason] += 1
         self.recent.append(DeadLetter(actor, type(message).__name__, reason))
@@ -57,7 +57,7 @@ class Account(Struct):
     def refuse(self, actor: str, message: object, reason: Reason) -> None:
         """Record a message that was offered and rejected."""
         self.sent += 1
-        self.bury(actor, message, reason)
+        self.dead_letter(actor, message, reason)
 
     @property
     def pending(self) -> int:
@@ -65,7 +65,7 @@ class Account(Struct):
         return self.asked - self.answered - self.unanswered
 
     @property
-    def balanced(self) -> bool:
+    def is_balanced(self) -> bool:
         """True if the invariant of this module holds."""
         known = self.handled + self.dead.total() + self.queued + self.running
         return self.sent == known and self.pending >= 0

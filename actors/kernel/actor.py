@@ -15,8 +15,8 @@ from typing import Any, ClassVar, Generic, TypeVar, TypeVarTuple
 from msgspec import Struct
 
 from actors.errors import ActorFailed, ActorStopped
+from actors.kernel.event_loop import Waiter, wake
 from actors.kernel.message import Command, ErrorReply, Reply
-from actors.kernel.parking import Waiter, wake
 from actors.kernel.receiver import C, Child, Receiver, current
 from actors.kernel.ref import Ref
 from actors.kernel.shared import SystemState
@@ -42,8 +42,8 @@ class Actor(Generic[C]):
         """
         return True
 
-    def started(self, context: "Context[C]") -> None:
-        """Prepare, before the first message; also after a restart, on the new object."""
+    def on_start(self, context: "Context[C]") -> None:
+        """Prepare the actor before its first message. After a restart, this runs on the new object."""
 
     def receive(self, command: C) -> None:
         """Handle one message. No other handler of this actor runs at the same time.
@@ -55,9 +55,9 @@ class Actor(Generic[C]):
 
 
 class Context(Struct, Generic[C], eq=False):
-    """The link of an actor to its system, for the life of one object. Passed to `started`, which stores it.
+    """The link of an actor to its system, for the life of one object. Passed to `on_start`, which stores it.
 
-    `fresh`: `started` has not been called. `is_over`: the object was stopped or lost. `holds`: number of reasons to
+    `fresh`: `on_start` has not been called. `is_over`: the object was stopped or lost. `holds`: number of reasons to
     handle nothing for now. `deferred`: questions whose handlers returned without an answer.
     """
 
@@ -111,7 +111,7 @@ class Context(Struct, Generic[C], eq=False):
         variables = system.variables.copy()
         variables.run(current.set, child)
         named = f"{receiver.name}/{name or getattr(function, '__qualname__', 'child')}"
-        child.scope = system.tasks.start(partial(function, *args), child.ended, named, variables)
+        child.scope = system.tasks.start(partial(function, *args), child.on_end, named, variables)
         return child
 
     def send(self, ref: Ref[D], command: D) -> None:
@@ -154,7 +154,7 @@ class Context(Struct, Generic[C], eq=False):
 
     def defer(self, reply: Reply[Any]) -> None:  # Any: replies of every type
         """Register a question that its handler left unanswered, to fail it if its reply is garbage-collected."""
-        waiter = reply.waiter = reply.waiter or self.system.parking.waiter()
+        waiter = reply.waiter = reply.waiter or self.system.loop.waiter()
         self.deferred = self.deferred or {}
         self.deferred[waiter] = weakref.ref(reply, partial(self._fail_forgotten, waiter))
 
@@ -166,7 +166,7 @@ class Context(Struct, Generic[C], eq=False):
             return
         why = f"Actor {self.receiver.name!r} dropped a question without an answer; keep its reply, or answer it."
         with suppress(RuntimeError):  # the loop has ended, and with it the asker
-            self.system.parking.soon(partial(wake, waiter, ErrorReply(ActorFailed(why))))
+            self.system.loop.soon(partial(wake, waiter, ErrorReply(ActorFailed(why))))
 
     def end(self, error: BaseException | None = None) -> None:
         """Cancel the children and start no more. Wait for them at most for the system's `patience`.
@@ -200,7 +200,7 @@ class _ChildOf(Child):
         super().__init__(context.receiver)
         self._context, self._holds = context, holds
 
-    def ended(self, error: BaseException | None) -> None:
+    def on_end(self, error: BaseException | None) -> None:
         context, owner, system = self._context, self.owner, self.owner.system
         self.is_over = True
         if error is not None and not system.is_crash(error):

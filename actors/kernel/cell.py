@@ -56,7 +56,7 @@ class Group(Struct, eq=False):
     restart: Restart = RESTART
     members: "list[AnyCell]" = field(default_factory=list)
     crashes: list[float] = field(default_factory=list)
-    waits: bool = False  # whether the backoff is running
+    is_backing_off: bool = False  # whether the backoff is running
     error: BaseException | None = None
     ended: BaseException | None = None
 
@@ -67,7 +67,7 @@ class Group(Struct, eq=False):
         if self.error is not None:
             cell.go_down(self.error)
 
-    def crashed(self, error: BaseException) -> None:
+    def take_down(self, error: BaseException) -> None:
         """Take all members down, at once."""
         now = self.system.now()
         self.error = error
@@ -81,15 +81,19 @@ class Group(Struct, eq=False):
 
     def settle(self) -> None:
         """Restart, fault or end the members, after all of them are down."""
-        if self.error is None or self.waits or any(cell.life and cell.life.children for cell in self.members):
+        if (
+            self.error is None
+            or self.is_backing_off
+            or any(cell.life and cell.life.children for cell in self.members)
+        ):
             return
         if self.ended is not None or len(self.crashes) > self.restart.intensity:
             self.error = None
             for member in tuple(reversed(self.members)):
                 member.finish("faulted" if self.ended is None else "stopped", self.ended)
             return
-        self.waits = True
-        self.system.deadlines.at(self.system.now() + self.delay(len(self.crashes)), self._up)
+        self.is_backing_off = True
+        self.system.deadlines.at(self.system.now() + self.delay(len(self.crashes)), self._come_up)
 
     def delay(self, crashes: int) -> float:
         """Return the seconds before the restart after this number of crashes."""
@@ -97,8 +101,8 @@ class Group(Struct, eq=False):
         doubled = min(most, first * 2.0 ** (crashes - 1))
         return doubled * self.system.random.uniform(0.5, 1.0)
 
-    def _up(self) -> None:
-        self.waits = False
+    def _come_up(self) -> None:
+        self.is_backing_off = False
         self.error = None
         waiting = [cell for cell in self.members if cell.state == "restarting"]
         for cell in waiting:
@@ -129,7 +133,7 @@ class Cell(Receiver[C], eq=False, kw_only=True):
         try:
             life.actor.receive(message)
         except BaseException as error:
-            self._bury(command, "poison", self._failure(error))
+            self._dead_letter(command, "poison", self._failure(error))
             self._handle_error(error)
         else:
             self.handled += 1
@@ -160,20 +164,20 @@ class Cell(Receiver[C], eq=False, kw_only=True):
             command = queue.popleft()
             if queue.waiting:
                 queue.grant()
-            if command.reply.expired:
-                self.system.account.bury(self.name, command, "expired")
+            if command.reply.is_expired:
+                self.system.account.dead_letter(self.name, command, "expired")
             else:
                 self.handle(command)
         return False
 
     def _begin(self) -> Context[C] | None:
-        """Create the actor's object if a crash has lost it, and run its `started` hook. Return None after a crash."""
+        """Create the actor's object if a crash has lost it, and run its `on_start` hook. Return None after a crash."""
         dispatcher = self.system.dispatcher
         dispatcher.acting = self
         try:
             life = self.life = self.life or Context(self, self.factory())
             life.fresh = False
-            life.actor.started(life)
+            life.actor.on_start(life)
         except BaseException as error:
             self._handle_error(error)
         dispatcher.acting = None
@@ -190,9 +194,9 @@ class Cell(Receiver[C], eq=False, kw_only=True):
         """Become inactive, and drop unused queues."""
         self.busy = False
         self.system.rest()
-        if self.mail is not None and self.mail.unused:
+        if self.mail is not None and self.mail.is_unused:
             self.mail = None
-        if self.control is not None and self.control.unused:
+        if self.control is not None and self.control.is_unused:
             self.control = None
 
     @property
@@ -201,7 +205,7 @@ class Cell(Receiver[C], eq=False, kw_only=True):
         life = self.life
         if self.state != "running" or self.busy or life is None:
             return False
-        if any(queue is not None and not queue.unused for queue in (self.mail, self.control)):
+        if any(queue is not None and not queue.is_unused for queue in (self.mail, self.control)):
             return False
         is_acting = self.system.dispatcher.acting is self
         owes = any(not waiter.done() for waiter in life.deferred or ())  # an abandoned ask needs no answer
@@ -222,7 +226,7 @@ class Cell(Receiver[C], eq=False, kw_only=True):
             group = self.group or Group(self.system, self.restart)
             if self.group is None:
                 group.join(self)
-            group.crashed(error)
+            group.take_down(error)
 
     def go_down(self, error: BaseException) -> None:
         """Handle nothing more, because the group has crashed with `error`."""
@@ -258,10 +262,10 @@ class Cell(Receiver[C], eq=False, kw_only=True):
         self.state, self.closed = state, True
         system, life, self.life = self.system, self.life, None
         if life is not None:
-            life.end(why or self.gone())
+            life.end(why or self.stopped_error())
             del life.actor  # they refer to each other, which would leave them to the garbage collector
         del self.factory  # likewise: it may belong to an owner of this cell
-        self._bury_all("unhandled" if state == "faulted" else "stopped", why or self.gone())
+        self._bury_all("unhandled" if state == "faulted" else "stopped", why or self.stopped_error())
         if self.busy:
             system.rest()
         self.busy = True  # so that the cell is never scheduled again
@@ -289,16 +293,16 @@ class Cell(Receiver[C], eq=False, kw_only=True):
         except Exception as error:
             self.system.crashed(self.name, error)
 
-    def _bury(self, command: Command, reason: Reason, error: BaseException) -> None:
+    def _dead_letter(self, command: Command, reason: Reason, error: BaseException) -> None:
         """Record `command`, taken from its queue but not handled, as a dead letter. Its asker gets `error`."""
-        self.system.account.bury(self.name, command, reason)
+        self.system.account.dead_letter(self.name, command, reason)
         command.reply.fail(error)
 
     def _bury_all(self, reason: Reason, error: BaseException) -> None:
         for queue in (self.control, self.mail):
             if queue is not None:
                 while queue:
-                    self._bury(queue.popleft(), reason, error)
+                    self._dead_letter(queue.popleft(), reason, error)
                 queue.dismiss()
         self.control = self.mail = None
 

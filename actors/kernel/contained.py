@@ -24,8 +24,8 @@ import anyio
 from anyio.lowlevel import checkpoint
 
 from actors.interrupts import is_delivered
-from actors.kernel.parking import Changes, EventLoop
-from actors.kernel.tasks import Ended, Work, begun, primed
+from actors.kernel.event_loop import Changes, EventLoop
+from actors.kernel.tasks import Ended, Work, prime, priming_point
 
 if TYPE_CHECKING:
     import trio
@@ -48,8 +48,8 @@ class Contained:
     ) -> None:
         self._containment, self._work, self._ended = containment, work, ended
         self.name, self.about = name, about
-        self._parking = parking = containment.parking
-        self._outer, self._inner = parking.scope(shield=True), parking.scope()
+        self._loop = loop = containment.loop
+        self._outer, self._inner = loop.scope(shield=True), loop.scope()
         self._task: Any = None  # Any: the task of either backend
         self._at: object = None  # the trap that it currently waits for
         self.cancelled = self.dropped = False
@@ -59,7 +59,7 @@ class Contained:
         self.cancelled = True
         self._outer.cancel()
 
-    def let_be(self) -> None:
+    def detach(self) -> None:
         """Stop cancelling the piece, which ignored its cancellation and continues by itself."""
         self._inner.shield = True
 
@@ -78,17 +78,17 @@ class Contained:
         """Run the piece in the task that it may corrupt, and report its end. Nothing may be awaited afterwards."""
         raised: BaseException | None = None
         try:
-            await begun()
-            self._task = self._parking.task()
+            await priming_point()
+            self._task = self._loop.task()
             with self._outer, self._inner:
-                await self.driven()
+                await self.drive()
         except BaseException as error:  # any exception ends here
             raised = error
             self._outer.cancel()  # ends a task group that was left open, on asyncio
         self._task = None
         ended = self._ended
         del self._ended, self._work  # they refer to the owner: break the cycle
-        self._containment.left(self, is_sound=raised is None and not self.cancelled)
+        self._containment.record_end(self, is_sound=raised is None and not self.cancelled)
         try:
             ended(raised)
             if raised is not None and is_delivered(raised):
@@ -97,7 +97,7 @@ class Contained:
             del raised  # its traceback holds this frame
 
     @types.coroutine
-    def driven(self) -> Generator[Any, Any, None]:  # Any: the event loop's own traps and answers pass through
+    def drive(self) -> Generator[Any, Any, None]:  # Any: the event loop's own traps and answers pass through
         """Run the work step by step until it ends or is dropped."""
         coroutine, containment = self._work(), self._containment
         value: Any = None  # Any: as above
@@ -126,11 +126,11 @@ class Containment:
     """The pieces of foreign code of one host. Open it in the host's task.
 
     Args:
-        parking: The event loop of the host.
+        loop: The event loop of the host.
     """
 
-    def __init__(self, parking: EventLoop) -> None:
-        self.parking = parking
+    def __init__(self, loop: EventLoop) -> None:
+        self.loop = loop
         self.step: tuple[Contained, float] | None = None
         """The piece that is running at this moment, and its start by `time.monotonic`. Read by other threads."""
         self.on_start: Callable[[], object] = _nothing
@@ -142,7 +142,7 @@ class Containment:
         self._nursery: trio.Nursery | None = None
         self._spare: list[trio.Nursery] = []  # nurseries without a piece
         self._running: dict[Contained, object] = {}
-        self._changes = Changes(parking)
+        self._changes = Changes(loop)
 
     @property
     def names(self) -> list[str]:
@@ -171,11 +171,11 @@ class Containment:
         `about` describes the work to readers of `step`.
         """
         contained = Contained(self, work, ended, name, about)
-        run = primed(contained.run())
+        run = prime(contained.run())
         self._running[contained] = None
         self.named += about is not None
         if self._nursery is None:
-            self._running[contained] = self.parking.spawn(run, name, context)
+            self._running[contained] = self.loop.spawn(run, name, context)
         elif self._spare:
             _enter(self._spare.pop(), run, name, context)
         else:
@@ -184,7 +184,7 @@ class Containment:
             self.on_start()
         return contained
 
-    def left(self, contained: Contained, *, is_sound: bool) -> None:
+    def record_end(self, contained: Contained, *, is_sound: bool) -> None:
         """Record the end of a piece, which is the running task. `is_sound`: its nursery is intact."""
         del self._running[contained]
         self.named -= contained.about is not None

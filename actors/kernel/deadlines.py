@@ -11,7 +11,7 @@ from math import inf
 
 from msgspec import Struct
 
-from actors.kernel.parking import Changes, EventLoop
+from actors.kernel.event_loop import Changes, EventLoop
 
 _SMALL = 64  # withdrawn timers that do not justify a rebuild
 
@@ -25,9 +25,9 @@ class Timer(Struct, eq=False):
 class Deadlines:
     """Calls actions at their times, ordered by time and then by arrival. `pending`: the number of pending actions."""
 
-    def __init__(self, parking: EventLoop) -> None:
-        self._now, self._scope = parking.now, parking.scope
-        self._sooner = Changes(parking)
+    def __init__(self, loop: EventLoop) -> None:
+        self._now, self._scope = loop.now, loop.scope
+        self._sooner = Changes(loop)
         self._heap: list[tuple[float, int, Timer]] = []
         self._count = itertools.count()
         self.pending = 0

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from contextvars import Context as Variables
 from typing import TypeAlias
 
+from actors.kernel.event_loop import EventLoop
 from actors.kernel.message import Command
-from actors.kernel.parking import EventLoop
 
 Visit: TypeAlias = Callable[[int], bool]
 """Handles up to this number of an actor's messages, and returns True if more remain. It never raises."""
@@ -31,10 +31,10 @@ class Dispatcher:
     message is handled at once unless `busy` is set or `stretch` is used up.
     """
 
-    __slots__ = ("_called", "_parking", "acting", "busy", "command", "late", "ready", "run", "stretch")
+    __slots__ = ("_called", "_loop", "acting", "busy", "command", "late", "ready", "run", "stretch")
 
-    def __init__(self, parking: EventLoop, variables: Variables) -> None:
-        self._parking = parking
+    def __init__(self, loop: EventLoop, variables: Variables) -> None:
+        self._loop = loop
         self._called = False
         self.run = variables.run
         self.late: list[Callable[[], object]] = []
@@ -78,7 +78,7 @@ class Dispatcher:
                 self.busy = False
         if self.ready and not self._called:
             self._called = True
-            self._parking.next(self._turn)
+            self._loop.next(self._turn)
 
     def _visit_ready(self) -> None:
         ready = self.ready

@@ -13,7 +13,7 @@ from types import TracebackType
 
 import anyio
 
-from actors.kernel.parking import Changes, EventLoop
+from actors.kernel.event_loop import Changes, EventLoop
 from actors.kernel.tasks import Tasks
 
 HURRY = 0.2  # seconds for a step of the leaving after it was hurried
@@ -28,14 +28,14 @@ class SystemHost:
 
     def __init__(
         self,
-        parking: EventLoop,
+        loop: EventLoop,
         room: Callable[[], AbstractAsyncContextManager[None]],
         leave: "Callable[[SystemHost], Awaitable[bool]]",
         context: Context,
     ) -> None:
-        self._parking, self._room, self._leave, self._context = parking, room, leave, context
-        self._tasks = Tasks(parking)
-        self._news = Changes(parking)
+        self._loop, self._room, self._leave, self._context = loop, room, leave, context
+        self._tasks = Tasks(loop)
+        self._news = Changes(loop)
         self._block = anyio.CancelScope()
         self._entered_by: object = None
         self._step: anyio.CancelScope | None = None
@@ -47,7 +47,7 @@ class SystemHost:
         """Start the host. If the caller is cancelled in the meantime, nothing stays entered."""
         # not shielded, so that it learns of the end of trio's run
         self._tasks.start(self._run, self._on_end, "host", self._context.copy(), shielded=False)
-        self._entered_by = self._parking.task()
+        self._entered_by = self._loop.task()
         self._block.__enter__()
         try:
             await self._news.until(lambda: self.is_open or self._is_over)
@@ -72,7 +72,7 @@ class SystemHost:
                     if struck is not None:
                         self._hurry()
                     struck = raised
-        is_own = self._parking.task() is self._entered_by  # no other task can leave its scope
+        is_own = self._loop.task() is self._entered_by  # no other task can leave its scope
         swallowed = self._block.__exit__(kind, error, trace) if is_own else None
         if self._failure is not None:
             raise self._failure
@@ -91,7 +91,7 @@ class SystemHost:
         """Leave. The system's block then raises this error, which came from outside the actors."""
         if error is None or self._failure is not None or self._is_over:
             return
-        if self._is_leaving and isinstance(error, self._parking.cancelled):
+        if self._is_leaving and isinstance(error, self._loop.cancelled):
             return
         self._failure = error
         self._block.cancel()
@@ -110,15 +110,15 @@ class SystemHost:
         """Do a part of the leaving within a time limit, in a task that cancellations of the host do not reach."""
         done: list[BaseException | None] = []
 
-        def ended(error: BaseException | None) -> None:
+        def on_end(error: BaseException | None) -> None:
             done.append(error)
             self._news.tell()
 
-        async def limited() -> None:
+        async def work_within_limit() -> None:
             with anyio.move_on_after(HURRY if self._is_hurried else seconds) as self._step:
                 await work()
 
-        self._tasks.start(limited, ended, "leaving", self._context.copy())
+        self._tasks.start(work_within_limit, on_end, "leaving", self._context.copy())
         with anyio.move_on_after(seconds + HURRY) as limit:  # work that shields itself is not awaited
             while not done:
                 try:
@@ -137,9 +137,9 @@ class SystemHost:
             self._news.tell()
             try:
                 await self._news.until(lambda: self._is_leaving)
-            except self._parking.cancelled:  # the loop is shutting down
+            except self._loop.cancelled:  # the loop is shutting down
                 self._is_leaving = True
-                self._parking.uncancel()
+                self._loop.uncancel()
             with anyio.CancelScope(shield=True):
                 is_empty = await self._leave(self)
             if not is_empty:

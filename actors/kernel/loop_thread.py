@@ -23,8 +23,8 @@ import anyio
 from anyio.abc import TaskGroup
 
 from actors.errors import KernelError, WrongEventLoop
+from actors.kernel.event_loop import event_loop
 from actors.kernel.forking import reset_after_fork
-from actors.kernel.parking import parking
 
 R = TypeVar("R")
 Backend: TypeAlias = Literal["asyncio", "trio"]
@@ -167,7 +167,7 @@ class LoopThread:
         RUNNING.discard(self)
 
     async def _host(self) -> None:
-        self._soon, self._stopped = parking().soon, anyio.Event()
+        self._soon, self._stopped = event_loop().soon, anyio.Event()
         async with anyio.create_task_group() as self._tasks:
             try:
                 async with self._hosted:

@@ -10,7 +10,7 @@ from typing import TypeVar
 from anyio import WouldBlock
 
 from actors.errors import KernelError
-from actors.kernel.parking import Waiter, wake
+from actors.kernel.event_loop import Waiter, wake
 
 T = TypeVar("T")
 
@@ -34,7 +34,7 @@ class BoundedQueue(deque[T]):
         self.waiting: deque[Waiter] = deque()
 
     @property
-    def unused(self) -> bool:
+    def is_unused(self) -> bool:
         """True if the queue is empty and without waiting senders, so that it can be dropped."""
         return not self and not self.waiting and self.limit == self.capacity
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from actors.kernel.parking import Waiter
+from actors.kernel.event_loop import Waiter
 
 M = TypeVar("M", bound="Command")
 R = TypeVar("R")
@@ -40,12 +40,12 @@ class Reply(Generic[R]):
     answer: Any = None  # Any: an answer or an `ErrorReply`; `send` is the typed way in, `ask` the way out
 
     @property
-    def done(self) -> bool:
+    def is_done(self) -> bool:
         """True if the question has ended: answered, failed, expired or abandoned by its asker."""
         return self.ended if self.waiter is None else self.waiter.done()
 
     @property
-    def expired(self) -> bool:
+    def is_expired(self) -> bool:
         """True if the question has ended for another reason than the cancellation of its asker."""
         waiter = self.waiter
         return waiter is not None and waiter.done() and not waiter.cancelled()
@@ -90,7 +90,7 @@ class Query(Command, Generic[R_co], frozen=True, kw_only=True):
     reply: Reply[R_co] = UNSENT
 
 
-def asked(message: M, reply: Reply[Any]) -> M:  # Any: as above
+def with_reply(message: M, reply: Reply[Any]) -> M:  # Any: as above
     """Return `message` with a reply; a copy if it was sent before, since that one may still be queued."""
     if message.reply is not UNSENT:
         message = copy(message)
@@ -98,6 +98,6 @@ def asked(message: M, reply: Reply[Any]) -> M:  # Any: as above
     return message
 
 
-def told(message: M) -> M:
-    """Return `message` in the form to send: a query without an asker gets `TOLD` as its reply."""
-    return asked(message, TOLD) if message.reply.done else message
+def sendable(message: M) -> M:
+    """Return `message`, ready to send: the reply of a query without an asker is `TOLD`."""
+    return with_reply(message, TOLD) if message.reply.is_done else message

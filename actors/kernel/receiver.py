@@ -15,9 +15,9 @@ from msgspec import Struct
 from actors.errors import ActorStopped, AskTimeout, ShuttingDown
 from actors.kernel.account import State
 from actors.kernel.dispatch import STRETCH
+from actors.kernel.event_loop import Scope, wake
 from actors.kernel.mailbox import BoundedQueue
-from actors.kernel.message import TOLD, Command, told
-from actors.kernel.parking import Scope, wake
+from actors.kernel.message import TOLD, Command, sendable
 from actors.kernel.shared import SystemState
 
 C = TypeVar("C", bound=Command, contravariant=True)
@@ -105,7 +105,7 @@ class Receiver(Struct, Generic[C], eq=False):
 
     def offer(self, command: Command) -> bool:
         """Send without waiting; return False if there is no space."""
-        return self.take(command if command.reply is TOLD else told(command))
+        return self.take(command if command.reply is TOLD else sendable(command))
 
     def take(self, command: Command) -> bool:
         """Handle `command` now if the actor is idle, otherwise queue it; return False if there is no space."""
@@ -142,7 +142,7 @@ class Receiver(Struct, Generic[C], eq=False):
     def _check_open(self, command: Command) -> None:
         if self.state not in ("running", "restarting"):
             self.system.account.refuse(self.name, command, "stopped")
-            raise self.gone()
+            raise self.stopped_error()
         if is_outside(self.system):
             self.system.account.refuse(self.name, command, "draining")
             raise ShuttingDown(f"Actor {self.name!r} takes no new work: its system is shutting down.")
@@ -158,22 +158,22 @@ class Receiver(Struct, Generic[C], eq=False):
 
     async def wait_for_space(self, command: Command, deadline: float) -> None:
         """Send `command` as soon as there is space."""
-        deadlines, parking = self.system.deadlines, self.system.parking
+        deadlines, loop = self.system.deadlines, self.system.loop
         while not self.take(command):
-            if deadline <= parking.now():
-                raise self.late()
-            waiter = parking.waiter()
+            if deadline <= loop.now():
+                raise self.timeout_error()
+            waiter = loop.waiter()
             timer = deadlines.at(deadline, partial(wake, waiter, value=False))
             try:
                 await self._queue(command).wait_for_place(waiter)
             finally:
                 deadlines.withdraw(timer)
 
-    def gone(self) -> ActorStopped:
+    def stopped_error(self) -> ActorStopped:
         """Return the error for a message to an actor that has ended."""
         return ActorStopped(f"Actor {self.name!r} is {self.state}; it takes no messages.")
 
-    def late(self) -> AskTimeout:
+    def timeout_error(self) -> AskTimeout:
         """Return the error for a question whose deadline has passed."""
         return AskTimeout(
             f"Actor {self.name!r} did not answer before the deadline; give it longer, or ask again."

@@ -12,9 +12,9 @@ from anyio.abc import ObjectSendStream
 from anyio.lowlevel import checkpoint
 
 from actors.errors import AskOrderError
+from actors.kernel.event_loop import Waiter, wake
 from actors.kernel.mailbox import MailboxFull
-from actors.kernel.message import TOLD, ErrorReply, Query, R, Reply, asked, told
-from actors.kernel.parking import Waiter, wake
+from actors.kernel.message import TOLD, ErrorReply, Query, R, Reply, sendable, with_reply
 from actors.kernel.receiver import C, Receiver, current_child
 
 
@@ -56,7 +56,7 @@ class Ref(ObjectSendStream[C], Generic[C]):
         """
         if self._is_closed:
             raise ClosedResourceError
-        message = item if item.reply is TOLD else told(item)
+        message = item if item.reply is TOLD else sendable(item)
         if not self.receiver.take(message):
             await self.receiver.wait_for_space(message, inf)
 
@@ -120,15 +120,15 @@ class Ref(ObjectSendStream[C], Generic[C]):
         system = receiver.system
         if caller is not None:
             if receiver.rank <= caller.owner.rank and system is caller.owner.system:
-                raise self._uphill(caller.owner)
+                raise self._order_error(caller.owner)
             deadline = caller.deadline
         if timeout is not None:
             deadline = min(deadline, system.now() + timeout)
         if deadline < inf and deadline <= system.now():
-            raise receiver.late()
+            raise receiver.timeout_error()
         reply: Reply[R] = Reply()
         reply.deadline = deadline
-        query = asked(query, reply)
+        query = with_reply(query, reply)
         system.account.asked += 1
         try:
             if not receiver.take(query):
@@ -136,9 +136,9 @@ class Ref(ObjectSendStream[C], Generic[C]):
             if reply.ended:
                 result = reply.answer
             else:
-                waiter = reply.waiter = reply.waiter or system.parking.waiter()
+                waiter = reply.waiter = reply.waiter or system.loop.waiter()
                 del query, reply  # or this frame would keep the reply alive
-                result = await (waiter if deadline == inf else self._until(waiter, deadline))
+                result = await (waiter if deadline == inf else self._await_until(waiter, deadline))
             if caller is not None and caller.is_cancelled:
                 await checkpoint()  # its actor went down: raise that before returning the answer
             if type(result) is ErrorReply:
@@ -150,15 +150,15 @@ class Ref(ObjectSendStream[C], Generic[C]):
         answer: R = result
         return answer
 
-    async def _until(self, waiter: Waiter, deadline: float) -> Any:  # Any: see Waiter
+    async def _await_until(self, waiter: Waiter, deadline: float) -> Any:  # Any: see Waiter
         deadlines = self.receiver.system.deadlines
-        timer = deadlines.at(deadline, lambda: wake(waiter, ErrorReply(self.receiver.late())))
+        timer = deadlines.at(deadline, lambda: wake(waiter, ErrorReply(self.receiver.timeout_error())))
         try:
             return await waiter
         finally:
             deadlines.withdraw(timer)
 
-    def _uphill(self, asker: Receiver[Any]) -> AskOrderError:
+    def _order_error(self, asker: Receiver[Any]) -> AskOrderError:
         return AskOrderError(
             f"Actor {asker.name!r} of (depth, level) {asker.rank} must not ask {self.name!r} of "
             f"{self.receiver.rank}: asks go downhill; send it a command, or answer by an event."

@@ -9,7 +9,7 @@ from typing import Any
 from actors.kernel.account import Account
 from actors.kernel.deadlines import Deadlines
 from actors.kernel.dispatch import Dispatcher
-from actors.kernel.parking import Changes, parking
+from actors.kernel.event_loop import Changes, event_loop
 from actors.kernel.tasks import Ended, Tasks, Work
 
 
@@ -43,8 +43,8 @@ class SystemState:
         on_crash: Callable[[str, BaseException], object] = _nothing,
         on_slow: Callable[[str, str, float], object] = _nothing,
     ) -> None:
-        self.parking = parking()
-        self.now, self.clock = self.parking.now, perf_counter
+        self.loop = event_loop()
+        self.now, self.clock = self.loop.now, perf_counter
         self.random = Random(seed)  # noqa: S311 - jitter, not secrets
         self.patience, self.slow = patience, slow
         self.crashed, self.lagged = on_crash, on_slow
@@ -52,12 +52,12 @@ class SystemState:
         self.account = Account()
         self.cells = {}
         self.ranks: dict[tuple[int, int], tuple[int, int]] = {}  # one object per rank, shared by actors
-        self.dispatcher = Dispatcher(self.parking, self.variables)
-        self.tasks = Tasks(self.parking)
-        self.deadlines = Deadlines(self.parking)
+        self.dispatcher = Dispatcher(self.loop, self.variables)
+        self.tasks = Tasks(self.loop)
+        self.deadlines = Deadlines(self.loop)
         self.draining = False
         self.active = 0
-        self.rested = Changes(self.parking)
+        self.rested = Changes(self.loop)
 
     def launch(self, work: Work, ended: Ended, name: str) -> None:
         """Start a task in the context variables of the system."""
@@ -76,5 +76,5 @@ class SystemState:
         if self.tasks.cancelled:
             return False
         if isinstance(error, BaseExceptionGroup):
-            return error.split((self.parking.cancelled, Exception))[1] is None
-        return isinstance(error, self.parking.cancelled)
+            return error.split((self.loop.cancelled, Exception))[1] is None
+        return isinstance(error, self.loop.cancelled)

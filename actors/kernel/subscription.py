@@ -13,7 +13,7 @@ import anyio
 from anyio.abc import ObjectReceiveStream
 from msgspec import Struct
 
-from actors.kernel.parking import Changes, parking
+from actors.kernel.event_loop import Changes, event_loop
 
 T = TypeVar("T")
 
@@ -37,7 +37,7 @@ class Subscription(ObjectReceiveStream[T | Lost], Generic[T]):
     """
 
     def __init__(self, capacity: int, *, droppable: Callable[[T], bool]) -> None:
-        self._changes = Changes(parking())
+        self._changes = Changes(event_loop())
         self._capacity = capacity
         self._droppable = droppable
         self._queue: deque[T] = deque()

@@ -22,8 +22,8 @@ from actors.kernel.actor import Actor, Context
 from actors.kernel.cell import RESTART, AnyCell, Cell, Group, Restart
 from actors.kernel.contained import Containment
 from actors.kernel.dispatch import Dispatcher
+from actors.kernel.event_loop import Changes
 from actors.kernel.host import SystemHost
-from actors.kernel.parking import Changes
 from actors.kernel.receiver import C, Receiver, current, is_outside
 from actors.kernel.ref import Ref
 from actors.kernel.shared import SystemState
@@ -51,13 +51,13 @@ class System(SystemState):
     async def __aenter__(self) -> Self:
         await anyio.lowlevel.checkpoint()  # a caller that is already cancelled enters nothing
         self.variables.run(current.set, None)
-        self.containment = Containment(self.parking)
-        self._host = SystemHost(self.parking, self.containment.open, self._leave, self.variables)
+        self.containment = Containment(self.loop)
+        self._host = SystemHost(self.loop, self.containment.open, self._leave, self.variables)
         self.fatal = self._host.fail
         self.containment.on_interrupt = self._host.interrupt
         # handlers run on the stacks of unrelated tasks
         for function in (Receiver.take, Dispatcher.serve):
-            self.parking.protect(function)
+            self.loop.protect(function)
         await self._host.enter()
         if self._host.is_open:  # else the loop was shut down before the host started
             self._watch_deadlines()
@@ -134,7 +134,7 @@ class System(SystemState):
     async def _stop(self, cell: AnyCell) -> None:
         cell.stop()
         if cell.state == "stopping":
-            ended = Changes(self.parking)
+            ended = Changes(self.loop)
             cell.watch(ended.tell)
             await ended.next()
 

@@ -13,20 +13,20 @@ import types
 from collections.abc import Callable, Coroutine, Generator
 from typing import Any, TypeAlias
 
-from actors.kernel.parking import Changes, EventLoop, Scope
+from actors.kernel.event_loop import Changes, EventLoop, Scope
 
 Work: TypeAlias = Callable[[], Coroutine[Any, Any, object]]  # Any: the event loop's own traps and answers
 Ended: TypeAlias = Callable[[BaseException | None], None]
 
 
 @types.coroutine
-def begun() -> Generator[None, None, None]:
-    """Mark the point up to which `primed` runs a coroutine."""
+def priming_point() -> Generator[None, None, None]:
+    """Suspend a coroutine at the point up to which `prime` runs it."""
     yield
 
 
-def primed(coroutine: Coroutine[Any, Any, None]) -> Coroutine[Any, Any, None]:  # Any: as in `Work`
-    """Run a coroutine up to its `begun`, which must be its first await.
+def prime(coroutine: Coroutine[Any, Any, None]) -> Coroutine[Any, Any, None]:  # Any: as in `Work`
+    """Run a coroutine up to its `priming_point`, which must be its first await.
 
     asyncio throws a native cancellation that precedes a task's first step into the unstarted coroutine, so that none
     of its `except` and `finally` blocks run. A started coroutine can report its end.
@@ -38,11 +38,11 @@ def primed(coroutine: Coroutine[Any, Any, None]) -> Coroutine[Any, Any, None]:  
 class Tasks:
     """The tasks of one owner. `cancelled`: they were cancelled, and later ones are cancelled when they start."""
 
-    __slots__ = ("_changes", "_parking", "_running", "cancelled")
+    __slots__ = ("_changes", "_loop", "_running", "cancelled")
 
-    def __init__(self, parking: EventLoop) -> None:
-        self._parking = parking
-        self._changes = Changes(parking)
+    def __init__(self, loop: EventLoop) -> None:
+        self._loop = loop
+        self._changes = Changes(loop)
         self._running: dict[Scope, object] = {}  # the loop holds only weak references to tasks
         self.cancelled = False
 
@@ -61,11 +61,11 @@ class Tasks:
         nothing. `context` defaults to a copy of the caller's. `shielded`: only the owner cancels the task, not the
         end of trio's run.
         """
-        scope = self._parking.scope(shield=shielded)
+        scope = self._loop.scope(shield=shielded)
         if self.cancelled:
             scope.cancel()
-        run = primed(self._run(scope, work, ended))
-        self._running[scope] = self._parking.spawn(run, name, context or contextvars.copy_context())
+        run = prime(self._run(scope, work, ended))
+        self._running[scope] = self._loop.spawn(run, name, context or contextvars.copy_context())
         return scope
 
     def cancel(self) -> None:
@@ -79,7 +79,7 @@ class Tasks:
     async def _run(self, scope: Scope, work: Work, ended: Ended) -> None:
         raised: BaseException | None = None
         try:
-            await begun()
+            await priming_point()
             with scope:
                 await work()
         except BaseException as error:  # any exception ends here

@@ -22,7 +22,7 @@ import anyio.to_thread
 from msgspec import Struct, field
 
 from actors.kernel.dispatch import Dispatcher
-from actors.kernel.parking import EventLoop, Waiter, parking, running_loop
+from actors.kernel.event_loop import EventLoop, Waiter, event_loop, running_loop
 
 T = TypeVar("T")
 
@@ -81,7 +81,7 @@ class Turnstile:
     """The turnstile of one event loop.
 
     Args:
-        parking: The interface of the event loop.
+        loop: The interface of the event loop.
         width: Tasks that may start to compute between two polls.
         clock: Returns seconds.
     """
@@ -90,8 +90,8 @@ class Turnstile:
         "_clock",
         "_dispatchers",
         "_is_called",
+        "_loop",
         "_new",
-        "_parking",
         "_passed",
         "_since",
         "_waiting",
@@ -100,9 +100,9 @@ class Turnstile:
     )
 
     def __init__(
-        self, parking: EventLoop, width: int = WIDTH, clock: Callable[[], float] = perf_counter
+        self, loop: EventLoop, width: int = WIDTH, clock: Callable[[], float] = perf_counter
     ) -> None:
-        self._parking, self._width, self._clock = parking, width, clock
+        self._loop, self._width, self._clock = loop, width, clock
         self._waiting: deque[Waiter] = deque()
         self._new = _NewWork()
         self._dispatchers: set[Dispatcher] = set()
@@ -119,7 +119,7 @@ class Turnstile:
         """
         self._dispatchers.add(dispatcher)
         if self._waiting or self._new or self._passed >= self._width:
-            self._new.append(share, waiter := self._parking.waiter())
+            self._new.append(share, waiter := self._loop.waiter())
             await self._wait(waiter)
         else:
             self._pass()
@@ -133,7 +133,7 @@ class Turnstile:
 
     async def give_way(self) -> None:
         """Yield to the event loop during a long computation, and return at a later turn. Waiting tasks go first."""
-        self._waiting.append(waiter := self._parking.waiter())
+        self._waiting.append(waiter := self._loop.waiter())
         await self._wait(waiter)
 
     async def _wait(self, waiter: Waiter) -> None:
@@ -149,7 +149,7 @@ class Turnstile:
     def _call(self) -> None:
         """Schedule a call at the event loop's next turn."""
         self._is_called, self._since = True, self._clock()
-        self._parking.next(self._turn)
+        self._loop.next(self._turn)
 
     def _turn(self) -> None:
         """Admit the next tasks. The event loop has polled its sockets in the meantime."""
@@ -206,6 +206,6 @@ def turnstile() -> Turnstile:
     """
     loop = running_loop()
     if getattr(_HERE, "loop", None) is not loop or loop is None:
-        _HERE.loop, _HERE.turnstile = loop, Turnstile(parking())
+        _HERE.loop, _HERE.turnstile = loop, Turnstile(event_loop())
     found: Turnstile = _HERE.turnstile
     return found

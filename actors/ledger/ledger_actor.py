@@ -107,7 +107,7 @@ class LedgerActor(Actor[LedgerCommand]):
         self._context: Context[LedgerCommand] | None = None
         self._count()
 
-    def started(self, context: Context[LedgerCommand]) -> None:
+    def on_start(self, context: Context[LedgerCommand]) -> None:
         """After a crash, go on from the log."""
         self._context = context
         self._generation.begin(context, self._go_on)
@@ -147,14 +147,14 @@ class LedgerActor(Actor[LedgerCommand]):
         snapshot = self.known = LedgerSnapshot(known.ledger.apply(*events), known.version + 1)
         self._count()
 
-        def written(seq: int) -> None:
+        def on_durable(seq: int) -> None:
             self._durable = snapshot.ledger  # appends become durable in the order in which they were sent
             reply.send(Recorded(seq, snapshot))
 
-        def failed(error: Exception) -> None:
+        def on_failure(error: Exception) -> None:
             reply.fail(error)
             if self._context is not None:
                 self._context.fail(error)
 
-        append = self._generation.outbox.append(*events, on_durable=written, on_failure=failed)
+        append = self._generation.outbox.append(*events, on_durable=on_durable, on_failure=on_failure)
         self._context.send(self._journal, append)

@@ -24,7 +24,7 @@ from actors.core.policy.fair import FairQueue
 from actors.core.policy.pace import Breaker, Concurrency, MinuteBudget, RetryBudget
 from actors.core.values.stream import Usage
 from actors.errors import CircuitOpen, Overloaded
-from actors.kernel.parking import Waiter, parking, wake
+from actors.kernel.event_loop import Waiter, event_loop, wake
 
 TOKENS_PER_BYTE = 0.25
 """Tokens reserved per byte of a request until usage has been reported."""
@@ -204,7 +204,7 @@ class Admission:
         if self.waiting:
             self._serve()
 
-    def begun(self, ticket: Ticket) -> None:
+    def record_answer_start(self, ticket: Ticket) -> None:
         """Record that the answer to a probe has started: the breaker closes before the answer has ended."""
         if ticket.probes:
             ticket.probes = False
@@ -300,7 +300,7 @@ class Admission:
             ticket.second = self._tokens.reserve(ticket.tokens, self._now())
 
     async def _wait(self, ticket: Ticket) -> None:
-        ticket.waiter = parking().waiter()
+        ticket.waiter = event_loop().waiter()
         queue = self._queue_of(ticket)
         queue.put(ticket.tenant, ticket.session, ticket)
         try:

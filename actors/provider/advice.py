@@ -157,7 +157,7 @@ def _of_parameter(attempt: Attempt, cause: Cause, config: "Config") -> str:
 def _of_address(attempt: Attempt, cause: Cause, config: "Config") -> str:
     """Name the URL of the request and a likely fix, if the failure concerns the address."""
     try:
-        url = tried(attempt.binding, config)
+        url = request_url(attempt.binding, config)
     except ConfigError:  # a dialect that was removed from the file
         return ""
     fix = _fix(attempt, cause, url)
@@ -172,7 +172,7 @@ def _of_conversation(result: AskResult, cause: Cause) -> str:
     return f"session.rewind(to={before}) takes back what was said since turn {before}"
 
 
-def tried(binding: Binding, config: "Config") -> str:
+def request_url(binding: Binding, config: "Config") -> str:
     """Return the URL of a binding's requests."""
     from actors.adapters.adapter import adapter
     from actors.adapters.request import Settings

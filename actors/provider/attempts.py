@@ -23,7 +23,7 @@ from actors.core.values.stream import (
     ThinkingDelta,
     Usage,
 )
-from actors.kernel.parking import Scope
+from actors.kernel.event_loop import Scope
 from actors.provider.credentials import Headers
 from actors.transport import Timeouts
 
@@ -115,7 +115,7 @@ class Retries(Struct, frozen=True):
     """The retry policy of a request, in force while no part of its answer was visible.
 
     Args:
-        attempts: Tries in total. Up to `passes` rate limit errors do not count if the backend answered other
+        attempts: Tries in total. Up to `extra_attempts` rate limit errors do not count if the backend answered other
             requests.
 
     base, ceiling: Seconds of the first and of the longest wait; doubling in between, with jitter.
@@ -137,7 +137,7 @@ class Retries(Struct, frozen=True):
             return asked + random.uniform(0, self.base)
         return self._longest(attempt) * random.uniform(0.5 if attempt == 1 else 0.75, 1.0)
 
-    def told(self, failure: Failure) -> Failure:
+    def mention_wait(self, failure: Failure) -> Failure:
         """Return a failure whose message mentions the requested wait, if that exceeds the budget."""
         wait = failure.retry_after
         if wait is None or wait <= self.budget:
@@ -145,7 +145,7 @@ class Retries(Struct, frozen=True):
         return replace(failure, message=f"{failure.message} (it asks to wait {_in_words(wait)})")
 
     @property
-    def passes(self) -> int:
+    def extra_attempts(self) -> int:
         """Tries in addition to `attempts` at a backend that answers other requests in the meantime."""
         return 4 * (self.attempts - 1)
 

@@ -9,7 +9,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from actors.adapters.adapter import Adapter, Prepared
-from actors.adapters.outputs import means
+from actors.adapters.outputs import output_means
 from actors.adapters.request import Request, Settings
 from actors.adapters.settings import can_force
 from actors.core.dialects.dialect import lane_key
@@ -53,7 +53,7 @@ class ResolvedBackend(Struct):
             settings = self.asked_settings(choice, asked)
             if omitted:
                 settings = replace(settings, omitted=tuple([omission.name for omission in omitted]))
-            self._prepared = wanted, self.adapter.prepared(settings, facts.tools)
+            self._prepared = wanted, self.adapter.prepare(settings, facts.tools)
         return self._prepared[1].request(rendered.segments, facts)
 
     def needs_words(self, asked: Asked | None) -> bool:
@@ -63,7 +63,7 @@ class ResolvedBackend(Struct):
         settings = self.asked_settings(asked.tool_choice, asked)
         if any(omission.name == "output" for omission in self.facts.omissions(settings)):
             return True
-        return means(settings, self.adapter.dialect) == "prompt"
+        return output_means(settings, self.adapter.dialect) == "prompt"
 
     def forces_in_words(self, asked: Asked | None) -> ToolChoiceSetting | None:
         """Return the ask's tool choice if the model cannot be forced to call a tool; None if it can, or need not be.

@@ -21,7 +21,7 @@ from actors.core.settings.spending import PERIOD_SECONDS, Budget, Cost, Used, re
 from actors.core.stats.stats import BudgetStats
 from actors.core.values.identity import Binding
 from actors.core.values.stream import Usage
-from actors.kernel.parking import EventLoop, Waiter, wake
+from actors.kernel.event_loop import EventLoop, Waiter, wake
 
 _ARRIVALS = count(1)
 _arrived = attrgetter("arrived")
@@ -51,13 +51,13 @@ class Window:
         self._seconds, self._now, self._from = seconds, now, now()
 
     @property
-    def left(self) -> float:
+    def seconds_left(self) -> float:
         """Seconds until the next period begins."""
         return self._from + self._seconds - self._now()
 
-    def passed(self) -> bool:
+    def roll_over(self) -> bool:
         """Return True if a new period has begun since the last call, and move to it."""
-        if (over := -self.left) < 0:
+        if (over := -self.seconds_left) < 0:
             return False
         self._from = self._now() - over % self._seconds
         return True
@@ -70,7 +70,7 @@ class SharedBudget:
         budget: The limits. Seconds are ignored: the time of subagents is part of their call's.
         before: The usage so far.
         cost: Returns the cost of usage.
-        parking: Creates waiters.
+        loop: Creates waiters.
         whose: Description of the budget for messages.
         window: The periods after which the budget restarts; None without periods.
     """
@@ -94,28 +94,28 @@ class SharedBudget:
         budget: Budget,
         before: Used,
         cost: Cost,
-        parking: EventLoop,
+        loop: EventLoop,
         whose: str = "the session's budget",
         window: Window | None = None,
     ) -> None:
         self._budget, self.before, self._cost = replace(budget, seconds=None), before, cost
         self._used, self._window, self.whose = before, window, whose
         self._in_flight, self._reserved = 0, Demand()
-        self.waiter = parking.waiter
+        self.waiter = loop.waiter
         self.refused = 0
         """Requests and asks rejected because the budget was used up."""
         self.line: list[Share] = []
         """The sessions whose requests wait for this budget, oldest first."""
 
     @property
-    def left(self) -> Budget:
-        """What a session that is opened now may use. Raises `OverBudget` where nothing is left."""
+    def remaining(self) -> Budget:
+        """The budget for a session that is opened now. Raises `OverBudget` if the shared budget is used up."""
         return remaining_budget(self._budget, self.used, self._cost)
 
     @property
     def used(self) -> Used:
         """The usage in this period."""
-        if self._window is not None and self._window.passed():
+        if self._window is not None and self._window.roll_over():
             self._used = Used()
         return self._used
 
@@ -129,7 +129,7 @@ class SharedBudget:
         why = why_over(self._budget, self.used, self._cost, self.whose)
         if why is None or self._window is None:
             return why
-        return f"{why}; it begins anew in {self._window.left:.0f} s"
+        return f"{why}; it begins anew in {self._window.seconds_left:.0f} s"
 
     def is_roomy(self) -> bool:
         """Return True if the budget has room in addition to the requests in flight."""
@@ -137,12 +137,12 @@ class SharedBudget:
         return not self._in_flight or (
             (budget.rounds is None or used.rounds + self._in_flight < budget.rounds)
             and (budget.tokens is None or used.tokens + reserved.tokens < budget.tokens)
-            and (budget.money is None or (used.money(self._cost) or 0.0) + reserved.money < budget.money)
+            and (budget.money is None or (used.total_cost(self._cost) or 0.0) + reserved.money < budget.money)
         )
 
     @property
     def is_open(self) -> bool:
-        """Whether no request has to wait: the budget has room, or is used up."""
+        """True if no request has to wait: the budget has room, or is used up."""
         return self.is_roomy() or self.why_over() is not None
 
     def reserve(self, demand: Demand) -> None:
@@ -169,11 +169,11 @@ class SharedBudget:
             money=budget.money,
             used_rounds=used.rounds,
             used_tokens=used.tokens,
-            used_money=used.money(self._cost) if self.counts_money else None,
+            used_money=used.total_cost(self._cost) if self.counts_money else None,
             reserved_tokens=self._reserved.tokens,
             in_flight=self._in_flight,
             refused=self.refused,
-            left_seconds=None if window is None else window.left,
+            left_seconds=None if window is None else window.seconds_left,
         )
 
 
@@ -195,30 +195,30 @@ class Share:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.ended()
+        self.release()
 
     @property
     def is_empty(self) -> bool:
-        """Whether the session shares no budget."""
+        """True if the session shares no budget."""
         return not self._budgets
 
-    async def admitted(self, demand: Demand, is_stopped: Callable[[], bool]) -> str | None:
+    async def admit(self, demand: Demand, is_stopped: Callable[[], bool]) -> str | None:
         """Wait until each budget has room and count the request as in flight; if a budget is used up, return why.
 
         A request that is stopped while it waits is not counted.
         """
-        self.ended()
+        self.release()
         self._demand = demand
         try:
             why = await self._wait_for_room(is_stopped)
         except BaseException:
-            self.ended()
+            self.release()
             raise
         finally:
             self._leave()
             self.arrived, self._waiter = 0, None
         if why is not None or is_stopped():
-            self.ended()
+            self.release()
         return why
 
     async def _wait_for_room(self, is_stopped: Callable[[], bool]) -> str | None:
@@ -261,7 +261,7 @@ class Share:
 
     @property
     def is_in_flight(self) -> bool:
-        """Whether a request is counted as in flight."""
+        """True if a request is counted as in flight."""
         return self._reserved is not None
 
     def look_again(self) -> None:
@@ -273,9 +273,9 @@ class Share:
         if is_round or usage != Usage():
             for budget in self._budgets:
                 budget.settle(binding, usage, is_round=is_round)
-        self.ended()
+        self.release()
 
-    def ended(self) -> None:
+    def release(self) -> None:
         """Stop counting this session's request as in flight."""
         if (demand := self._reserved) is not None:
             self._reserved = None
@@ -296,15 +296,15 @@ class RuntimeBudgets:
     Args:
         budgets: By `tenants.NAME` and `pools.NAME`.
         cost: Returns the cost of usage.
-        parking: Creates waiters.
+        loop: Creates waiters.
         now: A monotonic clock, in seconds.
     """
 
     def __init__(
-        self, budgets: Mapping[str, Budget], cost: Cost, parking: EventLoop, now: Callable[[], float]
+        self, budgets: Mapping[str, Budget], cost: Cost, loop: EventLoop, now: Callable[[], float]
     ) -> None:
         self._budgets = {
-            name: _shared_budget(name, budget, cost, parking, now) for name, budget in budgets.items()
+            name: _shared_budget(name, budget, cost, loop, now) for name, budget in budgets.items()
         }
 
     def of(self, tenant: str, target: str) -> tuple[SharedBudget, ...]:
@@ -322,11 +322,9 @@ class RuntimeBudgets:
 
 
 def _shared_budget(
-    name: str, budget: Budget, cost: Cost, parking: EventLoop, now: Callable[[], float]
+    name: str, budget: Budget, cost: Cost, loop: EventLoop, now: Callable[[], float]
 ) -> SharedBudget:
     table, _, owner = name.partition(".")
     window = None if budget.per is None else Window(PERIOD_SECONDS[budget.per], now)
     length = "" if budget.per is None else f" per {budget.per}"
-    return SharedBudget(
-        budget, Used(), cost, parking, f"the budget{length} of {table[:-1]} {owner!r}", window
-    )
+    return SharedBudget(budget, Used(), cost, loop, f"the budget{length} of {table[:-1]} {owner!r}", window)

@@ -56,7 +56,7 @@ class MemberSelector:
         occasion = self._occasion(pool)  # before any wait: places are assigned in the order of the asks
         return first(pool, await self._members(pool), occasion)
 
-    async def following(self, pool: Pool, tried: Sequence[str], *, visible: bool) -> str | None:
+    async def next_member(self, pool: Pool, tried: Sequence[str], *, visible: bool) -> str | None:
         """Return the member that takes over after a failed turn, or None."""
         if pool.policy == "manual" or len(pool.members) == 1:
             return None
@@ -71,7 +71,7 @@ class MemberSelector:
         place, first_ask = places[pool.name]
         return Occasion(self._ask - first_ask + 1, place)
 
-    def sent(self, pool: Pool, member: str, size: int) -> None:
+    def record_request(self, pool: Pool, member: str, size: int) -> None:
         """Record the last request of a turn."""
         if pool.policy in MINDING:
             self._affinity.sent[member] = anyio.current_time(), size

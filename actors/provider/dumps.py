@@ -61,7 +61,7 @@ class Dumps:
             elif number <= MOST:
                 await self._in_thread(partial(_write, refusal, dialect, self._to, number))
         except Exception as error:  # for example, a full disk
-            telemetry.crashed("dump of a refusal", error)
+            telemetry.actor_crashed("dump of a refusal", error)
         finally:
             self._waiting -= 1
 

@@ -9,7 +9,7 @@ from actors.core.stats.measures import AskCounts, RequestCounts, ToolMeasures, b
 from actors.core.stats.stats import BackendStats, ModelStats, ToolCounts, ToolStats
 from actors.core.values.identity import Binding
 from actors.core.values.stream import Usage
-from actors.journal.outage import JournalMeter
+from actors.journal.health import JournalHealth
 from actors.provider.provider_actor import Meter
 
 
@@ -30,7 +30,7 @@ class Meters(Struct):
     tools: dict[str, ToolCounts] = field(default_factory=dict)
     providers: list[tuple[Binding, Meter]] = field(default_factory=list)
     slow: int = 0
-    journal: JournalMeter = field(default_factory=JournalMeter)
+    journal: JournalHealth = field(default_factory=JournalHealth)
     asks: AskCounts = field(default_factory=AskCounts)
     calls: ToolMeasures = field(default_factory=ToolMeasures)
 
@@ -40,7 +40,7 @@ class Meters(Struct):
         self.providers.append((binding, meter))
         return meter
 
-    def slowed(self, actor: str, message: str, seconds: float) -> None:
+    def record_slow_handler(self, actor: str, message: str, seconds: float) -> None:
         """Count a handler that blocked the event loop."""
         self.slow += 1
         self.on_slow(actor, message, seconds)

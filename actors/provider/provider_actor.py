@@ -72,7 +72,7 @@ class ProviderActor(Actor[ProviderCommand]):
         self._context: Context[ProviderCommand] | None = None
         self._admission: Admission | None = None
 
-    def started(self, context: Context[ProviderCommand]) -> None:
+    def on_start(self, context: Context[ProviderCommand]) -> None:
         """Store the context, in which rounds run as children."""
         system, name = context.system, context.ref.name.split("/")[1:2]
         self._context = context

@@ -120,13 +120,13 @@ class Resolver:
         return name if name in self._config.settings.backends else f"{name}:{binding.model}"
 
     @cached_property
-    def preamble_size(self) -> int:
+    def request_head_size(self) -> int:
         """Bytes of the system prompt and of the tools' names, descriptions and schemas."""
         said = [(tool.name, tool.description, tool.parameters) for tool in self._tools]
         return sum(len(part) for tool in said for part in tool) + len(self._system or "")
 
     @cached_property
-    def preamble(self) -> str:
+    def config_digest(self) -> str:
         """Digest of the system prompt and the tools."""
         said = [(tool.name, tool.description, bytes(tool.parameters)) for tool in self._tools]
         return content_name(repr((self._system, said)))[:16]
@@ -278,10 +278,10 @@ def over_budget(resolver: Resolver, state: SessionState) -> str | None:
     return why_over(state.budget, state.used, resolver.cost)
 
 
-def expected(resolver: Resolver, state: SessionState, known: Ledger, binding: Binding) -> int:
+def expected_tokens(resolver: Resolver, state: SessionState, known: Ledger, binding: Binding) -> int:
     """Return an estimate of the tokens of a session's next request to a binding."""
     ratio = resolver.calibrations[binding].ratio
-    return estimate_tokens(state.history, known, state.measured, binding, resolver.preamble_size, ratio)
+    return estimate_tokens(state.history, known, state.measured, binding, resolver.request_head_size, ratio)
 
 
 def too_full(
@@ -292,7 +292,7 @@ def too_full(
     if settings.threshold is None or window is None:
         return None
     most = window * settings.threshold
-    if expected(resolver, state, known, binding) < most:
+    if expected_tokens(resolver, state, known, binding) < most:
         return None
     ratio = resolver.calibrations[binding].ratio
     return most if possible_savings(state.history, known, settings, before, ratio) >= most * WORTH else None

@@ -42,8 +42,8 @@ from actors.core.values.stream import (
 )
 from actors.errors import CircuitOpen, ConfigError, CredentialFailed, Overloaded, ProviderFailed, StreamFault
 from actors.kernel import Query
+from actors.kernel.event_loop import Scope, event_loop
 from actors.kernel.host_code import is_failure
-from actors.kernel.parking import Scope, parking
 from actors.provider.admission import Admission, Pace, Ticket
 from actors.provider.attempts import Retries, Silence, merged_headers, timeouts_of, without_secrets
 from actors.provider.credentials import Credentials, Headers, Keys, Outgoing, query_secrets, with_query
@@ -211,9 +211,9 @@ class Round:
         self._counters = counters
         self._requests = requests
         self._admission = admission
-        self._here = parking()
+        self._here = event_loop()
         self._timeouts = timeouts_of(endpoint.timeouts, command.asked)
-        self._decoder = self._fresh(stream=endpoint.stream)
+        self._decoder = self._new_decoder(stream=endpoint.stream)
         self._message: Message | None = None
         self._failure: Failure | None = None
         self._auth_headers: Headers = ()  # the credential's headers, as last sent
@@ -248,8 +248,8 @@ class Round:
             self._tried.append(Tried(self._failure, self._wait))
             self._wait = wait
             await anyio.sleep(wait)
-            self._calls = max(self._calls, self._decoder.minted)
-            self._decoder = self._fresh(stream=self._endpoint.stream)
+            self._calls = max(self._calls, self._decoder.minted_ids)
+            self._decoder = self._new_decoder(stream=self._endpoint.stream)
             self._continued = 0
 
     async def _try_once(self) -> Failure | None:
@@ -282,7 +282,7 @@ class Round:
 
     def _next_wait(self, failure: Failure, random: Random) -> float | None:
         """Record a failed try. Return the seconds until the next try, or None if there is none."""
-        self._failure = self._endpoint.retries.told(failure)
+        self._failure = self._endpoint.retries.mention_wait(failure)
         if self._renew_token(failure):
             return 0.0
         if failure.action == "our_bug":
@@ -308,7 +308,7 @@ class Round:
     def _counted_tries(self, failure: Failure) -> int:
         """Return the number of tries that count, including the failed one."""
         if failure.kind == "rate_limit" and self._was_passed_over():
-            self._passed_over = min(self._passed_over + 1, self._endpoint.retries.passes)
+            self._passed_over = min(self._passed_over + 1, self._endpoint.retries.extra_attempts)
         return self._tries - self._passed_over
 
     def _was_passed_over(self) -> bool:
@@ -320,25 +320,33 @@ class Round:
         """Return True if a revoked token was dropped and a new one may be valid. Tried once per round."""
         if failure.status != 401 or self._was_renewed:
             return False
-        self._was_renewed = self._endpoint.credentials.refused(self._auth_headers)
+        self._was_renewed = self._endpoint.credentials.record_rejection(self._auth_headers)
         return self._was_renewed
 
     def outcome(self) -> Generated:
         """Return the result of the round."""
         decoder, usage = self._decoder, self._decoder.usage
         self._requests.use(usage)
-        calls = max(self._calls, decoder.minted)
+        calls = max(self._calls, decoder.minted_ids)
         if (whole := self._message) is not None:
             calls = max(calls, len(whole.calls))
             left_out = self._left_out()
-            return Answer(whole, usage, decoder.finish_reason, calls, decoder.cut, left_out, *self._before())
+            return Answer(
+                whole,
+                usage,
+                decoder.finish_reason,
+                calls,
+                decoder.cut_reason,
+                left_out,
+                *self._earlier_tries(),
+            )
         kept = decoder.partial_message()  # also updates `left_out`
-        unfinished = (kept if kept.blocks else None, usage, calls, self._left_out(), *self._before())
+        unfinished = (kept if kept.blocks else None, usage, calls, self._left_out(), *self._earlier_tries())
         if self.aborted or self._failure is None:
             return Aborted(*unfinished)
         return Broken(*unfinished, failure=self._failure, visible=self._visible)
 
-    def _before(self) -> tuple[tuple[Tried, ...], float]:
+    def _earlier_tries(self) -> tuple[tuple[Tried, ...], float]:
         return tuple(self._tried), self._wait
 
     def _left_out(self) -> LeftOut:
@@ -349,7 +357,7 @@ class Round:
         telemetry.left_out(self._command.key, counts)
         return tuple(counts.items())
 
-    def _fresh(self, *, stream: bool) -> "Decoder":
+    def _new_decoder(self, *, stream: bool) -> "Decoder":
         from actors.adapters.codec import decode  # imported with the first answer
 
         command = self._command
@@ -388,7 +396,7 @@ class Round:
         except BaseException as error:  # an unforeseen error fails this round only
             if not is_failure(error):
                 raise
-            telemetry.crashed(f"round {self._command.key}", error)
+            telemetry.actor_crashed(f"round {self._command.key}", error)
             name = type(error).__name__
             return Failure("transient", "retry", f"The answer could not be read: {name}", error=name)
 
@@ -413,7 +421,7 @@ class Round:
                 silence = Silence(
                     patience, self._here.now, endpoint.silence_timeout if endpoint.stream else None
                 )
-                await self._read(response, patience, silence)
+                await self._read_answer(response, patience, silence)
             if patience.cancelled_caught and not self._decoder.ended:
                 why = silence.why or f"The answer took longer than {total} s."
                 return Failure("transient", "retry", why, error="TimeoutError")
@@ -429,7 +437,7 @@ class Round:
             self._counters["tool_api_400_total"] += 1
             telemetry.withheld(f"round {self._command.key}", withheld)
 
-    async def _read(self, response: Response, patience: Scope, silence: Silence) -> None:
+    async def _read_answer(self, response: Response, patience: Scope, silence: Silence) -> None:
         """Read the answer to its end. A connection error after the end marker is ignored."""
         is_begun = False
         try:
@@ -443,7 +451,7 @@ class Round:
                     self._show(events := self._decoder.feed(chunk))
                     silence.hear(events)
                     if events and (self._ticket.probes or self._ticket.is_in_doubt):
-                        self._admission.begun(self._ticket)
+                        self._admission.record_answer_start(self._ticket)
                     if self._decoder.ended:
                         patience.deadline = min(patience.deadline, self._here.now() + LINGER)
         except ProviderFailed:
@@ -455,7 +463,7 @@ class Round:
         if self._continued:
             self._decoder.resume(stream=False)
         else:
-            self._decoder = self._fresh(stream=False)
+            self._decoder = self._new_decoder(stream=False)
 
     async def _refusal(self, response: Response) -> Failure:
         body = bytearray()

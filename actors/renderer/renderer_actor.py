@@ -86,7 +86,7 @@ class RendererActor(Actor[RendererCommand]):
     def _count(self) -> None:
         self._generation.holding.count("lanes", self._lanes.size)
 
-    def started(self, context: Context[RendererCommand]) -> None:
+    def on_start(self, context: Context[RendererCommand]) -> None:
         """After a crash, go on from the log."""
         self._context = context
         self._generation.begin(context, self._go_on)

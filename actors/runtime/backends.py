@@ -16,7 +16,7 @@ from actors.core.history.compaction import COMPACTION_RANGES, Compaction
 from actors.core.history.estimate import Calibrations
 from actors.core.render import RenderTarget
 from actors.core.session.lanes import Rules
-from actors.core.settings.ranges import checked
+from actors.core.settings.ranges import check_fields
 from actors.core.settings.spending import Budget, Prices, all_prices, shared_budgets
 from actors.core.stats.stats import BackendStats
 from actors.core.transcript.transcript import Encoder
@@ -71,14 +71,14 @@ class RuntimeBackends:
         self.prices = all_prices(prices or {}, settings.prices)
         self.compaction = settings.compaction
         if compaction is not None:
-            self.compaction = checked(compaction, COMPACTION_RANGES, "compaction=")
+            self.compaction = check_fields(compaction, COMPACTION_RANGES, "compaction=")
         if (summarizer := self.compaction.summarizer) is not None:
             config.check_backend(summarizer)
         self._pricing = Pricing(config, self.prices, self.compaction.windows)
         self._calibrations, self.learned = Calibrations(), LearnedFacts()
         self._places = PoolPlaces(random, is_seeded=is_seeded)
         self._shared_budgets = shared_budgets(budgets or {}, settings.budgets, settings.pools)
-        self.meters = Meters(telemetry.slow)
+        self.meters = Meters(telemetry.slow_handler)
         self.providers = Providers(config, transport, random, self.meters)
         self.rules: Rules = lru_cache(LANES)(self._rules)
         """The rules with which the lane of a binding is rendered."""
@@ -89,7 +89,7 @@ class RuntimeBackends:
     def begin(self, system: System) -> None:
         """Serve the sessions of a system from now on."""
         self._system = system
-        self.budgets = RuntimeBudgets(self._shared_budgets, self._pricing.cost, system.parking, system.now)
+        self.budgets = RuntimeBudgets(self._shared_budgets, self._pricing.cost, system.loop, system.now)
 
     def resolver(self, tools: Toolset, system: str | None) -> Resolver:
         """Return what targets mean to sessions with these tools and this system prompt, which share it."""

@@ -60,5 +60,5 @@ async def make_backup(host: SessionHost, path: "Path") -> None:
     except BaseException:
         backup.abandon()
         with anyio.CancelScope(shield=True):
-            await task.ended()
+            await task.wait()
         raise

@@ -103,7 +103,7 @@ class Claims:
         self._fences: dict[str, int] = {}
         self.written: list[str] = []
 
-    async def new(self, given: str | None) -> str:
+    async def claim_new(self, given: str | None) -> str:
         """Reserve and claim an id that has no log, and return it; it is made up if none is given.
 
         Raises:
@@ -128,7 +128,7 @@ class Claims:
             self._release(name)
             self._registry.change_suffix()
 
-    async def existing(self, given: str, wait: float) -> str:
+    async def claim_existing(self, given: str, wait: float) -> str:
         """Reserve and claim a session that has a log; wait so many seconds for a host that has it.
 
         Raises:
@@ -143,7 +143,7 @@ class Claims:
             raise unknown(name)
         return name
 
-    async def either(self, given: str) -> bool:
+    async def claim_any(self, given: str) -> bool:
         """Reserve and claim a session, and return True if it has a log. A log in memory that has ended is deleted."""
         name = self._reserve(given)
         claim = await self._claim(name)

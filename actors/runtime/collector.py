@@ -20,7 +20,7 @@ from actors import telemetry
 from actors.errors import ConfigError
 
 GcPolicy: TypeAlias = Literal["tuned"]
-"""`tuned` raises the thresholds at which the garbage collector looks for cycles."""
+"""`tuning` raises the thresholds at which the garbage collector looks for cycles."""
 
 Thresholds: TypeAlias = tuple[int, int, int]
 
@@ -67,8 +67,8 @@ class CollectorTuning:
                 gc.set_threshold(*self._before)
 
     @contextmanager
-    def tuned(self) -> Iterator[None]:
-        """Have it tuned for the time of the block."""
+    def tuning(self) -> Iterator[None]:
+        """Tune the garbage collector inside the block."""
         self.enter("tuned")
         try:
             yield

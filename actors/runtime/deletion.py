@@ -162,10 +162,10 @@ async def goes_with(journal: Ref[JournalCommand], session: str) -> str | None:
     beginning, behind = split_id(session)
     if not behind:
         return None
-    opened = await _opened(journal, session)
+    opened = await _opening_event(journal, session)
     if opened is None or not opened.above:
         return None
-    above = await _opened(journal, beginning)
+    above = await _opening_event(journal, beginning)
     return beginning if above is not None and above.key == opened.above else None
 
 
@@ -202,16 +202,16 @@ async def with_subagents(
     found, waiting = list[Branch](), [session]
     while waiting:
         found.append(branch := await _branch(journal, waiting.pop(), take, throttle))
-        waiting += reversed(await _below(journal, branch))
+        waiting += reversed(await _subagent_ids(journal, branch))
     return found
 
 
-async def _below(journal: Ref[JournalCommand], branch: Branch) -> list[str]:
+async def _subagent_ids(journal: Ref[JournalCommand], branch: Branch) -> list[str]:
     found = []
     for call_id in branch.calls:
         for number in count(1):
             name = subagent_id(branch.name, call_id, number)
-            if (opened := await _opened(journal, name)) is None:
+            if (opened := await _opening_event(journal, name)) is None:
                 break
             if opened.above == branch.key:
                 found.append(name)
@@ -237,8 +237,8 @@ async def _branch(
     return Branch(session, last, key, tuple(calls))
 
 
-async def _opened(journal: Ref[JournalCommand], session: str) -> Opened | None:
-    """Return the first event of a log, if there is one that can be read."""
+async def _opening_event(journal: Ref[JournalCommand], session: str) -> Opened | None:
+    """Return the first event of a log; None if there is no log or it is unreadable."""
     with suppress(JournalError):
         page = await journal.ask(ReadLog(session, most=1))
         if page.events and isinstance(opened := page.events[0], Opened):

@@ -30,10 +30,18 @@ from actors.scheduler.executor import is_inside
 from actors.session.commands import Configure, SessionCommand, Switch
 from actors.session.inflight import SessionRefs
 from actors.session.output import output_of
-from actors.session.pending import HostCall, HostCompaction, HostRewind, Resolutions, Resolve, Submit, again
+from actors.session.pending import (
+    HostCall,
+    HostCompaction,
+    HostRewind,
+    Resolutions,
+    Resolve,
+    Submit,
+    copy_error,
+)
 from actors.session.resolutions import check_choice, resolutions
 from actors.session.streams import AnswerSink, AskStream
-from actors.session.words import Words, packed_words
+from actors.session.user_input import UserInput, pack_user_input
 
 R = TypeVar("R")
 
@@ -87,14 +95,14 @@ class SessionCaller:
         """Perform an act in place of an ask, and return its result. Readers see it if it has a text for the history."""
         self._check()
         sink = AnswerSink(self._ended_error)
-        heard = self._lifecycle.host.readers.joined(self.id, sink) if text else sink
+        heard = self._lifecycle.host.readers.shared_sink(self.id, sink) if text else sink
         message = pack(Message("user", (Text(text),) if text else ()))
         await self._send(Submit(message, heard, copy_context(), act), lambda actors: actors.session)
         return await sink.outcome()
 
     def _prepare_stream(
         self,
-        message: Words | None,
+        message: UserInput | None,
         results: CallResults | None,
         approvals: Approvals | None,
         settings: AskSettings,
@@ -107,7 +115,7 @@ class SessionCaller:
     def _prepare(
         self,
         sink: Sink,
-        message: Words | None,
+        message: UserInput | None,
         results: CallResults | None,
         approvals: Approvals | None,
         settings: AskSettings,
@@ -125,7 +133,7 @@ class SessionCaller:
         return partial(self._resolve, given, sink, copy_context())
 
     async def _submit(
-        self, message: Words, sink: Sink, output: Any, settings: AskSettings, variables: Context
+        self, message: UserInput, sink: Sink, output: Any, settings: AskSettings, variables: Context
     ) -> None:
         """Submit an ask, and return when the session has accepted it."""
         with self._lifecycle.submitting():
@@ -134,7 +142,7 @@ class SessionCaller:
             self._lifecycle.configuration.check(
                 said := parse_settings(settings, None if form is None else form.schema)
             )
-            packed = packed_words(message)
+            packed = pack_user_input(message)
             sink = self._lifecycle.audience(sink, variables)
             await self._deliver(Submit(packed, sink, variables, asked=said, output=form))
 
@@ -180,4 +188,6 @@ class SessionCaller:
 
     def _ended_error(self) -> ActorsError:
         """Return the error of a session that has ended."""
-        return again(self._lifecycle.fenced) or SessionClosed(f"Session {self.id!r} has ended; open another")
+        return copy_error(self._lifecycle.fenced) or SessionClosed(
+            f"Session {self.id!r} has ended; open another"
+        )

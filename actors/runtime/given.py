@@ -37,7 +37,7 @@ def _is(*types: type) -> Callable[[object], bool]:
     return lambda given: isinstance(given, types)
 
 
-def _has(*members: str) -> Callable[[object], bool]:
+def _has_members(*members: str) -> Callable[[object], bool]:
     return lambda given: all(hasattr(given, each) for each in members)
 
 
@@ -57,8 +57,8 @@ def _is_number(given: object) -> bool:
     return isinstance(given, int | float) and given == given  # a time that is no number is never over
 
 
-_is_config = _has("settings", "limits")
-_is_storage = _has("open", "close", "claim", "append", "read", "level")
+_is_config = _has_members("settings", "limits")
+_is_storage = _has_members("open", "close", "claim", "append", "read", "level")
 
 _KINDS: Mapping[str, _Kind] = {
     "config": _Kind(
@@ -69,7 +69,7 @@ _KINDS: Mapping[str, _Kind] = {
         "the path of a file, a postgresql:// address, a Storage",
         lambda given: _is_path(given) or _is_storage(given),
     ),
-    "transport": _Kind("a Transport", _has("send", "close")),
+    "transport": _Kind("a Transport", _has_members("send", "close")),
     "seed": _Kind("a whole number", _is_whole),
     "on_tool_error": _Kind("a function", callable),
     "on_refusal": _Kind(
@@ -150,9 +150,7 @@ def configuration(given: "str | PathLike[str] | Config | None", environ: Mapping
 
 def http_transport(config: "Config", environ: Mapping[str, str]) -> HttpTransport:
     """Return the transport of a runtime that is given none."""
-    from actors.config.environment import guarded
+    from actors.config.environment import guard
 
     limits = config.limits
-    return HttpTransport(
-        connections=limits.connections, connecting=limits.connecting, environ=guarded(environ)
-    )
+    return HttpTransport(connections=limits.connections, connecting=limits.connecting, environ=guard(environ))

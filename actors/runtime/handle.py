@@ -29,7 +29,7 @@ from actors.session.pending import HostCompaction, HostRewind
 from actors.session.preview import preview_of
 from actors.session.resolutions import host_call
 from actors.session.streams import AnswerSink, TextStream
-from actors.session.words import Words
+from actors.session.user_input import UserInput
 from actors.tools.toolsets import Item
 
 R = TypeVar("R")
@@ -57,17 +57,17 @@ class Session(SessionCaller):
 
     @property
     def busy(self) -> bool:
-        """Whether an ask is in flight, or waits."""
+        """True if an ask is in flight, or waits."""
         return self._lifecycle.busy
 
     @overload
     async def ask(
-        self, message: Words, *, output: type[T], check: bool = True, **settings: Unpack[AskSettings]
+        self, message: UserInput, *, output: type[T], check: bool = True, **settings: Unpack[AskSettings]
     ) -> AskResult[T]: ...
 
     @overload
     async def ask(
-        self, message: Words, *, output: Any = None, check: bool = True, **settings: Unpack[AskSettings]
+        self, message: UserInput, *, output: Any = None, check: bool = True, **settings: Unpack[AskSettings]
     ) -> AskResult: ...
 
     @overload
@@ -82,7 +82,7 @@ class Session(SessionCaller):
 
     async def ask(
         self,
-        message: Words | None = None,
+        message: UserInput | None = None,
         *,
         results: CallResults | None = None,
         approvals: Approvals | None = None,
@@ -133,7 +133,7 @@ class Session(SessionCaller):
     @asynccontextmanager
     async def stream(
         self,
-        message: Words | None = None,
+        message: UserInput | None = None,
         *,
         results: CallResults | None = None,
         approvals: Approvals | None = None,
@@ -156,7 +156,7 @@ class Session(SessionCaller):
 
     def stream_text(
         self,
-        message: Words | None = None,
+        message: UserInput | None = None,
         *,
         results: CallResults | None = None,
         approvals: Approvals | None = None,
@@ -222,7 +222,7 @@ class Session(SessionCaller):
     @property
     def pending(self) -> tuple[PendingCall, ...]:
         """The calls that the turn in flight waits for: their results, or somebody's approval."""
-        return self._lifecycle.waits
+        return self._lifecycle.pending_calls
 
     async def switch(self, target: str) -> SwitchOutcome:
         """Send the next ask to `target`, at once or, while a turn is in flight, when that turn has ended.
@@ -274,7 +274,7 @@ class Session(SessionCaller):
 
         Its `report` says what was done to the messages that the session was opened with, `system` is its prompt.
         """
-        state, ledger = await self._told()
+        state, ledger = await self._current_state()
         return state.history.knowing(ledger)
 
     async def ledger(self) -> Ledger:
@@ -290,15 +290,15 @@ class Session(SessionCaller):
             ConfigError: The target does not exist or cannot be used, or a setting is refused as in `ask`.
         """
         self._lifecycle.configuration.check(said := parse_settings(settings))
-        state, ledger = await self._told()
+        state, ledger = await self._current_state()
         equipment = self._actors.equipment
         backend = equipment.resolver.backend(equipment.resolver.pool(target).members[0])
         render = Render(backend.binding, state.history, ledger)
         rendered = await self._query(render, lambda actors: actors.refs.renderer)
         return preview_of(rendered, backend, target, (state, ledger, equipment), said)
 
-    async def _told(self) -> tuple[SessionState, Ledger]:
-        """Return what the session knows at one moment, of calls that are about to run too."""
+    async def _current_state(self) -> tuple[SessionState, Ledger]:
+        """Return the state and the ledger of one moment. The ledger includes calls that have not started yet."""
         state = await self._query(GetState())
         return state, state.ledger_with_open_calls(await self.ledger())
 

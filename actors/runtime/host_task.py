@@ -10,7 +10,7 @@ from actors import telemetry
 from actors.errors import ActorsError, ShuttingDown
 from actors.kernel import System
 from actors.kernel.tasks import Work
-from actors.session.pending import again
+from actors.session.pending import copy_error
 
 
 class HostTask:
@@ -31,18 +31,18 @@ class HostTask:
     def _end(self, error: BaseException | None) -> None:
         del self._work  # it may belong to the owner of this task
         if isinstance(error, Exception):
-            self._error = again(error)  # without its traceback, which holds this task
+            self._error = copy_error(error)  # without its traceback, which holds this task
         if error is not None and not isinstance(error, ActorsError):
-            telemetry.crashed(self._name, error)
+            telemetry.actor_crashed(self._name, error)
         self._over.set()
 
     @property
     def has_failed(self) -> bool:
-        """Whether the work has ended before it was done."""
+        """True if the work has ended before it was done."""
         return self._over.is_set() and not self._is_done
 
-    async def ended(self) -> None:
-        """Wait for the end, however the work ended."""
+    async def wait(self) -> None:
+        """Wait for the end of the work, including an end by an exception."""
         await self._over.wait()
 
     async def result(self) -> None:
@@ -54,6 +54,6 @@ class HostTask:
         """
         await self._over.wait()
         if self._error is not None:
-            raise again(self._error) or self._error
+            raise copy_error(self._error) or self._error
         if not self._is_done:
             raise ShuttingDown(f"{self._name} was cancelled before it was done: the runtime has been left")

@@ -5,11 +5,11 @@
 """
 
 from collections import deque
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from os import PathLike
 from time import time
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from actors.core.log.events import LogEvent
 from actors.core.settings.labels import Scalar, checked_metadata, checked_title
@@ -28,7 +28,7 @@ from actors.runtime.opening import SessionOpener
 from actors.runtime.registry import SessionRegistry
 from actors.runtime.removal import SessionRemoval
 from actors.runtime.replays import unknown
-from actors.runtime.retention import delete_all, selected, vacuum
+from actors.runtime.retention import delete_all, select_sessions, vacuum
 from actors.runtime.session_host import SessionHost
 
 LONG = 64 * 1024
@@ -37,25 +37,22 @@ LONG = 64 * 1024
 StoredSessions: TypeAlias = list[StoredSession]
 
 
-class HostOwner(Protocol):
-    """The runtime, to whose host the methods belong."""
+class HostAccess(NamedTuple):
+    """Access to a runtime's host. `running` raises unless the runtime runs, `opening` also while it drains."""
 
-    def _running(self) -> SessionHost:
-        """Return the host, to a caller that may use it."""
-
-    def _hosting(self) -> SessionHost:
-        """Return the host, to a caller that may begin a session."""
+    running: Callable[[], SessionHost]
+    opening: Callable[[], SessionHost]
 
 
 class JournalAdmin:
     """The sessions of a runtime's journal, open or not. Its methods work while the runtime runs."""
 
-    def __init__(self, owner: HostOwner, registry: SessionRegistry, refusals: deque[Refusal]) -> None:
-        self._owner, self._registry, self._refusals = owner, registry, refusals
+    def __init__(self, access: HostAccess, registry: SessionRegistry, refusals: deque[Refusal]) -> None:
+        self._access, self._registry, self._refusals = access, registry, refusals
         self._clock = time  # in seconds since 1970
 
     def _host(self) -> SessionHost:
-        host = self._owner._running()
+        host = self._access.running()
         host.check()
         return host
 
@@ -229,7 +226,7 @@ class JournalAdmin:
         names = [session_id(each) for each in ids]
         before = await self._time_of(older_than)
         if dry_run:
-            return Deletion(tuple(await selected(host.journal, names, tenant, before)))
+            return Deletion(tuple(await select_sessions(host.journal, names, tenant, before)))
         return await delete_all(host.journal, self._removal(host).delete, names, tenant, before)
 
     async def vacuum(self) -> tuple[RemainingData, ...]:
@@ -260,7 +257,7 @@ class JournalAdmin:
         return before
 
     def _opener(self) -> SessionOpener:
-        return SessionOpener(self._owner._hosting(), self._registry)
+        return SessionOpener(self._access.opening(), self._registry)
 
     def _removal(self, host: SessionHost) -> SessionRemoval:
         return SessionRemoval(host, self._registry, self._drop_refusals)

@@ -42,7 +42,7 @@ from actors.runtime.session_host import SessionHost
 from actors.scheduler.children import Above
 from actors.session.commands import Close
 from actors.session.configuration import Change, Configuration
-from actors.session.pending import PendingAsks, again
+from actors.session.pending import PendingAsks, copy_error
 from actors.session.records import AskRecord
 from actors.tools import Toolset
 from actors.tools.toolsets import Item
@@ -118,7 +118,7 @@ class SessionLifecycle:
 
     def _begin(self, replay: Replay) -> None:
         state = replay.state
-        self.record.waits = pending_calls(state, state.ledger)
+        self.record.pending_calls = pending_calls(state, state.ledger)
         self._rest_record()
         self.holding.count("messages", state.size)
         self.holding.count("calls", state.ledger.size)
@@ -126,7 +126,7 @@ class SessionLifecycle:
         self.host.residency.add_folded(self)
 
     def _rest_record(self) -> None:
-        self.record.enter("awaiting" if self.record.waits else "idle")
+        self.record.enter("awaiting" if self.record.pending_calls else "idle")
 
     # What callers see
 
@@ -156,14 +156,14 @@ class SessionLifecycle:
         return self.configuration.offer.tools
 
     @property
-    def waits(self) -> tuple[PendingCall, ...]:
+    def pending_calls(self) -> tuple[PendingCall, ...]:
         """The calls that the turn in flight waits for."""
-        return self.record.waits
+        return self.record.pending_calls
 
     @property
     def busy(self) -> bool:
-        """Whether an ask is in flight, or waits."""
-        return bool(self.waits) or (self.actors is not None and self.actors.busy)
+        """True if an ask is in flight, or waits."""
+        return bool(self.pending_calls) or (self.actors is not None and self.actors.busy)
 
     @property
     def actors(self) -> SessionActors | None:
@@ -172,7 +172,7 @@ class SessionLifecycle:
 
     @property
     def is_over(self) -> bool:
-        """Whether the session has ended."""
+        """True if the session has ended."""
         return self._state == "ended"
 
     # The actions of the table
@@ -191,7 +191,7 @@ class SessionLifecycle:
             ShuttingDown: The system is shutting down.
         """
         if self._state == "ended" or not self.host.running:
-            raise again(self.fenced) or ActorStopped(f"Session {self.name!r} has ended; open another")
+            raise copy_error(self.fenced) or ActorStopped(f"Session {self.name!r} has ended; open another")
         match self._step("use"):
             case "read":
                 self._make_actors()
@@ -220,7 +220,7 @@ class SessionLifecycle:
         self.host.residency.remove_folded(self)
         self.holding.count("objects", OBJECTS)
         pending = self._pending or PendingAsks(self.host.most_waiting)
-        pending.rested, pending.record = self.rested, self.record
+        pending.rested, pending.record = self.on_ask_end, self.record
         self._actors = SessionActors(
             self.spec,
             self.host,
@@ -239,7 +239,7 @@ class SessionLifecycle:
             self._step("rest")
             actors, self._actors = self.current, None
             # the caller gives the type of an answer only once
-            self._pending = actors.pending if self.waits and actors.pending.form is not None else None
+            self._pending = actors.pending if self.pending_calls and actors.pending.form is not None else None
             self._replay, self._affinity, self.used = replay, actors.affinity or None, replay.state.used
             self.host.residency.add_folded(self)
         return self._state != "active"
@@ -278,7 +278,7 @@ class SessionLifecycle:
             self.used = self.current.state.used or self.used
         self._actors = self._replay = self._resolver = self._pending = None
         self.fenced = fenced
-        self.record.waits = ()
+        self.record.pending_calls = ()
         self.record.enter("ended")
         if fenced is not None:
             telemetry.session_fenced(self.name, fenced)
@@ -290,8 +290,8 @@ class SessionLifecycle:
 
     def audience(self, sink: Sink, variables: Context) -> Sink:
         """Return where the events of an ask go: to its caller, and to everyone who reads along."""
-        sink = sink if self.above is None else self.above.joined(self.name, sink)
-        shared, tracing = self.host.readers.joined(self.name, sink), self.host.tracing
+        sink = sink if self.above is None else self.above.sink_for(self.name, sink)
+        shared, tracing = self.host.readers.shared_sink(self.name, sink), self.host.tracing
         return shared if tracing is None else tracing.attach(self.name, shared, variables)
 
     async def change(
@@ -319,8 +319,8 @@ class SessionLifecycle:
         self.is_given_back = True
         await self._rest_unused()
 
-    def rested(self) -> None:
-        """Note that an ask has ended, or that its turn begins to wait."""
+    def on_ask_end(self) -> None:
+        """Let the session rest, because its ask has ended or its turn waits for the caller."""
         self.host.residency.trim()
         if self.is_given_back and not self.handles:
             self.host.start(self._rest_unused, f"{self.name}/unused")
@@ -347,7 +347,7 @@ class SessionLifecycle:
         """End the session here, its log as it is, if it has no handle and is idle. Return True if it has ended."""
         if self.handles or self.closing is not None or self.name in self.host.readers.following:
             return False
-        if self._submitting or self.waits or not self.passivate():
+        if self._submitting or self.pending_calls or not self.passivate():
             return False
         if self.is_over or (self._state == "suspended" and self.current.runs_tools):
             return False
@@ -358,18 +358,18 @@ class SessionLifecycle:
 
     @property
     def is_ending(self) -> bool:
-        """Whether the actors are ending because the journal has failed."""
+        """True if the actors are ending because the journal has failed."""
         return self._state == "active" and self.current.is_ending
 
     async def actors_ended(self) -> None:
         """Wait until actors that are ending have ended. It takes no longer than the work that they had started."""
         while self.is_ending:
-            await self.current.ended()
+            await self.current.wait_ended()
 
     async def settle(self) -> None:
         """End the ask in flight, drop those that wait, and wait for a close that is under way."""
         if self.closing is not None:
-            await self.closing.ended()
+            await self.closing.wait()
         while self.actors is not None and self.actors.busy:
             with suppress(ActorFailed, JournalError):  # once more, when the actors have restarted
                 await self.actors.interrupt()

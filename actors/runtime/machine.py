@@ -23,11 +23,11 @@ def usable_memory(root: Path = Path("/")) -> int | None:
     Args:
         root: Where the system's files are found.
     """
-    return min((*_installed(root), *_limits(root)), default=None)
+    return min((*_installed_memory(root), *_limits(root)), default=None)
 
 
-def _installed(root: Path) -> Iterator[int]:
-    """Give the machine's memory."""
+def _installed_memory(root: Path) -> Iterator[int]:
+    """Yield the size of the machine's memory in bytes, if it is known."""
     for line in _lines(root / "proc/meminfo"):
         if found := _MEM_TOTAL.fullmatch(line):
             yield int(found[1]) * 1024

@@ -12,7 +12,7 @@ from actors.core.stream_events.results import AskResult
 from actors.core.turn.batch import Approve
 from actors.journal.storage.memory import MemoryStorage
 from actors.runtime.runtime import Runtime
-from actors.session.words import Words
+from actors.session.user_input import UserInput
 from actors.tools.toolsets import Item
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ T = TypeVar("T")
 @overload
 async def run(
     target: str,
-    message: Words,
+    message: UserInput,
     *,
     output: type[T],
     tools: Iterable[Item] = (),
@@ -41,7 +41,7 @@ async def run(
 @overload
 async def run(
     target: str,
-    message: Words,
+    message: UserInput,
     *,
     output: Any = None,  # Any: a type or JSON
     tools: Iterable[Item] = (),
@@ -57,7 +57,7 @@ async def run(
 
 async def run(
     target: str,
-    message: Words,
+    message: UserInput,
     *,
     output: Any = None,  # Any: as above
     tools: Iterable[Item] = (),

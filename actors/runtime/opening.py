@@ -112,18 +112,18 @@ class SessionOpener:
         """Open a session; `given` is its id, or one is made up. See `Runtime.open`."""
         await self._admit(new.fields.tenant)
         async with claiming(self._host, self._registry) as claims:
-            return await self._create(claims, await claims.new(given), new, config)
+            return await self._create(claims, await claims.claim_new(given), new, config)
 
     async def open_or_resume(self, name: str, new: NewSession, config: SessionConfig) -> Session:
         """Return the session of this id: the open one, one from its log, or a new one. See `Runtime.open`."""
         tenant = new.fields.tenant
         await self._host.begin(tenant)
-        if (session := await self._registry.settled(name)) is not None:
+        if (session := await self._registry.find_settled(name)) is not None:
             _check_tenant(name, session._lifecycle.spec.tenant, tenant)
             return session
         self._registry.check_room(self._host)
         async with claiming(self._host, self._registry) as claims:
-            if await claims.either(name):
+            if await claims.claim_any(name):
                 return await self._resume(claims, name, config, tenant=tenant)
             return await self._create(claims, name, new, config)
 
@@ -138,7 +138,7 @@ class SessionOpener:
         """Go on with a session from its log. See `Runtime.resume`."""
         await self._admit("")
         async with claiming(self._host, self._registry) as claims:
-            await claims.existing(name, wait)
+            await claims.claim_existing(name, wait)
             return await self._resume(claims, name, config, system, target)
 
     async def fork(self, source: str, at: int | None, given: str | None) -> str:
@@ -151,7 +151,7 @@ class SessionOpener:
             )
         key = self._registry.draw_key()
         async with claiming(self._host, self._registry) as claims:
-            name = await claims.new(given)
+            name = await claims.claim_new(given)
             await claims.write(name, fork_log(events[:last], name, key))
         return name
 
@@ -159,7 +159,7 @@ class SessionOpener:
         """Write exported logs under these ids, all of them or none. See `JournalAdmin.import_session`."""
         async with claiming(self._host, self._registry) as claims:
             for name, _ in logs:
-                await claims.new(name)
+                await claims.claim_new(name)
             for name, log in reversed(logs):
                 await claims.write(name, log)
 
@@ -173,7 +173,7 @@ class SessionOpener:
         key, above = self._registry.draw_key(), parent_key()
         opened = replace(opened, key=key, above=above, **asdict(new.fields))
         async with self._tools_opened(opened, config) as (offer, resolver):
-            opened = replace(opened, preamble=resolver.preamble)
+            opened = replace(opened, preamble=resolver.config_digest)
             await claims.write(name, (opened,))
             replay = replay_of((opened,), *rebuild((opened,), self._host.rules))
             return self._start(claims, opened, replay, config, offer, resolver)

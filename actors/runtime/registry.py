@@ -49,20 +49,20 @@ class SessionRegistry:
         self._reserved: dict[str, Reservation] = {}
         self._drawn, self._suffix = 0, ""
 
-    def ended(self, session: Hosted) -> None:
-        """Note that a session has ended."""
+    def remove(self, session: Hosted) -> None:
+        """Remove a session that has ended."""
         self.open.pop(session.name, None)
 
     def is_reserved(self, name: str) -> bool:
-        """Whether a caller is opening or deleting the session of this id."""
+        """True if a caller is opening or deleting the session of this id."""
         return name in self._reserved
 
     def is_taken(self, name: str) -> bool:
-        """Whether the session of this id is open, or being opened or deleted."""
+        """True if the session of this id is open, or being opened or deleted."""
         return name in self.open or name in self._reserved
 
-    async def settled(self, name: str) -> Session | None:
-        """Return the session of this id if it is open, after callers that open, close or delete it are done."""
+    async def find_settled(self, name: str) -> Session | None:
+        """Return the open session of this id, or None. Callers that open, close or delete it finish first."""
         while True:
             if (reservation := self._reserved.get(name)) is not None:
                 reservation.over = reservation.over or anyio.Event()
@@ -72,7 +72,7 @@ class SessionRegistry:
             elif (closing := session._lifecycle.closing) is None:
                 return session
             else:
-                await closing.ended()
+                await closing.wait()
 
     def check_room(self, host: SessionHost) -> None:
         """Check that one more session may be open. A session without a handle makes room for another.

@@ -57,10 +57,10 @@ _LEFT = (SessionLeased, SessionExists, ReentrantCall, JournalDamaged)
 """Why one session is not deleted, and others are."""
 
 
-async def listed(
+async def list_sessions(
     journal: Ref[JournalCommand], tenant: str | None = None, before: float | None = None
 ) -> AsyncGenerator[StoredSession]:
-    """Give the sessions of a tenant, or used last before a time, those used last first."""
+    """Yield the sessions of a tenant, or sessions last used before a time, most recently used first."""
     page = None if before is None else (-before, BEHIND)
     while found := await journal.ask(ListSessions("", SessionFilter(tenant), limit=PAGE, page=page)):
         for each in found:
@@ -68,10 +68,10 @@ async def listed(
         page = found[-1].page
 
 
-async def selected(
+async def select_sessions(
     journal: Ref[JournalCommand], names: Sequence[str], tenant: str | None, before: float | None
 ) -> list[str]:
-    """Return the sessions that `delete_all` would delete, those below them included."""
+    """Return the sessions that `delete_all` would delete, including subagent sessions."""
     found = dict[str, None]()
     async with aclosing(_matching(journal, names, tenant, before)) as sessions:
         async for name in sessions:
@@ -145,7 +145,7 @@ async def _matching(
 ) -> AsyncGenerator[str]:
     """Yield the ids of the sessions that meet every condition."""
     if not names:
-        async with aclosing(listed(journal, tenant, before)) as sessions:
+        async with aclosing(list_sessions(journal, tenant, before)) as sessions:
             async for each in sessions:
                 yield each.id
         return
@@ -197,9 +197,9 @@ class Retention(Struct):
         clock = await self._look()
         count, expired = 0, list[StoredSession]()
         waiting, examples = 0, list[str]()
-        async with aclosing(listed(self.journal, None, clock.last - self.keep)) as sessions:
+        async with aclosing(list_sessions(self.journal, None, clock.last - self.keep)) as sessions:
             async for each in sessions:
-                if each.used >= clock.trusted - self.keep:
+                if each.used >= clock.earliest_now - self.keep:
                     if each.owner is None:
                         waiting += 1
                         if len(examples) < telemetry.MOST:
@@ -211,7 +211,7 @@ class Retention(Struct):
                 expired.append(each)
             count += await self._expire(expired)
         if waiting:
-            telemetry.retention_waits(examples, waiting, clock.doubt)
+            telemetry.retention_waits(examples, waiting, clock.seconds_of_doubt)
         if count:
             telemetry.retention_deleted(count)
         await self._vacuum_daily()

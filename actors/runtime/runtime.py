@@ -42,7 +42,7 @@ from actors.runtime.given import check_given, check_wait, configuration, dumps_t
 from actors.runtime.handle import Session
 from actors.runtime.handles import OpenSessions, opens
 from actors.runtime.hosting import make_host
-from actors.runtime.journal_admin import JournalAdmin
+from actors.runtime.journal_admin import HostAccess, JournalAdmin
 from actors.runtime.opening import NewSession, SessionConfig, SessionOpener, session_fields
 from actors.runtime.registry import SessionRegistry
 from actors.runtime.retention import Retention
@@ -151,7 +151,7 @@ class Runtime:
             prices=prices,
             compaction=compaction,
             budgets=budgets,
-            refuse=self._refused,
+            refuse=self._record_refusal,
         )
         self._host: SessionHost | None = None
         self._watch: LoopWatch
@@ -160,7 +160,8 @@ class Runtime:
         self.refusals: deque[Refusal] = deque(maxlen=EVIDENCE)
         """The last transcripts refused for their structure, oldest first: our bugs, with their evidence."""
         self.refused = 0  # how many there have been
-        self.journal = JournalAdmin(self, self._registry, self.refusals)
+        access = HostAccess(self._running_host, self._opening_host)
+        self.journal = JournalAdmin(access, self._registry, self.refusals)
         """The sessions that have a log, open or not."""
 
     async def __aenter__(self) -> Self:
@@ -171,7 +172,9 @@ class Runtime:
             self._random.seed()  # the process may have been forked since the runtime was made
         owner = StorageOwner(self.storage)
         self.system = System(
-            seed=self._seed, on_crash=telemetry.crashed, on_slow=self._backends.meters.slowed
+            seed=self._seed,
+            on_crash=telemetry.actor_crashed,
+            on_slow=self._backends.meters.record_slow_handler,
         )
         self.system.first = (self._settle, SETTLING), (self._close_toolsets, TOOLSETS)
         self.system.last = (self._close, CLOSING), (owner.close, CLOSING)
@@ -202,7 +205,7 @@ class Runtime:
             self.config,
             self._backends,
             self.quarantine,
-            self._registry.ended,
+            self._registry.remove,
             SubagentOpener(self.open, self.session, self.config.limits.max_subagent_depth),
             self._on_tool_error,
             self._tracing,
@@ -245,7 +248,7 @@ class Runtime:
             self._watch.close()
         await await_host(self.transport.close, partial(telemetry.host_code_failed, "transport", then="left"))
 
-    def _running(self) -> SessionHost:
+    def _running_host(self) -> SessionHost:
         """Return the host, to a caller that may use it.
 
         Raises:
@@ -255,14 +258,14 @@ class Runtime:
             raise KernelError("This runtime is not running; enter it with 'async with Runtime() as runtime'")
         return self._host
 
-    def _hosting(self) -> SessionHost:
+    def _opening_host(self) -> SessionHost:
         """Return the host, to a caller that may open a session.
 
         Raises:
             KernelError: The runtime is not running, or is being left.
             JournalUnavailable: The journal is so slow that nothing new is taken in.
         """
-        host = self._running()
+        host = self._running_host()
         host.check()
         if not host.running:
             raise KernelError("This runtime is being left; no session is opened any more")
@@ -326,7 +329,7 @@ class Runtime:
             ToolsetFailed: A toolset cannot be opened. Nothing of it is left.
             JournalError: The log cannot be written. No session is open then.
         """
-        host = self._hosting()
+        host = self._opening_host()
         if not isinstance(system, str | None):
             raise ConfigError(f"system= takes a text, not {type(system).__name__}")
         history = await beginning(messages)
@@ -382,7 +385,7 @@ class Runtime:
             ToolsetFailed: A toolset cannot be opened.
             JournalError: Its log is damaged, or cannot be read or written.
         """
-        host = self._hosting()
+        host = self._opening_host()
         if not isinstance(system, str | EllipsisType | None):
             raise ConfigError(f"system= takes a text, not {type(system).__name__}")
         config = SessionConfig(tools, approve, deps, on_repeat, output)
@@ -392,7 +395,7 @@ class Runtime:
 
     def _keep_no_longer(self) -> None:
         """Have sessions expire, if the configuration says so."""
-        host, keep = self._running(), self.config.settings.journal.keep
+        host, keep = self._running_host(), self.config.settings.journal.keep
         if keep is not None and self.storage.level != "memory":
             removal = self.journal._removal(host)
             host.start(Retention(host.journal, keep, removal.delete_unused).run, "journal/retention")
@@ -404,12 +407,12 @@ class Runtime:
             ConfigError: The id is no text.
             SessionClosed: None of that id is open.
         """
-        self._running().check()
+        self._running_host().check()
         return self.sessions[session_id(id)]
 
     def stats(self) -> RuntimeStats:
         """Return what was counted since the runtime was entered, and how things stand now. It asks no actor."""
-        host, meters = self._running(), self._backends.meters
+        host, meters = self._running_host(), self._backends.meters
         backends, open_, active = self._backends.stats, len(self.sessions), len(host.residency.active)
         held, slow, storage = self.quarantine.by_tool(), meters.slow, self.storage
         waiting, now = host.journal.waiting, self.system.now()
@@ -464,10 +467,10 @@ class Runtime:
         """Return the provider actor of a member."""
         return self._backends.provider(member, binding)
 
-    def _refused(self, refusal: Refusal) -> None:
+    def _record_refusal(self, refusal: Refusal) -> None:
         self.refused += 1
         self.refusals.append(refusal)
-        telemetry.refused(refusal)
+        telemetry.transcript_refused(refusal)
         if self._dumps is not None and self._host is not None and self._dumps.take():
             codec = self.config.dialect(refusal.report.dialect)
             self._host.start(partial(self._dumps.dump, refusal, codec, self.refused), f"dump/{self.refused}")

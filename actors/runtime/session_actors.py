@@ -136,17 +136,17 @@ class SessionActors:
 
     @property
     def busy(self) -> bool:
-        """Whether an ask is in flight, or waits."""
+        """True if an ask is in flight, or waits."""
         return self.pending.current is not None or bool(self.pending.waiting)
 
     @property
     def runs_tools(self) -> bool:
-        """Whether a tool still runs, one of an interrupted turn included."""
+        """True if a tool still runs, one of an interrupted turn included."""
         return bool(self._executor.running)
 
     @property
     def is_ending(self) -> bool:
-        """Whether the journal has failed and the actors are ending."""
+        """True if the journal has failed and the actors are ending."""
         return self._group.ended is not None
 
     def start(self) -> None:
@@ -154,7 +154,7 @@ class SessionActors:
         self.equipment.restore()
         self._group = Group(self._host.system, RESTART)
         self.session = self._spawn_all()
-        self._host.system.watch(self.session, self._ended)
+        self._host.system.watch(self.session, self._handle_end)
 
     async def interrupt(self) -> None:
         """Cancel the ask in flight, and drop those that wait. A turn that awaits its caller is not in flight."""
@@ -189,7 +189,7 @@ class SessionActors:
         for ref in self._all:
             await self._host.system.stop(ref)
 
-    async def ended(self) -> None:
+    async def wait_ended(self) -> None:
         """Wait until the actors have ended."""
         over = anyio.Event()
         self._host.system.watch(self.session, over.set)
@@ -220,7 +220,7 @@ class SessionActors:
         """Return the ledger actor, which is made first: without a state it begins a generation that needs a replay."""
         if not self._state.session:
             replay, self._replay = self._replay, None
-            self._generation = self._generation.following(replay)
+            self._generation = self._generation.next_generation(replay)
         return LedgerActor(self._spec.name, self._state.ledger, self._host.journal, self._generation)
 
     def _renderer_actor(self) -> RendererActor:
@@ -245,8 +245,8 @@ class SessionActors:
         )
         return self._made
 
-    def _ended(self) -> None:
-        """Let the session go on without actors, and close the streams of its asks."""
+    def _handle_end(self) -> None:
+        """Detach the ended actors from the session, and close the streams of its asks."""
         why = self._group.ended if isinstance(self._group.ended, JournalError) else None
         self._on_end(why)
         self.pending.clear(why)

@@ -26,14 +26,14 @@ from actors.errors import (
     TooManySessions,
     WrongEventLoop,
 )
+from actors.journal.health import LAG, JournalHealth
 from actors.journal.journal_actor import BATCH, Beat, JournalCommand, ReleaseSession
 from actors.journal.log import SLICE, Replay, replay_of
-from actors.journal.outage import LAG, JournalMeter
 from actors.journal.readers import Readers
 from actors.journal.storage import Storage
 from actors.kernel import Ref, System
+from actors.kernel.event_loop import running_loop
 from actors.kernel.host_code import call_host
-from actors.kernel.parking import running_loop
 from actors.kernel.tasks import Work
 from actors.kernel.turnstile import LAGS, Turnstile, turnstile
 from actors.provider.resolver import Resolver
@@ -96,7 +96,7 @@ class SessionHost(Struct):
     tool_failed: Callable[[ToolFailure], object] | None = None
     readers: Readers = field(default_factory=Readers)
     tracing: "RuntimeTracing | None" = None
-    meter: JournalMeter = field(default_factory=JournalMeter)
+    meter: JournalHealth = field(default_factory=JournalHealth)
     asks: AskCounts = field(default_factory=AskCounts)
     tools: ToolMeasures = field(default_factory=ToolMeasures)
     turnstile: Turnstile = field(default_factory=turnstile)
@@ -110,7 +110,7 @@ class SessionHost(Struct):
 
     @property
     def is_durable(self) -> bool:
-        """Whether logs are kept elsewhere than in memory."""
+        """True if logs are kept elsewhere than in memory."""
         return self.storage.level != "memory"
 
     async def begin(self, tenant: str) -> None:
@@ -204,9 +204,9 @@ class SessionHost(Struct):
     def keep_alive(self) -> None:
         """Renew the lease of this host for as long as the system runs, if its storage has leases."""
         if (lease := self.storage.lease) is not None:
-            self.start(partial(self._beat, lease / 3), "journal/heartbeat")
+            self.start(partial(self._renew_lease, lease / 3), "journal/heartbeat")
 
-    async def _beat(self, seconds: float) -> None:
+    async def _renew_lease(self, seconds: float) -> None:
         with suppress(ActorStopped, ShuttingDown):
             while True:
                 await anyio.sleep(seconds)
@@ -223,4 +223,4 @@ class SessionHost(Struct):
 
 def _log_error(name: str, error: BaseException | None) -> None:
     if error is not None:
-        telemetry.crashed(name, error)
+        telemetry.actor_crashed(name, error)

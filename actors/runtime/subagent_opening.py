@@ -46,18 +46,18 @@ class SubagentOpener:
                 f"A subagent of session {above.session!r} would stand {outer.spec.depth + 1} levels deep; "
                 f"limits.max_subagent_depth is {self._most}"
             )
-        tenant, shared, budget = _inherited(outer)
+        tenant, shared, budget = _inheritance(outer)
         opening = partial(
             self._open,
             options.target or outer.target,
             tools=options.tools,
             system=options.system,
-            approve=outer.spec.approve or _nobody,
+            approve=outer.spec.approve or _deny_all,
             deps=outer.spec.deps,
             tenant=tenant,
             budget=budget,
         )
-        session = await _numbered(above, outer.spec.key, opening)
+        session = await _open_numbered(above, outer.spec.key, opening)
         session._lifecycle.above = above
         session._lifecycle.configuration.shared = shared
         return session, session._lifecycle
@@ -66,13 +66,13 @@ class SubagentOpener:
 _ABOVE: ContextVar[str] = ContextVar("above", default="")
 
 
-async def _numbered(above: Above, key: str, opening: Callable[..., Awaitable[Session]]) -> Session:
-    """Open a session under the first id that is free: the log of another may be kept that had it before."""
+async def _open_numbered(above: Above, key: str, opening: Callable[..., Awaitable[Session]]) -> Session:
+    """Open a session under the first free id. An id is taken while the log of an earlier session is kept."""
     token = _ABOVE.set(key)
     try:
         for number in count(above.number):
             with suppress(SessionExists):
-                return await opening(id=above.named(number))
+                return await opening(id=above.session_id(number))
     finally:
         _ABOVE.reset(token)
     raise AssertionError("numbers do not end")
@@ -83,8 +83,8 @@ def parent_key() -> str:
     return _ABOVE.get()
 
 
-def _inherited(outer: SessionLifecycle) -> tuple[str, SharedBudget | None, Budget | None]:
-    """Return whose a session below is, with whom it shares a budget, and what is left of that.
+def _inheritance(outer: SessionLifecycle) -> tuple[str, SharedBudget | None, Budget | None]:
+    """Return a subagent session's tenant, its shared budget, and the remainder of that budget.
 
     Raises:
         SessionClosed: No tool of it runs any more.
@@ -92,22 +92,22 @@ def _inherited(outer: SessionLifecycle) -> tuple[str, SharedBudget | None, Budge
     """
     if (acting := outer.actors) is None:
         raise SessionClosed(f"Session {outer.name!r} has no tool that runs")
-    tenant, shared = acting.state.tenant, _shared(outer, acting)
-    return tenant, shared, None if shared is None else shared.left
+    tenant, shared = acting.state.tenant, _shared_budget(outer, acting)
+    return tenant, shared, None if shared is None else shared.remaining
 
 
-def _shared(outer: SessionLifecycle, acting: SessionActors) -> SharedBudget | None:
-    """Return the budget that the sessions below share: that of the session above, if it has none from further above."""
+def _shared_budget(outer: SessionLifecycle, acting: SessionActors) -> SharedBudget | None:
+    """Return the budget that the subagent sessions share: inherited from further up, else the parent session's own."""
     state, configuration = acting.state, outer.configuration
     if configuration.shared is not None or state.budget is None or state.used is None:
         return configuration.shared
     if configuration.lent is None or configuration.lent.before != state.used:  # of a batch that is over
-        cost, parking = acting.equipment.resolver.cost, outer.host.system.parking
-        configuration.lent = SharedBudget(state.budget, state.used, cost, parking)
+        cost, loop = acting.equipment.resolver.cost, outer.host.system.loop
+        configuration.lent = SharedBudget(state.budget, state.used, cost, loop)
     return configuration.lent
 
 
-async def _nobody(call: ToolCall) -> bool:
+async def _deny_all(call: ToolCall) -> bool:
     """Approve of nothing: nobody is there to be asked, and a tool waits."""
     return False
 

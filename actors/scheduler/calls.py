@@ -26,14 +26,14 @@ from actors.errors import AskFailed, JournalError, KernelError, ReentrantCall, R
 from actors.interrupts import is_delivered
 from actors.kernel.contained import Contained
 from actors.kernel.deadlines import Timer
+from actors.kernel.event_loop import Waiter, event_loop, wake
 from actors.kernel.host_code import call_host
-from actors.kernel.parking import Waiter, parking, wake
 from actors.kernel.variables import with_variables
 from actors.scheduler.children import Subagents
 from actors.scheduler.executor import Executor, Inside
-from actors.scheduler.from_threads import belonging, run_in
+from actors.scheduler.from_threads import loop_context, run_in
 from actors.scheduler.ordering import ResourceWriter
-from actors.scheduler.threads import READERS, THREADS, PlaceRequest, Threads, ThreadSlot
+from actors.scheduler.threads import READERS, THREADS, SlotRequest, Threads, ThreadSlot
 from actors.scheduler.views import NO_VIEW, TurnView, context_of, subagents_of
 from actors.tools import Tool
 from actors.tools.signature import is_async
@@ -98,20 +98,20 @@ class Running:
         self._is_stopped = self._runs_on = self.is_over = self.is_closed = False
 
     @property
-    def started(self) -> Started:
-        """What is written when it begins."""
+    def start_event(self) -> Started:
+        """The log event of the call's start."""
         return Started(self.call.id, self.tool.effects)
 
     @property
     def is_told(self) -> bool:
-        """Whether it was told to end."""
+        """True if it was told to end."""
         return self._is_stopped or self.is_late
 
     def prepare(self) -> bool:
         """Take what it needs; say whether it begins as soon as it is started, and not when it got more than that."""
         if (self.tool.resources and self._must_wait()) or self._asks:
             return False
-        if self.site.executor.quarantine.bars(self.tool):
+        if self.site.executor.quarantine.is_disabled(self.tool):
             return False
         if not self.tool.is_async:
             self._place = THREADS.take(self.site.executor.limits.threads)
@@ -125,7 +125,7 @@ class Running:
         if keys is None:
             return True
         self._writer = self.site.executor.order.enter(keys)
-        return self._writer.waits
+        return self._writer.has_to_wait
 
     def _note_fault(self, error: BaseException) -> None:
         """Keep what the rule raised that names what it writes to: the call ends with it."""
@@ -159,9 +159,9 @@ class Running:
         if self._writer is not None:
             self._writer.close()
         if self._thread is not None:
-            self._thread.forsake()
+            self._thread.abandon()
         elif self._task is not None:
-            self._task.let_be()
+            self._task.detach()
         if self._task is not None and not self.is_over and not self._runs_on:
             self._runs_on = True
             self.site.executor.quarantine.enter(self.tool)
@@ -190,14 +190,14 @@ class Running:
         if self._subagents is None:
             self.site.ended(self, event)
         else:
-            self._subagents.over(partial(self.site.ended, self, event))
+            self._subagents.end_then(partial(self.site.ended, self, event))
 
     async def _run(self) -> None:
         event: CallEvent | None = None
         try:
             event = await self._end()
         except GeneratorExit as error:  # thrown in from outside, it drops what the callee returns
-            event = self._raised(error)
+            event = self._failure_event(error)
         finally:
             if self._timer is not None:
                 self.site.executor.forget(self._timer)
@@ -213,21 +213,21 @@ class Running:
     async def _end(self) -> CallEvent | None:
         """Return how the call ended, None if it was stopped. Nothing is awaited after what the tool raised."""
         try:
-            if self._asks and (answer := await self._asked()) is not True:
+            if self._asks and (answer := await self._ask_approval()) is not True:
                 return denial(self.call, answer if isinstance(answer, str) else "")
             if self._fault is not None:
                 raise self._fault
-            if self._writer is not None and self._writer.waits:
+            if self._writer is not None and self._writer.has_to_wait:
                 await self._writer.turn()
-            if not self.is_begun and self.site.executor.quarantine.bars(self.tool):
-                return Failed(self.call.id, _barred(self.tool.name))
+            if not self.is_begun and self.site.executor.quarantine.is_disabled(self.tool):
+                return Failed(self.call.id, _disabled_error(self.tool.name))
             if not self.tool.is_async and self._place is None:
-                self._place = await self._placed(THREADS, self.site.executor.limits.threads)
+                self._place = await self._wait_for_slot(THREADS, self.site.executor.limits.threads)
             if self._is_stopped or not (self.is_begun or await self._begins()):
                 return None
             if self.tool.timeout is not None:
-                self._timer = self.site.executor.after(self.tool.timeout, self._overtime)
-            return await self._returned()
+                self._timer = self.site.executor.after(self.tool.timeout, self._time_out)
+            return await self._call_tool()
         except (ThreadsBusy, ResourceBusy) as error:
             self._tell(error)
             return Failed(self.call.id, _not_run(self.tool.name, error))
@@ -236,18 +236,18 @@ class Running:
         except BaseException as error:  # a tool may raise anything, a stray cancellation or an exit included
             if is_delivered(error):
                 raise
-            return self._raised(error)
+            return self._failure_event(error)
 
     async def _begins(self) -> bool:
         """Have it written that the call begins; say whether it was."""
         try:
-            await self.site.begin(self.started)
+            await self.site.begin(self.start_event)
         except (KernelError, JournalError):  # its session has ended, or goes on from its log
             return False
         self.is_begun, self._began = True, self.site.executor.now()
         return True
 
-    async def _returned(self) -> CallEvent | None:
+    async def _call_tool(self) -> CallEvent | None:
         arguments, name = self.arguments, self.tool.context_parameter
         if name is not None:
             view, executor = self.site.view, self.site.executor
@@ -258,40 +258,40 @@ class Running:
         call = partial(self.tool.function, **arguments)
         if self.tool.is_async:
             value = await call()
-            return await self._read(value) if is_large(value) else self._given(value)
-        value = await self._threaded(lambda: self._ready(call()))
+            return await self._read_large(value) if is_large(value) else self._return_event(value)
+        value = await self._run_in_thread(lambda: self._ready(call()))
         if isinstance(value, _Raised):
-            return self._raised(value.error)
-        return value if isinstance(value, Returned) else self._given(await value)
+            return self._failure_event(value.error)
+        return value if isinstance(value, Returned) else self._return_event(await value)
 
     def _ready(self, value: Any) -> Any:  # Any: whatever a function returns
         """Return a value as an end, made in the tool's own thread; what must be awaited as it is."""
-        return value if inspect.isawaitable(value) else self._given(value)
+        return value if inspect.isawaitable(value) else self._return_event(value)
 
-    def _given(self, value: object, *, plain_only: bool = False) -> Returned:
+    def _return_event(self, value: object, *, plain_only: bool = False) -> Returned:
         limits = self.site.executor.limits.result
         return Returned(self.call.id, *split_output(value, limits, plain_only=plain_only))
 
-    async def _read(self, value: object) -> Returned:
-        """Return a large value as an end: in a thread if it is plain data, else here, whose code its parts may be.
+    async def _read_large(self, value: object) -> Returned:
+        """Return the event of a large return value. A thread converts plain data; other values may run host code here.
 
         The tool has returned in time, so whatever comes between, what it returned is its result.
         """
         if self._timer is not None:
             self.site.executor.forget(self._timer)
         try:
-            self._place = await self._placed(READERS, READING)
-            read = await self._threaded(partial(self._given, value, plain_only=True))
+            self._place = await self._wait_for_slot(READERS, READING)
+            read = await self._run_in_thread(partial(self._return_event, value, plain_only=True))
         except GeneratorExit:
             raise
         except BaseException as error:
             if is_delivered(error):
                 raise
-            return self._given(value)
-        return read if isinstance(read, Returned) else self._given(value)
+            return self._return_event(value)
+        return read if isinstance(read, Returned) else self._return_event(value)
 
-    def _raised(self, error: BaseException) -> CallEvent | None:
-        """Return the end of a call whose tool raised; None if that is because it was told to end."""
+    def _failure_event(self, error: BaseException) -> CallEvent | None:
+        """Return the event of a call whose tool raised; None if the tool raised because it was cancelled."""
         assert self._task is not None
         if self.is_late:
             return self._too_late
@@ -300,16 +300,16 @@ class Running:
         self._tell(error)
         return Failed(self.call.id, quote(for_model(error)))
 
-    async def _asked(self) -> object:
-        """Ask whether the call may run, and return what is said; an `approve` that fails says nothing."""
+    async def _ask_approval(self) -> object:
+        """Ask the host's `approve` callback, and return its answer. A callback that raises gives no answer."""
         approve = self.site.approve
         assert approve is not None
         try:
             if is_async(approve):
                 answer: Any = approve(self.call)  # Any: what the host's function returns
             else:
-                self._place = await self._placed(THREADS, self.site.executor.limits.threads)
-                answer = await self._threaded(partial(approve, self.call))
+                self._place = await self._wait_for_slot(THREADS, self.site.executor.limits.threads)
+                answer = await self._run_in_thread(partial(approve, self.call))
             if inspect.isawaitable(answer):
                 answer = await answer
         except BaseException as error:
@@ -323,15 +323,15 @@ class Running:
         said: object = answer
         return said
 
-    async def _placed(self, pool: Threads, most: int) -> ThreadSlot:
-        """Wait for a thread of a pool of which `most` may be in use.
+    async def _wait_for_slot(self, pool: Threads, most: int) -> ThreadSlot:
+        """Wait for a thread of a pool. `most`: how many threads of the pool may be busy.
 
         Raises:
             ThreadsBusy: There is none, or there was none in time.
         """
-        executor, here = self.site.executor, parking()
+        executor, here = self.site.executor, event_loop()
         waiter = here.waiter()
-        request = PlaceRequest(executor.tenant, executor.key, most, partial(here.soon, partial(wake, waiter)))
+        request = SlotRequest(executor.tenant, executor.key, most, partial(here.soon, partial(wake, waiter)))
         with anyio.move_on_after(executor.limits.wait):
             try:
                 pool.ask(request)
@@ -343,11 +343,11 @@ class Running:
                 raise
         raise ThreadsBusy(f"none of the {most} threads for tools became free in {executor.limits.wait} s")
 
-    async def _threaded(self, work: Callable[[], object]) -> Any:  # Any: what it returns, or `_Raised`
-        """Run `work` in the thread of the call's place. A caller that is cancelled leaves it there."""
+    async def _run_in_thread(self, work: Callable[[], object]) -> Any:  # Any: what it returns, or `_Raised`
+        """Run `work` in the thread of the call's slot. If the caller is cancelled, the thread goes on."""
         place, self._place = self._place, None
         assert place is not None
-        here, context, thread = parking(), copy_context(), belonging()
+        here, context, thread = event_loop(), copy_context(), loop_context()
         waiter = here.waiter()
 
         def run() -> None:
@@ -366,14 +366,14 @@ class Running:
         try:
             return await waiter
         except BaseException:
-            place.forsake()
+            place.abandon()
             if waiter.done() and not waiter.cancelled():  # it came, and so did a cancellation
                 _drop(waiter.result())
             raise
         finally:
             self._thread = None
 
-    def _overtime(self) -> None:
+    def _time_out(self) -> None:
         """End a call that took too long: after the grace, or at once if its thread has no context to hear it by."""
         if self._task is None or self._is_stopped:
             return
@@ -392,7 +392,7 @@ class Running:
         return Failed(self.call.id, quote(f"The tool did not return within {self.tool.timeout} s."))
 
     def _tell(self, error: BaseException) -> None:
-        self.site.executor.failed(self.call.id, self.tool.name, error)
+        self.site.executor.report_failure(self.call.id, self.tool.name, error)
         if (put := self.site.view.put) is not None:
             view = self.site.view
             put(ToolFailedEvent(view.turn, view.round, self.call.id, type(error).__name__))
@@ -404,15 +404,15 @@ def for_model(error: BaseException) -> str:
     What the runtime says to the tool's author is not for the model.
     """
     if not isinstance(error, BaseExceptionGroup):
-        return _shortened(_text_of(error), MOST_SAID)
-    leaves = [*islice(_leaves(error), MOST_LEAVES + 1)]
+        return _shorten(_text_of(error), MOST_SAID)
+    leaves = [*islice(_flatten(error), MOST_LEAVES + 1)]
     room = MOST_SAID // (len(leaves) + 1)
     lines = [_text_of(error), *[f"- {_text_of(leaf)}" for leaf in leaves[:MOST_LEAVES]]]
     more = ["- and more"] if len(leaves) > MOST_LEAVES else []
-    return "\n".join([*[_shortened(line, room) for line in lines], *more])
+    return "\n".join([*[_shorten(line, room) for line in lines], *more])
 
 
-def _leaves(group: BaseException) -> Iterator[BaseException]:
+def _flatten(group: BaseException) -> Iterator[BaseException]:
     """Yield the errors that groups within groups hold, in order."""
     waiting = [group]
     while waiting:
@@ -436,11 +436,11 @@ def _text_of(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
-def _shortened(text: str, most: int) -> str:
+def _shorten(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 6]} [cut]"
 
 
-def _barred(tool: str) -> Json:
+def _disabled_error(tool: str) -> Json:
     message = "Earlier calls of it have not ended, so it did not run. Go on without it."
     return ingest({"tool_error": {"kind": "tool_barred", "tool": tool, "message": message}}).json
 

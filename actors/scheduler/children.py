@@ -39,12 +39,12 @@ class Above(Struct, frozen=True):
     number: int
     show: Callable[[SessionEvent], None] | None = None
 
-    def named(self, number: int) -> str:
-        """Return the id of the call's session of that number: the id above, the call, and the number past the first."""
+    def session_id(self, number: int) -> str:
+        """Return the id of the call's subagent session `number`: parent id, call id, and the number if it is not 1."""
         return subagent_id(self.session, self.call_id, number)
 
-    def joined(self, session: str, sink: Sink) -> Sink:
-        """Return where an ask of that session's shows its events: to its own reader, and to those above."""
+    def sink_for(self, session: str, sink: Sink) -> Sink:
+        """Return the sink for an ask of a subagent session: its own reader and the parent's stream."""
         return sink if self.show is None else _SubagentSink(sink, partial(self._tell, session, self.show))
 
     def _tell(self, session: str, show: Callable[[SessionEvent], None], event: SessionEvent) -> None:
@@ -96,12 +96,12 @@ OpenBelow: TypeAlias = Callable[[Above, SubagentOptions], Awaitable[tuple[Subage
 
 
 class Subagents:
-    """The sessions that the tool of one call has opened, and not left.
+    """The open subagent sessions of one tool call.
 
     Args:
-        above: The call. Its number is that of the last session it has opened.
-        open_below: Opens them.
-        apart: Does something that no tool can spoil or cancel.
+        above: The call. Its number is that of the last session that it opened.
+        open_below: Opens a session below the call.
+        apart: Runs work in a task that the tool can neither damage nor cancel.
     """
 
     def __init__(self, above: Above, open_below: OpenBelow, apart: Callable[[Work, str], None]) -> None:
@@ -117,11 +117,11 @@ class Subagents:
         """Return the block that a session lives in."""
         return SubagentBlock(self, options)
 
-    async def opened(self, options: SubagentOptions) -> tuple[Subagent, Owned]:
-        """Open one.
+    async def open_owned(self, options: SubagentOptions) -> tuple[Subagent, Owned]:
+        """Open a session, and return it with the object that closes it.
 
         Raises:
-            SessionClosed: The call was told to end, or has ended.
+            SessionClosed: The call is ending or has ended.
         """
         self._check()
         self._count += 1
@@ -138,15 +138,15 @@ class Subagents:
         return subagent, owned
 
     def end(self) -> None:
-        """Have all of them ended, and no more opened, whatever the tool does."""
+        """Close all sessions, and reject new ones. The tool cannot prevent this."""
         if self._is_ending:
             return
         self._is_ending = True
         for owned in tuple(self._open):
             self._apart(partial(self.close, owned), f"{self._above.session}/subagents")
 
-    def over(self, then: Callable[[], None]) -> None:
-        """End them, and call `then` when none is left: now, if there is none."""
+    def end_then(self, then: Callable[[], None]) -> None:
+        """Close all sessions, and call `then` when none is left: at once, if none is open."""
         self.end()
         if self._open:
             self._then.append(then)
@@ -178,30 +178,30 @@ class Subagents:
 
 
 class SubagentBlock:
-    """An `async with` block that a subagent lives in: leaving it ends the session, whoever is cancelled meanwhile."""
+    """An `async with` block around a subagent session, which closes on leaving even under cancellation."""
 
     def __init__(self, subagents: Subagents, options: SubagentOptions) -> None:
         self._subagents, self._options = subagents, options
         self._owned: Owned | None = None
 
     async def __aenter__(self) -> Subagent:
-        subagent, self._owned = await self._subagents.opened(self._options)
+        subagent, self._owned = await self._subagents.open_owned(self._options)
         return subagent
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         assert self._owned is not None
-        if isinstance(error, GeneratorExit):  # Python lets nothing be awaited behind this one
+        if isinstance(error, GeneratorExit):  # a generator that is being closed cannot await
             self._subagents.end()
             return
         with anyio.CancelScope(shield=True):
             await self._subagents.close(self._owned)
 
 
-async def _refused(above: Above, options: SubagentOptions) -> Any:  # Any: it never returns
+async def _refuse_subagents(above: Above, options: SubagentOptions) -> Any:  # Any: it never returns
     raise SessionClosed(f"Session {above.session!r} has no runtime that opens sessions below it")
 
 
-NOBODY: OpenBelow = _refused
+NOBODY: OpenBelow = _refuse_subagents
 """Of sessions that no runtime opened."""

@@ -146,11 +146,11 @@ class Executor:
         """Run a tool, in a context that was entered."""
         self.running += 1
         about = About(self.session, call_id, name)
-        return self._system.containment.start(work, partial(self._ended, name), name, context, about)
+        return self._system.containment.start(work, partial(self._on_task_end, name), name, context, about)
 
-    def apart(self, work: Work, name: str) -> None:
+    def start_apart(self, work: Work, name: str) -> None:
         """Do something for a tool that may have left its own task unusable."""
-        self._system.tasks.start(work, partial(_logged, name), name)
+        self._system.tasks.start(work, partial(_log_crash, name), name)
 
     def now(self) -> float:
         """Return the loop's clock, in seconds."""
@@ -168,18 +168,18 @@ class Executor:
         """Do not call a timer's action."""
         self._system.deadlines.withdraw(timer)
 
-    def failed(self, call_id: str, tool: str, error: BaseException) -> None:
-        """Tell the host what a tool raised."""
+    def report_failure(self, call_id: str, tool: str, error: BaseException) -> None:
+        """Report a tool's exception to the host."""
         telemetry.tool_failed(self.session, call_id, tool, error)
         if self._failed is not None:
             self._failed(ToolFailure(self.session, call_id, tool, error))
 
-    def _ended(self, name: str, error: BaseException | None) -> None:
+    def _on_task_end(self, name: str, error: BaseException | None) -> None:
         self.running -= 1
         if isinstance(error, RuntimeError):  # a scope that was not the innermost when it was left
             telemetry.tool_spoiled(self.session, name, error)
 
 
-def _logged(name: str, error: BaseException | None) -> None:
+def _log_crash(name: str, error: BaseException | None) -> None:
     if error is not None:
-        telemetry.crashed(name, error)
+        telemetry.actor_crashed(name, error)

@@ -24,15 +24,15 @@ R = TypeVar("R")
 Belonging = Callable[[], AbstractContextManager[None]]
 
 
-def belonging() -> Belonging:
+def loop_context() -> Belonging:
     """Return a context in which a thread belongs to the event loop that runs here."""
-    return partial(_belongs, current_token())
+    return partial(_enter_loop, current_token())
 
 
 @contextmanager
-def _belongs(token: EventLoopToken) -> Iterator[None]:
-    backend = _containing(token.backend_class)
-    with claim_worker_thread(backend, token.native_token), _trios(token.native_token):
+def _enter_loop(token: EventLoopToken) -> Iterator[None]:
+    backend = _containing_backend(token.backend_class)
+    with claim_worker_thread(backend, token.native_token), _notify_trio(token.native_token):
         yield
 
 
@@ -50,22 +50,22 @@ class _Exit:
 
 
 @cache
-def _containing(backend: type[AsyncBackend]) -> type[AsyncBackend]:
+def _containing_backend(backend: type[AsyncBackend]) -> type[AsyncBackend]:
     """Return a backend whose event loop goes on though what a thread has it run raises an exit exception."""
 
     class Containing(backend):  # type: ignore[misc,valid-type]  # a class that is known when it runs
         @classmethod
         def run_async_from_thread(cls, func: Any, args: Any, token: Any) -> Any:  # Any: as anyio has them
-            return _value(super().run_async_from_thread(partial(_awaited, func), args, token))
+            return _value(super().run_async_from_thread(partial(_await_call, func), args, token))
 
         @classmethod
         def run_sync_from_thread(cls, func: Any, args: Any, token: Any) -> Any:  # Any: as above
-            return _value(super().run_sync_from_thread(partial(_called, func), args, token))
+            return _value(super().run_sync_from_thread(partial(_call_function, func), args, token))
 
     return Containing
 
 
-async def _awaited(function: Callable[..., Awaitable[object]], *args: object) -> object:
+async def _await_call(function: Callable[..., Awaitable[object]], *args: object) -> object:
     try:
         return await function(*args)
     except (SystemExit, KeyboardInterrupt) as error:
@@ -74,7 +74,7 @@ async def _awaited(function: Callable[..., Awaitable[object]], *args: object) ->
         return _Exit(error)
 
 
-def _called(function: Callable[..., object], *args: object) -> object:
+def _call_function(function: Callable[..., object], *args: object) -> object:
     try:
         return function(*args)
     except (SystemExit, KeyboardInterrupt) as error:
@@ -90,7 +90,7 @@ def _value(answer: object) -> object:
 
 
 @contextmanager
-def _trios(token: object) -> Iterator[None]:
+def _notify_trio(token: object) -> Iterator[None]:
     """Say so to trio, if the loop is trio's. What is run then is a task of its own, and no part of the tool's."""
     trio = sys.modules.get("trio")
     if trio is None or not isinstance(token, trio.lowlevel.TrioToken):

@@ -7,7 +7,7 @@ that was ended without its tool leaves the resource in use: who comes behind it 
 from collections.abc import Iterable
 
 from actors.errors import ResourceBusy
-from actors.kernel.parking import Waiter, parking, wake
+from actors.kernel.event_loop import Waiter, event_loop, wake
 
 
 class ResourceWriter:
@@ -22,8 +22,8 @@ class ResourceWriter:
         self.is_closed = self.is_over = False
 
     @property
-    def waits(self) -> bool:
-        """Whether somebody is before it."""
+    def has_to_wait(self) -> bool:
+        """True if somebody is before it."""
         return bool(self._before)
 
     async def turn(self) -> None:
@@ -33,14 +33,14 @@ class ResourceWriter:
             ResourceBusy: A call before it was closed, and its tool goes on.
         """
         for writer in self._before:
-            await writer._closed()
+            await writer._wait_closed()
             if not writer.is_over:
                 raise ResourceBusy(f"a call that was ended still works on {', '.join(writer._keys)}")
         self._before.clear()
 
-    async def _closed(self) -> None:
+    async def _wait_closed(self) -> None:
         while not self.is_closed:
-            waiter = parking().waiter()
+            waiter = event_loop().waiter()
             self._waiting.append(waiter)
             await waiter
 

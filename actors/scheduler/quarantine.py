@@ -54,7 +54,7 @@ class Quarantine:
         if not self._held[key]:
             del self._held[key]
 
-    def bars(self, tool: AnyTool) -> bool:
+    def is_disabled(self, tool: AnyTool) -> bool:
         """Say whether a tool gets no further calls now."""
         return bool(self._held) and self._held[_key(tool)] >= self._most
 

@@ -36,14 +36,14 @@ from actors.core.schemas.arguments import ArgumentError
 from actors.core.schemas.readings import FittingValue
 from actors.core.schemas.repair import Repair, RepairMode
 from actors.core.stats.stats import ToolCounts
-from actors.core.turn.batch import Approve, BoundArguments, Plan, Waits, plan
+from actors.core.turn.batch import Approve, BoundArguments, Plan, WaitingCall, plan
 from actors.core.turn.guards import NO_POLICY, CallPolicy, mark_repeated
 from actors.core.values.content import ToolCall
 from actors.core.values.identity import CallId
 from actors.errors import JournalError, KernelError, SessionError
 from actors.kernel import Actor, Command, Context, Query, Ref, Reply
+from actors.kernel.event_loop import Waiter, event_loop, wake
 from actors.kernel.host_code import call_host
-from actors.kernel.parking import Waiter, parking, wake
 from actors.kernel.variables import with_variables
 from actors.ledger.ledger_actor import LedgerCommand, LedgerSnapshot, Record, Recorded
 from actors.scheduler.calls import GRACE, BatchContext, Running, for_model
@@ -150,20 +150,20 @@ class SchedulerActor(Actor[SchedulerCommand]):
         self._batch: _Batch | None = None
         self._context: Context[SchedulerCommand] | None = None
 
-    def started(self, context: Context[SchedulerCommand]) -> None:
+    def on_start(self, context: Context[SchedulerCommand]) -> None:
         """Keep the context: batches are its children."""
         self._context = context
 
     def receive(self, command: SchedulerCommand) -> None:
         assert self._context is not None
         match command:
-            case RunBatch(reply=reply) | CloseCalls(reply=reply) | EndCalls(reply=reply) if reply.done:
+            case RunBatch(reply=reply) | CloseCalls(reply=reply) | EndCalls(reply=reply) if reply.is_done:
                 return  # its asker is gone, and whatever ended the turn closes its open calls
             case RunBatch():
                 if self._batch is not None:
                     command.reply.fail(SessionError("A batch is running; stop it, or wait for its end."))
                     return
-                self._batch = self._planned(command)
+                self._batch = self._plan_batch(command)
                 self._context.start(self._run, command, self._batch)
             case StopBatch(reason=reason):
                 if self._batch is not None:
@@ -174,11 +174,11 @@ class SchedulerActor(Actor[SchedulerCommand]):
             case EndCalls(events=events):
                 self._context.start(self._record, command.reply, events)
             case CheckCall(reply=reply, call=call, variables=variables):
-                reply.send(with_variables(variables, partial(self._checked, call)))
+                reply.send(with_variables(variables, partial(self._check_arguments, call)))
             case _:
                 assert_never(command)
 
-    def _planned(self, command: RunBatch) -> "_Batch":
+    def _plan_batch(self, command: RunBatch) -> "_Batch":
         calls = command.calls
         called = dict.fromkeys([call.name for call in calls])
         # who calls a tool that is not there is told which are
@@ -199,7 +199,7 @@ class SchedulerActor(Actor[SchedulerCommand]):
         )
         planned = with_variables(command.variables, planning)
         if command.again:
-            planned = replace(planned, answered=(), waits=())
+            planned = replace(planned, answered=(), waiting=())
         return _Batch(planned, self._ledger, self._executor, command.policy, command.counts)
 
     async def _run(self, command: RunBatch, batch: "_Batch") -> None:
@@ -212,7 +212,7 @@ class SchedulerActor(Actor[SchedulerCommand]):
     async def _record(self, reply: Reply[Recorded], events: tuple[CallEvent, ...]) -> None:
         reply.send(await self._ledger.ask(Record(events)))
 
-    def _checked(self, call: ToolCall) -> tuple[ArgumentError, ...]:
+    def _check_arguments(self, call: ToolCall) -> tuple[ArgumentError, ...]:
         tool = self._tools.get(call.name)
         bound = None if tool is None else _Guarded(tool).bind(call.arguments)
         return bound if isinstance(bound, tuple) else ()
@@ -242,10 +242,12 @@ class _Batch:
 
     async def run(self, command: RunBatch, tools: Tools, approve: Approve | None) -> BatchEnded:
         """Run the calls that can run, and record the end of every call."""
-        site = BatchContext(self._executor, command.variables, approve, self._begin, self.ended, command.view)
+        site = BatchContext(
+            self._executor, command.variables, approve, self._begin, self.on_call_end, command.view
+        )
         calls = [Running(planned, tools[planned.call.name], site) for planned in self._plan.run]
         try:
-            begin = tuple([each.started for each in calls if each.prepare()])
+            begin = tuple([each.start_event for each in calls if each.prepare()])
             await self._record((*self._plan.scheduled, *self._plan.answered, *begin))
             self._start(calls)
             await self._collect(len(calls))
@@ -253,21 +255,21 @@ class _Batch:
             if left := [each for each in calls if not each.is_over]:
                 self._abandon(left)
             self._open.clear()  # what still comes, comes late
-        waits = await self._waiting()
+        waiting = await self._waiting()
         refused = sum(isinstance(event, Refused) for event in self._plan.answered)
-        external = tuple([each.call for each in waits if each.is_external])
-        approvals = tuple([each.call for each in waits if not each.is_external])
+        external = tuple([each.call for each in waiting if each.is_external])
+        approvals = tuple([each.call for each in waiting if not each.is_external])
         delegated = tuple([each for call in calls for each in call.delegated])
         repaired = tuple([each for call in self._plan.scheduled for each in call.repaired])
         return BatchEnded(refused, external, approvals, delegated, repaired, self._snapshot)
 
-    async def _waiting(self) -> tuple[Waits, ...]:
+    async def _waiting(self) -> tuple[WaitingCall, ...]:
         """Return the calls that wait for the caller; none of a batch that was stopped."""
-        waits = self._plan.waits
-        if waits and self._stopping is not None:
-            await self._record(tuple([Cancelled(each.call.id, self._stopping) for each in waits]))
+        waiting = self._plan.waiting
+        if waiting and self._stopping is not None:
+            await self._record(tuple([Cancelled(each.call.id, self._stopping) for each in waiting]))
             return ()
-        return waits
+        return waiting
 
     def stop(self, reason: Reason) -> None:
         """Stop every tool that still runs. Stopping again changes nothing."""
@@ -283,17 +285,17 @@ class _Batch:
             each.stop()
         self._executor.after(GRACE, partial(_close_open, calls))
 
-    def ended(self, running: Running, event: CallEvent | None) -> None:
-        """Take the end of a call; None if its tool was stopped. After the call was closed, a result is late."""
+    def on_call_end(self, running: Running, event: CallEvent | None) -> None:
+        """Record the end of a call; None if its tool was stopped. A result for a closed call becomes a late result."""
         if self._open.pop(running.call.id, None) is not None:
-            ended = event or Cancelled(running.call.id, self._why())
+            ended = event or Cancelled(running.call.id, self._stop_reason())
             before = self._policy.known.get(running.call.id)
             if before is not None:
                 ended = mark_repeated(ended, before, has_note=self._policy.has_note)
             self._news.append(ended)
             wake(self._waiter)
         elif isinstance(event, Returned | Failed) and not running.is_late:
-            self._executor.apart(partial(self._late, event), "late")
+            self._executor.start_apart(partial(self._record_late, event), "late")
 
     def _start(self, calls: Sequence[Running]) -> None:
         for each in calls:
@@ -312,7 +314,7 @@ class _Batch:
     async def _begin(self, started: Started) -> None:
         await self._ledger.ask(Record((started,)))
 
-    async def _late(self, event: CallEvent) -> None:
+    async def _record_late(self, event: CallEvent) -> None:
         with suppress(KernelError, JournalError):  # its session has ended, or is just ending
             await self._ledger.ask(Record((event,)))
 
@@ -320,7 +322,7 @@ class _Batch:
         """Record ends as they come, those of one moment together, until every call is closed."""
         while remaining:
             if not self._news:
-                self._waiter = parking().waiter()
+                self._waiter = event_loop().waiter()
                 await self._waiter
             events, self._news = self._news, []
             remaining -= len(events)
@@ -341,7 +343,7 @@ class _Batch:
                 case _:
                     pass
 
-    def _why(self) -> Reason:
+    def _stop_reason(self) -> Reason:
         return self._stopping or "interrupted"
 
 
@@ -360,19 +362,19 @@ class _Guarded:
         self.is_external = tool.is_external
 
     def approval_of(self, arguments: dict[str, JsonValue]) -> Approval:
-        return call_host(partial(self.tool.approval_of, arguments), self._denied)
+        return call_host(partial(self.tool.approval_of, arguments), self._deny)
 
     def bind(self, arguments: Mapping[str, JsonValue]) -> BoundArguments | tuple[ArgumentError, ...]:
-        return call_host(partial(self.tool.bind, arguments), self._refused)
+        return call_host(partial(self.tool.bind, arguments), self._reject_arguments)
 
     def only_reading(self, arguments: Mapping[str, JsonValue]) -> FittingValue | None:
         return self.tool.only_reading(arguments)
 
-    def _denied(self, error: BaseException) -> Approval:
-        """Deny the call: a rule that fails has allowed nothing."""
+    def _deny(self, error: BaseException) -> Approval:
+        """Deny the call, because its approval rule raised."""
         telemetry.host_code_failed(f"the approval rule of tool {self.tool.name!r}", error, "denied")
         return "deny"
 
-    def _refused(self, error: BaseException) -> tuple[ArgumentError, ...]:
+    def _reject_arguments(self, error: BaseException) -> tuple[ArgumentError, ...]:
         telemetry.host_code_failed(f"the types of tool {self.tool.name!r}", error, "refused")
         return (ArgumentError("", for_model(error)),)

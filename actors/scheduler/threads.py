@@ -36,14 +36,14 @@ class ThreadSlot:
 
     def give_back(self) -> None:
         """Give the place to others."""
-        self._pool._freed(self)
+        self._pool._free_slot(self)
 
-    def forsake(self) -> None:
+    def abandon(self) -> None:
         """Note that nobody waits for the thread any more."""
-        self._pool._forsaken(self)
+        self._pool._mark_abandoned(self)
 
 
-class PlaceRequest:
+class SlotRequest:
     """A call that needs a place.
 
     Args:
@@ -61,7 +61,7 @@ class PlaceRequest:
 
     @property
     def is_answered(self) -> bool:
-        """Whether it has a place, or is refused."""
+        """True if it has a place, or is refused."""
         return self.place is not None or self.error is not None
 
     def result(self) -> ThreadSlot:
@@ -98,7 +98,7 @@ class Threads:
         self._idle: list[_Worker] = []
         self.users = 0
         """Runtimes that may need threads."""
-        self._waiting: dict[int, FairQueue[PlaceRequest]] = {}  # by limit
+        self._waiting: dict[int, FairQueue[SlotRequest]] = {}  # by limit
         self.taken = 0
         """Places in use."""
         self.stuck = 0
@@ -130,7 +130,7 @@ class Threads:
         with self._lock:
             return self._new_place() if self.taken < limit else None
 
-    def ask(self, request: PlaceRequest) -> None:
+    def ask(self, request: SlotRequest) -> None:
         """Answer a request at once, or as soon as a place is free and its turn has come.
 
         It is refused if waiting is of no use: as many threads as its limit run for calls that were closed.
@@ -144,7 +144,7 @@ class Threads:
                 queue = self._waiting.setdefault(request.limit, FairQueue({}))
                 queue.put(request.tenant, request.session, request)
 
-    def withdraw(self, request: PlaceRequest) -> None:
+    def withdraw(self, request: SlotRequest) -> None:
         """Drop a request. If it has a place that it did not use, another gets it."""
         with self._lock:
             place, request.place = request.place, None
@@ -165,14 +165,14 @@ class Threads:
                 raise
         worker.box.put((place, work))
 
-    def _freed(self, place: ThreadSlot) -> None:
+    def _free_slot(self, place: ThreadSlot) -> None:
         with self._lock:
             place.is_over = True
             self.taken -= 1
             self.stuck -= place.is_stuck
         self._serve()
 
-    def _forsaken(self, place: ThreadSlot) -> None:
+    def _mark_abandoned(self, place: ThreadSlot) -> None:
         with self._lock:
             if place.is_over or place.is_stuck:
                 return
@@ -191,9 +191,9 @@ class Threads:
             with self._lock:
                 self.taken -= sum(request.place is not None for request in deaf)
 
-    def _answer_waiting(self) -> list[PlaceRequest]:
+    def _answer_waiting(self) -> list[SlotRequest]:
         """Hand out what is free, to small limits first: they would not see what larger ones leave them."""
-        answered: list[PlaceRequest] = []
+        answered: list[SlotRequest] = []
         for limit in sorted(self._waiting):
             queue = self._waiting[limit]
             while queue.size and self.taken < limit:
@@ -218,7 +218,7 @@ class Threads:
             f"{limit}; find what blocks them, or raise it"
         )
 
-    def _rests(self, worker: "_Worker") -> bool:
+    def _keep_idle(self, worker: "_Worker") -> bool:
         """Keep an idle thread for the next call, if there may be one."""
         with self._lock:
             if self.users:
@@ -242,7 +242,7 @@ class _Worker(threading.Thread):
             place, work = given
             work()
             del work, given
-            goes_on = self._pool._rests(self)
+            goes_on = self._pool._keep_idle(self)
             place.give_back()
             if not goes_on:
                 return

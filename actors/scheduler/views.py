@@ -12,7 +12,7 @@ from actors.core.history.history import NO_MESSAGES, History
 from actors.core.ledger import NO_CALLS, Ledger
 from actors.core.stream_events.events import SessionEvent, ToolProgressEvent
 from actors.core.values.content import ToolCall
-from actors.kernel.parking import parking
+from actors.kernel.event_loop import event_loop
 from actors.scheduler.children import Above, Subagents
 from actors.scheduler.executor import Executor
 from actors.tools.context import Subagent, SubagentOptions, ToolContext
@@ -52,11 +52,11 @@ class Ongoing(Protocol):
 
     @property
     def is_told(self) -> bool:
-        """Whether it was told to end."""
+        """True if it was told to end."""
 
     @property
     def is_closed(self) -> bool:
-        """Whether it has ended, with its tool or without."""
+        """True if it has ended, with its tool or without."""
 
 
 class CallView:
@@ -64,13 +64,13 @@ class CallView:
 
     def __init__(self, ongoing: Ongoing, turn: TurnView, opens: Opens) -> None:
         self._ongoing, self._turn, self._opens = ongoing, turn, opens
-        self._here, self._home = parking(), threading.get_ident()
+        self._here, self._home = event_loop(), threading.get_ident()
         self._lock = threading.Lock()
         self._next: ToolProgressEvent | None = None  # said in a thread, and not yet shown
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether the call was told to end."""
+        """True if the call was told to end."""
         return self._ongoing.is_told
 
     @property
@@ -87,7 +87,7 @@ class CallView:
         """Show how far the call has come; of what a thread says between two turns of the loop, the last."""
         if self._turn.put is None or self._ongoing.is_closed:
             return
-        event = self._said(message, fraction)
+        event = self._progress_event(message, fraction)
         if threading.get_ident() == self._home:
             self._turn.put(event)
             return
@@ -101,7 +101,7 @@ class CallView:
         """Open a session below the call's."""
         return self._opens(options)
 
-    def _said(self, message: str, fraction: float | None) -> ToolProgressEvent:
+    def _progress_event(self, message: str, fraction: float | None) -> ToolProgressEvent:
         call = self._ongoing.call
         done = None if fraction is None else min(1.0, max(0.0, float(fraction)))
         words = sanitise(str(message)[:MESSAGE])
@@ -123,7 +123,7 @@ def subagents_of(ongoing: Ongoing, turn: TurnView, executor: Executor) -> Subage
             put(event)
 
     above = Above(executor.session, ongoing.call.id, 0, None if put is None else show)
-    return Subagents(above, executor.open_below, executor.apart)
+    return Subagents(above, executor.open_below, executor.start_apart)
 
 
 def context_of(

@@ -53,7 +53,7 @@ class LoopWatch:
 
     @property
     def is_needed(self) -> bool:
-        """Whether a tool runs. A toolset that is open is none."""
+        """True if a tool runs. A toolset that is open is none."""
         return self._containment.named > 0
 
     def close(self) -> None:

@@ -55,7 +55,7 @@ class ResolutionRecorded(Command, frozen=True):
     """The oldest queued results and decisions are recorded, or refused. `generation` as in `Finished`.
 
     Args:
-        waits: The calls that the turn waits for still.
+        pending_calls: The calls that the turn still waits for.
         runs: The calls that are to be run when it goes on.
         seq: Number of the last event.
         error: Why it is refused, if it is.
@@ -63,7 +63,7 @@ class ResolutionRecorded(Command, frozen=True):
 
     control: ClassVar[bool] = True
     generation: int
-    waits: tuple[PendingCall, ...] = ()
+    pending_calls: tuple[PendingCall, ...] = ()
     runs: tuple[ToolCall, ...] = ()
     seq: int = 0
     error: SessionError | None = None

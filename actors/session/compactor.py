@@ -28,7 +28,7 @@ from actors.core.values.progress import Cause
 from actors.core.values.stream import Usage
 from actors.errors import Fault, KernelError
 from actors.kernel.turnstile import compute
-from actors.provider.resolver import expected
+from actors.provider.resolver import expected_tokens
 from actors.provider.rounds import Aborted, Answer, Broken, Generated
 from actors.renderer.renderer_actor import Shrink
 from actors.session.requests import RequestPlan, TurnRequests
@@ -132,7 +132,7 @@ class Compactor:
 
     def _tokens(self, known: Ledger) -> int:
         """Return the tokens of the next request, as an estimate."""
-        return expected(self._ask.resolver, self._log.state, known, self._requests.backend.binding)
+        return expected_tokens(self._ask.resolver, self._log.state, known, self._requests.backend.binding)
 
     async def _shorten(self, short: dict[CallId, Short]) -> CompactionResult:
         await self._hold(ResultsTrimmed(tuple(short.items())))
@@ -166,7 +166,7 @@ class Compactor:
     async def _request_summary(self, before: int) -> _Summary:
         """Request a summary of the messages before one, and log the end of that round."""
         binding = self._requests.backend.binding
-        if (over := await self._ask.admitted(binding)) is not None:
+        if (over := await self._ask.admit(binding)) is not None:
             return _Summary(why=over, cause=Cause("limit"))
         try:
             generated = await self._exchange(before)
@@ -179,7 +179,7 @@ class Compactor:
         fault = None if isinstance(generated, Answer) else "no summary"
         kept = generated.calls, generated.left_out, tally.cut
         self._log.hold(RoundEnded(self._requests.turn, 0, None, usage, tally.finish, fault, *kept))
-        return _read(generated)
+        return _summary_of(generated)
 
     async def _exchange(self, before: int) -> Generated | Fault:
         """Send the request for a summary, again without the parts that its provider refuses; return how it ended."""
@@ -229,7 +229,7 @@ class Compactor:
         return None if is_marked else "none"
 
 
-def _read(generated: Generated) -> _Summary:
+def _summary_of(generated: Generated) -> _Summary:
     """Return the text of a summary, or the reason why there is none."""
     usage = generated.usage
     match generated:

@@ -82,7 +82,7 @@ class Configuration(Struct):
 
     @property
     def is_changing(self) -> bool:
-        """Whether a change waits."""
+        """True if a change waits."""
         return self._change is not None
 
     def check(self, asked: Asked | None) -> None:
@@ -122,7 +122,10 @@ class Configuration(Struct):
                 self.toolsets.release(change.offer.owners)
 
     def take_up(self, *, or_drop: bool = False) -> None:
-        """Let the change that waits be live, for good once it is `written`. `or_drop`: if it is not, drop it."""
+        """Apply the waiting change. `restore` undoes it until `confirm_written` makes it permanent.
+
+        `or_drop`: `restore` drops the change instead of letting it wait again.
+        """
         assert self._change is not None
         change, self._change = self._change, None
         self._unwritten += (Unwritten(self.system, self.offer, change, or_drop),)
@@ -131,8 +134,8 @@ class Configuration(Struct):
         if change.offer is not ...:
             self.offer = change.offer
 
-    def written(self) -> None:
-        """Note that the first change that was taken up is in the log: what was before it is not used any more."""
+    def confirm_written(self) -> None:
+        """Make the oldest applied change permanent, because it is in the log. Release the toolsets it replaced."""
         if self._unwritten:
             first, *others = self._unwritten
             self._unwritten = tuple(others)
@@ -140,7 +143,7 @@ class Configuration(Struct):
                 self.toolsets.release(first.offer.owners)
 
     def restore(self) -> None:
-        """Let what is in the log be live again, where it does not get what was taken up."""
+        """Undo the applied changes that did not reach the log."""
         unwritten, self._unwritten = self._unwritten, ()
         for each in reversed(unwritten):
             self.system, self.offer = each.system, each.offer
@@ -157,7 +160,7 @@ class Configuration(Struct):
 
     @property
     def owners(self) -> tuple[ToolsetOwner, ...]:
-        """Who has the toolsets open: those in use, those of a change that waits, and those it may go back to."""
+        """The owners of open toolsets: in use, of the waiting change, and of changes that `restore` may undo."""
         held = () if self._change is None or self._change.offer is ... else self._change.offer.owners
         before = [each.offer.owners for each in self._unwritten if each.change.offer is not ...]
         return (*self.offer.owners, *held, *chain(*before))
@@ -208,7 +211,7 @@ class Equipment:
 
     @property
     def may_change(self) -> bool:
-        """Whether the tools may change within a turn."""
+        """True if the tools may change within a turn."""
         return self._configuration.offer.may_change
 
     async def catch_up(self) -> bool:
@@ -236,8 +239,8 @@ class Equipment:
         """Keep a change until it is taken up; see `Configuration.hold`."""
         self._configuration.hold(change, behind=behind)
 
-    async def prepared(self, handover: Handover) -> Change:
-        """Return what a handover changes, its toolsets open: `drop` it, or have it held.
+    async def prepare(self, handover: Handover) -> Change:
+        """Open the toolsets of a handover, and return its change. The caller holds the change or drops it.
 
         Raises:
             ConfigError: The target takes no such tools.
@@ -251,7 +254,7 @@ class Equipment:
 
     @property
     def is_changing(self) -> bool:
-        """Whether a change waits."""
+        """True if a change waits."""
         return self._configuration.is_changing
 
     def take_up(self, *, or_drop: bool = False) -> Resolver:
@@ -260,12 +263,12 @@ class Equipment:
         self._take_over()
         return self.resolver
 
-    def written(self, event: SwitchApplied | Configured) -> None:
-        """Note that a switch, or a change that was taken up, is in the log."""
+    def confirm_written(self, event: SwitchApplied | Configured) -> None:
+        """Record that a switch or an applied change is in the log."""
         if isinstance(event, SwitchApplied):
             self._configuration.target = event.target
         else:
-            self._configuration.written()
+            self._configuration.confirm_written()
 
     def retarget(self, target: str) -> None:
         """Take the target from the log, which was read again."""
@@ -277,9 +280,9 @@ class Equipment:
         self._take_over()
 
     @property
-    def configured(self) -> Configured:
-        """What the log is to say."""
-        return Configured(self._configuration.system, tuple(self.tools), self.resolver.preamble)
+    def configured_event(self) -> Configured:
+        """The log event for the present configuration."""
+        return Configured(self._configuration.system, tuple(self.tools), self.resolver.config_digest)
 
     def _take_over(self) -> None:
         tools = self._offered = self._configuration.offer.tools

@@ -46,10 +46,10 @@ from actors.scheduler.scheduler_actor import CloseCalls, RunBatch, StopBatch
 from actors.scheduler.views import TurnView
 from actors.session.compactor import NOTHING_LEFT, Compactor
 from actors.session.handing_over import HandingOver
-from actors.session.inflight import AskInFlight, Tally, stopped
+from actors.session.inflight import AskInFlight, Tally, stopped_outcome
 from actors.session.pending import HostCall, HostCompaction, PendingAsks
 from actors.session.requests import TurnRequests
-from actors.session.served import Served, moved
+from actors.session.served import Served, with_endpoint_change
 from actors.session.steps import TurnSteps
 from actors.session.tool_changes import ToolChanges
 
@@ -88,7 +88,7 @@ class TurnDriver:
         log.hold(AskStarted(number, message, asked))
         await self._make_room(member)
         with self._handing:
-            await self._until_last(pool, choice, [member], await self._served(member))
+            await self._until_last(pool, choice, [member], await self._serve(member))
 
     async def run_call(self, message: Packed, made: HostCall) -> None:
         """Run one call of the host in a turn of its own, without a model."""
@@ -106,7 +106,7 @@ class TurnDriver:
         try:
             ended = await ask.refs.scheduler.ask(batch)
         finally:
-            ask.finished()
+            ask.clear_stop()
         for delegated in ended.delegated:
             ask.log.hold(delegated)
         assert ended.snapshot is not None
@@ -117,27 +117,27 @@ class TurnDriver:
         status: TurnStatus = "cancelled" if ask.cancelled else "complete"
         await self._end(RUNTIME, CloseStep(status, ""), last=True)
 
-    async def go_on(self, waits: tuple[ToolCall, ...]) -> None:
-        """Go on with the turn that waits. Nothing is awaited any more, or the ask was cancelled.
+    async def go_on(self, calls: tuple[ToolCall, ...]) -> None:
+        """Continue the turn that waited, after its last result arrived or the ask was cancelled.
 
-        `waits`: the calls that have no end: those to be run, or to be closed.
+        `calls`: the calls without an end, which run now or are closed.
         """
         state = self.ask.log.state
         pause, binding = state.pause, state.bound
         assert pause is not None
         assert binding is not None
-        self.ask.tally = Tally.resumed(pause.awaited, state.history[-1].text)
+        self.ask.tally = Tally.from_pause(pause.awaited, state.history[-1].text)
         self._began = anyio.current_time()
         resumed = TurnResumed(state.turns)
-        if waits and not self.ask.cancelled:  # what is run must not be taken up again after a crash
+        if calls and not self.ask.cancelled:  # what is run must not be taken up again after a crash
             await self.ask.log.write(resumed)
         else:
             self.ask.log.hold(resumed)
         tried = list(pause.awaited.ask_so_far.tried)
-        waited = AwaitStep(waits, so_far=pause.awaited.turn_so_far)
+        waited = AwaitStep(calls, so_far=pause.awaited.turn_so_far)
         pool, choice = self._pool(state.target), self._choice(state.asks)
         with self._handing:
-            served = await self._resumed(binding, tried[-1], waited)
+            served = await self._resume(binding, tried[-1], waited)
             await self._until_last(pool, choice, tried, served)
 
     def _choice(self, ask: int) -> MemberSelector:
@@ -145,7 +145,7 @@ class TurnDriver:
 
     async def _until_last(self, pool: Pool, choice: MemberSelector, tried: list[str], served: Served) -> None:
         """Drive the turns after the first, until one is the last or waits."""
-        self._sent(choice, pool, tried[-1], served)
+        self._record_prompt_size(choice, pool, tried[-1], served)
         while isinstance(served.step, CloseStep):
             pool, following = await self._next(pool, choice, tried, served.step)
             is_again = following is None and self._may_make_room(served.step, tried[-1])
@@ -159,8 +159,8 @@ class TurnDriver:
                 self._note_failover(served, following)
                 tried.append(following)
                 await self._make_room(following)
-            served = await self._served(following)
-            self._sent(choice, pool, following, served)
+            served = await self._serve(following)
+            self._record_prompt_size(choice, pool, following, served)
         await self._wait(served.step, tried)
 
     def _note_failover(self, served: Served, following: str) -> None:
@@ -170,9 +170,9 @@ class TurnDriver:
                 self.ask.log.state.session, served.binding, served.step.cause, following
             )
 
-    def _sent(self, choice: MemberSelector, pool: Pool, member: str, served: Served) -> None:
+    def _record_prompt_size(self, choice: MemberSelector, pool: Pool, member: str, served: Served) -> None:
         """Record the prompt size per backend for cache affinity."""
-        choice.sent(pool, member, served.sent)
+        choice.record_request(pool, member, served.sent)
 
     def _may_make_room(self, ended: CloseStep, member: str) -> bool:
         """Return True if another backend may summarise a history that is too long for this one, once per ask."""
@@ -232,8 +232,10 @@ class TurnDriver:
         done = result.messages or result.results or why == NOTHING_LEFT
         status: TurnStatus = "cancelled" if ask.cancelled else "complete" if done else "failed"
         malformed = ask.tally.malformed  # no answer was looked at here
-        step = ask.ended(CloseStep(status, why, usage=result.usage, cause=cause, malformed=malformed))
-        ask.tally.closed(step, ask.resolver.cost(backend.binding, step.usage))
+        step = ask.with_halt_reason(
+            CloseStep(status, why, usage=result.usage, cause=cause, malformed=malformed)
+        )
+        ask.tally.record_turn_end(step, ask.resolver.cost(backend.binding, step.usage))
         await self._end(backend.binding, step, last=last)
         return result
 
@@ -260,16 +262,16 @@ class TurnDriver:
         external, approvals = (
             tuple([call.id for call in calls]) for calls in (step.external, step.approvals)
         )
-        self._timed()
+        self._add_time()
         ledger = await self.ask.ledger.query()
         progress = self.ask.tally.progress(tried)
         event = TurnPaused(log.state.turns, external, approvals, step.so_far, progress, self._seconds())
 
-        def told(seq: int) -> None:
-            self.ask.waits = pending_calls(log.state, ledger)
-            self.pending.settle(paused_result(log.state, self.ask.waits), seq)
+        def on_durable(seq: int) -> None:
+            self.ask.pending_calls = pending_calls(log.state, ledger)
+            self.pending.settle(paused_result(log.state, self.ask.pending_calls), seq)
 
-        await log.write(event, told)
+        await log.write(event, on_durable)
 
     def _with_form(self, member: str, message: Packed, asked: Asked | None) -> Packed:
         """Return the user's message, with an instruction if the backend takes the form of the answer only in words."""
@@ -305,32 +307,32 @@ class TurnDriver:
     async def _end(self, binding: Binding, ended: CloseStep, *, last: bool) -> None:
         """Write the end of a turn; `last`: the ask ends with it."""
         status: TurnStatus = ended.status if last else "handed_over"
-        self._timed()
+        self._add_time()
         tally = self.ask.tally
         retried, wait = tuple(tally.retried), tally.wait
         tally.attempts += (*retried, Attempt(binding, status, ended.why, ended.cause, wait))
         turn, slips = self.ask.log.state.turns, tally.answer_repairs
         event = TurnEnded(turn, status, ended.why, ended.cause, retried, wait, self._seconds(), slips)
 
-        def told(seq: int) -> None:
+        def on_durable(seq: int) -> None:
             if last:
                 self.pending.settle(tally.result(binding, ended, self.ask.log.state), seq)
 
-        await self.ask.log.write(event, told)
+        await self.ask.log.write(event, on_durable)
 
     def _seconds(self) -> float:
         """Return the seconds since the turn began or resumed, if a budget counts them."""
         budget = self.ask.log.state.budget
-        return 0.0 if budget is None or budget.seconds is None else self._took
+        return 0.0 if budget is None or budget.seconds is None else self._elapsed
 
-    def _timed(self) -> None:
+    def _add_time(self) -> None:
         """Add the turn to the time of the ask, if the ask has a timeout."""
         asked = self.ask.log.state.asked
         if asked is not None and asked.timeout is not None:
-            self.ask.tally.seconds += self._took
+            self.ask.tally.seconds += self._elapsed
 
     @property
-    def _took(self) -> float:
+    def _elapsed(self) -> float:
         return anyio.current_time() - self._began
 
     async def _next(
@@ -355,7 +357,7 @@ class TurnDriver:
             if isinstance(event, SwitchApplied):
                 pool = self._pool(held)
                 return pool, next((name for name in pool.members if name not in tried), None)
-        return pool, await choice.following(pool, tried, visible=ended.visible)
+        return pool, await choice.next_member(pool, tried, visible=ended.visible)
 
     def _pool(self, target: str) -> Pool:
         """Return the pool of a target. If the target cannot be used any more, its turn fails."""
@@ -365,8 +367,8 @@ class TurnDriver:
             return Pool(target, (target,))
         return self.ask.tally.note_skipped(pool)
 
-    async def _served(self, member: str) -> Served:
-        """Drive one turn on a member of a pool. Its end is not written yet."""
+    async def _serve(self, member: str) -> Served:
+        """Drive one turn on a member of a pool, up to but excluding the log event of its end."""
         number, ask = self.ask.log.state.turns + 1, self.ask.log.state.asks
         self.ask.tally.wait = 0.0
         self.ask.tally.lost = ()
@@ -379,13 +381,13 @@ class TurnDriver:
             return Served(binding, CloseStep("failed", str(error), elsewhere=True))
         self._bind(TurnStarted(number, ask, served.binding))
         self._instruct(served.backend)
-        bounds = replace(self._bounded(), forced=self._force_in_words(served.backend))
+        bounds = replace(self._turn_bounds(), forced=self._force_in_words(served.backend))
         conversation = turns.turn(bounds, malformed=self.ask.tally.malformed)
         step = await self._turn(served, conversation, next(conversation))
-        return Served(served.binding, step, served.sent)
+        return Served(served.binding, step, served.rendered_size)
 
-    async def _resumed(self, binding: Binding, member: str, waited: AwaitStep) -> Served:
-        """Drive the rest of a turn that waited, in the dialect that it began in."""
+    async def _resume(self, binding: Binding, member: str, waited: AwaitStep) -> Served:
+        """Drive the rest of a turn that waited, in the dialect in which it began."""
         try:
             served = self._steps(member, self.ask.log.state.turns, binding.dialect)
         except ConfigError as error:  # as above
@@ -395,31 +397,31 @@ class TurnDriver:
                 self.ask.ledger.note(closed.snapshot)
             status: TurnStatus = "cancelled" if self.ask.cancelled else "failed"
             return Served(binding, CloseStep(status, str(error), elsewhere=True))
-        await served.resumed(waited.so_far.rounds)
-        conversation = turns.turn(self._bounded(), waited)
+        await served.resume(waited.so_far.rounds)
+        conversation = turns.turn(self._turn_bounds(), waited)
         next(conversation)
         stopped = self.ask.cancelled
         stuck = not (stopped or waited.calls) and served.is_stuck()
         outcome = turns.Stopped(awaited=waited.calls) if stopped else turns.CallsResolved(waited.calls, stuck)
         step = await self._turn(served, conversation, conversation.send(outcome))
-        return Served(binding, moved(step, binding, served.binding), served.sent)
+        return Served(binding, with_endpoint_change(step, binding, served.binding), served.rendered_size)
 
     def _steps(self, member: str, number: int, dialect: str | None = None) -> TurnSteps:
         """Return the steps of a turn. Raises `ConfigError` if the member cannot be used."""
         backend = self.ask.resolver.backend(member, dialect)
         provider = self.ask.resolver.provider(member, backend.binding)
-        return TurnSteps(TurnRequests(self.ask, backend, provider, number), self._bounded())
+        return TurnSteps(TurnRequests(self.ask, backend, provider, number), self._turn_bounds())
 
     def _bind(self, bound: TurnStarted) -> None:
         """Hold a turn's first event."""
         self._began = anyio.current_time()
 
-        def told(_: int) -> None:
+        def on_durable(_: int) -> None:
             if self.ask.sink.is_watched:
                 for event in self.ask.tally.newly_skipped(bound.turn):
                     self.ask.sink.put(event)
 
-        self.ask.log.hold(bound, told)
+        self.ask.log.hold(bound, on_durable)
 
     async def _turn(
         self, served: TurnSteps, conversation: Generator[Step, Outcome], step: Step
@@ -430,24 +432,24 @@ class TurnDriver:
                 if self.ask.cancelled or (is_request and await self._is_over(served.binding)):
                     outcome: Outcome = turns.Stopped()
                 else:
-                    outcome = await self._between(served, step) or await served.do(step)
+                    outcome = await self._after_batch(served, step) or await served.do(step)
                 if isinstance(outcome, turns.Answered | turns.RequestFailed | turns.Stopped):
                     is_round = outcome.message is not None
                     self.ask.settle(served.binding, outcome.usage, is_round=is_round)
                 if self.ask.cancelled:
-                    outcome = stopped(outcome)
+                    outcome = stopped_outcome(outcome)
                 step = conversation.send(outcome)
         if isinstance(step, CloseStep):
-            step = self.ask.ended(step)
+            step = self.ask.with_halt_reason(step)
             await served.close(step)
-            self.ask.tally.closed(step, self.ask.resolver.cost(served.binding, step.usage))
+            self.ask.tally.record_turn_end(step, self.ask.resolver.cost(served.binding, step.usage))
         return step
 
-    async def _between(self, served: TurnSteps, step: Step) -> turns.HandedOver | turns.Stopped | None:
+    async def _after_batch(self, served: TurnSteps, step: Step) -> turns.HandedOver | turns.Stopped | None:
         """Apply the handoff or the tool changes of a batch; return an outcome if it replaces the next request."""
         if not (isinstance(step, turns.RenderStep) and step.follows_batch):
             return None
-        handed = await self._handing.wanted()
+        handed = await self._handing.requested_handover()
         if handed is None and not step.tools_off and await self._changes.declare(served, step.round):
             self._instruct(served.backend)
         return handed or (turns.Stopped() if self.ask.cancelled else None)
@@ -456,13 +458,13 @@ class TurnDriver:
         """Return True if the turn ends before a request: a limit is reached, or the ask was cancelled."""
         state, used = self.ask.log.state, self.ask.tally.tokens
         most = None if state.asked is None else state.asked.token_limit
-        why = await self.ask.admitted(binding)
+        why = await self.ask.admit(binding)
         if most is not None and used >= most:
             why = f"the ask used {used} tokens of the {most} that its token_limit allows"
         if why is not None:
             self.ask.cancelled, self.ask.halted, self.ask.bound = True, why, Cause("limit")
         return self.ask.cancelled
 
-    def _bounded(self) -> Bounds:
-        """Return how long a turn may go on."""
+    def _turn_bounds(self) -> Bounds:
+        """Return the limits of a turn: those of the session, narrowed by the settings of the ask."""
         return self.bounds.for_ask(self.ask.log.state.asked)

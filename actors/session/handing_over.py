@@ -29,8 +29,8 @@ class HandingOver:
         self._ask = ask
         self._change: Change | None = None
 
-    async def wanted(self) -> turns.HandedOver | None:
-        """Say whether a call of the last batch handed the conversation over: if several did, the first."""
+    async def requested_handover(self) -> turns.HandedOver | None:
+        """Return the first handover that a call of the last batch requested; None if there is none."""
         ask, handovers = self._ask, self._ask.resolver.handovers
         if not handovers:
             return None
@@ -62,9 +62,9 @@ class HandingOver:
         with anyio.CancelScope() as scope:
             ask.stoppable(lambda _: scope.cancel())
             try:
-                self._change = await ask.equipment.prepared(handover)
+                self._change = await ask.equipment.prepare(handover)
             finally:
-                ask.finished()
+                ask.clear_stop()
 
     async def take_over(self, target: str) -> None:
         """Have the session's target changed, and what else was handed over. What the host holds comes first."""
@@ -82,9 +82,9 @@ class HandingOver:
         equipment.hold(change, behind=True)
         self._change = None
         equipment.take_up(or_drop=True)
-        if equipment.resolver.preamble != ask.log.state.preamble:
+        if equipment.resolver.config_digest != ask.log.state.config_digest:
             await ask.refs.renderer.send(MarkStale())
-        await ask.log.write(equipment.configured)
+        await ask.log.write(equipment.configured_event)
 
     def __enter__(self) -> None:
         pass

@@ -38,7 +38,7 @@ class HeldChanges:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no change waits."""
+        """True if no change waits."""
         return self._log.state.held is None and not self._equipment.is_changing
 
     @property
@@ -77,8 +77,8 @@ class HeldChanges:
 
     def compare(self, context: Context[Any]) -> None:  # Any: as above
         """Log a configuration change if the system prompt or the tools differ from the log."""
-        if self._equipment.resolver.preamble != self._log.state.preamble:
-            self._log.hold(self._configured(context))
+        if self._equipment.resolver.config_digest != self._log.state.config_digest:
+            self._log.hold(self._configured_event(context))
 
     async def settle(self, context: Context[Any]) -> None:  # Any: as above
         """Apply the changes that wait, from a child of `context`; none while the turn waits for its caller."""
@@ -96,11 +96,11 @@ class HeldChanges:
     def _take_up(self, context: Context[Any], *, or_drop: bool = False) -> Configured:  # Any: as above
         """Put the configuration change that waits in force; return the event that logs it."""
         self._equipment.take_up(or_drop=or_drop)
-        return self._configured(context)
+        return self._configured_event(context)
 
-    def _configured(self, context: Context[Any]) -> Configured:  # Any: as above
-        """Return the event that logs the present configuration. Lanes that are bound to the last one begin anew."""
-        event = self._equipment.configured
-        if event.preamble != self._log.state.preamble:
+    def _configured_event(self, context: Context[Any]) -> Configured:  # Any: as above
+        """Return the log event of the present configuration. If its digest changed, mark dependent lanes as stale."""
+        event = self._equipment.configured_event
+        if event.preamble != self._log.state.config_digest:
             context.send(self._renderer, MarkStale())
         return event

@@ -20,7 +20,7 @@ from actors.core.stream_events.results import AskResult, PendingCall
 from actors.core.stream_events.sink import Sink
 from actors.core.transcript.diagnostics import Report
 from actors.core.turn import turn as turns
-from actors.core.turn.output import correction, shortfall
+from actors.core.turn.output import correction, describe_errors
 from actors.core.turn.turn import Checked, CloseStep, Outcome
 from actors.core.values.content import Message, Text
 from actors.core.values.identity import Binding
@@ -33,7 +33,7 @@ from actors.kernel import Context, Ref
 from actors.kernel.variables import with_variables
 from actors.ledger.ledger_actor import LedgerCommand
 from actors.provider.budgets import Demand, Share
-from actors.provider.resolver import Resolver, expected, over_budget
+from actors.provider.resolver import Resolver, expected_tokens, over_budget
 from actors.provider.rounds import Answer, Generated
 from actors.renderer.renderer_actor import RendererCommand
 from actors.scheduler.scheduler_actor import SchedulerCommand
@@ -92,22 +92,22 @@ class Tally(Struct):
         for each in new:
             yield MemberSkippedEvent(turn, each.member, each.why)
 
-    def sent(self, turn: int, number: int) -> None:
-        """Record a request. The end of earlier answers does not count any more."""
+    def record_request(self, turn: int, number: int) -> None:
+        """Record a request, and forget how earlier answers ended."""
         self.finish, self.cut = None, None
         if self._last != (turn, number):  # else it is the same round, written anew
             self._last = turn, number
             self.rounds += 1
 
-    def requested(self, report: Report, request: Request) -> None:
-        """Record the losses of a request. A parameter that was refused once stays in the report of the ask."""
+    def record_losses(self, report: Report, request: Request) -> None:
+        """Record the losses of a request. The ask's report keeps each parameter that was refused once."""
         self.omitted |= dict.fromkeys(request.omitted)
         self.lost = tuple(dict.fromkeys((*self.lost, *request.losses)))
         known = dict(report.losses)
         refused = tuple([(name, 1) for name in self.omitted if name not in known])
         self.report = replace(report, losses=(*report.losses, *refused)) if refused else report
 
-    def heard(self, generated: Generated, binding: Binding) -> None:
+    def record_round(self, generated: Generated, binding: Binding) -> None:
         """Record the end of a round. The last round decides how the answer of the ask ended."""
         self.tokens += generated.usage.input_tokens + generated.usage.output_tokens
         self.wait = generated.wait
@@ -120,7 +120,7 @@ class Tally(Struct):
         for kind, count in generated.left_out:
             self.left_out[kind] = self.left_out.get(kind, 0) + count
 
-    def closed(self, step: CloseStep, cost: float | None) -> None:
+    def record_turn_end(self, step: CloseStep, cost: float | None) -> None:
         """Record the end of a turn. `cost` is the cost of its usage."""
         self.usage += step.usage
         self.malformed = step.malformed
@@ -137,8 +137,8 @@ class Tally(Struct):
         )
 
     @staticmethod
-    def resumed(waited: TurnPaused, text: str) -> "Tally":
-        """Return the totals of an ask when its turn began to wait; `text` is the last text of that turn."""
+    def from_pause(waited: TurnPaused, text: str) -> "Tally":
+        """Return the totals of an ask at the pause of its turn; `text` is the last text of that turn."""
         progress = waited.ask_so_far
         attempts, left_out = list(progress.attempts), dict(progress.left_out)
         used = progress.usage + waited.turn_so_far.usage
@@ -198,7 +198,7 @@ class AskInFlight(Struct):
         output: The form its answer is to have.
         is_instructed: Whether the model was told that form in words.
         is_forced: Whether the model was told in words to call a tool.
-        waits: The calls that its turn waits for, once that is written.
+        pending_calls: The calls that the turn waits for, set when the pause is in the log.
         share: Of the budgets that the turn's requests count in beside the session's own, if there are any.
     """
 
@@ -216,7 +216,7 @@ class AskInFlight(Struct):
     output: Output[Any] | None = None  # Any: its values
     is_instructed: bool = False
     is_forced: bool = False
-    waits: tuple[PendingCall, ...] = ()
+    pending_calls: tuple[PendingCall, ...] = ()
     share: Share | None = None
     _stop: Stop | None = None
 
@@ -231,19 +231,19 @@ class AskInFlight(Struct):
         self.share = Share(*self.equipment.budgets(state.tenant, state.target))
         return self.share
 
-    async def admitted(self, binding: Binding) -> str | None:
+    async def admit(self, binding: Binding) -> str | None:
         """Reserve the estimate of a request before it is sent; return the reason if no budget has room for it."""
         why, share = over_budget(self.resolver, self.log.state), self.share
         if why is not None or share is None or share.is_empty:
             return why
-        tokens = expected(self.resolver, self.log.state, self.ledger.latest, binding)
+        tokens = expected_tokens(self.resolver, self.log.state, self.ledger.latest, binding)
         answer = self.resolver.calibrations[binding].answer
         demand = Demand(tokens + answer, self.resolver.cost(binding, Usage(tokens, answer)) or 0.0)
         self.stoppable(lambda _: share.look_again())
         try:
-            return await share.admitted(demand, lambda: self.cancelled)
+            return await share.admit(demand, lambda: self.cancelled)
         finally:
-            self.finished()
+            self.clear_stop()
 
     def settle(self, binding: Binding, usage: Usage, *, is_round: bool) -> None:
         """Count the usage of a request, as the log will."""
@@ -270,11 +270,11 @@ class AskInFlight(Struct):
     def read_answer(self, text: str, repair: RepairMode) -> Checked:
         """Keep the value of an answer in the requested form, with its repaired slips; else return its errors."""
         assert self.output is not None
-        made = with_variables(self.variables, partial(self.output.read, text, repair))
+        made = with_variables(self.variables, partial(self.output.parse, text, repair))
         if isinstance(made, str):
             return Checked(lacks=made)
         if isinstance(made, list):
-            return Checked(correction(made), shortfall(made))
+            return Checked(correction(made), describe_errors(made))
         self.tally.output, self.tally.answer_repairs = made
         return Checked()
 
@@ -283,8 +283,8 @@ class AskInFlight(Struct):
         state = self.log.state
         self.log.hold(FormatRequested(state.asks, pack(Message("user", (Text(words),), state.turns))))
 
-    def ended(self, step: CloseStep) -> CloseStep:
-        """Return the end of a turn: one that was stopped but not cancelled has failed."""
+    def with_halt_reason(self, step: CloseStep) -> CloseStep:
+        """Return the end of a turn, as a failure if a deadline or the host stopped the turn without a cancel."""
         stopped = self.halted and step.status == "cancelled"
         return replace(step, status="failed", why=self.halted, cause=self.bound) if stopped else step
 
@@ -292,12 +292,12 @@ class AskInFlight(Struct):
         """Call `stop` if the ask is cancelled from now on."""
         self._stop = stop
 
-    def finished(self) -> None:
-        """Call nothing if the ask is cancelled: a cancel waits for the end of the step again."""
+    def clear_stop(self) -> None:
+        """Forget the step's stop function: the step has ended, and a cancel waits for the end of the next step."""
         self._stop = None
 
 
-def stopped(outcome: Outcome) -> turns.Stopped:
+def stopped_outcome(outcome: Outcome) -> turns.Stopped:
     """Return the outcome of a step in a cancelled turn: its message is kept, and its calls do not run."""
     if isinstance(outcome, turns.Answered | turns.RequestFailed | turns.CompactionEnded):
         return turns.Stopped(outcome.message, outcome.usage)

@@ -51,8 +51,10 @@ class Output(Generic[T]):
         self.schema: Json = dump(made)
         """JSON Schema of the answer, an object."""
 
-    def read(self, text: str, repair: RepairMode) -> tuple[T, tuple[Repair, ...]] | list[ArgumentError] | str:
-        """Return the value of an answer with its slips, or what is missing and wrong.
+    def parse(
+        self, text: str, repair: RepairMode
+    ) -> tuple[T, tuple[Repair, ...]] | list[ArgumentError] | str:
+        """Return the value of an answer with the repairs it needed, or the errors that make it invalid.
 
         An empty list says that it is not one JSON value. A text says why nobody can tell: the type's own code raised
         something else than what is wrong with the value.
@@ -62,13 +64,13 @@ class Output(Generic[T]):
         for candidate in found:
             fitting |= {dump(each.value): each for each in self._readings(candidate, repair)}
         if len(found) == 1 and not fitting:
-            return list(self._check.errors(self._formed(found[0].value)))
+            return list(self._check.errors(self._wrap(found[0].value)))
         if len(fitting) != 1:
             return []
-        return self._made(*fitting.values())
+        return self._build_value(*fitting.values())
 
-    def _made(self, reading: FittingValue) -> tuple[T, tuple[Repair, ...]] | list[ArgumentError] | str:
-        """Return the type's value of JSON that conforms."""
+    def _build_value(self, reading: FittingValue) -> tuple[T, tuple[Repair, ...]] | list[ArgumentError] | str:
+        """Return the value of the output type for JSON that conforms to its schema."""
         value, repairs = reading.value, reading.repairs
         if self._is_wrapped:
             assert isinstance(value, dict)
@@ -82,7 +84,7 @@ class Output(Generic[T]):
     def _readings(self, candidate: Candidate, repair: RepairMode) -> Iterator[FittingValue]:
         """Yield the readings of a JSON value that have the form: the value itself, else those with its texts read."""
         slips = tuple([Repair(kind) for kind in candidate.kinds])
-        value = self._formed(candidate.value)
+        value = self._wrap(candidate.value)
         if self._check.is_valid(value):
             yield FittingValue(value, slips)
         elif repair != "strict":
@@ -93,11 +95,11 @@ class Output(Generic[T]):
     def _inside(self, value: JsonValue, slips: tuple[Repair, ...]) -> Iterator[FittingValue]:
         """Yield the reading of a text that is the whole JSON of the form, with the object around its value."""
         inner = read_json(value, MAX_ANSWER) if isinstance(value, str) and self._is_wrapped else None
-        if inner is not None and self._check.is_valid(formed := self._formed(inner[0])):
+        if inner is not None and self._check.is_valid(formed := self._wrap(inner[0])):
             yield FittingValue(formed, (*slips, Repair("text")))
 
-    def _formed(self, value: JsonValue) -> JsonValue:
-        """Return a value as the schema wants it: in an object, if it is none."""
+    def _wrap(self, value: JsonValue) -> JsonValue:
+        """Return a value as the schema requires: wrapped in an object, unless it already is one."""
         is_formed = not self._is_wrapped or (isinstance(value, dict) and value.keys() == {"value"})
         return value if is_formed else {"value": value}
 

@@ -152,7 +152,7 @@ def is_ask(command: Submit | Resolve) -> bool:
     return isinstance(command, Resolve) or command.call is None
 
 
-def again(error: E | None) -> E | None:
+def copy_error(error: E | None) -> E | None:
     """Return a copy of an error that several callers raise: each raises its own. If it cannot be copied, return it."""
     return call_host(partial(copy, error), lambda _: error)
 
@@ -193,7 +193,7 @@ class PendingAsks(Struct):
 
     @property
     def is_empty(self) -> bool:
-        """Whether no command of a caller is queued."""
+        """True if no command of a caller is queued."""
         return not (self.waiting or self.resolutions)
 
     def too_many(self, session: str) -> QueueFull:
@@ -250,19 +250,19 @@ class PendingAsks(Struct):
         self.record.queue(-len(waiting))
         self.record.drop(sum(map(is_ask, waiting)))
         for submit in waiting:
-            submit.sink.close(again(why))
+            submit.sink.close(copy_error(why))
 
     def clear(self, why: JournalError | None = None) -> None:
         """End every stream: the session has ended, or the error `why` has ended its actors."""
         self.drop_waiting(why)
         resolutions, self.resolutions = self.resolutions, []
         for resolve in resolutions:
-            resolve.sink.close(again(why))
+            resolve.sink.close(copy_error(why))
         if self.current is not None:
             if self.terminal is None:
                 self.record.drop(is_ask(self.current))
             self._deliver()
-            self.current.sink.close(again(why))
+            self.current.sink.close(copy_error(why))
         self.current = self.terminal = None
 
 

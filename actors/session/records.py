@@ -30,13 +30,13 @@ class AskRecord(Struct):
         session: Its id.
         counts: Where it is counted.
         advise: Returns what may help an ask that failed.
-        waits: The calls that the session's turn waits for.
+        pending_calls: The calls that the session's turn waits for.
     """
 
     session: str = ""
     counts: AskCounts = field(default_factory=AskCounts)
     advise: Callable[[AskResult], str] = lambda _: ""
-    waits: tuple[PendingCall, ...] = ()
+    pending_calls: tuple[PendingCall, ...] = ()
     _stage: SessionStage = "idle"
 
     def enter(self, phase: Phase) -> None:

@@ -114,7 +114,7 @@ class TurnRequests:
         sent = RequestSent(*place, sealed, plan.tools_off, plan.aside, omitted)
         if not await ask.ledger.seal(sent, snapshot):
             return False
-        ask.tally.sent(self.turn, plan.round)
+        ask.tally.record_request(self.turn, plan.round)
         if not plan.aside:
             ask.generation.note_sent(binding, rendered)
             if ask.sink.is_watched:
@@ -153,8 +153,8 @@ class TurnRequests:
                 provider.send_nowait(Abort(key))
             raise
         finally:
-            ask.finished()
-        ask.tally.heard(generated, binding)
+            ask.clear_stop()
+        ask.tally.record_round(generated, binding)
         return generated
 
     def without_parameters(

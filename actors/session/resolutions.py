@@ -151,25 +151,25 @@ async def _record(
         DecisionRefused: A decision is about other arguments than its call has, or with wrong ones. Nothing is recorded.
     """
     known = await ledger.query()
-    waits = {each.call.id: each for each in pending_calls(log.state, known)}
+    awaited = {each.call.id: each for each in pending_calls(log.state, known)}
     if log.state.pause is not None and live.is_idle:
         live.begin(resolve.sink, publisher_at(log.state, known))
     given = resolve.resolutions
-    await _check_handed_out(log, refs, given.ends, waits, known)
+    await _check_handed_out(log, refs, given.ends, awaited, known)
     for decision in given.decisions:
-        await _check_bound(refs, decision, _awaited(decision, waits), resolve.variables)
-    return await _write(log, refs, given, waits)
+        await _check_bound(refs, decision, _awaited_call(decision, awaited), resolve.variables)
+    return await _write(log, refs, given, awaited)
 
 
 async def _write(
-    log: LogWriter, refs: SessionRefs, given: Resolutions, waits: Mapping[CallId, PendingCall]
+    log: LogWriter, refs: SessionRefs, given: Resolutions, awaited: Mapping[CallId, PendingCall]
 ) -> int:
     """Write decisions, and how calls ended, in one append; return the number of its last event.
 
     The ledger writes the ends, and what the session holds is written with them.
     """
-    decided = [_event(decision, waits[decision.call_id]) for decision in given.decisions]
-    denials = [denial(waits[each.call_id].call, each.reason) for each in decided if each.verdict == "deny"]
+    decided = [_event(decision, awaited[decision.call_id]) for decision in given.decisions]
+    denials = [denial(awaited[each.call_id].call, each.reason) for each in decided if each.verdict == "deny"]
     ends = (*denials, *given.ends)
     for event in decided if ends else decided[:-1]:
         log.hold(event)
@@ -193,16 +193,16 @@ async def _check_handed_out(
     log: LogWriter,
     refs: SessionRefs,
     ends: tuple[Returned | Failed, ...],
-    waits: Mapping[CallId, PendingCall],
+    awaited: Mapping[CallId, PendingCall],
     ledger: Ledger,
 ) -> None:
     """Refuse results of calls that were never handed out; most are awaited, and for the others the log is read."""
     for end in ends:
-        if end.call_id in waits and waits[end.call_id].kind == "approval":
+        if end.call_id in awaited and awaited[end.call_id].kind == "approval":
             raise NotAwaited(
                 f"Call {end.call_id!r} waits for a decision, not for a result; pass it in approvals="
             )
-    late = {end.call_id for end in ends if end.call_id not in waits}
+    late = {end.call_id for end in ends if end.call_id not in awaited}
     if not late:
         return
     if all(call_id in ledger for call_id in late):
@@ -211,18 +211,18 @@ async def _check_handed_out(
                 each for event in page.events if isinstance(event, TurnPaused) for each in event.external
             }
     if late:
-        raise NotAwaited(f"No external call {min(late)!r} was handed out; awaited are: {_named(waits)}")
+        raise NotAwaited(f"No external call {min(late)!r} was handed out; awaited are: {_call_ids(awaited)}")
 
 
-def _awaited(decision: Decision, waits: Mapping[CallId, PendingCall]) -> PendingCall:
-    """Return the call that a decision is about.
+def _awaited_call(decision: Decision, awaited: Mapping[CallId, PendingCall]) -> PendingCall:
+    """Return the pending call that a decision answers.
 
     Raises:
         NotAwaited: The call is not awaited, or waits for its result and cannot be allowed to run here.
     """
-    found = waits.get(decision.call_id)
+    found = awaited.get(decision.call_id)
     if found is None:
-        raise NotAwaited(f"Call {decision.call_id!r} is not awaited; awaited are: {_named(waits)}")
+        raise NotAwaited(f"Call {decision.call_id!r} is not awaited; awaited are: {_call_ids(awaited)}")
     if found.kind == "external" and decision.verdict == "allow":
         raise NotAwaited(f"Call {decision.call_id!r} waits for its result; pass it in results=")
     return found
@@ -243,5 +243,5 @@ async def _check_bound(
             raise DecisionRefused(f"The arguments given for call {found.call.id!r} are wrong: {wrong}")
 
 
-def _named(waits: Mapping[CallId, PendingCall]) -> str:
-    return ", ".join(waits) or "none"
+def _call_ids(awaited: Mapping[CallId, PendingCall]) -> str:
+    return ", ".join(awaited) or "none"

@@ -31,12 +31,12 @@ async def rewind(ask: AskInFlight, made: HostRewind, pending: PendingAsks) -> No
     else:
         removed = state.history.length - end.length
 
-        def told(seq: int) -> None:
+        def on_durable(seq: int) -> None:
             made.removed = removed
             pending.settle(result, seq)
 
         await ask.refs.renderer.send(Rewind(end.length))
-        await ask.log.write(Rewound(to), told)
+        await ask.log.write(Rewound(to), on_durable)
 
 
 def open_turn(state: SessionState) -> SessionError:

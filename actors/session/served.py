@@ -15,8 +15,8 @@ class Served(Struct, frozen=True):
     sent: int = 0
 
 
-def moved(step: CloseStep | AwaitStep, began: Binding, now: Binding) -> CloseStep | AwaitStep:
-    """Return how a turn ended that went on at another base URL; a failure names both and the dialect."""
+def with_endpoint_change(step: CloseStep | AwaitStep, began: Binding, now: Binding) -> CloseStep | AwaitStep:
+    """Return the end of a turn; a failure after a change of base URL names both URLs and the dialect."""
     if isinstance(step, CloseStep) and step.status == "failed" and began.endpoint != now.endpoint:
         moved = f"the turn began at {began.endpoint} in dialect {now.dialect!r} and went on at {now.endpoint}"
         return replace(step, why=f"{step.why} ({moved})")

@@ -65,7 +65,7 @@ class SessionActor(Actor[SessionCommand]):
         generation: Generation,
         affinity: Affinity,
     ) -> None:
-        self._log = LogWriter(state, refs.journal, generation, equipment.written)
+        self._log = LogWriter(state, refs.journal, generation, equipment.confirm_written)
         self._refs = refs
         self._ledger = SessionLedger(refs.ledger, state.ledger)
         self._equipment = equipment
@@ -76,7 +76,7 @@ class SessionActor(Actor[SessionCommand]):
         self._phase: Phase
         self._enter(phases.first(is_closed=state.closed, is_open=False, is_awaiting=state.pause is not None))
         if state.session:  # else the log has yet to be read
-            self.waits = awaiting.pending_calls(state, state.ledger)
+            self.pending_calls = awaiting.pending_calls(state, state.ledger)
         self._runs = awaiting.approved_calls(state, state.ledger)
         self._is_recording = False
         self._ask: AskInFlight | None = None
@@ -95,21 +95,21 @@ class SessionActor(Actor[SessionCommand]):
         return self._log.state
 
     @property
-    def waits(self) -> tuple[PendingCall, ...]:
+    def pending_calls(self) -> tuple[PendingCall, ...]:
         """The calls that the turn waits for."""
-        return self._pending.record.waits
+        return self._pending.record.pending_calls
 
-    @waits.setter
-    def waits(self, calls: tuple[PendingCall, ...]) -> None:
-        self._pending.record.waits = calls
+    @pending_calls.setter
+    def pending_calls(self, calls: tuple[PendingCall, ...]) -> None:
+        self._pending.record.pending_calls = calls
 
     @property
     def idle(self) -> bool:
-        """Whether no ask is in flight, or its turn waits, and every event is written."""
+        """True if no ask is in flight, or its turn waits, and every event is written."""
         rests = self._phase in ("idle", "ended") or (self._phase == "awaiting" and self._pending.is_empty)
         return rests and self._log.is_settled
 
-    def started(self, context: Context[SessionCommand]) -> None:
+    def on_start(self, context: Context[SessionCommand]) -> None:
         """After a crash, go on from the log."""
         self._context = context
         self._generation.begin(context, self._go_on)
@@ -120,7 +120,7 @@ class SessionActor(Actor[SessionCommand]):
         self._log.resume(state)
         self._ledger = SessionLedger(self._refs.ledger, state.ledger)
         self._equipment.retarget(state.target)
-        self.waits = awaiting.pending_calls(state, state.ledger)
+        self.pending_calls = awaiting.pending_calls(state, state.ledger)
         is_open = not self._held.is_empty or state.bound is not None or pending.current is not None
         is_awaiting = state.pause is not None
         self._enter(phases.first(is_closed=state.closed, is_open=is_open, is_awaiting=is_awaiting))
@@ -131,7 +131,7 @@ class SessionActor(Actor[SessionCommand]):
             self._recovery = Recovery(
                 self._log, self._refs, self._ledger, self._equipment, replay.seq, replay.repeatable
             )
-            self._mine.start(self._recover, self._recovery, name="recover")
+            self._live_context.start(self._recover, self._recovery, name="recover")
         elif self._phase == "awaiting":
             self._wait_on(replay)
         else:
@@ -142,18 +142,18 @@ class SessionActor(Actor[SessionCommand]):
         """Continue a turn that waits, if nothing is missing any more; otherwise let it wait on."""
         state, pending = replay.state, self._pending
         self._runs = awaiting.approved_calls(state, state.ledger)
-        if not self.waits and pending.current is None and pending.resolutions:
+        if not self.pending_calls and pending.current is None and pending.resolutions:
             pending.current = pending.resolutions.pop(
                 0
             )  # recorded before a restart; its caller has no reply yet
         current = pending.current
-        if not self.waits:
+        if not self.pending_calls:
             sink, variables = (current.sink, current.variables) if current else (NoSink(), copy_context())
             self._generation.live.begin(sink, awaiting.publisher_at(state, state.ledger))
             self._go_on_with("complete", sink, variables)
         elif current is not None:
             if pending.terminal is None:
-                pending.settle(awaiting.paused_result(state, self.waits), replay.seq)
+                pending.settle(awaiting.paused_result(state, self.pending_calls), replay.seq)
             self._conclude()
         if self._phase == "awaiting":
             self._let_wait()
@@ -161,16 +161,16 @@ class SessionActor(Actor[SessionCommand]):
     def _let_wait(self) -> None:
         """Bound the time of queued asks while the turn waits for its caller; refuse rewinds."""
         self._pending.drop_rewinds(open_turn(self._log.state))
-        self._queue_limits.begin(self._mine, self._pending.waiting)
+        self._queue_limits.begin(self._live_context, self._pending.waiting)
 
     def receive(self, command: SessionCommand) -> None:
         match command:
             case Submit():
-                self._submitted(command)
+                self._submit(command)
             case Switch() | Configure():
-                self._changed(command)
+                self._change_configuration(command)
             case Cancel():
-                self._cancelled(command.reply)
+                self._cancel_ask(command.reply)
             case GetState():
                 command.reply.send(self._log.state)
             case Resolve():
@@ -184,9 +184,9 @@ class SessionActor(Actor[SessionCommand]):
             case ResolutionRecorded():
                 self._resolution_recorded(command)
             case Finished():
-                self._finished()
+                self._finish_ask()
             case Close():
-                self._ended(command.reply)
+                self._end_session(command.reply)
             case EndWritten():
                 self._step("written")
                 self._answer_ends()
@@ -194,7 +194,7 @@ class SessionActor(Actor[SessionCommand]):
                 assert_never(command)
 
     @property
-    def _mine(self) -> Context[SessionCommand]:
+    def _live_context(self) -> Context[SessionCommand]:
         assert self._context is not None
         return self._context
 
@@ -211,7 +211,7 @@ class SessionActor(Actor[SessionCommand]):
     def _ending(self) -> SessionClosed:
         return SessionClosed(f"Session {self._log.state.session!r} is ending; open another")
 
-    def _submitted(self, command: Submit) -> None:
+    def _submit(self, command: Submit) -> None:
         waiting, reply, is_rewind = self._pending.waiting, command.reply, isinstance(command.call, HostRewind)
         if self._phase == "awaiting" and is_rewind:
             self._refuse(command, open_turn(self._log.state))
@@ -231,7 +231,7 @@ class SessionActor(Actor[SessionCommand]):
         if action == "begin":
             self._begin()
         elif self._phase == "awaiting":
-            self._queue_limits.begin(self._mine, (command,))
+            self._queue_limits.begin(self._live_context, (command,))
 
     def _refuse(self, command: Submit | Resolve, error: ActorsError) -> None:
         command.reply.fail(error)
@@ -251,11 +251,11 @@ class SessionActor(Actor[SessionCommand]):
             submit.call, HostRewind
         ):  # it may write nothing, and would leave unwritten what is held
             self._equipment.refresh()
-            self._held.compare(self._mine)
+            self._held.compare(self._live_context)
         driver = self._driver(submit.sink, submit.variables)
         driver.ask.output = self._pending.form = submit.output
-        self._mine.start(self._drive, driver, submit, name="ask")
-        self._deadline.begin(self._mine, driver.ask, self._log.state, submit.asked)
+        self._live_context.start(self._drive, driver, submit, name="ask")
+        self._deadline.begin(self._live_context, driver.ask, self._log.state, submit.asked)
 
     def _driver(self, sink: Sink, variables: Variables) -> TurnDriver:
         """Return the driver of an ask that begins or continues."""
@@ -277,8 +277,8 @@ class SessionActor(Actor[SessionCommand]):
 
     async def _settle(self) -> None:
         """Apply the changes that waited for the end of the ask, then report that end."""
-        await self._held.settle(self._mine)
-        await self._mine.ref.send(Finished(self._generation.number))
+        await self._held.settle(self._live_context)
+        await self._live_context.ref.send(Finished(self._generation.number))
 
     def _resolve(self, command: Resolve) -> None:
         """Queue results and decisions for the turn that waits. One command after the other is recorded."""
@@ -294,11 +294,11 @@ class SessionActor(Actor[SessionCommand]):
     def _record_next(self) -> None:
         if self._pending.resolutions and not self._is_recording:
             self._is_recording = True
-            self._mine.start(self._record, self._pending.resolutions[0], name="record")
+            self._live_context.start(self._record, self._pending.resolutions[0], name="record")
 
     async def _record(self, resolve: Resolve) -> None:
         command = await record(self._log, self._refs, self._ledger, resolve, self._generation)
-        await self._mine.ref.send(command)
+        await self._live_context.ref.send(command)
 
     def _resolution_recorded(self, command: ResolutionRecorded) -> None:
         """Answer the caller whose results are recorded; continue the turn if nothing is missing any more."""
@@ -308,18 +308,20 @@ class SessionActor(Actor[SessionCommand]):
             self._refuse(resolve, command.error)
         else:
             resolve.reply.send(None)
-            self._accepted(resolve, command)
+            self._accept_resolution(resolve, command)
         if self._phase == "awaiting":
             self._generation.live.end()
         self._record_next()
 
-    def _accepted(self, resolve: Resolve, command: ResolutionRecorded) -> None:
+    def _accept_resolution(self, resolve: Resolve, command: ResolutionRecorded) -> None:
         if self._phase != "awaiting":
             resolve.sink.put(terminal_event(awaiting.late_result(self._log.state), command.seq))
             return
-        self.waits, self._runs = command.waits, command.runs
-        if self.waits:
-            resolve.sink.put(terminal_event(awaiting.paused_result(self._log.state, self.waits), command.seq))
+        self.pending_calls, self._runs = command.pending_calls, command.runs
+        if self.pending_calls:
+            resolve.sink.put(
+                terminal_event(awaiting.paused_result(self._log.state, self.pending_calls), command.seq)
+            )
         else:
             self._pending.current = resolve
             self._go_on_with("complete", resolve.sink, resolve.variables)
@@ -328,31 +330,31 @@ class SessionActor(Actor[SessionCommand]):
         """Start a child that continues or closes the turn that waits."""
         self._queue_limits.end()
         closes = self._step(happening) == "close"
-        waits = (*(each.call for each in self.waits), *self._runs)
-        self.waits, self._runs = (), ()
+        calls = (*(each.call for each in self.pending_calls), *self._runs)
+        self.pending_calls, self._runs = (), ()
         self._generation.live.redirect(sink)
-        self._held.compare(self._mine)
+        self._held.compare(self._live_context)
         driver, asked = self._driver(sink, variables), self._log.state.asked
         driver.ask.cancelled = closes
         driver.ask.take_up(self._pending.form, asked)
-        self._mine.start(self._resume, driver, waits, name="ask")
-        self._deadline.begin(self._mine, driver.ask, self._log.state, asked)
+        self._live_context.start(self._resume, driver, calls, name="ask")
+        self._deadline.begin(self._live_context, driver.ask, self._log.state, asked)
 
-    async def _resume(self, driver: TurnDriver, waits: tuple[ToolCall, ...]) -> None:
-        await driver.go_on(waits)
+    async def _resume(self, driver: TurnDriver, calls: tuple[ToolCall, ...]) -> None:
+        await driver.go_on(calls)
         await self._settle()
 
-    def _changed(self, command: Switch | Configure) -> None:
-        """Take a switch or a configuration change, at once or for the end of the ask in flight."""
+    def _change_configuration(self, command: Switch | Configure) -> None:
+        """Apply a switch or a configuration change at once, or hold it until the ask in flight has ended."""
         action = self._step("switch")
         if action == "refuse" or (isinstance(command, Configure) and command.change.fate == "dropped"):
             command.reply.fail(self._ending())
         elif isinstance(command, Switch):
-            self._held.switch(command, self._mine, at_once=action == "apply")
+            self._held.switch(command, self._live_context, at_once=action == "apply")
         else:
-            self._held.configure(command, self._mine, at_once=action == "apply")
+            self._held.configure(command, self._live_context, at_once=action == "apply")
 
-    def _cancelled(self, reply: Reply[bool]) -> None:
+    def _cancel_ask(self, reply: Reply[bool]) -> None:
         if self._phase == "awaiting":
             self._cancels.append(reply)
             self._go_on_with("cancel", NoSink(), copy_context())
@@ -369,13 +371,13 @@ class SessionActor(Actor[SessionCommand]):
         """Cancel the ask in flight, or the calls that run again after a crash."""
         in_flight = self._ask or self._recovery
         assert in_flight is not None
-        in_flight.cancel(self._mine)
+        in_flight.cancel(self._live_context)
 
-    def _paused(self) -> None:
-        """End the stream of an ask whose turn waits; close the turn if the ask was cancelled meanwhile."""
+    def _pause_ask(self) -> None:
+        """End the stream of an ask whose turn waits. If the ask was cancelled meanwhile, close the turn."""
         current = self._pending.current
         assert self._ask is not None
-        self.waits = self._ask.waits
+        self.pending_calls = self._ask.pending_calls
         is_ending = self._phase == "ending"
         sink = current.sink if current is not None else NoSink()
         if not is_ending:
@@ -386,13 +388,13 @@ class SessionActor(Actor[SessionCommand]):
             return
         self._go_on_with("paused" if is_ending else "cancel", sink, copy_context())
 
-    def _finished(self) -> None:
-        """End the ask's stream, answer the callers who cancelled it, and take up the next ask."""
+    def _finish_ask(self) -> None:
+        """End the ask's stream, answer the callers that cancelled the ask, and start the next ask."""
         if self._log.state.pause is not None:
-            self._paused()
+            self._pause_ask()
             return
         if not self._held.is_empty:  # a change came in while `Finished` was queued
-            self._mine.start(self._settle, name="settle")
+            self._live_context.start(self._settle, name="settle")
             return
         action = self._step("finished")
         self._conclude()
@@ -409,7 +411,7 @@ class SessionActor(Actor[SessionCommand]):
         for reply in cancels:
             reply.send(is_cancelled)
 
-    def _ended(self, reply: Reply[None]) -> None:
+    def _end_session(self, reply: Reply[None]) -> None:
         self._ends.append(reply)
         self._pending.drop_waiting()
         if self._phase == "awaiting":
@@ -429,13 +431,13 @@ class SessionActor(Actor[SessionCommand]):
             reply.send(None)
 
     def _write_end(self) -> None:
-        self._mine.start(self._close_log, name="end")
+        self._live_context.start(self._close_log, name="end")
 
     async def _close_log(self) -> None:
         """Write the last event of the log. The ledger stops first, so no late result follows it."""
         await self._refs.ledger.ask(StopRecording())
         await self._log.write(Closed())
-        await self._mine.ref.send(EndWritten(self._generation.number))
+        await self._live_context.ref.send(EndWritten(self._generation.number))
 
     async def _recover(self, recovery: Recovery) -> None:
         """Close the turn that was in flight when the actors of the session crashed."""

@@ -65,10 +65,10 @@ class TurnSteps:
         self._refusals = 0  # of this round's request
         self._history, self._ledger = ask.log.state.history, NO_VIEW.ledger  # as the turn begins
         self._bounds, self._known = bounds, NO_VIEW.ledger
-        self._guard = self._guarding()
+        self._guard = self._new_guard()
 
     @property
-    def sent(self) -> int:
+    def rendered_size(self) -> int:
         """The size of the last rendered transcript, in bytes."""
         return 0 if self._rendered is None else self._rendered.lane.size
 
@@ -81,7 +81,7 @@ class TurnSteps:
         """Make the next requests for this backend: the same binding, with other tools."""
         self.backend = self._requests.backend = backend
 
-    async def resumed(self, number: int) -> None:
+    async def resume(self, number: int) -> None:
         """Restore the round and the history of a turn that waited."""
         history, self._round, self._has_answered = self._history, number, True
         length = history.length
@@ -90,14 +90,14 @@ class TurnSteps:
         self._history = history.upto(length)
         self._known = await self._ask.ledger.query()
         self._ledger = await self._refs.ledger.ask(DurableLedger())
-        self._guard = self._guarding()
+        self._guard = self._new_guard()
 
-    def _guarding(self) -> TurnGuard:
+    def _new_guard(self) -> TurnGuard:
         return TurnGuard(self._history.length, self._bounds.max_tool_corrections, self._bounds.on_repeat)
 
     def is_stuck(self) -> bool:
         """Return True if calls are repeated so often that the turn gets no more tools. All of them have ended."""
-        if not self._guard.stops:
+        if not self._guard.is_stopping:
             return False
         history = self._log.state.history
         self._guard.read(history, self._ask.ledger.latest, history.length)
@@ -155,7 +155,7 @@ class TurnSteps:
         if rendered.report.faults:
             self._rendered = rendered
             fault = rendered.report.faults[0]
-            return self._unfit("judge", str(fault), rendered.report, fault.rule)
+            return self._record_refusal("judge", str(fault), rendered.report, fault.rule)
         if self._declined is not None and self._is_declined(rendered):
             return turns.TranscriptRefused(self._declined[1])  # the same again would be refused again
         self._rendered = rendered
@@ -201,31 +201,31 @@ class TurnSteps:
         assert self._rendered is not None
         backend = self.backend
         request = self._requests.build(self._plan, self._rendered)
-        self._ask.tally.requested(self._rendered.report, request)
+        self._ask.tally.record_losses(self._rendered.report, request)
         try:
             generated = await self._requests.send(self._plan, request, self._sink)
         except KernelError as error:
             return turns.RequestFailed(f"The provider's actor did not answer: {error}")
         match generated:
             case Answer(message=message):
-                message = self._read(message)
-                await self._ended(number, message, generated)
+                message = self._answer_message(message)
+                await self._hold_round_end(number, message, generated)
                 resolver, size = (
                     self._ask.resolver,
-                    self._rendered.lane.size + self._ask.resolver.preamble_size,
+                    self._rendered.lane.size + self._ask.resolver.request_head_size,
                 )
                 resolver.calibrations[backend.binding].record_report(size, generated.usage)
                 return turns.Answered(message, generated.usage, self._ask.tally.cut)
             case Aborted():
-                kept = await self._interrupted(number, generated, "cancelled")
+                kept = await self._write_interruption(number, generated, "cancelled")
                 return turns.Stopped(kept, generated.usage)
             case Broken():
-                return await self._broke(number, generated)
+                return await self._after_broken_answer(number, generated)
             case _:
                 assert_never(generated)
 
-    def _read(self, message: Message) -> Message:
-        """Return an answer as the history takes it: without blocks if it has no content."""
+    def _answer_message(self, message: Message) -> Message:
+        """Return an answer in the form that the history accepts: without blocks if it has no content."""
         if self._ask.output is not None:
             message = as_text(message)
         if self._ask.tally.cut is None:
@@ -238,7 +238,7 @@ class TurnSteps:
         """Compact the history: the request was too long."""
         before = self._log.state.history.length
         made = await Compactor(self._requests).after_overflow(again=again)
-        self._guard.shift(before - self._log.state.history.length)
+        self._guard.shift_position(before - self._log.state.history.length)
         return turns.CompactionEnded(bool(made.messages or made.results), made.error, made.usage)
 
     async def _check(self, message: Message) -> Outcome:
@@ -252,8 +252,8 @@ class TurnSteps:
         self._ask.instruct(words)
         return turns.Ready()
 
-    async def _broke(self, number: int, broken: Broken) -> Outcome:
-        failure = self._located(broken.failure)
+    async def _after_broken_answer(self, number: int, broken: Broken) -> Outcome:
+        failure = self._locate_failure(broken.failure)
         broken = replace(broken, failure=failure)
         cause = Cause(failure.kind, failure.status)
         if (left_out := self._left_out(broken)) is not None:
@@ -265,8 +265,8 @@ class TurnSteps:
             self.backend.counts.tool_api_400_total += 1
             assert self._rendered is not None
             report = refusal_report(self._rendered, failure.message, failure.rule)
-            return self._unfit("provider", failure.message, report, failure.rule, cause)
-        message = await self._interrupted(number, broken, failure.message)
+            return self._record_refusal("provider", failure.message, report, failure.rule, cause)
+        message = await self._write_interruption(number, broken, failure.message)
         return turns.RequestFailed(
             failure.message,
             visible=broken.visible,
@@ -277,7 +277,7 @@ class TurnSteps:
             too_long=failure.action == "compact" and message is None,
         )
 
-    def _located(self, failure: Failure) -> Failure:
+    def _locate_failure(self, failure: Failure) -> Failure:
         """Return a failure whose message names the tool and the key, if the provider refused a tool's schema."""
         if failure.status not in (400, 422) or failure.kind not in ("transcript", "parameter", "config"):
             return failure
@@ -319,7 +319,7 @@ class TurnSteps:
             ask.instruct(forced_instruction(forced))
         return forced
 
-    def _unfit(
+    def _record_refusal(
         self,
         by: Literal["judge", "provider"],
         why: str,
@@ -338,20 +338,20 @@ class TurnSteps:
         self._ask.tally.refusals.append(RefusedRequest(binding, "transcript", why))
         return turns.TranscriptRefused(why, rule in REASONING, cause)
 
-    async def _interrupted(self, number: int, broken: Broken | Aborted, why: str) -> Message | None:
-        """Write the part of an answer that arrived, marked as interrupted; return it, or None if there is none."""
+    async def _write_interruption(self, number: int, broken: Broken | Aborted, why: str) -> Message | None:
+        """Log the partial answer, marked as interrupted. Return it, or None if nothing arrived."""
         kept = broken.message
         if kept is None and not (broken.calls or broken.left_out or broken.usage != NO_USAGE):
             return None
         nothing = Message("assistant", (), self._number, self.backend.binding)
         message = nothing if kept is None else interrupted_message(kept)
-        await self._ended(number, message, broken, why)
+        await self._hold_round_end(number, message, broken, why)
         return message if kept is not None else None
 
-    async def _ended(
+    async def _hold_round_end(
         self, number: int, message: Message, generated: Generated, fault: str | None = None
     ) -> None:
-        """Hold the round's message. It is written with its batch of calls, or with the end of the turn."""
+        """Hold the event of the round's message. It is logged together with its calls, or with the end of the turn."""
         finish, cut = self._ask.tally.finish, self._ask.tally.cut
         packed, left_out = pack(message) if message.blocks else None, generated.left_out
         self.backend.counts.count_calls(message)
@@ -384,7 +384,7 @@ class TurnSteps:
             )
             ended = await scheduler.ask(batch)
         finally:
-            self._ask.finished()
+            self._ask.clear_stop()
         if ended.snapshot is not None:
             self._ask.ledger.note(ended.snapshot)
         self._ask.tally.repaired += ended.repaired

@@ -18,7 +18,7 @@ from actors.core.stream_events.results import AskResult
 from actors.core.stream_events.round_text import RoundText
 from actors.errors import ActorsError
 from actors.kernel import Lost, Subscription
-from actors.kernel.parking import parking, wake
+from actors.kernel.event_loop import event_loop, wake
 
 BUFFER = 1024
 """Events a stream holds for a slow reader before it drops deltas."""
@@ -30,7 +30,7 @@ class AnswerSink:
     is_watched = False
 
     def __init__(self, gone: Callable[[], ActorsError]) -> None:
-        self._gone, self._ended = gone, parking().waiter()
+        self._gone, self._ended = gone, event_loop().waiter()
         self._result: AskResult | None = None
         self._error: Exception | None = None
 
@@ -63,19 +63,19 @@ class AskStream:
         self._ended = self._is_closed = False
         self._seq = 0
         self._events: Subscription[SessionEvent] = Subscription(BUFFER, droppable=droppable)
-        self._begun = parking().waiter()
+        self._begun = event_loop().waiter()
 
     @property
     def has_begun(self) -> bool:
-        """Whether the ask is the one in flight, or was."""
+        """True if the ask is the one in flight, or was."""
         return self._begun.done()
 
     @property
     def has_ended(self) -> bool:
-        """Whether its last event is there, or none will come."""
+        """True if its last event is there, or none will come."""
         return self._terminal is not None or self._is_closed
 
-    async def begun(self) -> None:
+    async def wait_begun(self) -> None:
         """Wait until the ask is the one in flight, or has ended. One task at a time may wait."""
         if not self.has_begun:
             await self._begun
@@ -181,14 +181,14 @@ class TextStream:
         """Return the text that an event brings. A round's message ends the round."""
         match event:
             case TextEvent() | ThinkingEvent():
-                return self._apart(self._round.delta(event), event.turn, event.round)
+                return self._separate(self._round.delta(event), event.turn, event.round)
             case MessageEvent(message=message):
                 text = self._round.rest(message.text, broken=bool(event.error))
-                return self._apart(text, event.turn, event.round)
+                return self._separate(text, event.turn, event.round)
             case _:
                 return ""
 
-    def _apart(self, text: str, *place: int) -> str:
+    def _separate(self, text: str, *place: int) -> str:
         """Put a blank line before the first text of a round, if a text of another round came before."""
         if not text:
             return ""

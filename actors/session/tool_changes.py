@@ -43,7 +43,7 @@ class ToolChanges:
             try:
                 has_changed = await ask.equipment.catch_up()
             finally:
-                ask.finished()
+                ask.clear_stop()
         if scope.cancelled_caught or ask.cancelled or not has_changed:
             return False
         if why := ask.equipment.refresh_if(partial(self._why_not, served)):
@@ -64,7 +64,7 @@ class ToolChanges:
         self._backend = resolver.backend(resolver.member(binding), binding.dialect)
         if self._backend.binding != binding:
             return "the backend is configured otherwise since the turn began"
-        if equipment.resolver.preamble == self._ask.log.state.preamble:
+        if equipment.resolver.config_digest == self._ask.log.state.config_digest:
             return ""
         if self._has_bound_reasoning(served):
             return f"{served.binding.model} reasoned in this turn, and its reasoning is bound to the tools"
@@ -90,8 +90,8 @@ class ToolChanges:
     async def _configure(self) -> None:
         """Have it written with the next request what that declares. Lanes that are bound to the tools begin anew."""
         ask = self._ask
-        event = ask.equipment.configured
-        if event.preamble == ask.log.state.preamble:
+        event = ask.equipment.configured_event
+        if event.preamble == ask.log.state.config_digest:
             return
         await ask.refs.renderer.send(MarkStale())
         ask.log.hold(event)

@@ -10,7 +10,7 @@ from actors.strict.oauth import OAuth
 from actors.strict.rules import anthropic
 from actors.strict.rules.anthropic import profile_of
 from actors.strict.rules.anthropic_threads import ThreadStore
-from actors.strict.rules.base import AnthropicSettings, Json, RuleBroken, ServerRefusal, dumped, refusal_of
+from actors.strict.rules.base import AnthropicSettings, Json, RuleBroken, ServerRefusal, dump, refusal_of
 from actors.strict.rules.prompts import Prompt, anthropic_prompt
 from actors.strict.rules.reading import parse
 from actors.strict.script import ScriptSource, Turn
@@ -55,7 +55,7 @@ class AnthropicServer(LoopbackServer):
         """Return the parsed body, with the messages of a stored thread that it continues in front."""
         parsed = super().read(request)
         try:
-            return self._threads.continued(parsed)
+            return self._threads.continue_thread(parsed)
         except (RuleBroken, TypeError, KeyError, AttributeError):  # the rules report the fault
             return parsed
 
@@ -70,11 +70,11 @@ class AnthropicServer(LoopbackServer):
         profile = profile_of(parsed, self._settings)
         return anthropic_prompt(parsed, _betas(request), minimum=profile.cache_minimum)
 
-    def stored(self, request: HttpRequest) -> bytes | None:
+    def answer_stored(self, request: HttpRequest) -> bytes | None:
         is_list = (request.method, request.path) == ("GET", "/v1/models")
-        return dumped(anthropic_models(self._settings.models)) if is_list else None
+        return dump(anthropic_models(self._settings.models)) if is_list else None
 
-    def denied(self, request: HttpRequest) -> ServerRefusal | None:
+    def refuse_credentials(self, request: HttpRequest) -> ServerRefusal | None:
         if self.oauth is not None:
             return _oauth_refusal(request, self.oauth)
         if self.api_key is None:
@@ -92,7 +92,7 @@ class AnthropicServer(LoopbackServer):
         tokens = len(request.body) // 4
         edited = self.read(request).get("context_management") is not None
         edits = {"context_management": {"original_input_tokens": tokens}} if edited else {}
-        return dumped({"input_tokens": tokens, **edits})
+        return dump({"input_tokens": tokens, **edits})
 
     def _parts(self, turn: Turn, request: Json, order: int, streamed: bool) -> list[bytes]:
         if request.get("thread") is not None:

@@ -50,7 +50,7 @@ class BedrockServer(LoopbackServer):
     def make_wire(self, host: str) -> Wire:
         return BedrockWire(self._settings, self.mode, host)
 
-    def routed(self, request: HttpRequest) -> bool:
+    def is_routed(self, request: HttpRequest) -> bool:
         return _PATH.fullmatch(request.path) is not None
 
     def read(self, request: HttpRequest) -> Json:
@@ -73,7 +73,7 @@ class BedrockServer(LoopbackServer):
             return None
         return anthropic_prompt(passed_on(parsed, settings), minimum=profile.upstream.cache_minimum)
 
-    def denied(self, request: HttpRequest) -> ServerRefusal | None:
+    def refuse_credentials(self, request: HttpRequest) -> ServerRefusal | None:
         return denial(request, self.wire, self.api_key, self._aws_key)
 
     def refusal_headers(self, refusal: ServerRefusal) -> tuple[tuple[str, str], ...]:

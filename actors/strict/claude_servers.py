@@ -34,7 +34,7 @@ class HostedClaude(AnthropicServer):
     paths: frozenset[str] = frozenset()
     route: ClassVar[re.Pattern[str]]
 
-    def routed(self, request: HttpRequest) -> bool:
+    def is_routed(self, request: HttpRequest) -> bool:
         return self.route.fullmatch(request.path) is not None
 
     def read(self, request: HttpRequest) -> Json:
@@ -53,7 +53,7 @@ class HostedClaude(AnthropicServer):
             lambda: anthropic_hosts.validate(request.body, self.dialect, self.mode, self._settings, model)
         )
 
-    def stored(self, request: HttpRequest) -> bytes | None:
+    def answer_stored(self, request: HttpRequest) -> bytes | None:
         """Return None: the clouds list their models on other hosts."""
         return None
 
@@ -74,8 +74,8 @@ class VertexAnthropicServer(HostedClaude):
     def endpoint(self) -> str:
         return f"{self.base_url}/v1/projects/project-1/locations/global/publishers/anthropic"
 
-    def denied(self, request: HttpRequest) -> ServerRefusal | None:
-        return LoopbackServer.denied(self, request)
+    def refuse_credentials(self, request: HttpRequest) -> ServerRefusal | None:
+        return LoopbackServer.refuse_credentials(self, request)
 
 
 class BedrockAnthropicServer(HostedClaude):
@@ -105,7 +105,7 @@ class BedrockAnthropicServer(HostedClaude):
         messages = AnthropicWire(self._settings, self.mode, host)
         return InvokeModelWire(messages, BedrockWire(BedrockSettings(), self.mode))
 
-    def denied(self, request: HttpRequest) -> ServerRefusal | None:
+    def refuse_credentials(self, request: HttpRequest) -> ServerRefusal | None:
         return denial(request, self.wire, self.api_key, self._aws_key)
 
     def refusal_headers(self, refusal: ServerRefusal) -> tuple[tuple[str, str], ...]:

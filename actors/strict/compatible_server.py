@@ -17,7 +17,7 @@ from actors.strict.faults import Fault
 from actors.strict.loopback import HttpRequest, LoopbackAnswer
 from actors.strict.recollection import Recollection
 from actors.strict.rules import validate
-from actors.strict.rules.base import CompatibleSettings, Json, ServerRefusal, dumped
+from actors.strict.rules.base import CompatibleSettings, Json, ServerRefusal, dump
 from actors.strict.rules.compatible import HOSTS
 from actors.strict.rules.host import thinks
 from actors.strict.rules.openrouter import to_anthropic
@@ -96,10 +96,10 @@ class CompatibleServer(LoopbackServer):
             return anthropic_prompt(in_anthropics_form(parsed), lane=parsed.get("prompt_cache_key") or "")
         return super().prompt(request, parsed)
 
-    def stored(self, request: HttpRequest) -> bytes | None:
+    def answer_stored(self, request: HttpRequest) -> bytes | None:
         listed = {path.removesuffix("/chat/completions") + "/models" for path in self.paths}
         is_list = request.method == "GET" and request.path in listed
-        return dumped(openai_models(self.settings.models)) if is_list else None
+        return dump(openai_models(self.settings.models)) if is_list else None
 
     def _changed_reasoning(self, request: Json) -> ServerRefusal | None:
         """Return the refusal of reasoning that differs from the reasoning of an earlier answer, or None."""
@@ -107,7 +107,7 @@ class CompatibleServer(LoopbackServer):
         models = self.settings.models
         profile = (models or {}).get(request["model"]) or self.settings.profile or host.profile
         at = self._handed_out.index_of_change(request["messages"]) if thinks(request, profile) else None
-        return None if at is None else host.rules[_REMEMBERED[self.vendor]].refused(at=at).refusal
+        return None if at is None else host.rules[_REMEMBERED[self.vendor]].refuse(at=at).refusal
 
     def _parts(self, turn: Turn, request: Json, order: int, streamed: bool) -> list[bytes]:
         thought = "".join(part.text for part in turn.parts if isinstance(part, Think))
@@ -208,11 +208,11 @@ class AzureServer(CompatibleServer):
     def endpoint(self) -> str:
         return f"{self.base_url}?api-version=2024-10-21" if self._deployment else self.base_url
 
-    def routed(self, request: HttpRequest) -> bool:
+    def is_routed(self, request: HttpRequest) -> bool:
         has_version = re.search(r"(?:^|&)api-version=[^&]", request.query) is not None
-        return super().routed(request) and (has_version or not self._deployment)
+        return super().is_routed(request) and (has_version or not self._deployment)
 
-    def denied(self, request: HttpRequest) -> ServerRefusal | None:
+    def refuse_credentials(self, request: HttpRequest) -> ServerRefusal | None:
         key = request.headers.get("api-key") or bearer(request)
         if self.api_key is None or same(key, self.api_key):
             return None
@@ -224,10 +224,10 @@ def _model_fault(turn: Turn, request: Json) -> ServerRefusal | None:
     declared = {tool["function"]["name"] for tool in request.get("tools") or () if "function" in tool}
     for call in turn.calls:
         if call.name not in declared or not _is_object(call):
-            text = dumped({"name": call.name, "arguments": call.raw or dict(call.arguments)}).decode()
-            return replace(rules["GRQ-01"].refused().refusal, detail={"failed_generation": text})
+            text = dump({"name": call.name, "arguments": call.raw or dict(call.arguments)}).decode()
+            return replace(rules["GRQ-01"].refuse().refusal, detail={"failed_generation": text})
     if request.get("tool_choice") == "required" and not turn.calls:
-        return replace(rules["GRQ-02"].refused().refusal, detail={"failed_generation": text_of(turn)})
+        return replace(rules["GRQ-02"].refuse().refusal, detail={"failed_generation": text_of(turn)})
     return None
 
 

@@ -125,7 +125,7 @@ class Reframed:
     mark: bool = False
     unfinished: bool = False
 
-    def written(self, events: list[bytes]) -> list[bytes]:
+    def write(self, events: list[bytes]) -> list[bytes]:
         """Return the events in this form."""
         end = self.line_end.encode()
         written = [event.replace(b"\n", end) for event in events]

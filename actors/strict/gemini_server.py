@@ -9,9 +9,9 @@ from actors.strict.catalogue import gemini_models
 from actors.strict.loopback import HttpRequest
 from actors.strict.oauth import OAuth
 from actors.strict.rules import gemini, validate
-from actors.strict.rules.base import Json, RuleBroken, ServerRefusal, dumped, refusal_of
+from actors.strict.rules.base import Json, RuleBroken, ServerRefusal, dump, refusal_of
 from actors.strict.rules.gemini_rules import GeminiSettings
-from actors.strict.rules.gemini_shape import shaped
+from actors.strict.rules.gemini_shape import read_shape
 from actors.strict.rules.gemini_signatures import is_continuation
 from actors.strict.rules.reading import came
 from actors.strict.script import ScriptSource
@@ -73,7 +73,7 @@ class GeminiServer(LoopbackServer):
         path = "/v1/projects/project-1/locations/global/publishers/google" if self._settings.vertex else ""
         return self.base_url + path
 
-    def routed(self, request: HttpRequest) -> bool:
+    def is_routed(self, request: HttpRequest) -> bool:
         return self._route(request) is not None
 
     def read(self, request: HttpRequest) -> Json:
@@ -82,7 +82,7 @@ class GeminiServer(LoopbackServer):
         if not isinstance(body, dict) or route is None or route["method"] == "countTokens":
             return body
         try:
-            body = came(shaped, body, True, True)
+            body = came(read_shape, body, True, True)
         except RuleBroken:  # the rules say what is wrong with it
             return body
         return {**body, "model": route["model"]}
@@ -112,13 +112,13 @@ class GeminiServer(LoopbackServer):
         route = self._route(request)
         if route is None or route["method"] != "countTokens":
             return None
-        return dumped({"totalTokens": len(request.body) // 4})
+        return dump({"totalTokens": len(request.body) // 4})
 
-    def stored(self, request: HttpRequest) -> bytes | None:
+    def answer_stored(self, request: HttpRequest) -> bytes | None:
         is_list = request.method == "GET" and _MODELS.fullmatch(request.path) and not self._settings.vertex
-        return dumped(gemini_models(self._settings.models)) if is_list else None
+        return dump(gemini_models(self._settings.models)) if is_list else None
 
-    def denied(self, request: HttpRequest) -> ServerRefusal | None:
+    def refuse_credentials(self, request: HttpRequest) -> ServerRefusal | None:
         if self.oauth is not None:
             return self._oauth_refusal(request, self.oauth)
         if self.api_key is None:

@@ -53,8 +53,8 @@ class LoopbackAnswer:
     over: Callable[[], None] | None = None
 
     @property
-    def sent(self) -> bool:
-        """Whether the client receives a status."""
+    def is_sent(self) -> bool:
+        """True if the client receives a status."""
         return self.then in ("end", "repeat") or self.cut is not None
 
 
@@ -154,7 +154,7 @@ class _Connection:
 
     async def send(self, answer: LoopbackAnswer) -> bool:
         """Send an answer; return True if the connection can be reused."""
-        if answer.sent:
+        if answer.is_sent:
             await self._send_head(answer)
             for part in _parts_to_send(answer):
                 await self._write(self._http.send(h11.Data(data=part)))

@@ -10,7 +10,7 @@ import hashlib
 from collections import OrderedDict
 from collections.abc import Iterable
 
-from actors.strict.rules.base import Json, dumped
+from actors.strict.rules.base import Json, dump
 
 
 class Recollection:
@@ -24,8 +24,8 @@ class Recollection:
         """Record the reasoning of an answer with calls to these messages."""
         prefix = hashlib.sha256()
         for message in messages:
-            prefix.update(dumped(message))
-        prefix.update(dumped(list(call_ids)))
+            prefix.update(dump(message))
+        prefix.update(dump(list(call_ids)))
         self._known.setdefault(prefix.digest(), set()).add(_digest(reasoning))
         if len(self._known) > self._limit:
             self._known.popitem(last=False)
@@ -36,11 +36,11 @@ class Recollection:
         for at, message in enumerate(messages):
             if calls := message.get("tool_calls"):
                 here = prefix.copy()
-                here.update(dumped([call["id"] for call in calls]))
+                here.update(dump([call["id"] for call in calls]))
                 known = self._known.get(here.digest())
                 if known is not None and _digest(message.get("reasoning_content") or "") not in known:
                     return at
-            prefix.update(dumped(message))
+            prefix.update(dump(message))
         return None
 
 

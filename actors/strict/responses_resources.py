@@ -10,7 +10,7 @@ from urllib.parse import parse_qs
 
 from actors.strict.loopback import HttpRequest
 from actors.strict.rules import responses_items
-from actors.strict.rules.base import Json, dumped
+from actors.strict.rules.base import Json, dump
 from actors.strict.rules.reading import parse
 from actors.strict.rules.responses_rules import RULES, ResponsesProfile
 from actors.strict.rules.responses_store import ResponsesStore, StoredConversation
@@ -44,7 +44,7 @@ class ResponsesResources:
         """
         for method, path, handle in _ROUTES:
             if method == request.method and (found := path.fullmatch(request.path)) is not None:
-                return dumped(handle(self, request, found.groupdict()))
+                return dump(handle(self, request, found.groupdict()))
         return None
 
     def _show_response(self, request: HttpRequest, named: Mapping[str, str]) -> Json:
@@ -53,23 +53,23 @@ class ResponsesResources:
     def _response(self, response_id: str) -> Json:
         kept = self._store.response(response_id)
         if kept is None:
-            raise RULES["OAR-S16"].refused("response_id", id=response_id)
+            raise RULES["OAR-S16"].refuse("response_id", id=response_id)
         return kept
 
     def _delete_response(self, request: HttpRequest, named: Mapping[str, str]) -> Json:
         if not self._store.forget(named["response"]):
-            raise RULES["OAR-S16"].refused("response_id", id=named["response"])
+            raise RULES["OAR-S16"].refuse("response_id", id=named["response"])
         return {"id": named["response"], "object": "response", "deleted": True}
 
     def _cancel_response(self, request: HttpRequest, named: Mapping[str, str]) -> Json:
         kept = self._response(named["response"])
         if not kept.get("background"):
-            raise RULES["OAR-S17"].refused()
+            raise RULES["OAR-S17"].refuse()
         return kept
 
     def _list_input(self, request: HttpRequest, named: Mapping[str, str]) -> Json:
         self._response(named["response"])
-        return _page(self._store.given(named["response"]) or (), request.query)
+        return _page(self._store.input_items(named["response"]) or (), request.query)
 
     def _create_conversation(self, request: HttpRequest, named: Mapping[str, str]) -> Json:
         body = _object(request)
@@ -108,14 +108,14 @@ class ResponsesResources:
     def _conversation(self, named: Mapping[str, str]) -> StoredConversation:
         found = self._store.conversation(named["conversation"])
         if found is None:
-            raise RULES["OAR-S25"].refused("conversation_id", id=named["conversation"])
+            raise RULES["OAR-S25"].refuse("conversation_id", id=named["conversation"])
         return found
 
     def _item(self, named: Mapping[str, str]) -> Json:
         items = self._conversation(named).items
         found = next((item for item in items if item["id"] == named["item"]), None)
         if found is None:
-            raise RULES["OAR-S18"].refused("item_id", id=named["item"])
+            raise RULES["OAR-S18"].refuse("item_id", id=named["item"])
         return found
 
     def _check_items(self, items: Sequence[Json]) -> Sequence[Json]:
@@ -152,9 +152,9 @@ def _object(request: HttpRequest) -> Json:
     try:
         body = parse(request.body or b"{}")
     except ValueError as why:
-        raise RULES["OAR-S01"].refused(why=why) from why
+        raise RULES["OAR-S01"].refuse(why=why) from why
     if not isinstance(body, dict):
-        raise RULES["OAR-S01"].refused(why="the body is not an object")
+        raise RULES["OAR-S01"].refuse(why="the body is not an object")
     return body
 
 

@@ -6,10 +6,10 @@ from actors.strict.catalogue import openai_models
 from actors.strict.loopback import HttpRequest
 from actors.strict.responses_resources import ResponsesResources
 from actors.strict.rules import responses
-from actors.strict.rules.base import Json, Mode, RuleBroken, ServerRefusal, dumped, refusal_of
+from actors.strict.rules.base import Json, Mode, RuleBroken, ServerRefusal, dump, refusal_of
 from actors.strict.rules.responses_rules import ResponsesSettings
 from actors.strict.rules.responses_shapes import COMPACTED_KEYS, COUNTED_KEYS, KEYS
-from actors.strict.rules.responses_store import ResponsesStore, expanded
+from actors.strict.rules.responses_store import ResponsesStore, expand
 from actors.strict.script import ScriptSource, Turn
 from actors.strict.server import LoopbackServer, ServerOptions
 from actors.strict.wire import Wire
@@ -56,7 +56,7 @@ class ResponsesServer(LoopbackServer):
         # The template of a prompt supplies the missing fields.
         parsed = {"model": "unnamed", **parsed, "input": parsed.get("input") or []}
         try:
-            return {**parsed, "input": expanded(parsed, self._store)[0]}
+            return {**parsed, "input": expand(parsed, self._store)[0]}
         except (RuleBroken, TypeError, KeyError, AttributeError):  # the rules report the fault
             return parsed
 
@@ -69,14 +69,14 @@ class ResponsesServer(LoopbackServer):
 
     def direct_answer(self, request: HttpRequest) -> bytes | None:
         if request.path == _COUNT:
-            return dumped({"object": "response.input_tokens", "input_tokens": len(request.body) // 4})
+            return dump({"object": "response.input_tokens", "input_tokens": len(request.body) // 4})
         if request.path == _COMPACT:
-            return dumped(self._writer.compacted(self.read(request), self.received - 1))
+            return dump(self._writer.compact(self.read(request), self.received - 1))
         return None
 
-    def stored(self, request: HttpRequest) -> bytes | ServerRefusal | None:
+    def answer_stored(self, request: HttpRequest) -> bytes | ServerRefusal | None:
         if (request.method, request.path) == ("GET", "/v1/models"):
-            return dumped(openai_models(self._settings.models))
+            return dump(openai_models(self._settings.models))
         try:
             return self._resources.answer(request)
         except RuleBroken as refused:
@@ -84,6 +84,6 @@ class ResponsesServer(LoopbackServer):
 
     def _parts(self, turn: Turn, request: Json, order: int, streamed: bool) -> list[bytes]:
         response = self._writer.whole(turn, request, order)
-        self._store.made(response["output"])
+        self._store.record_output(response["output"])
         self._store.keep(request, response)
         return super()._parts(turn, request, order, streamed)

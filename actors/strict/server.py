@@ -37,7 +37,7 @@ from actors.strict.faults import (
 )
 from actors.strict.loopback import HttpRequest, LoopbackAnswer, serve_connection
 from actors.strict.rules import validate
-from actors.strict.rules.base import Json, Mode, OpenAISettings, ServerRefusal, dumped
+from actors.strict.rules.base import Json, Mode, OpenAISettings, ServerRefusal, dump
 from actors.strict.rules.prompts import AUTOMATIC, Prompt, automatic_prompt
 from actors.strict.rules.reading import parse
 from actors.strict.script import Script, ScriptSource, Turn
@@ -194,7 +194,7 @@ class LoopbackServer:
         self.port = listener.extra_attributes[anyio.abc.SocketAttribute.local_port]()
         slots = anyio.Semaphore(self._limits.connections)
 
-        async def connected(stream: anyio.abc.SocketStream) -> None:
+        async def serve_stream(stream: anyio.abc.SocketStream) -> None:
             async with slots:
                 await serve_connection(
                     stream, self.answer, max_body=self._limits.body, write_bytes=self._write_bytes
@@ -203,7 +203,7 @@ class LoopbackServer:
         try:
             async with listener:
                 task_status.started()
-                await listener.serve(connected)
+                await listener.serve(serve_stream)
         finally:
             self.port = None
 
@@ -214,7 +214,7 @@ class LoopbackServer:
         fault = fault_for(self.faults, order, parsed)
         verdict: ServerRefusal | None = None
         answer = self._access_refusal(request, order)
-        found = self.stored(request) if answer is None else None
+        found = self.answer_stored(request) if answer is None else None
         if isinstance(found, ServerRefusal):
             verdict, answer = found, self._refusal(found, order)
         elif found is not None:
@@ -226,7 +226,7 @@ class LoopbackServer:
                 self._refusal(verdict, order) if verdict else self._serve_turn(request, parsed, fault, order)
             )
         headers = tuple(item for item in request.headers.items() if item[0] not in _SECRET_HEADERS)
-        status = answer.status if answer.sent else 0
+        status = answer.status if answer.is_sent else 0
         exchange = Exchange(
             order, request.method, request.path, headers, request.body, verdict, status, fault, request.query
         )
@@ -237,7 +237,7 @@ class LoopbackServer:
         if self.on_exchange is not None:
             self.on_exchange(exchange)
 
-    def routed(self, request: HttpRequest) -> bool:
+    def is_routed(self, request: HttpRequest) -> bool:
         """Return True if the server serves the path."""
         return request.path in self.paths
 
@@ -257,7 +257,7 @@ class LoopbackServer:
         """Return the refusal of the dialect's rules, or None."""
         raise NotImplementedError
 
-    def denied(self, request: HttpRequest) -> ServerRefusal | None:
+    def refuse_credentials(self, request: HttpRequest) -> ServerRefusal | None:
         """Return the refusal of credentials or version headers, or None. The base class checks a bearer token."""
         if self.api_key is None or same(bearer(request), self.api_key):
             return None
@@ -271,7 +271,7 @@ class LoopbackServer:
         """Return the prompt of an accepted request for the cache, or None if the host has no cache."""
         return automatic_prompt(parsed, self.dialect) if self.dialect in AUTOMATIC else None
 
-    def stored(self, request: HttpRequest) -> bytes | ServerRefusal | None:
+    def answer_stored(self, request: HttpRequest) -> bytes | ServerRefusal | None:
         """Return the answer to a request for a stored resource, such as the models, or None for other requests."""
         return None
 
@@ -283,11 +283,11 @@ class LoopbackServer:
         if request.too_large:
             refusal = self._refusal(self.wire.failure(413), order)
             return replace(refusal, headers=(*refusal.headers, ("connection", "close")))
-        denied = self.denied(request)
+        denied = self.refuse_credentials(request)
         return None if denied is None else self._refusal(denied, order)
 
     def _route_refusal(self, request: HttpRequest, fault: Fault | None, order: int) -> LoopbackAnswer | None:
-        if not self.routed(request):
+        if not self.is_routed(request):
             return self._refusal(self.wire.failure(404), order)
         if "upgrade" in request.headers:  # to a websocket; a client that hears so at once goes on without
             return self._refusal(self.wire.failure(426), order)
@@ -311,7 +311,7 @@ class LoopbackServer:
         turn = self._with_cache_usage(turn, self.prompt(request, parsed))
         parts = self._spoil_stream(self._parts(turn, parsed, order, streamed), fault, order)
         if isinstance(fault, Reframed) and streamed and self.stream_type.startswith("text/"):
-            parts = fault.written(parts)
+            parts = fault.write(parts)
         headers = (("content-type", self.stream_type) if streamed else _JSON, self._mark(order))
         return _apply_fault(LoopbackAnswer(200, headers, tuple(parts), streamed), fault)
 
@@ -391,9 +391,9 @@ class OpenAIServer(LoopbackServer):
     def judge(self, request: HttpRequest) -> ServerRefusal | None:
         return validate(request.body, self.dialect, mode=self.mode, settings=self._settings)
 
-    def stored(self, request: HttpRequest) -> bytes | None:
+    def answer_stored(self, request: HttpRequest) -> bytes | None:
         is_list = (request.method, request.path) == ("GET", "/v1/models")
-        return dumped(openai_models(self._settings.models)) if is_list else None
+        return dump(openai_models(self._settings.models)) if is_list else None
 
 
 @asynccontextmanager

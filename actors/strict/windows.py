@@ -8,7 +8,7 @@ A token counts as four bytes of the body, which is close to the counts of provid
 from collections.abc import Callable
 
 from actors.strict.faults import Fault, Status
-from actors.strict.rules.base import Json, dumped
+from actors.strict.rules.base import Json, dump
 
 BYTES = 4
 """Bytes per token."""
@@ -34,7 +34,7 @@ DIALECTS = tuple(_WORDS)
 
 def tokens_of(request: Json) -> int:
     """Return the number of tokens of a request."""
-    return len(dumped(request)) // BYTES
+    return len(dump(request)) // BYTES
 
 
 def window(dialect: str, most: int) -> Callable[[int, Json], Fault | None]:

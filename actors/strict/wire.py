@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from actors.strict.rules.anthropic_thinking import sign
-from actors.strict.rules.base import AnthropicSettings, Json, Mode, ServerRefusal, dumped
+from actors.strict.rules.base import AnthropicSettings, Json, Mode, ServerRefusal, dump
 from actors.strict.rules.reading import parse
 from actors.strict.script import Builtin, Call, Redacted, Say, Think, Turn
 
@@ -54,7 +54,7 @@ def _id(call: Call, turn: Turn, prefix: str, host: str, number: int, at: int) ->
 
 
 def _arguments(call: Call) -> str:
-    return dumped(dict(call.arguments)).decode() if call.raw is None else call.raw
+    return dump(dict(call.arguments)).decode() if call.raw is None else call.raw
 
 
 def free_text(call: Call) -> str:
@@ -97,11 +97,11 @@ class OpenAIWire:
     host: str = ""
 
     def response(self, turn: Turn, request: Json, number: int) -> bytes:
-        return dumped(self.completion(turn, request, number))
+        return dump(self.completion(turn, request, number))
 
     def events(self, turn: Turn, request: Json, number: int) -> list[bytes]:
         events = self.chunks(turn, request, number)
-        return [b"data: " + dumped(event) + b"\n\n" for event in events] + [b"data: [DONE]\n\n"]
+        return [b"data: " + dump(event) + b"\n\n" for event in events] + [b"data: [DONE]\n\n"]
 
     def completion(self, turn: Turn, request: Json, number: int) -> Json:
         """Return a response without streaming, as JSON."""
@@ -138,7 +138,7 @@ class OpenAIWire:
 
     def error(self, refusal: ServerRefusal, number: int) -> bytes:
         error = {"message": refusal.message, "type": refusal.type, "param": refusal.param}
-        return dumped({"error": {**error, "code": refusal.code}})
+        return dump({"error": {**error, "code": refusal.code}})
 
     def error_event(self, refusal: ServerRefusal, number: int) -> bytes:
         return b"data: " + self.error(refusal, number) + b"\n\n"
@@ -254,7 +254,7 @@ class AnthropicWire:
     def response(self, turn: Turn, request: Json, number: int) -> bytes:
         blocks = self._blocks(turn, request, number)
         message = self._message(turn, request, number)
-        return dumped({**message, "content": blocks, "stop_reason": _anthropic_stop(turn), **turn.extra})
+        return dump({**message, "content": blocks, "stop_reason": _anthropic_stop(turn), **turn.extra})
 
     def events(self, turn: Turn, request: Json, number: int) -> list[bytes]:
         return [_event(payload) for payload in self.payloads(turn, request, number)]
@@ -275,7 +275,7 @@ class AnthropicWire:
         error: Json = {"type": refusal.type, "message": refusal.message}
         if refusal.code is not None:
             error["details"] = {"error_code": refusal.code}
-        return dumped({"type": "error", "error": error, "request_id": f"req_{number}"})
+        return dump({"type": "error", "error": error, "request_id": f"req_{number}"})
 
     def error_event(self, refusal: ServerRefusal, number: int) -> bytes:
         error = {"type": refusal.type, "message": refusal.message}
@@ -351,7 +351,7 @@ def _block_events(part: object, block: Json, at: int, turn: Turn) -> Iterator[Js
             deltas = [*words, *({"type": "citations_delta", "citation": citation} for citation in cited)]
         case Builtin() if "input" in block:
             start = {**block, "input": {}}
-            cut = list(pieces(dumped(block["input"]).decode(), turn.fragment))
+            cut = list(pieces(dump(block["input"]).decode(), turn.fragment))
             deltas = ({"type": "input_json_delta", "partial_json": piece} for piece in cut)
         case Think(text=text):
             start = {"type": "thinking", "thinking": "", "signature": ""}
@@ -374,4 +374,4 @@ def _block_events(part: object, block: Json, at: int, turn: Turn) -> Iterator[Js
 
 def _event(event: Json) -> bytes:
     name: str = event["type"]
-    return b"event: " + name.encode() + b"\ndata: " + dumped(event) + b"\n\n"
+    return b"event: " + name.encode() + b"\ndata: " + dump(event) + b"\n\n"

@@ -106,7 +106,7 @@ def line_of(event: str, fields: Mapping[str, Value]) -> str:
 
 def _literal(value: Value) -> str:
     if isinstance(value, str):
-        return repr(_cut(value))
+        return repr(_clip(value))
     if isinstance(value, list):
         return f"[{', '.join(map(_literal, value))}]"
     if isinstance(value, dict):
@@ -117,11 +117,11 @@ def _literal(value: Value) -> str:
 def escape(value: Value) -> Value:
     """Return a field's value with strings cut and escaped."""
     if isinstance(value, str):
-        return printable(_cut(value))
+        return printable(_clip(value))
     if isinstance(value, list):
-        return [printable(_cut(text)) for text in value]
+        return [printable(_clip(text)) for text in value]
     if isinstance(value, dict):
-        return {printable(_cut(name)): count for name, count in value.items()}
+        return {printable(_clip(name)): count for name, count in value.items()}
     return value
 
 
@@ -137,7 +137,7 @@ def _printable_character(character: str) -> str:
     return character if character.isprintable() else repr(character)[1:-1]
 
 
-def _cut(text: str) -> str:
+def _clip(text: str) -> str:
     text = str.__str__(text)  # a subclass of str may override methods
     return text if len(text) <= MOST_TEXT else f"{text[: MOST_TEXT - 6]} [cut]"
 
@@ -153,4 +153,4 @@ def trace_of(error: BaseException) -> str:
     if len(lines) > MOST_TRACE:
         half = MOST_TRACE // 2
         lines = [*lines[:half], f"[{len(lines) - 2 * half} lines cut]", *lines[-half:]]
-    return "\n".join(map(partial("{}{}".format, MARGIN), map(printable, map(_cut, lines))))
+    return "\n".join(map(partial("{}{}".format, MARGIN), map(printable, map(_clip, lines))))

@@ -105,7 +105,7 @@ class Tracing:
             for kind in ("input_tokens", "output_tokens")
         }
 
-    def traced(self, session: str, variables: Variables) -> "AskSpans":
+    def start_ask(self, session: str, variables: Variables) -> "AskSpans":
         """Start the spans of an ask. Its tools run in `variables`, so their spans become children of the ask's span."""
         from opentelemetry import context, trace
 
@@ -230,7 +230,7 @@ class AskSpans:
         message = event.message
         if not event.round:  # a summary, which is requested outside of rounds
             if message.origin is not None:
-                self._count(_about(message.origin), event.usage)
+                self._count(_request_attributes(message.origin), event.usage)
             return
         if self._chat is not None:
             reason = _finish_reason(event)
@@ -242,7 +242,7 @@ class AskSpans:
 
     def _start_request(self, binding: Binding) -> None:
         self._end_request("refused")  # the request is repeated in another form
-        about = _about(binding)
+        about = _request_attributes(binding)
         span = self._begin(f"chat {binding.model}", about, is_remote=True)
         span.set_attributes({"actors.backend": binding.backend, "gen_ai.conversation.id": self._session})
         self._chat = _Request(span, perf_counter(), about)
@@ -291,7 +291,7 @@ class AskSpans:
     def _end_ask(self, result: AskResult) -> None:
         self._close(result.status)
         span, binding = self._ask, result.binding
-        span.set_attributes({**_whom(binding), "gen_ai.response.model": binding.model})
+        span.set_attributes({**_provider_attributes(binding), "gen_ai.response.model": binding.model})
         _spend(span, result.usage)
         if self._tracing.content:
             reason = "stop" if result.status == "complete" else "error"
@@ -301,11 +301,15 @@ class AskSpans:
         span.end()
 
 
-def _about(binding: Binding) -> dict[str, str]:
-    return {"gen_ai.operation.name": "chat", **_whom(binding), "gen_ai.request.model": binding.model}
+def _request_attributes(binding: Binding) -> dict[str, str]:
+    return {
+        "gen_ai.operation.name": "chat",
+        **_provider_attributes(binding),
+        "gen_ai.request.model": binding.model,
+    }
 
 
-def _whom(binding: Binding) -> dict[str, str]:
+def _provider_attributes(binding: Binding) -> dict[str, str]:
     return {"gen_ai.provider.name": _PROVIDERS.get(binding.dialect, binding.dialect)}
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from actors.adapters.importing import declared
+from actors.adapters.importing import read_declarations
 from actors.strict.rules.compatible import HOSTS
 from actors.strict.script import Call, Say, Think, Turn
 
@@ -36,11 +36,11 @@ def answer(request: Request, *, thinks: bool = False, number: int = 0) -> Turn:
         number: Index of the tool, from 0, modulo the number of tools.
     """
     thoughts = (Think("Let me see."),) if _asks_to_think(request, thinks) else ()
-    return Turn(*thoughts, *_said(request, number).parts)
+    return Turn(*thoughts, *_choose_turn(request, number).parts)
 
 
-def _said(request: Request, number: int) -> Turn:
-    tools = [tool for tool in declared(request).tools if not tool.namespace]
+def _choose_turn(request: Request, number: int) -> Turn:
+    tools = [tool for tool in read_declarations(request).tools if not tool.namespace]
     tool = tools[number % len(tools)] if tools else None
     last = _last(request)
     if last == "result":

@@ -64,7 +64,7 @@ class Parameters(Struct, frozen=True):
         model, schema = call_host(build, refuse)
         return cls(model, tuple(zip(fields, parameters, strict=True)), schema)
 
-    def read(self, given: dict[str, JsonValue]) -> BoundArguments | tuple[ArgumentError, ...]:
+    def convert(self, given: dict[str, JsonValue]) -> BoundArguments | tuple[ArgumentError, ...]:
         """Convert JSON arguments to the function's types. Omitted parameters are left to the function's defaults."""
         try:
             value = self.model.model_validate(given)
@@ -148,13 +148,13 @@ def reader_of(
 
     adapter, schema = call_host(build, refuse)
 
-    def read(value: JsonValue) -> tuple[Any] | list[ArgumentError]:
+    def convert_value(value: JsonValue) -> tuple[Any] | list[ArgumentError]:
         try:
             return (adapter.validate_python(value),)
         except ValidationError as error:
             return list(_from_pydantic(error))
 
-    return schema, read
+    return schema, convert_value
 
 
 def _parameters(

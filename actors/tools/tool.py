@@ -195,7 +195,7 @@ class Tool(Generic[P, R]):
         given = dict(arguments)
         if errors := self.check.errors(given):
             return errors
-        return BoundArguments(given) if self._model is None else self._model.read(given)
+        return BoundArguments(given) if self._model is None else self._model.convert(given)
 
     def only_reading(self, arguments: Mapping[str, JsonValue]) -> FittingValue | None:
         """Return the arguments corrected to fit the schema if exactly one correction is possible; otherwise None."""

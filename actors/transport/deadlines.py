@@ -9,7 +9,7 @@ import math
 from types import TracebackType
 from typing import Self
 
-from actors.kernel.parking import parking
+from actors.kernel.event_loop import event_loop
 
 
 class DeadlineExceeded(Exception):
@@ -26,7 +26,7 @@ class ExchangeDeadlines:
     __slots__ = ("_end", "_here", "_scope", "_seconds", "_total", "_what")
 
     def __init__(self, total: float | None) -> None:
-        self._here = parking()
+        self._here = event_loop()
         self._end = math.inf if total is None else self._here.now() + total
         self._total = total
         self._what, self._seconds = "", math.inf

@@ -87,10 +87,10 @@ def _is_direct(origin: Origin, exceptions: str) -> bool:
     if origin.host == "localhost" or (address is not None and address.is_loopback):
         return True
     entries = [entry.strip().lower() for entry in exceptions.split(",")]
-    return any(entry and _covers(entry, origin, address) for entry in entries)
+    return any(entry and _is_covered_by(entry, origin, address) for entry in entries)
 
 
-def _covers(entry: str, origin: Origin, address: IPv4Address | IPv6Address | None) -> bool:
+def _is_covered_by(entry: str, origin: Origin, address: IPv4Address | IPv6Address | None) -> bool:
     """Return True if an entry of NO_PROXY matches a host: `*`, an address, a network or a domain, with or without a
     port."""
     if entry == "*":

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 
 import anyio
 
-from actors.kernel.parking import parking
+from actors.kernel.event_loop import event_loop
 from actors.kernel.tasks import Tasks
 
 INTERVAL = 5.0
@@ -29,7 +29,7 @@ class Sweep:
     def begin(self) -> None:
         """Start the timer if it does not run, because a connection has become idle."""
         if self._tasks is None:
-            self._tasks = Tasks(parking())
+            self._tasks = Tasks(event_loop())
             self._tasks.start(self._run, self._on_end, "actors connections", shielded=False)
 
     async def end(self) -> None:

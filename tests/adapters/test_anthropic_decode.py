@@ -325,7 +325,7 @@ def test_arguments_of_a_block_that_was_never_open_make_the_answer_incomplete() -
     _, message = run(decoder, [anthropic_stream(start(1, type="text", text="x"), stop(1), stray)])
     assert isinstance(message, Message)
     assert said(message) == (("text", "x"),)
-    assert (decoder.cut, decoder.left_out) == ("fault", {"stray_arguments": 1})
+    assert (decoder.cut_reason, decoder.left_out) == ("fault", {"stray_arguments": 1})
 
 
 def test_event_names_alone_are_enough() -> None:

@@ -127,7 +127,7 @@ def chat(*chunks: object) -> bytes:
 def test_each_call_of_a_chat_stream_has_its_own_arguments(stream: bytes) -> None:
     decoder = decode(OPENAI_CHAT)
     assert read(decoder, stream) == [WRITE, READ]
-    assert decoder.cut is None
+    assert decoder.cut_reason is None
 
 
 def test_fragments_that_fit_no_call_make_a_guessed_call_doubtful() -> None:
@@ -136,7 +136,7 @@ def test_fragments_that_fit_no_call_make_a_guessed_call_doubtful() -> None:
     assert (
         read(decoder, chat(begun, calls(fragment(2, "p", None, A)), calls(fragment(3, "q", None, B)))) == []
     )
-    assert decoder.cut == "fault"
+    assert decoder.cut_reason == "fault"
 
 
 def test_a_call_without_arguments_is_doubtful_beside_arguments_that_are_no_object() -> None:
@@ -145,7 +145,7 @@ def test_a_call_without_arguments_is_doubtful_beside_arguments_that_are_no_objec
     _, message = run(decoder, [chat(begun, calls(fragment(1, None, None, A[:5] + B)))])
     assert isinstance(message, Message)
     assert [call.name for call in message.calls] == ["read"]
-    assert decoder.cut == "fault"
+    assert decoder.cut_reason == "fault"
 
 
 @pytest.mark.parametrize("given", [ONE, A])
@@ -207,7 +207,7 @@ def test_arguments_that_come_before_their_item_are_its_own() -> None:
     )
     decoder = decode(OPENAI_RESPONSES)
     assert read(decoder, stream) == [WRITE]
-    assert decoder.cut is None
+    assert decoder.cut_reason is None
 
 
 @pytest.mark.parametrize(("ids", "call_ids"), [("ff", "cd"), ("fg", "cc"), ("ff", "cc")])
@@ -249,7 +249,7 @@ def test_a_call_that_was_begun_when_the_answer_paused_is_left_out(reason: str) -
     ended = {"type": "message_delta", "delta": {"stop_reason": reason}}
     decoder = decode(ANTHROPIC)
     assert read(decoder, anthropic_stream(*begun, ended)) == []
-    assert (decoder.cut, decoder.left_out) == ("paused", {"cut_call": 1})
+    assert (decoder.cut_reason, decoder.left_out) == ("paused", {"cut_call": 1})
 
 
 def test_a_part_of_gemini_may_hold_a_text_and_a_call() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from actors.strict.rules import CompatibleProfile, CompatibleSettings, validate
-from actors.strict.rules.base import dumped
+from actors.strict.rules.base import dump
 from tests.adapters.chat_templates import missing, refusal
 from tests.adapters.template_files import DIRECTORY, WHY_SKIPPED
 
@@ -133,7 +133,7 @@ def test_the_rule_for_such_a_template_gives_the_verdict_of_the_template(transcri
     messages = (GOLDEN | BROKEN)[transcript]
     why = refusal("mistralai-Ministral-3-14B-Reasoning-2512", messages, TOOLS)
     settings = CompatibleSettings(CompatibleProfile(template="alternate_around_tools"))
-    body = dumped({"model": "m", "messages": messages, "tools": TOOLS})
+    body = dump({"model": "m", "messages": messages, "tools": TOOLS})
     ours = validate(body, "vllm", mode="hosted", settings=settings)
     assert (ours is None) == (why is None)
     assert ours is None or ours.message == why
@@ -141,6 +141,6 @@ def test_the_rule_for_such_a_template_gives_the_verdict_of_the_template(transcri
 
 @pytest.mark.parametrize("transcript", BROKEN)
 def test_what_any_of_these_templates_refuses_the_strict_rules_refuse_for_some_vendor(transcript: str) -> None:
-    body = dumped({"model": "m", "messages": BROKEN[transcript], "tools": TOOLS})
+    body = dump({"model": "m", "messages": BROKEN[transcript], "tools": TOOLS})
     vllm = CompatibleSettings(CompatibleProfile(template="alternate_around_tools"))
     assert validate(body, "mistral") or validate(body, "minimax") or validate(body, "vllm", settings=vllm)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.adapters.classify import classify, in_answer, unfinished
+from actors.adapters.classify import classify, finish_failure, in_answer
 from actors.adapters.failure import ACTIONS, Failure
 from actors.adapters.retry_after import MAX_WAIT
 from actors.core.dialects.dialect import Dialect
@@ -409,7 +409,7 @@ def test_a_response_that_failed_says_by_its_code_what_to_do(code: str, kind: str
     ],
 )
 def test_a_reason_to_stop_may_be_a_failure(reason: str, kind: str | None) -> None:
-    failure = unfinished(reason)
+    failure = finish_failure(reason)
     assert (failure and failure.kind) == kind
 
 

@@ -160,7 +160,7 @@ def test_arguments_without_their_call_make_the_answer_incomplete() -> None:
     _, message = run(made, [wire.delta(0, toolUse={"input": "{}"}) + wire.delta(1, text="x") + wire.ended()])
     assert isinstance(message, Message)
     assert said(message) == (("text", "x"),)
-    assert (made.cut, made.left_out) == ("fault", {"stray_arguments": 1})
+    assert (made.cut_reason, made.left_out) == ("fault", {"stray_arguments": 1})
 
 
 def test_words_without_an_index_are_read() -> None:

@@ -85,14 +85,14 @@ def read(name: str, *calls: Call) -> tuple[Decoder, list[tuple[str, object]]]:
 def test_a_call_that_is_told_again_is_one_call(name: str) -> None:
     decoder, calls = read(name, ("x", "f", A), ("y", "g", B), ("x", "f", A))
     assert calls == [("f", A), ("g", B)]
-    assert (decoder.cut, decoder.left_out) == (None, {"repeated_call": 1})
+    assert (decoder.cut_reason, decoder.left_out) == (None, {"repeated_call": 1})
 
 
 @wires
 def test_two_calls_under_one_id_with_other_arguments_stay_two(name: str) -> None:
     decoder, calls = read(name, ("x", "f", A), ("x", "f", B), ("x", "g", B))
     assert calls == [("f", A), ("f", B), ("g", B)]
-    assert (decoder.cut, decoder.left_out) == (None, {})
+    assert (decoder.cut_reason, decoder.left_out) == (None, {})
 
 
 @wires
@@ -100,7 +100,7 @@ def test_two_calls_under_one_id_with_other_arguments_stay_two(name: str) -> None
 def test_a_call_without_a_name_is_no_call_and_the_answer_is_incomplete(name: str, lost: object) -> None:
     decoder, calls = read(name, ("x", "f", A), ("y", lost, B))
     assert calls == [("f", A)]
-    assert (decoder.cut, decoder.left_out) == ("fault", {"stray_arguments": 1})
+    assert (decoder.cut_reason, decoder.left_out) == ("fault", {"stray_arguments": 1})
 
 
 @wires
@@ -109,4 +109,4 @@ def test_calls_whose_ids_are_none_are_calls(name: str, none: object) -> None:
     decoder, calls = read(name, (none, "f", A), (none, "f", A), (none, "g", B))
     assert calls == [("f", A), ("f", A), ("g", B)]
     assert all(call.native is None for call in decoder.close().calls)
-    assert decoder.cut is None
+    assert decoder.cut_reason is None

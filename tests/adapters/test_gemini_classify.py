@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from actors.adapters.classify import classify, in_answer, unfinished
+from actors.adapters.classify import classify, finish_failure, in_answer
 from actors.adapters.failure import Failure
 from actors.core.dialects.profiles import GEMINI, VERTEX
 from actors.core.rulebook import RULES
@@ -113,7 +113,7 @@ def test_an_error_in_a_stream_means_what_its_code_says() -> None:
     ],
 )
 def test_a_reason_to_stop_may_be_a_failure(reason: str, kind: str | None) -> None:
-    failure = unfinished(reason)
+    failure = finish_failure(reason)
     assert (failure.kind if failure else None) == kind
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from actors.adapters.adapter import adapter
 from actors.adapters.request import Request, Settings, ToolSpec
-from actors.adapters.schemas.gemini import projected
+from actors.adapters.schemas.gemini import project_schema
 from actors.core.data.jsonio import Json, dump, quote
 from actors.core.data.record import replace
 from actors.core.data.segments import Segments
@@ -261,7 +261,7 @@ def test_thinking_is_asked_for_by_level_or_by_budget(
 
 
 def subset(schema: object) -> tuple[Any, tuple[str, ...]]:  # Any: JSON
-    made, lost = projected(dump({"type": "object", "properties": {"p": schema}}))  # type: ignore[dict-item]  # any JSON
+    made, lost = project_schema(dump({"type": "object", "properties": {"p": schema}}))  # type: ignore[dict-item]  # any JSON
     assert made is not None
     return json.loads(made)["properties"]["p"], lost
 
@@ -298,7 +298,7 @@ def test_a_schema_is_said_in_the_subset_and_what_it_cannot_say_is_named(
 
 def test_a_schema_that_refers_to_itself_ends() -> None:
     node = {"type": "object", "properties": {"next": {"$ref": "#/$defs/node"}, "n": {"type": "integer"}}}
-    made, lost = projected(dump({"$ref": "#/$defs/node", "$defs": {"node": node}}))  # type: ignore[dict-item]  # any JSON
+    made, lost = project_schema(dump({"$ref": "#/$defs/node", "$defs": {"node": node}}))  # type: ignore[dict-item]  # any JSON
     assert made is not None
     assert json.loads(made) == {
         "type": "OBJECT",
@@ -308,7 +308,7 @@ def test_a_schema_that_refers_to_itself_ends() -> None:
 
 
 def test_a_tool_without_parameters_declares_none() -> None:
-    assert projected(Json(b'{"type":"object","properties":{}}')) == (None, ())
+    assert project_schema(Json(b'{"type":"object","properties":{}}')) == (None, ())
 
 
 NAMES = st.sampled_from(["a", "b", "$ref", "not", "x-own"])

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from actors.adapters.arriving import Pieces
 from actors.adapters.base import Decoder
 from actors.adapters.codec import decode
+from actors.adapters.partial import Pieces
 from actors.core.data.jsonio import MAX_ARGUMENTS
 from actors.core.dialects.profiles import PROFILES
 from actors.core.values.content import ToolCall

@@ -58,31 +58,31 @@ def test_arguments_that_belong_to_no_call_make_the_answer_incomplete(name: str) 
     fragments, expected = LOST[name]
     decoder = read(*fragments)
     assert said(decoder) == expected
-    assert decoder.cut == "fault"
+    assert decoder.cut_reason == "fault"
     assert decoder.left_out["stray_arguments"] == 1
 
 
 def test_a_call_without_arguments_counts_only_in_an_answer_that_ended_as_it_should() -> None:
     assert said(read(fragment(0, "x", "f"))) == [("f", "{}")]
-    assert read(fragment(0, "x", "f")).cut is None
+    assert read(fragment(0, "x", "f")).cut_reason is None
     for finish, cut in ((None, "fault"), ("length", "length"), ("brand_new", "unknown")):
         decoder = read(fragment(0, "x", "f", A), fragment(1, "y", "g"), finish=finish)
         assert said(decoder) == [("f", A)]
-        assert (decoder.cut, decoder.left_out) == (cut, {"cut_call": 1})
+        assert (decoder.cut_reason, decoder.left_out) == (cut, {"cut_call": 1})
 
 
 def test_a_piece_of_a_name_is_no_call_where_the_tools_are_not_known() -> None:
     pieces = [fragment(0, "", "f"), fragment(0, "", "g", B)]
     decoder = read(*pieces, tools=None)
     assert said(decoder) == [("g", B)]
-    assert (decoder.cut, decoder.left_out) == ("fault", {"cut_call": 1})
+    assert (decoder.cut_reason, decoder.left_out) == ("fault", {"cut_call": 1})
     assert said(read(*pieces)) == [("fg", B)]
     assert said(read(*pieces, tools=frozenset({"f", "g"}))) == [("f", "{}"), ("g", B)]
 
 
 def test_a_call_under_another_id_and_the_same_name_may_be_the_end_of_one_without_arguments() -> None:
     decoder = read(fragment(0, "x", "f"), fragment(0, "y", "f", B))
-    assert (said(decoder), decoder.cut) == ([("f", B)], "fault")
+    assert (said(decoder), decoder.cut_reason) == ([("f", B)], "fault")
 
 
 def test_an_item_that_never_ended_and_has_no_arguments_is_no_call() -> None:
@@ -92,4 +92,4 @@ def test_an_item_that_never_ended_and_has_no_arguments_is_no_call() -> None:
         _, message = run(decoder, [responses_stream(half, *more)])
         assert isinstance(message, Message)
         assert message.calls == ()
-        assert (decoder.cut, decoder.left_out) == ("fault", {"cut_call": 1})
+        assert (decoder.cut_reason, decoder.left_out) == ("fault", {"cut_call": 1})

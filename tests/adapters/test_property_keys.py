@@ -191,9 +191,9 @@ def test_the_schema_of_an_answer_loses_its_lookarounds_too() -> None:
     form = dump(
         {"type": "object", "properties": {"a": {"type": "string", "pattern": "^(?=a)b$"}}, "required": ["a"]}
     )
-    made = adapter(dialect("llama_cpp")).prepared(Settings(model="m", output=form))
+    made = adapter(dialect("llama_cpp")).prepare(Settings(model="m", output=form))
     assert made.losses == ("output.pattern",)
-    assert b"(?=" not in made.preamble.before
+    assert b"(?=" not in made.request_head.before
 
 
 @pytest.mark.parametrize("name", DIALECTS)

@@ -192,10 +192,10 @@ def test_a_reason_to_stop_that_is_no_plain_end_is_a_cut_answer(reason: str, kind
         if name == "gemini" and reason in ("null", " "):
             assert isinstance(message, AnswerFault)  # it has no other end marker
         elif name == "openai_responses" and kind is None:
-            assert decoder.cut in (None, "length")  # as its status says
+            assert decoder.cut_reason in (None, "length")  # as its status says
         else:
             assert isinstance(message, Message)
-            assert (decoder.cut, message.text) == (kind, "so far")
+            assert (decoder.cut_reason, message.text) == (kind, "so far")
 
 
 def test_a_plain_reason_to_stop_does_not_make_up_for_a_cut_one() -> None:
@@ -207,4 +207,4 @@ def test_a_plain_reason_to_stop_does_not_make_up_for_a_cut_one() -> None:
     ):
         decoder = decode(PROFILES["openai_chat"])
         run(decoder, [openai_stream(said, *(chunk({}, reason) for reason in reasons))])
-        assert decoder.cut == cut
+        assert decoder.cut_reason == cut

@@ -38,6 +38,6 @@ def test_a_reported_stream_is_read_as_its_model_meant_it(path: Path, knows_tools
     calls = [{"name": call.name, "arguments": call.arguments} for call in message.calls]
     assert calls == expected.get("calls", [])
     assert all(call.raw is None for call in message.calls)
-    assert decoder.cut is None
+    assert decoder.cut_reason is None
     for name, figure in expected.get("usage", {}).items():
         assert getattr(decoder.usage, name) == figure

@@ -326,4 +326,4 @@ def test_an_item_that_only_the_last_event_holds_has_its_place_among_the_others()
     _, message = run(decoder, [responses_stream(finished(1, **words("Hi.")), last, done=False)])
     assert isinstance(message, Message)
     assert [block[0] for block in said(message)] == ["thinking", "text", "call"]
-    assert decoder.cut is None
+    assert decoder.cut_reason is None

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.adapters.classify import classify
-from actors.adapters.retry_after import MOST_AHEAD, ahead, used_up
+from actors.adapters.retry_after import MOST_AHEAD, seconds_until, used_up
 from actors.core.dialects.profiles import ANTHROPIC, OPENAI_CHAT
 
 NOW = 1_800_000_000.0  # Fri, 15 Jan 2027 08:00:00 GMT
@@ -51,17 +51,17 @@ NONSENSE = (
 
 @pytest.mark.parametrize(("value", "seconds"), FORMS)
 def test_a_time_is_read_in_every_form(value: str, seconds: float) -> None:
-    assert ahead(value, NOW) == pytest.approx(seconds, abs=1e-4)
+    assert seconds_until(value, NOW) == pytest.approx(seconds, abs=1e-4)
 
 
 @pytest.mark.parametrize("value", NONSENSE)
 def test_what_is_no_time_is_not_there(value: str) -> None:
-    assert ahead(value, NOW) is None
+    assert seconds_until(value, NOW) is None
 
 
 @given(value=st.one_of(st.text(max_size=30), st.floats().map(str), st.integers().map(str)))
 def test_no_time_is_further_ahead_than_a_month_or_behind(value: str) -> None:
-    read = ahead(value, NOW)
+    read = seconds_until(value, NOW)
     assert read is None or 0 <= read <= MOST_AHEAD
 
 

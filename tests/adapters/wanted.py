@@ -17,7 +17,7 @@ from actors.core.values.content import Media, Message, Text
 from actors.core.values.identity import Binding
 from actors.session.output import output_of
 from actors.testing.images import png
-from actors.transcripts import render, requested
+from actors.transcripts import render, request_for
 
 READ = ToolSpec("read", "Read.", Json(b'{"type":"object","properties":{}}'))
 PNG = Media.from_bytes(png(), "image/png")
@@ -114,5 +114,5 @@ def body(
     """Return the request of a conversation and the settings of its number."""
     said, ledger = conversation(history, seed)
     rendered = render(said, ledger, dialect, binding=binding, thinking=rendering)
-    made: dict[str, Any] = json.loads(requested(rendered, wanted(seed, **more), "lane").body)
+    made: dict[str, Any] = json.loads(request_for(rendered, wanted(seed, **more), "lane").body)
     return made

@@ -11,7 +11,7 @@ from actors.cli.answer import incomplete_parts
 from actors.cli.exits import Exit
 from actors.cli.parser import parse
 from actors.cli.run import TextPrinter, _has_input
-from actors.cli.targets import serving
+from actors.cli.targets import serve_target
 from actors.config.providers import PROVIDERS
 from actors.core.dialects.profiles import ALIASES, PROFILES, dialect
 from actors.core.stream_events.events import MessageEvent, TextEvent, ThinkingEvent
@@ -134,7 +134,7 @@ async def test_any_dialect_gives_a_backend_of_its_provider(
         "--auth",
         "HOUSE_KEY",
     ]
-    async with serving(parse(line), needs_target=True) as (config, named):
+    async with serve_target(parse(line), needs_target=True) as (config, named):
         assert named is not None
         backend = config.backend(named)
     assert backend.dialect == dialect(name).name

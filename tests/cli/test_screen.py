@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.cli.screen import Screen, complain, one_line, safe, screen
+from actors.cli.screen import Screen, complain, escape_controls, one_line, screen
 
 
 class Terminal(io.StringIO):
@@ -29,14 +29,14 @@ class Terminal(io.StringIO):
     ],
 )
 def test_control_characters_are_escaped_and_text_is_unchanged(text: str, shown: str) -> None:
-    assert safe(text) == shown
+    assert escape_controls(text) == shown
 
 
 @given(st.text(st.characters(codec=None)), st.integers(0, 40))
 def test_escaping_pieces_equals_escaping_the_whole_text(text: str, cut: int) -> None:
-    assert safe(text[:cut]) + safe(text[cut:]) == safe(text)
-    assert not any(ord(char) < 32 and char not in "\n\t" for char in safe(text))
-    assert safe(safe(text)) == safe(text)
+    assert escape_controls(text[:cut]) + escape_controls(text[cut:]) == escape_controls(text)
+    assert not any(ord(char) < 32 and char not in "\n\t" for char in escape_controls(text))
+    assert escape_controls(escape_controls(text)) == escape_controls(text)
 
 
 def test_colour_is_for_terminals_and_NO_COLOR_turns_it_off() -> None:
@@ -46,8 +46,8 @@ def test_colour_is_for_terminals_and_NO_COLOR_turns_it_off() -> None:
     assert not screen(io.StringIO(), {}).color
     assert not screen(Terminal(), {}, "never").color
     assert screen(io.StringIO(), {"NO_COLOR": "1", "TERM": "dumb"}, "always").color
-    assert Screen(io.StringIO()).styled("x", "red") == "x"
-    assert Screen(io.StringIO(), True).styled("x", "red") == "\x1b[31mx\x1b[0m"
+    assert Screen(io.StringIO()).style("x", "red") == "x"
+    assert Screen(io.StringIO(), True).style("x", "red") == "\x1b[31mx\x1b[0m"
 
 
 def test_a_complaint_is_always_one_line(capsys: pytest.CaptureFixture[str]) -> None:

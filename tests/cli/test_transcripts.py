@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from actors.adapters.importing import declared
+from actors.adapters.importing import read_declarations
 from actors.cli import main
 from actors.core.check import check
 from actors.core.dialects.profiles import dialect
@@ -239,7 +239,7 @@ def test_tools_of_the_provider_do_not_become_client_functions(
     for target in ("openai", "anthropic", "responses", "gemini", "bedrock", "mistral"):
         assert main(["convert", path, "--from", source, "--to", target]) == 0
         out, err = capsys.readouterr()
-        kept = [tool.name for tool in declared(json.loads(out)).tools]
+        kept = [tool.name for tool in read_declarations(json.loads(out)).tools]
         assert kept == ["weather"]
         (left,) = [line for line in err.splitlines() if "left out: " in line]
         for tool in theirs:

@@ -522,13 +522,13 @@ class Trial:
             return f"a fault: {message}" if self.is_lossless else ""
         wanted = self.answer.text, tuple(_same(call) for call in self.answer.calls)
         if said(message) == wanted:
-            if self.is_lossless and decoder.cut:
+            if self.is_lossless and decoder.cut_reason:
                 return "the same message, and marked as incomplete"
             figures = (decoder.usage.input_tokens, decoder.usage.cache_read_tokens)
             return "" if figures == (100, 80) else f"figures {figures}"
-        if not self.is_lossless and (decoder.cut or any(call.is_malformed for call in message.calls)):
+        if not self.is_lossless and (decoder.cut_reason or any(call.is_malformed for call in message.calls)):
             return ""
-        return f"{said(message)} instead of {wanted}, cut {decoder.cut}"
+        return f"{said(message)} instead of {wanted}, cut {decoder.cut_reason}"
 
 
 def trial(seed: int) -> Trial:

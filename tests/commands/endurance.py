@@ -37,7 +37,7 @@ from actors.core.stream_events.results import AskResult
 from actors.errors import CompactionFailed, JournalUnavailable
 from actors.journal.storage.sqlite import SqliteStorage
 from actors.runtime.handle import Session
-from actors.testing.stressing.resources import Held, leaked
+from actors.testing.stressing.resources import Held, find_leaks
 from actors.transport import Response, Timeouts
 from benchmarks.canned import CALLING, text_stream
 from benchmarks.memory import resident
@@ -194,7 +194,7 @@ async def looked(runtime: Runtime, turns: int, first: Held | None) -> Lap:
     """Look at what the process holds, once what is just ending has. What is free is given back first."""
     kept = containing_tasks()
     if first is not None:
-        await leaked(replace(first, tasks=first.tasks + kept))
+        await find_leaks(replace(first, tasks=first.tasks + kept))
     held = Held.now()
     held = replace(held, tasks=held.tasks - kept)
     if (runner := getattr(GLOBAL_RUN_CONTEXT, "runner", None)) is not None:

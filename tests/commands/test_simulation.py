@@ -41,8 +41,8 @@ from actors.testing.simulation import Mode, SimulationPlan, loop
 from actors.testing.simulation.journal import SimulatedJournal
 from actors.testing.simulation.model import Model
 from actors.testing.simulation.observer import Observer
-from actors.testing.simulation.plan import Ask, Made, Move, Talk, planned
-from actors.testing.simulation.report import played
+from actors.testing.simulation.plan import Ask, Made, Move, Talk, make_plan
+from actors.testing.simulation.report import play_plan
 from actors.testing.simulation.shrinking import shrink
 from actors.testing.simulation.world import TARGETS, World
 from actors.tools import tool
@@ -186,7 +186,7 @@ def test_an_observer_sees_each_event_before_it_is_in_the_log() -> None:
             self.logs = {name: list(self.world.journal.read(name)) for name in self.seen}
 
     observers: list[Recorder] = []
-    report = played(planned(1, 2, 2, TARGETS, (), "safety", NOTHING), observe=Recorder)
+    report = play_plan(make_plan(1, 2, 2, TARGETS, (), "safety", NOTHING), observe=Recorder)
     assert report.problems == ()
     (recorder,) = observers
     assert recorder.logs == recorder.seen != {}

@@ -9,7 +9,7 @@ import pytest
 from actors.core.data.jsonio import JsonValue, parse
 from actors.core.log.events import Denied, Refused, Scheduled
 from actors.core.schemas.arguments import ArgumentError
-from actors.core.turn.batch import BoundArguments, Plan, Waits, plan
+from actors.core.turn.batch import BoundArguments, Plan, WaitingCall, plan
 from actors.core.values.content import ToolCall
 
 
@@ -124,7 +124,7 @@ def test_what_nobody_here_can_run_or_approve_of_waits_for_the_caller(
     name: str, can_ask: bool, is_external: bool
 ) -> None:
     planned = sorted_out(call(1, name), call(2, "never-out"), can_ask=can_ask)
-    assert planned.waits == (Waits(call(1, name), is_external),)
+    assert planned.waiting == (WaitingCall(call(1, name), is_external),)
     assert planned.run == ()
     assert [answer.call_id for answer in planned.answered] == ["c2"]
     assert len(planned.scheduled) == 2
@@ -137,7 +137,7 @@ def test_what_was_approved_runs_unasked_is_judged_again_and_is_not_scheduled_twi
     assert [(ran.call.id, ran.asks) for ran in planned.run] == [("c1", False)]
     assert [problem(answer)["kind"] for answer in planned.answered] == ["invalid_arguments"]
     assert planned.scheduled == ()
-    assert planned.waits == ()
+    assert planned.waiting == ()
 
 
 def test_nobody_is_asked_about_a_call_that_cannot_run() -> None:

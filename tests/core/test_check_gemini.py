@@ -196,7 +196,7 @@ def test_a_request_that_keeps_the_rules_has_no_fault(row: Row) -> None:
 
 
 def test_every_rule_that_can_be_judged_has_a_request_that_breaks_it() -> None:
-    judged = {rule.id for rule in RULES.values() if rule.judged and rule.id.startswith("GEM-")}
+    judged = {rule.id for rule in RULES.values() if rule.is_judged and rule.id.startswith("GEM-")}
     assert judged <= {row.rule for row in ROWS}
 
 

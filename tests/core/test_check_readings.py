@@ -109,7 +109,7 @@ def first(fragments: list[bytes], dialect: Dialect, *, manual: bool = False) -> 
         after = accepted(state, fragment)
         if after is None:
             return False
-        state, _ = after.settled()
+        state, _ = after.settle()
     return state is not None and finish(state, manual_thinking=manual) == []
 
 
@@ -141,7 +141,7 @@ def test_both_readings_refuse_a_mistake_and_accept_its_sound_twin(
 
 
 def test_every_rule_that_a_fragment_can_break_is_planted() -> None:
-    judged = {rule.id for rule in RULES.values() if rule.judged}
+    judged = {rule.id for rule in RULES.values() if rule.is_judged}
     assert judged - BESIDE == {row[1] for row in PLANTED if row[1] not in BESIDE}
 
 
@@ -157,7 +157,9 @@ def test_readings_that_disagree_are_told(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_a_request_that_opens_an_epoch_again_is_read_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[bytes] = []
-    monkeypatch.setattr("actors.core.check.accepted", lambda state, *pieces: asked.append(b"".join(pieces)))
+    monkeypatch.setattr(
+        "actors.core.check.accept_quickly", lambda state, *pieces: asked.append(b"".join(pieces))
+    )
     said = [Message("user", [Text("one")])]
     lane = render(History(said), Ledger(), OPENAI_CHAT).lane
     assert len(asked) == 1
@@ -276,6 +278,6 @@ def test_a_long_text_that_no_provider_takes_is_refused_as_a_piece_of_its_own(
         ends.encode(),
     ]
     after = accepted(start(dialect), *fragment)
-    assert after is None or rule in [fault.rule for fault in finish(after.settled()[0])]
+    assert after is None or rule in [fault.rule for fault in finish(after.settle()[0])]
     state, found = extend(start(dialect), *fragment)
     assert rule in [fault.rule for fault in found + finish(state)]

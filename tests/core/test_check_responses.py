@@ -224,7 +224,7 @@ def test_a_broken_rule_is_found_and_its_mended_twin_is_accepted(row: Row) -> Non
 
 def test_every_judged_rule_of_the_family_has_a_row() -> None:
     assert {row.rule for row in ROWS} == {
-        rule.id for rule in RULES.values() if rule.judged and rule.id.startswith(PREFIXES["responses"])
+        rule.id for rule in RULES.values() if rule.is_judged and rule.id.startswith(PREFIXES["responses"])
     }
 
 

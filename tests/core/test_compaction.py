@@ -35,7 +35,7 @@ from actors.core.log.events import (
     TurnStarted,
 )
 from actors.core.session.rebuild import rebuild
-from actors.core.settings.ranges import checked
+from actors.core.settings.ranges import check_fields
 from actors.core.values.content import Media, Message, ProviderState, Text, Thinking, ToolCall
 from actors.core.values.identity import Binding, CallId, mint
 from actors.core.values.packed import pack, unpack
@@ -311,7 +311,7 @@ def test_settings_that_cannot_be_are_refused_by_name(wrong: dict[str, object]) -
     (name,) = wrong
     given = Compaction(**wrong)  # type: ignore[arg-type]  # that is what is tested
     with pytest.raises(ConfigError, match=name):
-        checked(given, COMPACTION_RANGES, "compaction=")
+        check_fields(given, COMPACTION_RANGES, "compaction=")
 
 
 @pytest.mark.parametrize("binding", BINDINGS, ids=str)

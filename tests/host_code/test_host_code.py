@@ -11,7 +11,7 @@ import pytest
 import trio
 
 import actors.telemetry
-from actors.kernel.parking import parking
+from actors.kernel.event_loop import event_loop
 from tests.host_code import environments, services, telemetry, tools
 from tests.host_code.rows import ROWS, Bomb
 from tests.host_code.signatures import code_parameters, parameters_of
@@ -50,7 +50,7 @@ OF_ANY_LOOP = dict.fromkeys(("exception", "exit", "interrupt", "generator_exit")
 @pytest.mark.requirement("PROMISE-12", "PROMISE-8")
 async def test_host_code_that_raises_spoils_nothing_but_what_it_was_asked_for(name: str, kind: str) -> None:
     _, play = ROWS[name]
-    is_trio = parking().cancelled is trio.Cancelled
+    is_trio = event_loop().cancelled is trio.Cancelled
     await play(Bomb(partial(KINDS[kind], is_trio)))
 
 

@@ -13,8 +13,8 @@ import pytest
 import trio
 
 from actors.core.data.ingest import ingest
+from actors.kernel.event_loop import event_loop
 from actors.kernel.host_code import await_host, call_host
-from actors.kernel.parking import parking
 from actors.runtime.runtime import Runtime
 from actors.testing import Say, Turn, serve
 from actors.tools import tool
@@ -143,7 +143,7 @@ async def test_an_interrupt_that_strikes_the_programs_code_leaves_the_runtime_wi
 @pytest.mark.requirement("PROMISE-12")
 async def test_a_cancellation_that_was_asked_for_passes_and_one_that_is_raised_does_not() -> None:
     taken: list[BaseException] = []
-    is_trio = parking().cancelled is trio.Cancelled
+    is_trio = event_loop().cancelled is trio.Cancelled
 
     async def raises() -> None:
         raise stray(is_trio=is_trio)
@@ -160,7 +160,7 @@ async def test_a_cancellation_that_was_asked_for_passes_and_one_that_is_raised_d
 @pytest.mark.anyio
 @pytest.mark.requirement("PROMISE-12")
 async def test_a_native_cancellation_of_asyncio_passes() -> None:
-    if parking().cancelled is trio.Cancelled:
+    if event_loop().cancelled is trio.Cancelled:
         return  # it has none
     taken: list[BaseException] = []
     task = asyncio.create_task(await_host(anyio.sleep_forever, taken.append))

@@ -8,7 +8,7 @@ from pathlib import Path
 from struct import Struct
 
 from actors.core.log.events import LogEvent
-from actors.journal.storage import PAGE, Appended, Entry, Level, LogPage, decoded
+from actors.journal.storage import PAGE, Appended, Entry, Level, LogPage, decode_records
 from actors.journal.storage.memory import MemoryStorage
 
 _LENGTHS = Struct(">II")
@@ -44,7 +44,7 @@ class FileStorage(MemoryStorage):
         if not self._path.exists():
             return []
         records = [record for name, record in _frames(self._path.read_bytes()) if name == session]
-        return decoded(session, records[after:], after)
+        return decode_records(session, records[after:], after)
 
     def page(self, session: str, after: int = 0, most: int = PAGE) -> LogPage:
         """Return the first events of a session's whole records past number `after`."""

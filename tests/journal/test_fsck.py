@@ -187,7 +187,7 @@ def test_whatever_bit_is_flipped_what_is_saved_is_the_beginning_of_what_was_writ
 
 def test_what_is_whole_behind_a_damaged_page_is_saved_too(tmp_path: Path) -> None:
     path, names = tmp_path / "sessions.db", [f"s{number:03}" for number in range(600)]
-    with closing(SqliteStorage(path)) as storage, storage.together(names):
+    with closing(SqliteStorage(path)) as storage, storage.transaction(names):
         for name in names:
             begin(storage, name)
     data = bytearray(path.read_bytes())
@@ -214,7 +214,7 @@ def test_every_log_is_saved_whole_whatever_becomes_of_the_root_of_a_table(
     damage: bytes, table: str, tmp_path: Path
 ) -> None:
     path, names = tmp_path / "sessions.db", [f"s{number:03}" for number in range(100)]
-    with closing(written(path)) as storage, storage.together(names):
+    with closing(written(path)) as storage, storage.transaction(names):
         for name in names:
             begin(storage, name)
     root = 1

@@ -4,7 +4,7 @@ from actors.core.log.events import AskStarted, EventsLost, LogEvent, Opened, Tur
 from actors.core.values.content import Message, Text
 from actors.core.values.identity import Binding
 from actors.core.values.packed import pack
-from actors.journal.storage.holes import holes
+from actors.journal.storage.holes import find_losses
 
 BINDING = Binding("a", "openai", "http://127.0.0.1", "", "m")
 
@@ -18,12 +18,12 @@ def _log(*turns: int) -> list[LogEvent]:
 
 
 def test_a_log_whose_turns_follow_each_other_has_no_hole() -> None:
-    assert list(holes("one", _log(1, 2, 3), "there")) == []
-    assert list(holes("one", _log(7, 8), "there")) == []
+    assert list(find_losses("one", _log(1, 2, 3), "there")) == []
+    assert list(find_losses("one", _log(7, 8), "there")) == []
 
 
 def test_a_turn_that_follows_another_than_the_one_before_it_is_a_hole() -> None:
-    (found,) = holes("one", _log(1, 2, 5, 6), "there")
+    (found,) = find_losses("one", _log(1, 2, 5, 6), "there")
     assert (found.session, found.number) == ("one", 9)
     assert (
         found.what == "there: session 'one', record 9: turn 5 follows turn 2: what was between them is lost"
@@ -31,7 +31,7 @@ def test_a_turn_that_follows_another_than_the_one_before_it_is_a_hole() -> None:
 
 
 def test_events_that_a_log_says_are_lost_are_a_hole() -> None:
-    (found,) = holes("one", [*_log(1), EventsLost(5, 9), *_log(2)[1:]], "there")
+    (found,) = find_losses("one", [*_log(1), EventsLost(5, 9), *_log(2)[1:]], "there")
     assert (found.number, found.what) == (
         5,
         "there: session 'one', record 5: events 5 to 9 were acknowledged and are lost",

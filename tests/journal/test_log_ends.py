@@ -15,28 +15,28 @@ TWO = (to("a"), to("b"))
 def ends() -> LogEnds:
     """Of a session that was claimed behind its third event."""
     made = LogEnds()
-    made.claimed("one", Claim(2, 3))
+    made.record_claim("one", Claim(2, 3))
     return made
 
 
 def test_entries_of_one_writer_say_what_is_before_each_and_nothing_of_other_sessions(ends: LogEnds) -> None:
     entries = [Entry("one", 2, TWO), Entry("other", 1, TWO), Entry("one", 1, TWO), Entry("one", 2, TWO)]
-    assert [entry.after for entry in ends.expected(entries)] == [3, None, 3, 5]
-    ends.wrote("one", 7)
-    assert [entry.after for entry in ends.expected(entries[:1])] == [7]
+    assert [entry.after for entry in ends.with_predecessors(entries)] == [3, None, 3, 5]
+    ends.record_write("one", 7)
+    assert [entry.after for entry in ends.with_predecessors(entries[:1])] == [7]
     ends.forget("one")
-    assert [entry.after for entry in ends.expected(entries[:1])] == [None]
+    assert [entry.after for entry in ends.with_predecessors(entries[:1])] == [None]
 
 
 def test_what_is_lost_is_named_once_and_whole_though_the_storage_goes_back_again(ends: LogEnds) -> None:
-    ends.wrote("one", 9)
+    ends.record_write("one", 9)
     for first in (6, 6, 4):
         ends.lose(JournalBehind("", session="one", first=first, last=9 if first == 6 else 5), 2)
-    entry = ends.lost("one")
+    entry = ends.loss_entry("one")
     assert entry == Entry("one", 2, (EventsLost(4, 9),), 3)
-    ends.named(entry)
-    assert ends.lost("one") is None
-    assert [each.after for each in ends.expected([Entry("one", 2, TWO)])] == [4]
+    ends.confirm_loss(entry)
+    assert ends.loss_entry("one") is None
+    assert [each.after for each in ends.with_predecessors([Entry("one", 2, TWO)])] == [4]
 
 
 def test_a_log_that_is_read_with_less_than_was_acknowledged_is_behind(ends: LogEnds) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from actors.core.stats.stats import StorageSizes
 from actors.errors import JournalUnavailable
-from actors.journal.outage import JournalMeter
+from actors.journal.health import JournalHealth
 from actors.journal.storage import Entry
 from actors.journal.storage.sqlite import SqliteStorage, connection
 from actors.testing import Say, Turn
@@ -74,7 +74,7 @@ def test_the_lag_of_checkpoints_grows_while_a_program_reads_the_file(
 
 
 def test_a_commit_that_fails_is_not_counted() -> None:
-    meter = JournalMeter()
+    meter = JournalHealth()
 
     def fail() -> None:
         raise JournalUnavailable("the disk is full")

@@ -236,7 +236,7 @@ def test_two_storages_of_one_database_are_two_hosts(storage: PostgresStorage, ot
 def _claimed_together(storage: PostgresStorage, names: list[str]) -> dict[str, int]:
     """Claim sessions at once; return the numbers, 0 for one that is elsewhere."""
     fences = dict.fromkeys(names, 0)
-    with storage.together(names):
+    with storage.transaction(names):
         for name in names:
             with suppress(SessionLeased):
                 fences[name] = storage.claim(name).fence
@@ -285,7 +285,7 @@ def test_a_host_whose_lease_is_over_is_taken_over_and_writes_only_what_nobody_to
     _age(direct, 9)
     with pytest.raises(SessionLeased):
         other.claim("one")
-    storage.beat()
+    storage.renew_lease()
     _age(direct, 9)
     with pytest.raises(SessionLeased):
         other.claim("one")
@@ -303,7 +303,7 @@ def test_who_saw_a_session_before_another_claimed_it_looks_again(
 ) -> None:
     begin(storage, "one")
     storage.close()
-    look, looks = other._found, list[int]()
+    look, looks = other._find_row, list[int]()
 
     def slow(connection: Any, session: str) -> Any:
         row = look(connection, session)
@@ -311,7 +311,7 @@ def test_who_saw_a_session_before_another_claimed_it_looks_again(
             looks.append(storage.claim(session).fence)
         return row
 
-    monkeypatch.setattr(other, "_found", slow)
+    monkeypatch.setattr(other, "_find_row", slow)
     with pytest.raises(SessionLeased):
         other.claim("one")
     with pytest.raises(SessionLeased):

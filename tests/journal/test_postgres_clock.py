@@ -52,7 +52,7 @@ def test_hosts_that_note_the_clock_at_once_trust_it_as_before(
     now = int(time())
 
     def trusted(storage: PostgresStorage) -> list[int]:
-        return [storage.look_at_clock(now, 0).trusted for _ in range(25)]
+        return [storage.look_at_clock(now, 0).earliest_now for _ in range(25)]
 
     with ThreadPoolExecutor(2) as pool:
         for times in pool.map(trusted, storages):
@@ -108,5 +108,5 @@ def test_a_connection_that_is_lost_while_the_clock_is_noted_loses_no_note(
         return clock_values(clock)
 
     monkeypatch.setattr(NOTING, values)
-    assert storage.look_at_clock(now, 0).trusted > now - 300
+    assert storage.look_at_clock(now, 0).earliest_now > now - 300
     assert first.locked()

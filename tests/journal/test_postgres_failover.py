@@ -199,7 +199,7 @@ def _unavailable(_: object) -> NoReturn:
 
 def _went_back(_: JournalActor, command: object, answer: object) -> object:
     if isinstance(command, ReadLog):
-        raise Entry("one", 1, ()).behind(1, 2)
+        raise Entry("one", 1, ()).behind_error(1, 2)
     return answer
 
 

@@ -239,7 +239,7 @@ def test_a_server_that_may_not_be_written_to_is_left_for_one_that_may(postgres: 
     with postgres.connect() as owner:
         owner.execute(f"ALTER ROLE {role} SET default_transaction_read_only = on")
         _end_all(owner, role)
-        for refused in (storage.beat, lambda: storage.append([Entry("one", claim.fence, (to("b"),))])):
+        for refused in (storage.renew_lease, lambda: storage.append([Entry("one", claim.fence, (to("b"),))])):
             with pytest.raises(JournalUnavailable, match="read-only"):
                 refused()
         owner.execute(f"ALTER ROLE {role} RESET default_transaction_read_only")
@@ -388,7 +388,7 @@ def test_what_failed_for_certain_is_nothing_to_be_taken_back(
         "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name LIKE %s",
         (f"{storage._name}%",),
     )
-    storage.beat()  # by a new connection
+    storage.renew_lease()  # by a new connection
     assert storage.read("one", 1) == [to("c")]
 
 

@@ -13,7 +13,7 @@ from actors.errors import ConfigError, JournalError, JournalUnavailable
 from actors.journal.storage import Entry
 from actors.journal.storage.postgres import PostgresStorage
 from actors.journal.storage.postgres import format as tables
-from actors.journal.storage.postgres.faults import meaning
+from actors.journal.storage.postgres.faults import error_of
 from actors.testing import Say, Turn
 from tests.journal.postgres import Server
 from tests.journal.storages import begin, to
@@ -105,7 +105,7 @@ WRITES: dict[str, Callable[[PostgresStorage], object]] = {
     "claim": lambda storage: storage.claim("one"),
     "claim of a new one": lambda storage: storage.claim("new"),
     "delete": lambda storage: storage.delete("one"),
-    "beat": lambda storage: storage.beat(),
+    "beat": lambda storage: storage.renew_lease(),
 }
 
 
@@ -127,7 +127,7 @@ def test_a_host_of_an_older_version_writes_nothing_in_newer_tables(
     with pytest.raises(JournalUnavailable, match="is newer than this program's"):
         write(storage)
     storage.release("one", 1)
-    with storage.together(["two", "three"]):
+    with storage.transaction(["two", "three"]):
         pass
     assert rows() == before
     direct.execute("UPDATE actors_meta SET value = %s WHERE key = 'version'", (tables.VERSION,))
@@ -180,4 +180,4 @@ async def test_whatever_the_server_says_no_session_ends_for_it(
 def test_what_may_go_away_is_unavailable_and_what_cannot_be_written_is_refused(
     error: type[psycopg.Error], kind: type[JournalError]
 ) -> None:
-    assert type(meaning(error("words"), "there", was_open=True)) is kind
+    assert type(error_of(error("words"), "there", was_open=True)) is kind

@@ -8,7 +8,7 @@ import pytest
 from actors import Runtime
 from actors.core.stats.stats import JournalStats, StorageSizes
 from actors.errors import JournalUnavailable
-from actors.journal.outage import JournalMeter
+from actors.journal.health import JournalHealth
 from actors.journal.storage.postgres import PostgresStorage
 from actors.journal.storage.postgres.address import parameters
 from actors.runtime.handle import Session
@@ -96,8 +96,8 @@ def test_readiness_looks_at_what_waits_and_at_the_lease(stats: JournalStats, is_
 
 
 def test_what_is_under_way_for_long_shows_before_it_fails() -> None:
-    meter = JournalMeter()
-    meter.beat(100.0)
+    meter = JournalHealth()
+    meter.record_beat(100.0)
     meter.begin(100.0)
     stats = meter.stats("power", 10.0, StorageSizes(), 0, 256, 111.0)
     assert (stats.lag, stats.lease_age, stats.is_ready) == (11.0, 11.0, False)

@@ -33,7 +33,7 @@ DURABLE = ("sqlite-power", "postgres")
 
 def events_of(runtime: Runtime, *, follow: bool = False) -> SessionEvents:
     """Return the events of the session `long`, which is not open here."""
-    host = runtime._hosting()
+    host = runtime._opening_host()
     return SessionEvents(
         "long",
         0,
@@ -47,7 +47,7 @@ def events_of(runtime: Runtime, *, follow: bool = False) -> SessionEvents:
 
 
 def throttle_of(runtime: Runtime) -> ReadThrottle:
-    return runtime._hosting().readers.throttle
+    return runtime._opening_host().readers.throttle
 
 
 async def rounds(count: int = 1000) -> None:
@@ -114,7 +114,7 @@ async def test_writes_that_follow_each_other_pass_a_client_of_a_long_log(
             tasks.start_soon(client, runtime)
             for number in range(2, 32):
                 append = Append("other", fence, (to("b"),))
-                assert await runtime._hosting().journal.ask(append) == number
+                assert await runtime._opening_host().journal.ask(append) == number
             assert len(handled) <= SLICE + 1
         assert len(handled) == len(log)
 
@@ -181,7 +181,7 @@ async def test_a_reader_of_new_events_does_not_pause_for_other_writers(endless: 
             with anyio.fail_after(10):
                 while seen[-1:] != [number - 1]:
                     await anyio.lowlevel.checkpoint()
-            await runtime._hosting().journal.ask(Append("long", fence, (to("b"),)))
+            await runtime._opening_host().journal.ask(Append("long", fence, (to("b"),)))
         tasks.cancel_scope.cancel()
 
 

@@ -67,11 +67,11 @@ class Reading:
 
     def go_back(self) -> None:
         """Have the log end with its first ask, which is event 4, and its writer notice."""
-        self.readers.cut("long", self.storage.rewrite(1))
+        self.readers.roll_back("long", self.storage.rewrite(1))
 
     def grow(self) -> None:
         """Have four asks in the log."""
-        self.readers.grew("long", self.storage.rewrite(4))
+        self.readers.notify_growth("long", self.storage.rewrite(4))
 
 
 @asynccontextmanager
@@ -87,7 +87,7 @@ async def test_a_reader_ahead_of_a_log_that_went_back_is_told_when_its_session_e
     async with reading() as log:
         events, failures = log.events(12), list[ActorsError]()
         await anext(events)
-        log.following.grew(14)
+        log.following.record_growth(14)
         log.storage.rewrite(1)
 
         async def read() -> None:
@@ -127,7 +127,7 @@ async def test_a_reader_whose_log_goes_back_twice_goes_back_as_far_as_it_did() -
         expected = await log.shown(4)
         events = log.events(12)
         await anext(events)
-        log.readers.cut("long", log.storage.rewrite(3))
+        log.readers.roll_back("long", log.storage.rewrite(3))
         log.storage.before[log.storage.pages + 1] = log.go_back
         log.storage.before[log.storage.pages + 3] = log.grow
         assert [await anext(events) for _ in expected] == expected

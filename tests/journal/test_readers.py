@@ -21,8 +21,8 @@ from actors.core.values.content import Message, Text
 from actors.core.values.packed import pack
 from actors.errors import ActorsError, JournalDamaged, JournalError, JournalUnavailable
 from actors.journal import journal_actor as journals
+from actors.journal.health import JournalHealth
 from actors.journal.journal_actor import Append, JournalActor, JournalCommand, ReadLog
-from actors.journal.outage import JournalMeter
 from actors.journal.pages import LogPages, read_log
 from actors.journal.read_throttle import SLICE
 from actors.journal.readers import Readers
@@ -80,7 +80,7 @@ class Hold:
 
 @asynccontextmanager
 async def journal_of(
-    storage: Storage, meter: JournalMeter | None = None, readers: Readers | None = None
+    storage: Storage, meter: JournalHealth | None = None, readers: Readers | None = None
 ) -> AsyncIterator[Ref[JournalCommand]]:
     with anyio.fail_after(60):
         async with System() as system:
@@ -310,7 +310,7 @@ async def test_of_too_many_reads_those_are_refused_that_no_session_needs_to_go_o
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(journals, "READS", 2)
-    storage, meter, last = Blocking(), JournalMeter(), list[int]()
+    storage, meter, last = Blocking(), JournalHealth(), list[int]()
     write_long(storage)
     async with journal_of(storage, meter) as journal, anyio.create_task_group() as tasks:
 

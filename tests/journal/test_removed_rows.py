@@ -183,7 +183,7 @@ def test_who_claims_a_new_session_waits_for_who_raises_the_floor(
 
 
 def _claimed_with(host: PostgresStorage, session: str) -> Any:
-    with host.together([session, "beside"]):
+    with host.transaction([session, "beside"]):
         return host.claim(session)
 
 

@@ -72,12 +72,12 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 def deleting(runtime: Runtime) -> DeleteUnused:
     """Return what deletes the sessions of a runtime."""
-    return runtime.journal._removal(runtime._running()).delete_unused
+    return runtime.journal._removal(runtime._running_host()).delete_unused
 
 
 def retention(runtime: Runtime, clock: Clock) -> Retention:
     """Return what a runtime does to its sessions, by this clock."""
-    return Retention(runtime._running().journal, KEEP, deleting(runtime), clock, clock.steady)
+    return Retention(runtime._running_host().journal, KEEP, deleting(runtime), clock, clock.steady)
 
 
 def kept(storage: Storage) -> list[str]:
@@ -270,7 +270,7 @@ async def test_a_postgres_journal_is_swept_by_the_clock_of_the_server(
     at_rest(storage, "young")
     ahead, steady = time() + 400 * DAY, iter(range(0, 10 * DAY, DAY))
     async with hosting(a=openai(), storage=storage) as runtime:
-        journal, delete = runtime._running().journal, deleting(runtime)
+        journal, delete = runtime._running_host().journal, deleting(runtime)
         swept = Retention(journal, KEEP, delete, lambda: ahead, lambda: next(steady))
         assert [await swept.sweep() for _ in range(5)] == [0] * 5
         assert abs(storage.look_at_clock(int(ahead), 0).last - time()) < DAY
@@ -288,7 +288,7 @@ async def test_a_host_whose_clock_is_behind_that_of_the_server_deletes_nothing_t
         storage.look_at_clock(int(behind), 0)
         for day in range(1, 3):  # all of it was observed
             storage.look_at_clock(int(behind) + day * DAY, day * DAY)
-        journal, delete = runtime._running().journal, deleting(runtime)
+        journal, delete = runtime._running_host().journal, deleting(runtime)
         swept = Retention(journal, KEEP, delete, lambda: behind, lambda: next(steady))
         assert [await swept.sweep() for _ in range(5)] == [0] * 5
         assert storage.look_at_clock(int(behind), 0).last == int(behind)
@@ -297,12 +297,12 @@ async def test_a_host_whose_clock_is_behind_that_of_the_server_deletes_nothing_t
 
 def test_time_that_was_not_observed_counts_after_a_day_that_was() -> None:
     first = observe(None, 10**9, 0)
-    assert (first.trusted, first.doubt) == (0, DAY)
-    assert observe(first, 10**9 + DAY - 1, DAY - 1).trusted < DAY
+    assert (first.earliest_now, first.seconds_of_doubt) == (0, DAY)
+    assert observe(first, 10**9 + DAY - 1, DAY - 1).earliest_now < DAY
     known = observe(first, 10**9 + DAY, DAY)
-    assert (known.trusted, known.doubt) == (known.last, 0)
+    assert (known.earliest_now, known.seconds_of_doubt) == (known.last, 0)
     assert observe(known, known.last + 300, 0).gaps == ()
-    assert observe(known, known.last + 301, 0).trusted == known.last
+    assert observe(known, known.last + 301, 0).earliest_now == known.last
     assert observe(known, known.last - 301, 3600) == (known.last - 301, DAY, ())
 
 
@@ -312,7 +312,7 @@ def test_many_restarts_are_few_gaps_and_no_time_counts_too_early() -> None:
         clock = observe(clock, clock.last + 1000, 0)
         clock, down = observe(clock, clock.last + 60, 60), down + 1000
         assert len(clock.gaps) <= 26
-        assert clock.last - clock.trusted >= min(down, 1439 * 1000)
+        assert clock.last - clock.earliest_now >= min(down, 1439 * 1000)
 
 
 async def test_a_runtime_whose_journal_is_kept_for_so_long_sweeps_by_itself(
@@ -377,11 +377,11 @@ async def test_other_sessions_go_on_between_two_that_are_deleted(storage: Storag
             at_rest(storage, f"s{number}", tenant="t")
 
         async def delete(name: str, before: float | None) -> Collection[str]:
-            deleted = await runtime.journal._removal(runtime._running()).delete(name, before)
+            deleted = await runtime.journal._removal(runtime._running_host()).delete(name, before)
             assert (await session.ask("Well?")).text == "Yes."
             return deleted
 
-        deletion = await delete_all(runtime._running().journal, delete, (), "t", None)
+        deletion = await delete_all(runtime._running_host().journal, delete, (), "t", None)
         assert sorted(deletion.sessions) == ["s0", "s1", "s2"]
         assert kept(storage) == ["other"]
 
@@ -399,9 +399,9 @@ async def test_a_session_that_is_used_after_it_was_listed_is_not_deleted_for_its
             if "used" not in runtime.sessions:
                 session = await runtime.resume("used", target="a")
                 assert (await session.ask("Well?")).text == "Yes."
-            return await runtime.journal._removal(runtime._running()).delete(name, before)
+            return await runtime.journal._removal(runtime._running_host()).delete(name, before)
 
-        deletion = await delete_all(runtime._running().journal, delete, (), None, clock.now - DAY)
+        deletion = await delete_all(runtime._running_host().journal, delete, (), None, clock.now - DAY)
         assert deletion.sessions == ("old",)
         assert kept(storage) == ["used"]
         assert "used" in runtime.sessions
@@ -413,7 +413,7 @@ async def test_a_session_is_left_alone_if_one_below_it_is_in_use(clock: Clock) -
         mine = await runtime.open("a", id="mine", tools=[helper])
         await mine.ask("Go.")
         await mine.close()
-        journal, asked = runtime._running().journal, list[list[str]]()
+        journal, asked = runtime._running_host().journal, list[list[str]]()
         (entry,) = [each for each in await runtime.journal.list() if each.id == "mine"]
 
         def reserve(names: Sequence[str]) -> bool:

@@ -12,9 +12,9 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from actors import Runtime, Session, ToolResult
 from actors.errors import JournalUnavailable
+from actors.journal.health import LAG, JournalHealth
 from actors.journal.journal_actor import BATCH, Beat, DeleteLog, JournalActor
 from actors.journal.log import SENT
-from actors.journal.outage import LAG, JournalMeter
 from actors.journal.storage import Appended, Entry
 from actors.journal.storage.memory import MemoryStorage
 from actors.kernel import SHARED, System
@@ -147,7 +147,7 @@ async def shown(session: Session) -> tuple[str, bool, bool]:
 def test_how_long_one_more_would_wait_is_what_is_under_way_and_the_batches_ahead(
     waiting: int, seconds: float
 ) -> None:
-    meter = JournalMeter()
+    meter = JournalHealth()
     meter.begin(10.0)
     meter.end(10.2)
     assert meter.lag(0, BATCH, 100.0) == 0.0
@@ -204,9 +204,9 @@ class Leased(MemoryStorage):
         self.longest = max(self.longest, self.clock[0] - self._beaten)
         super().delete(*sessions)
 
-    def beat(self) -> None:
+    def renew_lease(self) -> None:
         self.beats, self._beaten = self.beats + 1, self.clock[0]
-        super().beat()
+        super().renew_lease()
 
 
 @pytest.mark.requirement("PROMISE-9")

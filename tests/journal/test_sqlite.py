@@ -38,7 +38,7 @@ from actors.journal.storage.sqlite import SqliteStorage, hosts
 from actors.journal.storage.sqlite import format as file_format
 from actors.journal.storage.sqlite import storage as sqlite_storage
 from actors.journal.storage.sqlite.check import JournalFile
-from actors.journal.storage.sqlite.faults import translated
+from actors.journal.storage.sqlite.faults import translate_errors
 from actors.journal.storage.sqlite.locks import WriteLock
 from actors.kernel import System
 from tests.core.every_event import every_event
@@ -301,7 +301,7 @@ def test_a_host_whose_lease_is_over_is_taken_over_and_writes_only_what_nobody_to
     now[0] += 9
     with pytest.raises(SessionLeased):
         other.claim("one")
-    late.beat()
+    late.renew_lease()
     now[0] += 9
     with pytest.raises(SessionLeased):
         other.claim("one")
@@ -322,7 +322,7 @@ def test_a_host_that_beats_after_it_was_taken_over_is_fenced_all_the_same(
     now[0] += 11
     live = other.claim("one")
     other.append([Entry("one", live.fence, (to("live"),))])
-    late.beat()
+    late.renew_lease()
     (outcome,) = late.append([Entry("one", stale.fence, (to("stale"),))])
     assert isinstance(outcome, Fenced)
     assert other.read("one", 1) == [to("live")]
@@ -503,7 +503,7 @@ def test_claims_and_an_append_that_are_made_together_are_one_commit(
     claim = begin(storage, "one")
     begin(other, "theirs")
     before = commits.count
-    with storage.together():
+    with storage.transaction():
         with pytest.raises(SessionLeased):
             storage.claim("theirs")
         two = storage.claim("two")
@@ -516,7 +516,7 @@ def test_claims_and_an_append_that_are_made_together_are_one_commit(
 
 
 def _claim_and_append(storage: SqliteStorage, entry: Entry) -> None:
-    with storage.together():
+    with storage.transaction():
         storage.claim("two")
         storage.append([entry])
 
@@ -545,5 +545,5 @@ def test_an_error_of_the_operating_system_says_what_to_look_at() -> None:
         (PermissionError(EACCES, "Permission denied"), "may this user write to it, to its folder, and"),
         (FileNotFoundError(ENOENT, "No such file or directory"), "is its folder there?"),
     ):
-        with pytest.raises(JournalUnavailable, match=asked), translated("sessions.db"):
+        with pytest.raises(JournalUnavailable, match=asked), translate_errors("sessions.db"):
             raise error

@@ -120,7 +120,7 @@ async def test_a_session_that_was_used_since_it_was_listed_is_kept_and_released(
     storage.append([Entry("used", claim.fence, (to("b"),))])
     storage.release("used", claim.fence)
     async with hosting(a=openai(), storage=storage) as runtime:
-        assert await runtime.journal._removal(runtime._running()).delete_unused(listed) == ["unused"]
+        assert await runtime.journal._removal(runtime._running_host()).delete_unused(listed) == ["unused"]
         (left,) = storage.sessions()
         assert (left.id, left.owner) == ("used", None)
 
@@ -210,7 +210,7 @@ async def test_sessions_that_a_sweep_deletes_take_no_room_from_those_that_are_op
         anyio.create_task_group() as tasks,
     ):
         await runtime.open("a", id="open")
-        tasks.start_soon(runtime.journal._removal(runtime._running()).delete_unused, stored)
+        tasks.start_soon(runtime.journal._removal(runtime._running_host()).delete_unused, stored)
         await storage.begun.wait()
         tasks.start_soon(partial(runtime.open, "a", id="new"))
         try:

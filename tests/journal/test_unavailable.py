@@ -68,7 +68,7 @@ def failing(_: SqliteStorage) -> Iterator[None]:
         raise OSError(errno.EIO, "Input/output error")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("actors.journal.storage.sqlite.locks._locked", fails)
+        patch.setattr("actors.journal.storage.sqlite.locks._try_lock", fails)
         yield
 
 

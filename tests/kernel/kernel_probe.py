@@ -56,7 +56,7 @@ class Probe(Actor[Probed]):
         self.kept: list[Reply[str]] = []
         self._context: Context[Probed] | None = None
 
-    def started(self, context: Context[Probed]) -> None:
+    def on_start(self, context: Context[Probed]) -> None:
         self._context = context
 
     def receive(self, command: Probed) -> None:
@@ -108,9 +108,9 @@ async def law(seconds: float = 60, **settings: float) -> AsyncIterator[System]:
     with anyio.fail_after(seconds):
         async with System(seed=1, **settings) as system:  # type: ignore[arg-type]  # floats serve for the ints too
             yield system
-            assert system.counts().balanced, system.counts()
+            assert system.counts().is_balanced, system.counts()
         counts = system.counts()
-    assert counts.balanced, counts
+    assert counts.is_balanced, counts
     assert counts.queued == counts.running == counts.pending == 0, counts
 
 

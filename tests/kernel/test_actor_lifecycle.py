@@ -83,12 +83,12 @@ async def test_a_crash_in_the_factory_or_the_started_hook_counts_as_any_other() 
     calls = 0
 
     class Stubborn(Probe):
-        def started(self, context: Context[Probed]) -> None:
+        def on_start(self, context: Context[Probed]) -> None:
             nonlocal calls
             calls += 1
             if calls in (1, 2):
                 raise ValueError("not yet")
-            super().started(context)
+            super().on_start(context)
 
     async with law() as system:
         with pytest.raises(ZeroDivisionError):
@@ -225,8 +225,8 @@ async def test_a_one_for_all_group_restarts_together_in_start_order() -> None:
     order: list[str] = []
 
     class Member(Probe):
-        def started(self, context: Context[Probed]) -> None:
-            super().started(context)
+        def on_start(self, context: Context[Probed]) -> None:
+            super().on_start(context)
             order.append(context.ref.name)
 
     async with law() as system:
@@ -298,8 +298,8 @@ async def test_a_childs_failure_is_its_actors_crash_and_ends_its_siblings_first(
     events: list[str] = []
 
     class Parent(Probe):
-        def started(self, context: Context[Probed]) -> None:
-            super().started(context)
+        def on_start(self, context: Context[Probed]) -> None:
+            super().on_start(context)
             events.append("started")
 
     async def sibling() -> None:
@@ -671,15 +671,15 @@ async def test_idle_actors_cost_no_task_and_few_objects() -> None:
 
 
 async def test_a_senders_context_does_not_leak_into_actors() -> None:
-    """A34: into handlers, `started` hooks, children, and those they send to; nor out of them."""
+    """A34: into handlers, `on_start` hooks, children, and those they send to; nor out of them."""
     seen: list[str] = []
 
     async def child() -> None:
         seen.append(trace.get())
 
     class Reading(Probe):
-        def started(self, context: Context[Probed]) -> None:
-            super().started(context)
+        def on_start(self, context: Context[Probed]) -> None:
+            super().on_start(context)
             seen.append(trace.get())
 
     def read(probe: Probe) -> None:

@@ -432,12 +432,12 @@ async def test_a_handler_gets_no_room_uphill_or_at_its_equals() -> None:
 
 
 async def test_an_actor_on_hold_handles_nothing_until_its_child_has_ended() -> None:
-    """A14: with a child that holds it, from its handler and from its `started` hook."""
+    """A14: with a child that holds it, from its handler and from its `on_start` hook."""
     opened = anyio.Event()
 
     class Loading(Probe):
-        def started(self, context: Context[Probed]) -> None:
-            super().started(context)
+        def on_start(self, context: Context[Probed]) -> None:
+            super().on_start(context)
             context.start(self.load, holds=True)
 
         async def load(self) -> None:

@@ -120,7 +120,7 @@ async def test_an_actors_own_address_is_not_closed_by_those_who_hold_others() ->
     contexts: list[Context[Probed]] = []
 
     class Own(Probe):
-        def started(self, context: Context[Probed]) -> None:
+        def on_start(self, context: Context[Probed]) -> None:
             contexts.append(context)
 
     async with law() as system:

@@ -62,7 +62,7 @@ class Walk:
         for _ in range(self.random.randint(0, 3)):
             await checkpoint()
         counts = self.system.counts()
-        assert counts.balanced, counts
+        assert counts.is_balanced, counts
 
     async def tell(self, ref: Ref[Probed]) -> None:
         command = self.random.choice([Note(1), Urgent(2), Look()])
@@ -150,7 +150,7 @@ async def test_every_message_is_handled_dead_or_queued_whatever_happens(seed: in
             await system.drain(grace=0.2)
             counts = system.counts()
     assert not walk.crowded
-    assert counts.balanced, counts
+    assert counts.is_balanced, counts
     assert counts.queued == counts.running == counts.pending == 0, counts
     assert counts.handled > 0
     assert counts.dead.total() > 0

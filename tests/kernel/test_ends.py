@@ -30,7 +30,7 @@ async def reporting(crashes: list[str]) -> AsyncIterator[System]:
     with anyio.fail_after(60):
         async with System(seed=1, on_crash=lambda name, _: crashes.append(name)) as system:
             yield system
-            assert system.counts().balanced, system.counts()
+            assert system.counts().is_balanced, system.counts()
 
 
 async def asked(ref: Ref[Probed], query: Keep | Look | Solve, errors: list[Exception]) -> None:

@@ -23,7 +23,7 @@ class Slow(Actor[Query[None]]):
     def receive(self, command: Query[None]) -> None:
         command.reply.send(None)
 
-    def started(self, context: Context[Query[None]]) -> None:
+    def on_start(self, context: Context[Query[None]]) -> None:
         context.start(slow_to_end)
 
 
@@ -111,7 +111,7 @@ class Asks(Query[None], frozen=True):
 class Parent(Actor[Asks]):
     """Starts a child, and has its task cancelled natively before it begins."""
 
-    def started(self, context: Context[Asks]) -> None:
+    def on_start(self, context: Context[Asks]) -> None:
         self._context = context
 
     def receive(self, command: Asks) -> None:
@@ -278,7 +278,7 @@ async def test_foreign_code_that_swallows_its_cancellation_does_not_spin_once_it
             for _ in range(20):
                 await anyio.lowlevel.checkpoint()
             assert STEPS
-            contained.let_be()
+            contained.detach()
             await anyio.wait_all_tasks_blocked()  # it would never be, if it spun
             known = len(STEPS)
             for _ in range(20):

@@ -5,7 +5,7 @@ import asyncio
 import anyio
 import pytest
 
-from actors.kernel.parking import parking
+from actors.kernel.event_loop import event_loop
 from actors.kernel.tasks import Tasks, Work
 
 pytestmark = pytest.mark.anyio
@@ -25,7 +25,7 @@ async def leaves_a_scope_open() -> None:
 
 @pytest.mark.parametrize("work", [raises, exits, leaves_a_scope_open])
 async def test_what_a_task_raises_or_leaves_behind_reaches_no_other(work: Work) -> None:
-    tasks, raised, done = Tasks(parking()), list[BaseException | None](), list[BaseException | None]()
+    tasks, raised, done = Tasks(event_loop()), list[BaseException | None](), list[BaseException | None]()
     begun, go_on = anyio.Event(), anyio.Event()
 
     async def other() -> None:
@@ -46,7 +46,7 @@ async def test_what_a_task_raises_or_leaves_behind_reaches_no_other(work: Work) 
 
 
 async def test_a_cancelled_task_ends_without_an_error_and_one_started_after_that_does_too() -> None:
-    tasks, ends = Tasks(parking()), list[BaseException | None]()
+    tasks, ends = Tasks(event_loop()), list[BaseException | None]()
     with anyio.fail_after(60):
         scope = tasks.start(anyio.sleep_forever, ends.append, "first")
         tasks.start(anyio.sleep_forever, ends.append, "second")
@@ -62,7 +62,7 @@ async def test_a_cancelled_task_ends_without_an_error_and_one_started_after_that
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_a_task_that_is_cancelled_natively_before_it_begins_says_that_it_ended() -> None:
-    tasks, ends = Tasks(parking()), list[BaseException | None]()
+    tasks, ends = Tasks(event_loop()), list[BaseException | None]()
     before = asyncio.all_tasks()
     with anyio.fail_after(60):
         tasks.start(anyio.sleep_forever, ends.append, "work")
@@ -73,7 +73,7 @@ async def test_a_task_that_is_cancelled_natively_before_it_begins_says_that_it_e
 
 
 async def test_a_task_that_nobody_waits_for_any_more_is_joined_by_the_next_asker() -> None:
-    tasks, ends, released = Tasks(parking()), list[BaseException | None](), anyio.Event()
+    tasks, ends, released = Tasks(event_loop()), list[BaseException | None](), anyio.Event()
     with anyio.fail_after(60):
         tasks.start(released.wait, ends.append, "work")
         with anyio.move_on_after(0):

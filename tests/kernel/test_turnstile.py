@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from actors.kernel.dispatch import Dispatcher
-from actors.kernel.parking import parking
+from actors.kernel.event_loop import event_loop
 from actors.kernel.turnstile import LAGS, Turnstile, turnstile
 from tests.runtime.polls import counting_polls
 
@@ -19,7 +19,7 @@ IDLE = Dispatcher(None, copy_context())  # type: ignore[arg-type]  # it never wa
 
 
 async def test_few_tasks_compute_between_two_polls_and_each_in_its_turn() -> None:
-    gate = Turnstile(parking(), 3)
+    gate = Turnstile(event_loop(), 3)
     with anyio.fail_after(30), counting_polls() as polls:
 
         async def compute() -> None:
@@ -35,7 +35,7 @@ async def test_few_tasks_compute_between_two_polls_and_each_in_its_turn() -> Non
 
 async def test_who_waits_goes_through_in_the_order_in_which_he_came() -> None:
     turns, order = list[Callable[[], None]](), list[int]()
-    gate = Turnstile(replace(parking(), next=turns.append), 1)
+    gate = Turnstile(replace(event_loop(), next=turns.append), 1)
 
     async def compute(number: int, here: anyio.Event) -> None:
         here.set()
@@ -61,7 +61,7 @@ async def test_work_that_goes_on_passes_before_new_work_which_keeps_a_quarter_of
     width: int, passed: str
 ) -> None:
     turns, order = list[Callable[[], None]](), list[str]()
-    gate = Turnstile(replace(parking(), next=turns.append), width)
+    gate = Turnstile(replace(event_loop(), next=turns.append), width)
 
     async def compute(name: str, here: anyio.Event) -> None:
         here.set()
@@ -89,8 +89,8 @@ async def test_work_that_goes_on_passes_before_new_work_which_keeps_a_quarter_of
 @pytest.mark.parametrize(("is_behind", "begun"), [(False, 8), (True, 1)])
 async def test_where_messages_wait_new_work_keeps_one_place(is_behind: bool, begun: int) -> None:
     turns, order = list[Callable[[], None]](), list[int]()
-    gate = Turnstile(replace(parking(), next=turns.append), 8)
-    dispatcher = Dispatcher(replace(parking(), next=turns.append), copy_context())
+    gate = Turnstile(replace(event_loop(), next=turns.append), 8)
+    dispatcher = Dispatcher(replace(event_loop(), next=turns.append), copy_context())
 
     async def compute(number: int) -> None:
         await gate.begin(dispatcher)
@@ -117,7 +117,7 @@ async def test_where_messages_wait_new_work_keeps_one_place(is_behind: bool, beg
 
 async def test_tenants_begin_in_turn() -> None:
     turns, order = list[Callable[[], None]](), list[str]()
-    gate = Turnstile(replace(parking(), next=turns.append), 1)
+    gate = Turnstile(replace(event_loop(), next=turns.append), 1)
 
     async def compute(tenant: str, here: anyio.Event) -> None:
         here.set()
@@ -137,13 +137,13 @@ async def test_tenants_begin_in_turn() -> None:
 
 
 async def test_new_work_begins_at_once_where_few_others_compute() -> None:
-    gate = Turnstile(parking(), 2)
+    gate = Turnstile(event_loop(), 2)
     with pytest.raises(StopIteration):
         gate.begin(IDLE).send(None)
 
 
 async def test_who_is_alone_does_not_wait() -> None:
-    gate = Turnstile(parking(), 2)
+    gate = Turnstile(event_loop(), 2)
     entering = gate.enter()
     with pytest.raises(StopIteration):
         entering.send(None)
@@ -151,7 +151,7 @@ async def test_who_is_alone_does_not_wait() -> None:
 
 async def test_who_is_cancelled_while_he_waits_holds_up_nobody() -> None:
     turns, passed = list[Callable[[], None]](), list[str]()
-    gate = Turnstile(replace(parking(), next=turns.append), 1)
+    gate = Turnstile(replace(event_loop(), next=turns.append), 1)
 
     async def compute(name: str, scope: anyio.CancelScope, here: anyio.Event) -> None:
         with scope:
@@ -175,7 +175,7 @@ async def test_who_is_cancelled_while_he_waits_holds_up_nobody() -> None:
 
 async def test_what_the_loop_takes_to_come_round_is_counted() -> None:
     times, turns = iter([1.2, 21.2, 21.2, 21.4]), list[Callable[[], None]]()
-    gate = Turnstile(replace(parking(), next=turns.append), 1, lambda: next(times))
+    gate = Turnstile(replace(event_loop(), next=turns.append), 1, lambda: next(times))
     for _ in range(2):
         await gate.enter()
         turns.pop()()

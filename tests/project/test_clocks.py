@@ -96,7 +96,7 @@ def test_whatever_the_wall_clock_does_a_session_stays_with_its_host(tmp_path: Pa
     with closing(hosts[0]) as one, closing(hosts[1]) as other:
         claim = one.claim("one")
         for _ in range(5):
-            one.beat()
+            one.renew_lease()
             with pytest.raises(SessionLeased) as refused:
                 other.claim("one")
             assert 0 < refused.value.seconds <= 600

@@ -153,7 +153,7 @@ def _parts(name: str) -> set[str]:
 
 
 def test_no_name_has_a_retired_word() -> None:
-    """The field's own words took their places; `head` is left to HTTP."""
+    """The field's own words took their places; `head` is left to HTTP, and to the head of a request's body."""
     found = {
         (module, name)
         for module, path in _rooms()
@@ -164,7 +164,7 @@ def test_no_name_has_a_retired_word() -> None:
         (module, name)
         for module, path in _rooms("transport/", "strict/loopback.py")
         for name in _names(path)
-        if _parts(name) & {"head", "heads"}
+        if _parts(name.replace("RequestHead", "").replace("request_head", "")) & {"head", "heads"}
     }
     assert (found, heads) == (set(), set())
 

@@ -96,12 +96,12 @@ def test_a_pause_without_a_token_is_a_cut_answer_and_a_token_without_a_pause_mea
     decoder = decode(GEMINI)
     _, message = run(decoder, [stream])
     assert isinstance(message, Message)
-    assert (message.text, decoder.cut, decoder.continuation) == ("a", "paused", "")
+    assert (message.text, decoder.cut_reason, decoder.continuation) == ("a", "paused", "")
     early = gemini_chunk({"text": "a"})
     early["candidates"][0]["continuationToken"] = "dG9rZW4="  # type: ignore[index]
     decoder = decode(GEMINI)
     run(decoder, [gemini_stream(early, gemini_chunk(finish="STOP"))])
-    assert (decoder.cut, decoder.continuation) == (None, "")
+    assert (decoder.cut_reason, decoder.continuation) == (None, "")
 
 
 def test_the_strict_server_refuses_a_token_that_it_did_not_make_for_this_request() -> None:

@@ -94,11 +94,11 @@ async def test_a_token_that_was_refused_is_asked_for_anew_and_a_key_is_not(tmp_p
     tokens = Tokens(command(tmp_path, "t-#"), 600.0)
     assert await sent(tokens) == "Bearer t-1"
     first = (("authorization", "Bearer t-1"),)
-    assert tokens.refused(first)
+    assert tokens.record_rejection(first)
     assert await sent(tokens) == "Bearer t-2"
-    assert tokens.refused(first)  # late news of the old one; the new one stays
+    assert tokens.record_rejection(first)  # late news of the old one; the new one stays
     assert await sent(tokens) == "Bearer t-2"
-    assert Keys().refused(first) is False
+    assert Keys().record_rejection(first) is False
 
 
 @pytest.mark.parametrize(

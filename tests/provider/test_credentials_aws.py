@@ -24,7 +24,7 @@ from actors.core.values.identity import Binding
 from actors.errors import ConfigError, MissingKey
 from actors.kernel import System
 from actors.provider.credentials import Credentials, Headers, Keys, Outgoing, aws
-from actors.provider.credentials.aws import AwsSigner, signed
+from actors.provider.credentials.aws import AwsSigner, signature_headers
 from actors.provider.provider_actor import ProviderActor
 from actors.provider.rounds import Answer, Broken, Endpoint, Generate, Generated
 from actors.testing import AwsKey, BedrockProfile, BedrockServer, BedrockSettings, Call, Say, Turn, serve
@@ -66,7 +66,7 @@ def botocores(keys: AwsKeys, body: bytes, **headers: str) -> dict[str, str]:
 @pytest.mark.usefixtures("clock")
 @pytest.mark.parametrize("keys", [KEYS, SESSION])
 def test_a_signature_is_the_one_botocore_makes_of_the_joined_body(keys: AwsKeys) -> None:
-    ours = dict(signed(REQUEST, keys, "us-east-1"))
+    ours = dict(signature_headers(REQUEST, keys, "us-east-1"))
     body = b"".join(REQUEST.segments)
     theirs = botocores(keys, body, **{"x-amz-content-sha256": ours["x-amz-content-sha256"]})
     assert ours == {name: value for name, value in theirs.items() if name != "content-type"}
@@ -79,15 +79,17 @@ def test_a_signature_is_the_one_botocore_makes_of_the_joined_body(keys: AwsKeys)
 @pytest.mark.parametrize(
     "other",
     [
-        lambda: signed(Outgoing(URL + "x", REQUEST.segments), KEYS, "us-east-1"),
-        lambda: signed(Outgoing(URL, REQUEST.segments.append_unjoined(b" ")), KEYS, "us-east-1"),
-        lambda: signed(REQUEST, KEYS, "us-west-2"),
-        lambda: signed(REQUEST, AwsKeys(KEYS.access_key, SecretStr("other")), "us-east-1"),
-        lambda: signed(REQUEST, KEYS, "us-east-1", "s3"),
+        lambda: signature_headers(Outgoing(URL + "x", REQUEST.segments), KEYS, "us-east-1"),
+        lambda: signature_headers(Outgoing(URL, REQUEST.segments.append_unjoined(b" ")), KEYS, "us-east-1"),
+        lambda: signature_headers(REQUEST, KEYS, "us-west-2"),
+        lambda: signature_headers(REQUEST, AwsKeys(KEYS.access_key, SecretStr("other")), "us-east-1"),
+        lambda: signature_headers(REQUEST, KEYS, "us-east-1", "s3"),
     ],
 )
 def test_a_signature_depends_on_all_that_is_signed(other: Callable[[], Headers]) -> None:
-    assert dict(other())["authorization"] != dict(signed(REQUEST, KEYS, "us-east-1"))["authorization"]
+    assert (
+        dict(other())["authorization"] != dict(signature_headers(REQUEST, KEYS, "us-east-1"))["authorization"]
+    )
 
 
 def test_keys_are_not_shown() -> None:

@@ -19,7 +19,7 @@ from actors.core.stats.stats import BudgetStats
 from actors.core.values.identity import Binding
 from actors.core.values.stream import Usage
 from actors.errors import CompactionFailed, ConfigError, OverBudget
-from actors.kernel.parking import Waiter, parking
+from actors.kernel.event_loop import Waiter, event_loop
 from actors.provider.budgets import Demand, RuntimeBudgets, Share, SharedBudget, Window
 from actors.runtime.handle import Session
 from actors.telemetry.prometheus import PrometheusCollector
@@ -124,21 +124,21 @@ async def test_of_sessions_at_the_same_time_those_wait_for_which_what_is_in_flig
 
 async def test_who_waits_for_longer_goes_first_unless_another_budget_keeps_it() -> None:
     def budget() -> SharedBudget:
-        return SharedBudget(Budget(tokens=100), Used(), lambda binding, usage: None, parking())
+        return SharedBudget(Budget(tokens=100), Used(), lambda binding, usage: None, event_loop())
 
     tenant, other, pool = budget(), budget(), budget()
     demand, order = Demand(100), list[str]()
     busy, elsewhere = Share(pool), Share(other)
 
     async def request(name: str, share: Share) -> None:
-        assert await share.admitted(demand, lambda: False) is None
+        assert await share.admit(demand, lambda: False) is None
         order.append(name)
-        share.ended()
+        share.release()
 
     with anyio.fail_after(20):
         async with anyio.create_task_group() as tasks:
             for share in (busy, elsewhere):
-                assert await share.admitted(demand, lambda: False) is None
+                assert await share.admit(demand, lambda: False) is None
             waits = {
                 "kept": (other, pool),
                 "first": (tenant, pool),
@@ -148,17 +148,17 @@ async def test_who_waits_for_longer_goes_first_unless_another_budget_keeps_it() 
             for name, budgets in waits.items():
                 tasks.start_soon(request, name, Share(*budgets))
                 await anyio.wait_all_tasks_blocked()
-            busy.ended()
+            busy.release()
             await request("last", Share(pool))  # it asks before those who were woken have looked
             assert order == ["first", "second", "third", "last"]
-            elsewhere.ended()
+            elsewhere.release()
     assert order[-1] == "kept"
     assert [*tenant.line, *other.line, *pool.line] == []
 
 
 async def test_a_request_that_ends_wakes_the_one_that_goes_next_and_nobody_else() -> None:
     count, waits, order = 300, list[object](), list[int]()
-    here = parking()
+    here = event_loop()
 
     def waiter() -> Waiter:
         waits.append(made := here.waiter())
@@ -172,32 +172,32 @@ async def test_a_request_that_ends_wakes_the_one_that_goes_next_and_nobody_else(
 
     async def request(number: int) -> None:
         with Share(roomy, budget) as share:
-            assert await share.admitted(Demand(100), lambda: False) is None
+            assert await share.admit(Demand(100), lambda: False) is None
             order.append(number)
             await anyio.lowlevel.checkpoint()
 
     with anyio.fail_after(60):
-        assert await busy.admitted(Demand(100), lambda: False) is None
+        assert await busy.admit(Demand(100), lambda: False) is None
         async with anyio.create_task_group() as tasks:
             for number in range(count):
                 tasks.start_soon(request, number)
             await anyio.wait_all_tasks_blocked()
             assert (len(budget.line), len(roomy.line)) == (count, 0)
-            busy.ended()
+            busy.release()
     assert sorted(order) == [*range(count)]
     assert len(waits) == count
     assert budget.stats.in_flight == roomy.stats.in_flight == 0
 
 
 async def test_a_budget_that_is_used_up_refuses_all_who_wait_for_it() -> None:
-    budget = SharedBudget(Budget(tokens=100), Used(), lambda *_: None, parking())
+    budget = SharedBudget(Budget(tokens=100), Used(), lambda *_: None, event_loop())
     busy, refusals = Share(budget), list[str | None]()
 
     async def request() -> None:
-        refusals.append(await Share(budget).admitted(Demand(1), lambda: False))
+        refusals.append(await Share(budget).admit(Demand(1), lambda: False))
 
     with anyio.fail_after(60):
-        assert await busy.admitted(Demand(100), lambda: False) is None
+        assert await busy.admit(Demand(100), lambda: False) is None
         async with anyio.create_task_group() as tasks:
             for _ in range(20):
                 tasks.start_soon(request)
@@ -208,24 +208,24 @@ async def test_a_budget_that_is_used_up_refuses_all_who_wait_for_it() -> None:
 
 
 async def test_room_that_comes_to_a_request_that_is_cancelled_goes_to_the_next() -> None:
-    budget, order = SharedBudget(Budget(tokens=100), Used(), lambda *_: None, parking()), list[str]()
+    budget, order = SharedBudget(Budget(tokens=100), Used(), lambda *_: None, event_loop()), list[str]()
     busy, scope = Share(budget), anyio.CancelScope()
 
     async def request(name: str, scope: anyio.CancelScope) -> None:
         with scope:
             share = Share(budget)
-            assert await share.admitted(Demand(100), lambda: False) is None
+            assert await share.admit(Demand(100), lambda: False) is None
             order.append(name)
-            share.ended()
+            share.release()
 
     with anyio.fail_after(60):
-        assert await busy.admitted(Demand(100), lambda: False) is None
+        assert await busy.admit(Demand(100), lambda: False) is None
         async with anyio.create_task_group() as tasks:
             for name, its_scope in (("cancelled", scope), ("next", anyio.CancelScope())):
                 tasks.start_soon(request, name, its_scope)
                 await anyio.wait_all_tasks_blocked()
             scope.cancel()
-            busy.ended()
+            busy.release()
     assert order in (["next"], ["cancelled", "next"])  # trio lets one that was woken go on
     assert budget.stats.in_flight == 0
 
@@ -340,7 +340,7 @@ async def test_a_period_is_over_by_a_clock_that_nobody_sets() -> None:
     budgets = RuntimeBudgets(
         {"tenants.t": Budget(tokens=100, per="hour"), "pools.p": Budget(tokens=100)},
         lambda binding, usage: None,
-        parking(),
+        event_loop(),
         lambda: now[0],
     )
     hourly, always = budgets.of("t", "p")
@@ -431,17 +431,17 @@ def test_a_budget_that_cannot_be_kept_is_refused_in_one_line(name: str, given: A
 async def test_when_a_period_begins_a_request_that_waits_goes_before_a_new_one() -> None:
     now, admitted, ends = [0.0], list[str](), anyio.Event()
     window = Window(10, lambda: now[0])
-    budget = SharedBudget(Budget(tokens=100), Used(), lambda *_: None, parking(), window=window)
+    budget = SharedBudget(Budget(tokens=100), Used(), lambda *_: None, event_loop(), window=window)
     busy, used = Share(budget), Share(budget)
 
     async def request(name: str) -> None:
         with Share(budget) as share:
-            assert await share.admitted(Demand(60), lambda: False) is None
+            assert await share.admit(Demand(60), lambda: False) is None
             admitted.append(name)
             await ends.wait()
 
     for share, tokens in ((busy, 50), (used, 60)):
-        assert await share.admitted(Demand(tokens), lambda: False) is None
+        assert await share.admit(Demand(tokens), lambda: False) is None
     used.settle(Binding("a", "openai_chat"), Usage(60, 0), is_round=True)
     with anyio.fail_after(30):
         async with anyio.create_task_group() as tasks:
@@ -451,7 +451,7 @@ async def test_when_a_period_begins_a_request_that_waits_goes_before_a_new_one()
             tasks.start_soon(request, "new")
             await anyio.wait_all_tasks_blocked()
             assert admitted == ["waits"]
-            busy.ended()
+            busy.release()
             await anyio.wait_all_tasks_blocked()
             ends.set()
     assert admitted == ["waits", "new"]
@@ -461,4 +461,4 @@ def test_a_window_that_was_asked_says_once_that_another_began() -> None:
     now = [0.0]
     window = Window(10, lambda: now[0])
     now[0] = 10
-    assert (window.passed(), window.passed(), window.left) == (True, False, 10)
+    assert (window.roll_over(), window.roll_over(), window.seconds_left) == (True, False, 10)

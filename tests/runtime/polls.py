@@ -4,14 +4,14 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from actors.kernel.parking import parking
+from actors.kernel.event_loop import event_loop
 
 
 class Polls:
     """What is noted between two polls of the running event loop."""
 
     def __init__(self) -> None:
-        self._next = parking().next
+        self._next = event_loop().next
         self._at, self.is_over = 0, False
         self._noted = Counter[int]()
         self._come_round()

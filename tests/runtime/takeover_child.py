@@ -6,7 +6,7 @@
 | --- | --- |
 | `claim SESSION` | claim it: `claimed FENCE LAST`, or `elsewhere` |
 | `append SESSION FENCE NAME` | append an event: its number, `fenced`, or `unavailable` |
-| `beat` | prolong the lease: `beaten` |
+| `renew_lease` | prolong the lease: `beaten` |
 | `load SESSION FENCE` | append events `0`, `1`, ... for ever, and say the number of each when it is told |
 | `race SEED COUNT SESSION...` | claim, append and release at random: `claimed` or `wrote`, SESSION FENCE; `done` |
 | `fork` | fork a worker that lives on for five minutes at most: `forked PID` |
@@ -109,7 +109,7 @@ def inherit(storage: Storage, path: str) -> None:
 
 def write(storage: Storage, session: str, fence: str) -> None:
     """Append in a transaction, and stay in it."""
-    with storage.together():
+    with storage.transaction():
         storage.append([Entry(session, int(fence), (to("lost"),))])
         say("writing")
         sys.stdin.readline()
@@ -126,7 +126,7 @@ def main(lease: float) -> None:
             case ["append", session, fence, name]:
                 append(storage, session, fence, name)
             case ["beat"]:
-                storage.beat()
+                storage.renew_lease()
                 say("beaten")
             case ["load", session, fence]:
                 load(storage, session, fence)

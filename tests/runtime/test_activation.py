@@ -91,7 +91,7 @@ async def test_sessions_that_are_put_away_after_each_use_go_on_as_if_they_had_no
             assert (await session.ask("Do it.")).binding.backend == target
             await use(other, 3)
             assert active(runtime) == {other.id}
-            residency = runtime._running().residency
+            residency = runtime._running_host().residency
             if not kept:
                 residency.evict_folds(0)
             assert set(residency.folded) == ({session.id} if kept else set())

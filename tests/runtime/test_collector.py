@@ -77,13 +77,13 @@ async def test_a_runtime_leaves_the_collector_alone_unless_it_is_told_otherwise(
 @pytest.mark.parametrize("before", [(0, 10, 10), (100_000, 50, 50), (100_000, 5, 50)])
 def test_no_threshold_is_lowered_and_a_collector_that_is_off_stays_off(before: tuple[int, int, int]) -> None:
     gc.set_threshold(*before)
-    with CollectorTuning().tuned():
+    with CollectorTuning().tuning():
         assert gc.get_threshold() == (before if not before[0] else tuple(map(max, before, TUNED)))
     assert gc.get_threshold() == before
 
 
 def test_thresholds_that_the_program_sets_meanwhile_stay() -> None:
-    with CollectorTuning().tuned():
+    with CollectorTuning().tuning():
         gc.set_threshold(1000, 20, 20)
     assert gc.get_threshold() == (1000, 20, 20)
 
@@ -100,7 +100,7 @@ def test_a_forked_child_begins_with_the_thresholds_from_before() -> None:
 
 def test_the_advice_is_given_once_and_only_where_it_helps(caplog: pytest.LogCaptureFixture) -> None:
     CollectorTuning().advise(CROWD - 1)
-    with CollectorTuning().tuned():
+    with CollectorTuning().tuning():
         CollectorTuning().advise(CROWD)
     gc.disable()
     CollectorTuning().advise(CROWD)

@@ -162,7 +162,7 @@ async def test_more_tools_than_the_target_takes_are_refused_and_nothing_has_chan
 
 async def changed(bench: Bench, runtime: object, *names: str) -> None:
     """Let a toolset offer other tools, and wait until that is known."""
-    (owner,) = runtime._running().toolsets._owners  # type: ignore[attr-defined]
+    (owner,) = runtime._running_host().toolsets._owners  # type: ignore[attr-defined]
     version = owner.version
     bench.change(*names)
     await owner._changes.until(lambda: owner.version > version)
@@ -227,7 +227,7 @@ async def test_toolsets_are_opened_for_a_change_and_closed_when_nothing_uses_the
         session = await runtime.open("here", tools=[gate.tool, one.source()])
         changes: tuple[dict[str, object], ...] = ({"tools": [two.source()]}, {"tools": [three.source()]})
         await gated(session, gate, *changes)
-        toolsets = runtime._running().toolsets
+        toolsets = runtime._running_host().toolsets
         with anyio.fail_after(5):
             await toolsets._changes.until(lambda: len(toolsets._owners) == 1)
         assert one.notes == ["one opened", "one closed"]

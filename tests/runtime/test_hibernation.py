@@ -332,7 +332,7 @@ async def test_what_is_kept_of_sessions_that_sleep_is_bounded(storage: Storage) 
         for session in sessions:
             await session.ask(LONG)
             await anyio.wait_all_tasks_blocked()
-        residency = runtime._running().residency
+        residency = runtime._running_host().residency
         assert len(residency.folded) == 2
         assert 140_000 < residency.held.total < 210_000
         for session in sessions:

@@ -284,11 +284,11 @@ async def test_a_runtime_that_is_left_while_a_session_lets_go_of_its_log_reports
         start(host, work, name)
 
     monkeypatch.setattr(SessionHost, "start", started)
-    monkeypatch.setattr("actors.telemetry.crashed", lambda name, _: crashes.append(name))
+    monkeypatch.setattr("actors.telemetry.actor_crashed", lambda name, _: crashes.append(name))
     async with hosting(a=openai(), storage=storage) as runtime:
         await runtime.open("a", id="one")
         await runtime.open("a", id="two")
-        host, life = runtime._running(), runtime.system.cells["journal"].life
+        host, life = runtime._running_host(), runtime.system.cells["journal"].life
         assert life is not None
         life.hold()
         while host.journal.offer(ReleaseSession("nobody", 0)):

@@ -40,7 +40,7 @@ class Uncopied(Exception):
 def crashes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the tasks whose errors were logged."""
     names = list[str]()
-    monkeypatch.setattr("actors.telemetry.crashed", lambda name, _: names.append(name))
+    monkeypatch.setattr("actors.telemetry.actor_crashed", lambda name, _: names.append(name))
     return names
 
 
@@ -103,7 +103,7 @@ async def test_a_task_keeps_neither_its_work_nor_a_frame_of_its_error_and_each_c
         raise Bug
 
     async with bare_runtime() as runtime:
-        task = runtime._running().launch(fail, "one/delete")
+        task = runtime._running_host().launch(fail, "one/delete")
         errors = list[Bug]()
         for _ in range(2):
             with pytest.raises(Bug) as caught:
@@ -126,7 +126,7 @@ async def test_work_that_was_cancelled_because_the_runtime_was_left_raises_and_i
 
     async def call(runtime: Runtime) -> None:
         try:
-            await runtime._running().carry_out(endless, "one/delete")
+            await runtime._running_host().carry_out(endless, "one/delete")
         except ActorsError as error:
             errors.append(error)
 
@@ -147,7 +147,7 @@ async def test_a_caller_does_not_wait_for_work_that_was_cancelled_before_its_fir
 
     async with bare_runtime() as runtime:
         before = asyncio.all_tasks()
-        task = runtime._running().launch(work, "one/delete")
+        task = runtime._running_host().launch(work, "one/delete")
         (begun,) = asyncio.all_tasks() - before
         begun.cancel()
         with anyio.fail_after(60), pytest.raises(ShuttingDown):

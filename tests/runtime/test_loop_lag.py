@@ -15,7 +15,7 @@ from actors import Runtime, Session
 from actors.core.log.events import LogEvent
 from actors.core.session.rebuild import LogFold, rebuild
 from actors.core.stats.stats import LoopLag
-from actors.journal.log import SLICE, folded
+from actors.journal.log import SLICE, fold_in_slices
 from actors.kernel.turnstile import WIDTH
 from actors.runtime.claims import Claims
 from actors.telemetry.prometheus import PrometheusCollector
@@ -82,7 +82,7 @@ async def test_of_sessions_that_are_opened_and_asked_together_few_begin_between_
 ) -> None:
     async with open_runtime() as runtime:
         with anyio.fail_after(60), counting_polls() as opened:
-            monkeypatch.setattr(Claims, "new", noting(opened, Claims.new))
+            monkeypatch.setattr(Claims, "claim_new", noting(opened, Claims.claim_new))
             sessions = await _opened_together(runtime)
         with anyio.fail_after(60), counting_polls() as asked:
             monkeypatch.setattr(Session, "_deliver", noting(asked, Session._deliver))
@@ -152,7 +152,7 @@ async def test_a_long_log_is_folded_slice_by_slice_to_the_same_session(
                 fold(folding, part)
 
             monkeypatch.setattr(LogFold, "add", noted)
-            again, lanes_again = await folded(log, runtime.rules)
+            again, lanes_again = await fold_in_slices(log, runtime.rules)
         assert (polls.noted, polls.most_at_once) == (-(-len(log) // SLICE), 1)
         assert (again, again.ledger) == (state, state.ledger)
         (binding,) = lanes.bindings()
@@ -169,7 +169,7 @@ async def test_a_session_with_a_long_log_that_is_used_again_is_folded_slice_by_s
             assert (await session.ask("Search.")).status == "complete"
         while not session._lifecycle.passivate():
             await anyio.lowlevel.checkpoint()
-        runtime._running().residency.evict_folds(0)
+        runtime._running_host().residency.evict_folds(0)
         fold = LogFold.add
 
         def noted(folding: LogFold, part: Sequence[LogEvent]) -> None:

@@ -81,7 +81,7 @@ async def test_uses_that_find_a_session_in_memory_and_those_that_make_it_again_a
         await ask(first)  # what had been made is there
         assert runtime.stats().reuse == ReuseStats(2, 0, 0)
         await put_away(first)
-        runtime._running().residency.evict_folds(0)
+        runtime._running_host().residency.evict_folds(0)
         await ask(first)
         await second.ledger()
         assert runtime.stats().reuse == ReuseStats(2, 2, 2)
@@ -106,7 +106,7 @@ async def test_what_has_no_actors_makes_room_before_what_has_some() -> None:
         after = runtime.stats()
         assert (after.active, after.reuse.dropped > 0) == (2, True)
         assert after.memory < 400_000
-        assert set(runtime._running().residency.active) == {active.id, last.id}
+        assert set(runtime._running_host().residency.active) == {active.id, last.id}
 
 
 async def test_a_host_whose_memory_is_too_small_for_its_sessions_says_so_once(
@@ -117,7 +117,7 @@ async def test_a_host_whose_memory_is_too_small_for_its_sessions_says_so_once(
         for rebuilds in range(3 * REBUILDS):
             assert ("memory_short" in caplog.text) == (rebuilds >= REBUILDS)
             await put_away(session)
-            runtime._running().residency.evict_folds(0)
+            runtime._running_host().residency.evict_folds(0)
             await session.ledger()
         assert caplog.text.count("memory_short") == 1
         assert "limits.memory" in caplog.text
@@ -130,7 +130,7 @@ async def test_a_host_that_seldom_makes_a_session_again_says_nothing(
         await ask(session)
         for _ in range(2 * REBUILDS):
             await put_away(session)
-            runtime._running().residency.evict_folds(0)
+            runtime._running_host().residency.evict_folds(0)
             for _ in range(HITS + 2):
                 await session.ledger()
         assert runtime.stats().reuse.rebuilds == 2 * REBUILDS

@@ -26,8 +26,8 @@ from actors.errors import (
 )
 from actors.events import ApprovalDecision, CompleteEvent
 from actors.kernel import loop_thread
+from actors.kernel.event_loop import event_loop
 from actors.kernel.loop_thread import RUNNING
-from actors.kernel.parking import parking
 from actors.testing import Call, OpenAIServer, Say, Stall, Status, Turn
 from actors.testing.in_thread import serve_in_thread
 from actors.tools import Tool, tool
@@ -442,7 +442,7 @@ def test_closing_ends_a_call_that_would_go_on_without_end(backend: Any) -> None:
     runtime = sync.BlockingRuntime(backend=backend)
 
     async def wait_forever(_runtime: Runtime) -> None:
-        gate, soon = anyio.Event(), parking().soon
+        gate, soon = anyio.Event(), event_loop().soon
         wake.append(lambda: soon(gate.set))
         begun.set()
         await gate.wait()
@@ -468,7 +468,7 @@ class SlowExit:
     """Something hosted that can be left when it is told so."""
 
     async def __aenter__(self) -> None:
-        self._gate, self._soon = anyio.Event(), parking().soon
+        self._gate, self._soon = anyio.Event(), event_loop().soon
 
     async def __aexit__(self, *_: object) -> None:
         await self._gate.wait()

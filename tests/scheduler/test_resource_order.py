@@ -184,7 +184,7 @@ async def test_sessions_know_nothing_of_each_others_keys() -> None:
 async def test_a_place_is_behind_all_that_are_not_over_and_share_a_key() -> None:
     order = ResourceOrder()
     one, two, three = order.enter(["a"]), order.enter(["b", "b"]), order.enter(["a", "b"])
-    assert [place.waits for place in (one, two, three)] == [False, False, True]
+    assert [place.has_to_wait for place in (one, two, three)] == [False, False, True]
     one.close()
     two.end()
     two.end()

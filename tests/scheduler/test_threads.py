@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from actors import ToolContext, tool
 from actors.config import RuntimeLimits
 from actors.errors import ThreadsBusy
-from actors.kernel.parking import Waiter, wake
+from actors.kernel.event_loop import Waiter, wake
 from actors.scheduler import calls
-from actors.scheduler.threads import PlaceRequest, Threads, ThreadSlot
+from actors.scheduler.threads import SlotRequest, Threads, ThreadSlot
 from actors.testing import Call, OpenAIServer, Say, Turn
 from tests.runtime_support import Json, hosting
 
@@ -127,11 +127,11 @@ class Asking:
     """Requests of one pool, as calls would make them."""
 
     def __init__(self, pool: Threads) -> None:
-        self.pool, self.notified = pool, list[PlaceRequest]()
+        self.pool, self.notified = pool, list[SlotRequest]()
 
-    def ask(self, limit: int, tenant: str = "", session: str = "") -> PlaceRequest:
+    def ask(self, limit: int, tenant: str = "", session: str = "") -> SlotRequest:
         """Make a request."""
-        request = PlaceRequest(tenant, session, limit, lambda: self.notified.append(request))
+        request = SlotRequest(tenant, session, limit, lambda: self.notified.append(request))
         self.pool.ask(request)
         return request
 
@@ -157,7 +157,7 @@ def test_a_place_is_not_given_to_a_call_whose_loop_has_ended() -> None:
     asking = Asking(pool)
     holder = asking.ask(1)
     for _ in range(3):
-        pool.ask(PlaceRequest("", "", 1, ended))
+        pool.ask(SlotRequest("", "", 1, ended))
     last = asking.ask(1)
     holder.result().give_back()
     assert asking.notified == [last]
@@ -169,10 +169,10 @@ def test_those_who_wait_are_refused_once_closed_calls_hold_every_thread() -> Non
     asking = Asking(pool)
     one, two = asking.ask(2), asking.ask(2)
     waits, patient = asking.ask(2), asking.ask(3)
-    one.result().forsake()
+    one.result().abandon()
     assert patient.place is not None
     assert asking.notified == []
-    two.result().forsake()
+    two.result().abandon()
     assert asking.notified == [waits]
     with pytest.raises(ThreadsBusy, match="2 threads are blocked by tools whose calls have ended"):
         waits.result()
@@ -190,7 +190,7 @@ def test_whatever_happens_no_place_is_lost_and_nobody_waits_while_one_is_free(
 ) -> None:
     pool = Threads()
     asking = Asking(pool)
-    requests: list[PlaceRequest] = []
+    requests: list[SlotRequest] = []
     held: list[ThreadSlot] = []
     for step, number in steps:
         if step == "ask":
@@ -200,7 +200,7 @@ def test_whatever_happens_no_place_is_lost_and_nobody_waits_while_one_is_free(
         elif step == "give back" and held:
             held.pop(number % len(held)).give_back()
         elif step == "forsake" and held:
-            held[number % len(held)].forsake()
+            held[number % len(held)].abandon()
         for request in [each for each in requests if each.is_answered]:
             if request.place is not None and number % 4:  # else it has not heard of it yet
                 held.append(request.result())

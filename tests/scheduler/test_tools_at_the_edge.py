@@ -21,7 +21,7 @@ from actors import ToolCall, tool
 from actors.config import RuntimeLimits
 from actors.core.log.events import Started
 from actors.errors import ThreadsBusy
-from actors.kernel.parking import parking
+from actors.kernel.event_loop import event_loop
 from actors.scheduler.executor import ToolFailure
 from actors.scheduler.threads import THREADS, Threads
 from actors.testing import Call, OpenAIServer, Say, Turn
@@ -355,7 +355,7 @@ async def test_a_coroutine_that_a_thread_returns_after_its_runtime_was_left_is_c
                 await until(lambda: begun)
         released.set()
         await until(lambda: THREADS.taken <= taken)
-        parking().soon((heard := anyio.Event()).set)
+        event_loop().soon((heard := anyio.Event()).set)
         await heard.wait()  # and so was the thread, which spoke first
         assert inspect.getcoroutinestate(made[0]) == inspect.CORO_CLOSED
 

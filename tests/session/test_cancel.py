@@ -26,8 +26,8 @@ from actors.core.stream_events.events import TextEvent, ToolResultsEvent
 from actors.core.values.content import ToolCall
 from actors.core.values.identity import Binding, CallId
 from actors.kernel import Query, Ref
-from actors.kernel.message import R, Reply, asked
-from actors.kernel.parking import parking
+from actors.kernel.event_loop import event_loop
+from actors.kernel.message import R, Reply, with_reply
 from actors.ledger.ledger_actor import LedgerCommand, Record, SealResults, Snapshot
 from actors.renderer.renderer_actor import Render, RendererCommand
 from actors.runtime.handle import Session
@@ -371,8 +371,8 @@ async def test_a_stop_never_overtakes_the_batch_it_stops() -> None:
         scheduler = session._refs.scheduler
         call = ToolCall(CallId("hist_tool_1"), "work", {"name": "a"})
         here = Reply[BatchEnded]()  # an asker that is there, and no task to wait for
-        here.waiter = parking().waiter()
-        batch = asked(RunBatch((call,)), here)
+        here.waiter = event_loop().waiter()
+        batch = with_reply(RunBatch((call,)), here)
         assert isinstance(batch, RunBatch)
         scheduler.send_nowait(batch)
         scheduler.send_nowait(StopBatch())

@@ -20,7 +20,7 @@ from actors.core.values.stream import Usage
 from actors.errors import CompactionFailed
 from actors.journal.storage.memory import MemoryStorage
 from actors.runtime.handle import Session
-from actors.session.inflight import stopped
+from actors.session.inflight import stopped_outcome
 from actors.strict.rules.base import Json
 from actors.strict.server import LoopbackServer, serve
 from actors.strict.windows import DIALECTS, window
@@ -494,7 +494,7 @@ def test_what_a_step_used_counts_in_a_turn_that_is_cancelled_meanwhile(
     given: dict[str, Any] = {
         field.name: None for field in fields(outcome) if field.required
     }  # Any: its fields
-    assert stopped(outcome(**{**given, "usage": used})).usage == used
+    assert stopped_outcome(outcome(**{**given, "usage": used})).usage == used
 
 
 @pytest.mark.requirement("REQ-915-026")

@@ -291,7 +291,7 @@ OSLO, ROME = '{"name": "Oslo", "people": 7}', '{"name": "Rome", "people": 3}'
     ],
 )
 def test_slips_of_an_answer_with_one_reading_are_read_past(asked: Any, said: str, value: object) -> None:
-    read = output_of(asked).read(said, "unambiguous")
+    read = output_of(asked).parse(said, "unambiguous")
     assert isinstance(read, tuple), read
     assert read[0] == value
     assert read[1]
@@ -320,7 +320,7 @@ def test_slips_of_an_answer_with_one_reading_are_read_past(asked: Any, said: str
     ],
 )
 def test_an_answer_with_no_reading_or_several_is_corrected(asked: Any, said: str) -> None:  # Any: a type
-    assert isinstance(output_of(asked).read(said, "unambiguous"), list)
+    assert isinstance(output_of(asked).parse(said, "unambiguous"), list)
 
 
 @pytest.mark.parametrize("repair", ["unambiguous", "strict"])
@@ -331,26 +331,26 @@ def test_an_answer_that_has_the_form_is_never_changed(repair: RepairMode) -> Non
         (str, '"[1]"', "[1]"),
         (City, OSLO, City(name="Oslo", people=7)),
     ]:
-        assert output_of(asked).read(said, repair) == (value, ())
+        assert output_of(asked).parse(said, repair) == (value, ())
 
 
 def test_looking_for_values_in_hostile_words_is_bounded() -> None:
     hostile = ("[" * 120_000, '{"a":' * 100_000, "[1," * 60_000, '"' * 120_000, "{a" * 60_000)
     for words in (*hostile, "```json\n[\n" * 40_000, '{"a' * 100_000):
-        assert isinstance(output_of(City).read(words, "unambiguous"), list)
+        assert isinstance(output_of(City).parse(words, "unambiguous"), list)
 
 
 def test_an_answer_with_more_places_than_are_looked_at_has_no_value(monkeypatch: pytest.MonkeyPatch) -> None:
     words = f"[1] [2] [3] {OSLO}"
-    assert output_of(City).read(words, "unambiguous")[0] == City(name="Oslo", people=7)
+    assert output_of(City).parse(words, "unambiguous")[0] == City(name="Oslo", people=7)
     monkeypatch.setattr("actors.core.turn.output._MOST_OPENINGS", 3)
-    assert isinstance(output_of(City).read(words, "unambiguous"), list)
+    assert isinstance(output_of(City).parse(words, "unambiguous"), list)
 
 
 def test_text_behind_brackets_that_are_never_closed_is_read_a_bounded_number_of_times(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     words = f"{'[x ' * 5}{OSLO}"
-    assert output_of(City).read(words, "unambiguous")[0] == City(name="Oslo", people=7)
+    assert output_of(City).parse(words, "unambiguous")[0] == City(name="Oslo", people=7)
     monkeypatch.setattr("actors.core.turn.output._MOST_SCANNED", 3 * len(words))
-    assert isinstance(output_of(City).read(words, "unambiguous"), list)
+    assert isinstance(output_of(City).parse(words, "unambiguous"), list)

@@ -13,7 +13,7 @@ from typing import Any
 
 from actors.testing import Odds, SimulationReport
 from actors.testing.simulation import Mode, checked_plan
-from actors.testing.simulation.report import played
+from actors.testing.simulation.report import play_plan
 from actors.tools import Tool
 from tests.simulation.checks import RuntimeChecks
 
@@ -31,4 +31,4 @@ def simulate(
     only: Collection[str] | None = None,
 ) -> SimulationReport:
     """Run `actors.testing.simulate` with all checks."""
-    return played(checked_plan(seed, sessions, turns, mode, odds, tools, only), tools, RuntimeChecks)
+    return play_plan(checked_plan(seed, sessions, turns, mode, odds, tools, only), tools, RuntimeChecks)

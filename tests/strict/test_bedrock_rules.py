@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from actors.strict.rules import BEDROCK_RULES, AnthropicProfile, BedrockProfile, BedrockSettings, validate
-from actors.strict.rules.bedrock_upstream import signed
+from actors.strict.rules.bedrock_upstream import sign_reasoning
 from tests.core.converse_rows import (
     DOCUMENT,
     FULL,
@@ -358,7 +358,7 @@ def test_every_rule_has_a_case() -> None:
 def conversation(**more: Any) -> Json:  # Any: any key may be under test
     """A request whose reasoning was signed for its first message."""
     asked = body(user(text()))
-    sig = signed(asked, [], "hm", replace(DEFAULT, **more), "strict")
+    sig = sign_reasoning(asked, [], "hm", replace(DEFAULT, **more), "strict")
     return body(user(text()), model(thought(sig), text("t")), user(text("go")))
 
 

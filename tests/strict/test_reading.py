@@ -17,7 +17,7 @@ from actors.strict.rules.base import (
     OpenAIProfile,
     OpenAISettings,
     RuleBroken,
-    dumped,
+    dump,
 )
 from actors.strict.rules.bedrock_rules import BedrockProfile, BedrockSettings
 from actors.strict.rules.gemini_rules import GeminiProfile, GeminiSettings
@@ -53,7 +53,7 @@ def taken_apart() -> Iterator[None]:
 @settings(max_examples=share(100), database=None)
 @given(data=st.data())
 def test_what_was_judged_before_changes_no_verdict(data: st.DataObject, dialect: str) -> None:
-    sound, body = dumped(BODIES[dialect]), dumped(data.draw(damaged(BODIES[dialect])))
+    sound, body = dump(BODIES[dialect]), dump(data.draw(damaged(BODIES[dialect])))
     with taken_apart():
         for mode in ("hosted", "strict"):
             first = validate(body, dialect, mode=mode)
@@ -131,23 +131,23 @@ def test_what_one_host_let_pass_another_does_not(
     dialect: str, body: Json, taking: Settings, refusing: Settings
 ) -> None:
     with taken_apart():
-        assert validate(dumped(body), dialect, settings=taking) is None
-        refused = validate(dumped(body), dialect, settings=refusing)
+        assert validate(dump(body), dialect, settings=taking) is None
+        refused = validate(dump(body), dialect, settings=refusing)
         assert refused is not None
-        assert validate(dumped(body), dialect, settings=refusing) == refused
-        assert validate(dumped(body), dialect, settings=taking) is None
+        assert validate(dump(body), dialect, settings=refusing) == refused
+        assert validate(dump(body), dialect, settings=taking) is None
 
 
 def test_what_one_api_let_pass_another_does_not() -> None:
     with taken_apart():
-        assert validate(dumped(WITH_IDS), "gemini_2") is None
+        assert validate(dump(WITH_IDS), "gemini_2") is None
         older = GeminiSettings(GeminiProfile(signatures=False, call_ids=False), vertex=True)
-        refused = validate(dumped(WITH_IDS), "vertex", settings=older)
+        refused = validate(dump(WITH_IDS), "vertex", settings=older)
         assert refused is not None
         assert refused.rule == "GEM-09"
         thought = _openai({"role": "assistant", "content": "a", "reasoning_content": "t"})
-        assert validate(dumped(thought), "deepseek") is None
-        refused = validate(dumped(thought), "openai_chat")
+        assert validate(dump(thought), "deepseek") is None
+        refused = validate(dump(thought), "openai_chat")
         assert refused is not None
         assert refused.rule == "OAC-12"
 

@@ -19,27 +19,27 @@ class Walk(ShapeWalk):
         return f"{path}<{tag}>"
 
     def wrong_type(self, path: str, wanted: type, value: Json) -> RuleBroken:
-        return RULE.refused(fault=f"no {wanted.__name__}", path=path)
+        return RULE.refuse(fault=f"no {wanted.__name__}", path=path)
 
     def wrong_word(self, path: str, value: Json, shape: Word) -> RuleBroken:
-        return RULE.refused(fault=f"{value!r} not in {shape.values}", path=path)
+        return RULE.refuse(fault=f"{value!r} not in {shape.values}", path=path)
 
     def wrong_tag(self, path: str, value: Json, shape: Tagged) -> RuleBroken:
-        return RULE.refused(fault=f"no tag {value}", path=path)
+        return RULE.refuse(fault=f"no tag {value}", path=path)
 
     def missing(self, path: str, key: str) -> RuleBroken:
-        return RULE.refused(fault="missing", path=self.key(path, key))
+        return RULE.refuse(fault="missing", path=self.key(path, key))
 
     def unknown(self, path: str, key: str) -> RuleBroken:
-        return RULE.refused(fault="unknown", path=self.key(path, key))
+        return RULE.refuse(fault="unknown", path=self.key(path, key))
 
     def count(self, path: str, count: int) -> RuleBroken:
-        return RULE.refused(fault=f"{count} keys", path=path)
+        return RULE.refuse(fault=f"{count} keys", path=path)
 
 
 def _odd(value: Json, path: str, context: object) -> None:
     if value == context:
-        raise RULE.refused(fault="odd", path=path)
+        raise RULE.refuse(fault="odd", path=path)
 
 
 def fault(value: Json, shape: Shape, context: object = None) -> str | None:

@@ -11,7 +11,7 @@ from actors.core.log.events import LogEvent, SubagentUsage
 from actors.core.settings.spending import Used, remaining_budget
 from actors.core.values.stream import Usage
 from actors.errors import OverBudget
-from actors.kernel.parking import parking
+from actors.kernel.event_loop import event_loop
 from actors.provider.budgets import Demand, Share, SharedBudget
 from actors.runtime.runtime import Runtime
 from actors.session.commands import GetState
@@ -167,7 +167,7 @@ A = Binding("a", "m")
 
 
 def shared(budget: Budget, before: Used) -> SharedBudget:
-    return SharedBudget(budget, before, lambda _, usage: usage.output_tokens / 10, parking())
+    return SharedBudget(budget, before, lambda _, usage: usage.output_tokens / 10, event_loop())
 
 
 async def test_a_request_in_flight_counts_as_what_it_may_come_to_until_it_is_answered() -> None:
@@ -176,30 +176,30 @@ async def test_a_request_in_flight_counts_as_what_it_may_come_to_until_it_is_ans
         one, other, third = (Share(account) for _ in range(3))
         stopped, demand = anyio.Event(), Demand(400, 4.0)
         for share in (one, other):
-            assert await share.admitted(demand, stopped.is_set) is None
+            assert await share.admit(demand, stopped.is_set) is None
         one.settle(A, Usage(180, 20), is_round=True)
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(third.admitted, demand, stopped.is_set)
+            tasks.start_soon(third.admit, demand, stopped.is_set)
             await anyio.wait_all_tasks_blocked()
             assert third.is_in_flight is (budget.rounds is not None)
-            other.ended()
+            other.release()
             await anyio.wait_all_tasks_blocked()
             assert third.is_in_flight
         third.settle(A, Usage(900, 100), is_round=True)
-        told = await one.admitted(demand, stopped.is_set)
+        told = await one.admit(demand, stopped.is_set)
         assert (told is None) is (budget.rounds is not None)
 
 
 async def test_what_one_uses_another_is_not_given() -> None:
     account = shared(Budget(rounds=4, tokens=1000, seconds=60.0), Used(1, 5.0, ((A, Usage(90, 10)),)))
-    assert account.left == Budget(3, 900)
+    assert account.remaining == Budget(3, 900)
     Share(account).settle(A, Usage(300, 100), is_round=True)
-    assert account.left == Budget(2, 500)
+    assert account.remaining == Budget(2, 500)
     Share(account).settle(A, Usage(400, 100), is_round=False)
     with pytest.raises(
         OverBudget, match="No subagent is opened: the session's budget of 1000 tokens is used up"
     ):
-        _ = account.left
+        _ = account.remaining
 
 
 async def test_where_nothing_is_left_no_subagent_is_opened_and_the_model_is_told() -> None:
@@ -228,5 +228,7 @@ def test_what_is_left_is_the_budget_without_what_was_used() -> None:
     assert remaining_budget(budget, spent, lambda _, usage: usage.output_tokens / 10) == Budget(
         7, 880, 3.0, None
     )
-    both = spent.joined(Used(1, 2.0, ((Binding("a", "b"), Usage(1, 2)), (Binding("c", "d"), Usage(5, 5)))))
+    both = spent.with_subagent(
+        Used(1, 2.0, ((Binding("a", "b"), Usage(1, 2)), (Binding("c", "d"), Usage(5, 5))))
+    )
     assert both == Used(4, 9.0, ((Binding("a", "b"), Usage(101, 22)), (Binding("c", "d"), Usage(5, 5))))

@@ -318,8 +318,8 @@ async def test_a_session_that_is_taken_over_is_an_event_on_both_hosts() -> None:
             runtime.storage.claim("mine")  # as another host does
             with pytest.raises(Fenced):
                 await session.ask("Are you there?")
-        LogEnds().claimed("mine", Claim(3, 5, "there:1:ab"))
-        LogEnds().claimed("mine", Claim(4, 5))
+        LogEnds().record_claim("mine", Claim(3, 5, "there:1:ab"))
+        LogEnds().record_claim("mine", Claim(4, 5))
     (fenced,) = named(seen, "session_fenced")
     assert {"session": "mine", "level": "warning"}.items() <= fenced.items()
     assert fenced["error"].startswith("Fenced: Session 'mine' has another writer")

@@ -8,7 +8,7 @@ import pytest
 from actors.config import BackendLimits, Config, FileSettings
 from actors.errors import ConfigError
 from actors.testing import Call, OpenAIServer, Say, Status, Turn, serve, simulate, stress
-from actors.testing.stressing.resources import Held, leaked
+from actors.testing.stressing.resources import Held, find_leaks
 from actors.testing.stressing.workload import LoadTally
 from actors.tools import tool
 from tests.runtime_support import backend_at
@@ -127,4 +127,4 @@ async def test_what_a_run_leaves_open_is_told() -> None:
     assert Held.now().over(before) == {"tasks": 0, "threads": 0, "descriptors": 2}
     os.close(ours)
     os.close(theirs)
-    assert await leaked(before) == {"tasks": 0, "threads": 0, "descriptors": 0}
+    assert await find_leaks(before) == {"tasks": 0, "threads": 0, "descriptors": 0}

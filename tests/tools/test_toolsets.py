@@ -10,7 +10,7 @@ import pytest
 
 from actors import LiveTools, ToolSource, tool
 from actors.errors import ToolDefinitionError, ToolsetFailed
-from actors.kernel.parking import parking
+from actors.kernel.event_loop import event_loop
 from actors.testing import Call, Say, Turn
 from actors.tools import Tool, Toolset
 from actors.tools.toolsets.offer import SessionTools, valid_name
@@ -64,7 +64,7 @@ class Bench:
 
     @asynccontextmanager
     async def block(self) -> AsyncIterator[LiveTools]:
-        self.tasks.append(parking().task())
+        self.tasks.append(event_loop().task())
         self.opening.set()
         if self.holds is not None:
             await self.holds.wait()
@@ -75,7 +75,7 @@ class Bench:
             async with anyio.create_task_group():  # left in the task that entered it, or anyio complains
                 yield self
         finally:
-            self.tasks.append(parking().task())
+            self.tasks.append(event_loop().task())
             self.notes.append(f"{self.name} closed")
             if self.stays:
                 self.stays = False
@@ -391,7 +391,7 @@ async def test_tools_that_change_in_the_midst_of_a_turn_are_offered_from_the_nex
     server = openai(Turn(Call("change", {})), Turn(Say("ok")), Turn(Call("later", {})), Turn(Say("ok")))
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[bench.source()])
-        (owner,) = runtime._running().toolsets._owners
+        (owner,) = runtime._running_host().toolsets._owners
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(session.ask, "Change.")
             await owner._changes.until(lambda: owner.version == 2)
@@ -429,7 +429,7 @@ async def test_tries_to_open_again_grow_apart_and_a_call_hastens_the_next() -> N
     bench = Bench()
     async with hosting(a=openai(), seconds=15) as runtime:
         await runtime.open("a", tools=[bench.source()])
-        (owner,) = runtime._running().toolsets._owners
+        (owner,) = runtime._running_host().toolsets._owners
         bench.refuses = OSError("gone")
         delays = []
         for _ in range(12):

@@ -1,7 +1,9 @@
 """Anthropic Messages."""
 
 from actors.adapters.anthropic.decode import MessagesDecoder, MessagesReading
-from actors.adapters.anthropic.encode import AnthropicWriter, preamble
+from actors.adapters.anthropic.encode import AnthropicWriter, request_head
 from actors.adapters.codec import Codec
 
-CODEC = Codec(writer=AnthropicWriter, preamble=preamble, decoder=MessagesDecoder, reading=MessagesReading)
+CODEC = Codec(
+    writer=AnthropicWriter, request_head=request_head, decoder=MessagesDecoder, reading=MessagesReading
+)

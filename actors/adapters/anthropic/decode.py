@@ -17,12 +17,12 @@ from collections.abc import Sequence
 from typing import Literal
 
 from actors.adapters.anthropic.encode import UNSIGNED, route_of
-from actors.adapters.arriving import Own, Part, PartialCall, Words
 from actors.adapters.base import Decoder, Frames
 from actors.adapters.calls import Slot, real_word, slot_of
-from actors.adapters.document import loaded
-from actors.adapters.failure import broken
+from actors.adapters.document import load
+from actors.adapters.failure import answer_fault
 from actors.adapters.framing import ChunkParser
+from actors.adapters.partial import Own, Part, PartialCall, PartialText
 from actors.adapters.reading import TranscriptReader
 from actors.adapters.wire import Fields, Long, WireObject, fields, items, long_string, string
 from actors.core.dialects.dialect import AnthropicDialect
@@ -82,7 +82,7 @@ class MessagesDecoder(Decoder):
         if body.get("type") == "error" or body.get("error"):
             self.report(body)
         if not isinstance(body.get("content"), list):
-            raise broken("the body holds no message")
+            raise answer_fault("the body holds no message")
         self._message_start(body)
         self._take_stop_reason(body)
         self._message_stop()
@@ -127,7 +127,7 @@ class MessagesDecoder(Decoder):
 
     def _message_stop(self) -> None:
         if not self._begun:
-            raise broken("the stream ended without a message")
+            raise answer_fault("the stream ended without a message")
         self._take_early()
         self._take_calls_without_events()
         unended = [part for slot in list(self._open) if (part := self._close(slot)) is not None]
@@ -141,9 +141,9 @@ class MessagesDecoder(Decoder):
         self._take_early(slot, block)
         match block.get("type"):
             case "text":
-                self._open[slot] = self._words("text", block)
+                self._open[slot] = self._partial_text("text", block)
             case "thinking":
-                words = self._open[slot] = self._words("thinking", block)
+                words = self._open[slot] = self._partial_text("thinking", block)
                 self.seal(words, "signature", string(block.get("signature")))
             case "redacted_thinking":
                 words = self._open[slot] = self.words("thinking")
@@ -158,7 +158,7 @@ class MessagesDecoder(Decoder):
                 own = self._open[slot] = self.native(kind, dict(block), goes_back=goes_back)
                 self._own.append(own)
 
-    def _words(self, kind: Literal["text", "thinking"], block: Fields) -> Words:
+    def _partial_text(self, kind: Literal["text", "thinking"], block: Fields) -> PartialText:
         words = self.words(kind)
         self.say(words, long_string(block.get(kind)))
         self.mark("citations", block.get("citations"))
@@ -168,9 +168,9 @@ class MessagesDecoder(Decoder):
         kind, part = string(delta.get("type")), self._open.get(slot)
         if kind in ("text_delta", "thinking_delta"):
             said: Literal["text", "thinking"] = "text" if kind == "text_delta" else "thinking"
-            self.say(self._words_at(slot, said), string(delta.get(said)))
+            self.say(self._text_at(slot, said), string(delta.get(said)))
         elif kind == "signature_delta":
-            self.seal(self._words_at(slot, "thinking"), "signature", string(delta.get("signature")))
+            self.seal(self._text_at(slot, "thinking"), "signature", string(delta.get("signature")))
         elif kind == "input_json_delta":
             self._argue(slot, part, self.arguments(delta.get("partial_json")))
         elif kind == "citations_delta":
@@ -180,10 +180,10 @@ class MessagesDecoder(Decoder):
         else:
             self.leave_out(kind)
 
-    def _words_at(self, slot: Slot, kind: Literal["text", "thinking"]) -> Words:
+    def _text_at(self, slot: Slot, kind: Literal["text", "thinking"]) -> PartialText:
         """Return the block that a delta continues: the one at its index, else the latest open one, else a new one."""
         for part in (self._open.get(slot), *reversed(self._open.values())):
-            if isinstance(part, Words) and part.kind == kind:
+            if isinstance(part, PartialText) and part.kind == kind:
                 return part
         self._begun = True
         self._take_early()
@@ -219,7 +219,7 @@ class MessagesDecoder(Decoder):
                 given = self._given.pop(part, None)
                 if given is not None and not part.pieces.size:
                     self.argue(part, self.arguments(given))
-            case Words(kind="thinking", seal=None) if self.dialect.reasoning.required == "with_calls":
+            case PartialText(kind="thinking", seal=None) if self.dialect.reasoning.required == "with_calls":
                 self.seal(part, UNSIGNED, UNSIGNED)  # hosts that do not sign require the thinking back
         return part
 
@@ -238,7 +238,7 @@ class MessagesDecoder(Decoder):
 def _take_input(call: Own, text: str) -> None:
     """Store the streamed input of a provider's own call where a complete block has it."""
     try:
-        call.value = {**fields(call.value), "input": loaded(text)}
+        call.value = {**fields(call.value), "input": load(text)}
     except ValueError:
         call.kind = "unknown"
 
@@ -257,19 +257,19 @@ class MessagesReading(TranscriptReader):
             case "tool_use":
                 self.call(part.native_id("id"), part.text("name"), part.take("input"))
             case "tool_result":
-                key, failed = part.native_id("tool_use_id"), part.says("is_error", True)
+                key, failed = part.native_id("tool_use_id"), part.has_value("is_error", True)
                 self.result(key, *self.spread(part, "content"), name=part.text("name"), failed=failed)
-            case "image" | "document" if part.inner("source").says("type", "text"):
-                part.inner("source").says("media_type", "text/plain")
+            case "image" | "document" if part.inner("source").has_value("type", "text"):
+                part.inner("source").has_value("media_type", "text/plain")
                 self.text(part.inner("source").text("data"))
             case _:
-                self.attached("block", part)
+                self.add_attachment("block", part)
 
     def media(self, part: WireObject) -> Media | None:
         kind, source = part.text("type"), part.inner("source")
         if kind in ("image", "document"):
-            if source.says("type", "base64"):
+            if source.has_value("type", "base64"):
                 return Media(source.text("media_type"), data=source.text("data"))
-            if source.says("type", "url"):
+            if source.has_value("type", "url"):
                 return Media("application/pdf" if kind == "document" else "image/*", url=source.text("url"))
         return None

@@ -12,8 +12,16 @@ from msgspec import Struct
 
 from actors.adapters.marks import mark
 from actors.adapters.request import Settings, ToolSpec
-from actors.adapters.request_head import Preamble, Wire, WireTable, chosen, system, with_fields, written
-from actors.adapters.schemas.closed import closed
+from actors.adapters.request_head import (
+    RequestHead,
+    Wire,
+    WireTable,
+    chosen_tool,
+    system,
+    with_fields,
+    write_json,
+)
+from actors.adapters.schemas.closed import close_schema
 from actors.adapters.thinking import answer_tokens, claude_thinking
 from actors.adapters.writing import Writing
 from actors.core.data.jsonio import Json, is_blank, quote
@@ -136,8 +144,8 @@ def _media(media: Media) -> bytes:
     return b'{"type":"%b","source":%b}' % (kind, source)
 
 
-def preamble(settings: Settings, dialect: AnthropicDialect, _: frozenset[str]) -> Preamble:
-    """Return the preamble of a request; see `actors.adapters.codec.Codec`."""
+def request_head(settings: Settings, dialect: AnthropicDialect, _: frozenset[str]) -> RequestHead:
+    """Return the head of a request; see `actors.adapters.codec.Codec`."""
     ends, most = mark(settings, dialect), answer_tokens(settings, dialect.request.max_tokens_default)
     said, tools, route = system(settings), settings.tools, route_of(dialect)
     table: WireTable = {
@@ -151,13 +159,13 @@ def preamble(settings: Settings, dialect: AnthropicDialect, _: frozenset[str]) -
         "stream": (settings.stream and route.says_stream) or None,
     }
     assumed = () if settings.max_tokens == most else (f"max_tokens {most}",)
-    opening = written(with_fields(table, settings, dialect))[:-1]
-    return Preamble(route.path(settings), opening, b',"messages":[', route.headers, assumed=assumed)
+    opening = write_json(with_fields(table, settings, dialect))[:-1]
+    return RequestHead(route.path(settings), opening, b',"messages":[', route.headers, assumed=assumed)
 
 
 def _answer(settings: Settings) -> Wire:
     """Return the answer's schema, with every object closed."""
-    schema = None if settings.output is None else closed(settings.output)
+    schema = None if settings.output is None else close_schema(settings.output)
     return None if schema is None else {"type": "json_schema", "schema": schema}
 
 
@@ -166,7 +174,7 @@ _CHOICES = {"required": "any", "none": "none", None: None}
 
 def _choice(settings: Settings) -> Wire:
     """Return the tool choice. It also holds the limit of one call per message."""
-    choice, parallel = chosen(settings), settings.parallel_tool_calls
+    choice, parallel = chosen_tool(settings), settings.parallel_tool_calls
     limit = {} if parallel is None else {"disable_parallel_tool_use": not parallel}
     if isinstance(choice, ToolSpec):
         return {"type": "tool", "name": choice.name, **limit}

@@ -17,12 +17,12 @@ import re
 from collections.abc import Sequence
 from typing import ClassVar
 
-from actors.adapters.arriving import PartialCall, Words
 from actors.adapters.assembly import MessageBuilder
 from actors.adapters.base import Decoder
 from actors.adapters.calls import Slot, real_word, slot_of
 from actors.adapters.document import LongText
-from actors.adapters.failure import broken
+from actors.adapters.failure import answer_fault
+from actors.adapters.partial import PartialCall, PartialText
 from actors.adapters.reading import TranscriptReader
 from actors.adapters.wire import (
     Fields,
@@ -49,7 +49,7 @@ class ArrivingReasoning:
 
     def __init__(self, carrier: str) -> None:
         self._carrier = carrier
-        self._parts: list[Words] = []
+        self._parts: list[PartialText] = []
         self._details: list[dict[str, object]] = []
         self._more: dict[str, object] = {}
 
@@ -131,23 +131,23 @@ class ChatDecoder(Decoder):
         choice = first(payload.get("choices"))
         reported = name == "error" or payload.get("object") == "error"
         if reported or not _BESIDE.isdisjoint(payload) or choice.get("logprobs") or choice.get("error"):
-            self._beside(payload, choice, reported=reported)
+            self._take_other_fields(payload, choice, reported=reported)
         self._begun = self._begun or bool(choice)
         delta = choice.get("delta") or self._rest_of_message(choice)
         self._take(payload, choice, delta if type(delta) is dict else {})
 
     def body(self, body: Fields) -> None:
         choice = first(body.get("choices"))
-        self._beside(body, choice, reported=body.get("object") == "error")
+        self._take_other_fields(body, choice, reported=body.get("object") == "error")
         if _SAID.isdisjoint(fields(choice.get("message"))):
-            raise broken("the body holds no message")
+            raise answer_fault("the body holds no message")
         self._begun = True
         self._take(body, choice, fields(choice["message"]))
-        self.done()
+        self.on_done()
 
-    def done(self) -> None:
+    def on_done(self) -> None:
         if not self._begun:
-            raise broken("the stream ended without a message")
+            raise answer_fault("the stream ended without a message")
         self._reasoning.seal(self)
         self.end_all()
         self.ended = True
@@ -171,7 +171,7 @@ class ChatDecoder(Decoder):
             self._take_message(said)
         if (told := choice.get("finish_reason")) and (reason := real_word(told)):
             if reason in _CUT:
-                raise broken(f"the provider ended the answer with finish_reason {reason!r}")
+                raise answer_fault(f"the provider ended the answer with finish_reason {reason!r}")
             self._reasoning.seal(self)
             for part in self._parts:
                 # Kept if the answer breaks off here; some servers send arguments after the finish reason.
@@ -237,7 +237,7 @@ class ChatDecoder(Decoder):
         else:
             self.leave_out("images")
 
-    def _beside(self, answer: Fields, choice: Fields, *, reported: bool) -> None:
+    def _take_other_fields(self, answer: Fields, choice: Fields, *, reported: bool) -> None:
         """Process fields outside the message: an error, the upstream, logprobs, citations."""
         status = fields(answer.get("base_resp"))
         if reported or answer.get("error"):
@@ -255,10 +255,10 @@ class ChatDecoder(Decoder):
     def _fragment(self, slot: Slot, fragment: Fields, touched: set[PartialCall]) -> None:
         """Process a fragment of a call. `touched`: the calls of earlier fragments in the same delta."""
         function = fields(fragment.get("function")) or fields(fragment.get("custom")) or fragment
-        before, text = self.minted, self.arguments(function.get("arguments", function.get("input")))
+        before, text = self.minted_ids, self.arguments(function.get("arguments", function.get("input")))
         call = self.fragment(slot, fragment.get("id"), function.get("name"), text, touched)
         if extra := fragment.get("extra_content"):
-            self._sign(call, extra, is_new=self.minted > before)
+            self._sign(call, extra, is_new=self.minted_ids > before)
         if "custom" in fragment:
             call.free = call.free or isinstance(fragment["custom"], dict)
         touched.add(call)
@@ -317,7 +317,7 @@ class ChatReading(TranscriptReader):
 
     instructors: ClassVar[Sequence[str]] = ("system", "developer")
 
-    def said(self, role: str, message: WireObject) -> None:
+    def read_message(self, role: str, message: WireObject) -> None:
         match role:
             case "assistant":
                 self.think(self._reasoning(message))
@@ -331,15 +331,15 @@ class ChatReading(TranscriptReader):
             case "function":  # the old protocol has no ids and pairs by name
                 self.result("", message.take("content"), name=message.text("name"))
             case _:
-                super().said(role, message)
+                super().read_message(role, message)
 
     def part(self, part: WireObject) -> None:
-        if not part.says("type", "thinking"):
+        if not part.has_value("type", "thinking"):
             super().part(part)
             return
         chunks = [chunk for chunk in part.each("thinking") if isinstance(chunk, WireObject)]
         for chunk in chunks:
-            chunk.says("type", "text")
+            chunk.has_value("type", "text")
         self.think(part.text("thinking") or "".join(chunk.text("text") for chunk in chunks))
 
     def _reasoning(self, message: WireObject) -> str:
@@ -348,11 +348,11 @@ class ChatReading(TranscriptReader):
         A gateway may repeat the same text under several names.
         """
         words = message.text("reasoning_content") or message.text("reasoning")
-        message.says("reasoning", words)
+        message.has_value("reasoning", words)
         details: list[str] = []
         for detail in message.each("reasoning_details"):
             if isinstance(detail, WireObject):
-                detail.says("type", "reasoning.text", "reasoning.summary")
+                detail.has_value("type", "reasoning.text", "reasoning.summary")
                 details.append(detail.text("text") or detail.text("summary"))
         if words and details and "".join(details) != words:
             self.note("reasoning_details that say something else than the reasoning left out")

@@ -12,14 +12,14 @@ from actors.adapters.marks import mark
 from actors.adapters.outputs import named_schema
 from actors.adapters.request import Settings, ToolSpec
 from actors.adapters.request_head import (
-    Preamble,
+    RequestHead,
     Wire,
     WireTable,
-    chosen,
-    opened,
+    chosen_tool,
+    open_body,
     system,
     with_fields,
-    written,
+    write_json,
 )
 from actors.adapters.schemas.moonshot import moonshot
 from actors.adapters.writing import Writing
@@ -160,8 +160,8 @@ def _chunk(block: Thinking) -> bytes:
     return held + b",%b}" % more if more else held + b"}"
 
 
-def preamble(settings: Settings, dialect: ChatDialect, _: frozenset[str]) -> Preamble:
-    """Return the preamble of a request; see `actors.adapters.codec.Codec`."""
+def request_head(settings: Settings, dialect: ChatDialect, _: frozenset[str]) -> RequestHead:
+    """Return the head of a request; see `actors.adapters.codec.Codec`."""
     losses: list[str] = []
     counted = settings.stream and dialect.request.stream_usage
     if counted and "stream_options" in settings.omitted:
@@ -182,11 +182,11 @@ def preamble(settings: Settings, dialect: ChatDialect, _: frozenset[str]) -> Pre
     }
     said, ends = system(settings), mark(settings, dialect)
     content: Wire = [{"type": "text", "text": said, **ends}] if ends else said
-    first = written({"role": "system", "content": content}) + b"," if said else b""
-    return Preamble(
+    first = write_json({"role": "system", "content": content}) + b"," if said else b""
+    return RequestHead(
         "/chat/completions",
-        written(with_fields(table, settings, dialect))[:-1],
-        b"," + opened(after, "messages")[1:] + first,
+        write_json(with_fields(table, settings, dialect))[:-1],
+        b"," + open_body(after, "messages")[1:] + first,
         losses=tuple(dict.fromkeys(losses)),
         assumed=_assumed_settings(settings, dialect),
     )
@@ -215,7 +215,7 @@ def _pin(settings: Settings, dialect: ChatDialect, losses: list[str]) -> Wire:
 
 
 def _choice(settings: Settings, dialect: ChatDialect) -> Wire:
-    choice = chosen(settings)
+    choice = chosen_tool(settings)
     if isinstance(choice, ToolSpec):
         kind = "custom" if _is_custom(choice, dialect) else "function"
         return {"type": kind, kind: {"name": choice.name}}

@@ -21,12 +21,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
-from actors.adapters.arriving import Own, Part, PartialCall, Words
 from actors.adapters.base import Decoder
 from actors.adapters.calls import Slot, real_word, slot_of
-from actors.adapters.classify import cut
+from actors.adapters.classify import cut_of_finish
 from actors.adapters.document import LongText
-from actors.adapters.failure import broken
+from actors.adapters.failure import answer_fault
+from actors.adapters.partial import Own, Part, PartialCall, PartialText
 from actors.adapters.reading import TranscriptReader
 from actors.adapters.wire import Fields, WireObject, argument_text, fields, items, long_string, number, string
 from actors.core.data.ingest import ingest
@@ -63,8 +63,8 @@ class _Item:
 
     kind: str
     part: Part
-    phase: Words | None = None  # holds the seal of a message's phase
-    named: Words | None = None  # holds the seal of its id, if ids are sent back
+    phase: PartialText | None = None  # holds the seal of a message's phase
+    named: PartialText | None = None  # holds the seal of its id, if ids are sent back
     done: bool = False  # whether the complete item has arrived
     place: _Place | None = None  # the place of the latest text inside a reasoning item
 
@@ -93,7 +93,7 @@ class ResponsesDecoder(Decoder):
         elif what == "output_item" and step == "added":
             self._take_start(fields(payload.get("item")), slot_of(payload.get("output_index")))
         elif what == "output_item" and step == "done":
-            self._whole(fields(payload.get("item")), slot_of(payload.get("output_index")))
+            self._take_complete(fields(payload.get("item")), slot_of(payload.get("output_index")))
         elif not what and step in _ENDS:
             self._end_response(fields(payload.get("response")), step)
 
@@ -101,7 +101,7 @@ class ResponsesDecoder(Decoder):
         if body.get("error"):
             self.report(body)
         if not isinstance(body.get("output"), list):
-            raise broken("the body holds no response")
+            raise answer_fault("the body holds no response")
         self._end_response(body, "completed")
 
     def _end_response(self, response: Fields, told: str) -> None:
@@ -112,12 +112,12 @@ class ResponsesDecoder(Decoder):
         if status == "failed" or response.get("error"):
             self.report({"error": response.get("error") or {"message": "the response failed"}})
         if status not in ("completed", "incomplete"):
-            raise broken(f"the response ended with status {sanitise(status)[:40]!r}")
+            raise answer_fault(f"the response ended with status {sanitise(status)[:40]!r}")
         self._merge(items(response.get("output")))
         if status == "incomplete":
             self.drop_unfinished_calls()
         reason = real_word(fields(response.get("incomplete_details")).get("reason"))
-        self.finish(reason if cut(reason) else status)
+        self.finish(reason if cut_of_finish(reason) else status)
         self.end_all([item.part for item in self._items if not item.part.done], fails=False)
         self.ended = True
 
@@ -195,7 +195,7 @@ class ResponsesDecoder(Decoder):
         if index is not None:
             self._by_index[item.kind, index] = item
 
-    def _whole(self, told: Fields, index: Slot) -> None:
+    def _take_complete(self, told: Fields, index: Slot) -> None:
         """Process a complete item, whatever its deltas were."""
         kind, item = string(told.get("type")), self._item_by_id(told)
         if item is None or self._is_reused(item, told, index):
@@ -214,13 +214,13 @@ class ResponsesDecoder(Decoder):
             self.seal(item.named, "item", string(told.get("id")))
             self.end(item.named)
         match part := item.part:
-            case Words(kind="text"):
+            case PartialText(kind="text"):
                 self._seal_phase(item, told)
                 self.complete(part, *_texts_of(told))
-                self._beside(told)
-            case Words():
+                self._take_other_fields(told)
+            case PartialText():
                 self.complete(part, *_thoughts_of(told))
-                self.seal(part, "reasoning_item", _again(told))
+                self.seal(part, "reasoning_item", _resendable(told))
             case PartialCall():
                 self.identify(
                     part, string(told.get("call_id")), _name_of(told, part.namespace), is_final=True
@@ -236,7 +236,7 @@ class ResponsesDecoder(Decoder):
         else:
             self.end(part)
 
-    def _beside(self, message: Fields) -> None:
+    def _take_other_fields(self, message: Fields) -> None:
         """Process the fields of a message's parts other than text."""
         for part in map(fields, items(message.get("content"))):
             if part.get("type") not in _WORDS:
@@ -259,11 +259,11 @@ class ResponsesDecoder(Decoder):
             item = self._begin(told, index)
         delta = payload.get("delta")
         match kind, step, item.part:
-            case "message", "delta", Words(kind="text") as words:
+            case "message", "delta", PartialText(kind="text") as words:
                 self.say(words, string(delta))
-            case "message", "done", Words(kind="text") as words if not words.pieces.size:
+            case "message", "done", PartialText(kind="text") as words if not words.pieces.size:
                 self.say(words, string(payload.get("text")) or string(payload.get("refusal")))
-            case "reasoning", "delta", Words(kind="thinking") as words:
+            case "reasoning", "delta", PartialText(kind="thinking") as words:
                 place = what, number(payload.get("summary_index", payload.get("content_index")))
                 if item.place not in (None, place) and words.pieces.size:
                     self.say(words, "\n\n")
@@ -285,9 +285,9 @@ def _may_be(item: _Item, told: Fields) -> bool:
     if isinstance(part, PartialCall):
         whole, name = argument_text(told.get(_CALLS[item.kind])), _name_of(told, part.namespace)
         return part.wire_name in ("", name) and part.pieces.rest_of([whole]) is not None
-    if not isinstance(part, Words) or part.kind != "text":
+    if not isinstance(part, PartialText) or part.kind != "text":
         return True
-    return "".join(map(str, _texts_of(told))).strip().startswith(part.pieces.whole().strip())  # relays trim
+    return "".join(map(str, _texts_of(told))).strip().startswith(part.pieces.join().strip())  # relays trim
 
 
 def _take_item(own: Own, item: Fields) -> None:
@@ -320,7 +320,7 @@ def _thoughts_of(item: Fields) -> list[str | LongText]:
     return [piece for text in texts for piece in ("\n\n", text)][1:]
 
 
-def _again(item: Fields) -> str:
+def _resendable(item: Fields) -> str:
     """Return a reasoning item in the form that can be sent again; empty if it cannot: an id alone is not found
     (OAR-05).
 
@@ -361,10 +361,10 @@ class ItemsReading(TranscriptReader):
         if not kind and "role" in item.fields:
             kind = "tool message" if role == "tool" else "message"
         self.begin(_role(kind, role), joins=True)
-        item.says("status", "completed")
+        item.has_value("status", "completed")
         match kind:
             case "message":
-                self.said(item.text("role"), item)
+                self.read_message(item.text("role"), item)
             case "reasoning":
                 self._reasoning(item)
             case "function_call" | "custom_tool_call":
@@ -377,10 +377,10 @@ class ItemsReading(TranscriptReader):
                 self.note("image made by its provider's tool kept as an image of the model's")
                 self.say(Media(f"image/{item.text('output_format') or 'png'}", data))
             case _ if kind in _OUTPUTS:
-                item.says("role", "tool")
+                item.has_value("role", "tool")
                 key = item.native_id("call_id", "tool_call_id")
                 name = flat_name(item.text("namespace"), item.text("name"))
-                if item.says("status", "in_progress", "incomplete") and not item.fields.get("output"):
+                if item.has_value("status", "in_progress", "incomplete") and not item.fields.get("output"):
                     self.pending(key, name)
                 else:
                     self.result(key, *self.spread(item, "output", "content"), name=name)
@@ -396,7 +396,7 @@ class ItemsReading(TranscriptReader):
             part for part in (*item.each("summary"), *item.each("content")) if isinstance(part, WireObject)
         ]
         for part in parts:
-            part.says("type", "summary_text", "reasoning_text")
+            part.has_value("type", "summary_text", "reasoning_text")
         words = "\n\n".join(text for part in parts if (text := part.text("text")))
         state = ingest(item.whole()).json.decode() if item.fields.get("encrypted_content") else ""
         self.think(words, "reasoning_item", state)

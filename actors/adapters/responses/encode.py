@@ -11,7 +11,15 @@ from collections.abc import Mapping, Sequence
 
 from actors.adapters.outputs import named_schema
 from actors.adapters.request import Settings, ToolSpec
-from actors.adapters.request_head import Preamble, Wire, WireTable, chosen, system, with_fields, written
+from actors.adapters.request_head import (
+    RequestHead,
+    Wire,
+    WireTable,
+    chosen_tool,
+    system,
+    with_fields,
+    write_json,
+)
 from actors.adapters.writing import Writing
 from actors.core.data.jsonio import Json, JsonValue, dump, nest, parse, quote, unquote
 from actors.core.dialects.dialect import ResponsesDialect
@@ -77,7 +85,7 @@ class ResponsesWriter(Writing):
         elif self._keeps_ids:
             self._thought.append(_item(block.seal.data))
         else:
-            self.block(_again(_item(block.seal.data), named=False))
+            self.block(_resend(_item(block.seal.data), named=False))
 
     def native(self, part: bytes) -> None:
         if self._keeps_ids:
@@ -128,7 +136,7 @@ class ResponsesWriter(Writing):
         fits = prefix is not None and item_id.startswith(prefix)
         self._named = fits and (all("id" in item for item in waited) if waited else self._named)
         for item in waited:
-            self.block(_again(item, named=self._named))
+            self.block(_resend(item, named=self._named))
         return b',"id":' + item_id if self._named else b""
 
     def _end(self) -> None:
@@ -151,7 +159,7 @@ def _item(sealed: Json) -> Mapping[str, JsonValue]:
     return item
 
 
-def _again(item: Mapping[str, JsonValue], *, named: bool) -> bytes:
+def _resend(item: Mapping[str, JsonValue], *, named: bool) -> bytes:
     """Return a reasoning item for sending, without its id if the next item has none (OAR-03)."""
     return dump({key: value for key, value in item.items() if named or key != "id"})
 
@@ -165,8 +173,8 @@ def _media(media: Media) -> bytes:
     return b'{"type":"input_file","filename":"document.pdf","file_data":%b}' % quote(data)
 
 
-def preamble(settings: Settings, dialect: ResponsesDialect, _: frozenset[str]) -> Preamble:
-    """Return the preamble of a request; see `actors.adapters.codec.Codec`."""
+def request_head(settings: Settings, dialect: ResponsesDialect, _: frozenset[str]) -> RequestHead:
+    """Return the head of a request; see `actors.adapters.codec.Codec`."""
     effort = "none" if settings.thinking == "off" else settings.effort
     most = None if settings.max_tokens is None else max(settings.max_tokens, MIN_TOKENS)
     sealed, losses = dialect.reasoning.carrier == "reasoning_item", list[str]()
@@ -190,9 +198,9 @@ def preamble(settings: Settings, dialect: ResponsesDialect, _: frozenset[str]) -
     }
     assumed = () if most == settings.max_tokens else (f"max_output_tokens {most}",)
     after = b',"stream":true,"input":[' if settings.stream else b',"input":['
-    return Preamble(
+    return RequestHead(
         "/responses",
-        written(with_fields(table, settings, dialect))[:-1],
+        write_json(with_fields(table, settings, dialect))[:-1],
         after,
         losses=tuple(losses),
         assumed=assumed,
@@ -205,7 +213,7 @@ def _answer(settings: Settings) -> Wire:
 
 
 def _choice(settings: Settings) -> Wire:
-    choice = chosen(settings)
+    choice = chosen_tool(settings)
     if isinstance(choice, ToolSpec):
         return {"type": "function" if choice.form is None else "custom", "name": choice.name}
     return choice

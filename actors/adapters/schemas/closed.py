@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import ClassVar, NamedTuple
 
-from actors.adapters.schemas.rooted import listed, nodes
+from actors.adapters.schemas.rooted import as_list, nodes
 from actors.core.data.jsonio import Json, JsonValue, dump, parse
 from actors.core.schemas.json_schema import Policy, Schema, SchemaRefused, SchemaRewriter
 
@@ -60,7 +60,7 @@ class Measures(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def closed(schema: Json, *, demands: bool = False) -> Json | None:
+def close_schema(schema: Json, *, demands: bool = False) -> Json | None:
     """Return a schema in which every object is closed; None if that would change its meaning.
 
     Args:
@@ -98,7 +98,7 @@ class _Closing(SchemaRewriter):
 
     def _reference(self, given: Schema) -> Schema:
         """Return a reference, with its definitions and no other keywords."""
-        if _UNSAYABLE & given.keys() or referred(given["$ref"], self._root) is None:
+        if _UNSAYABLE & given.keys() or definition_of(given["$ref"], self._root) is None:
             raise SchemaRefused
         definitions = {"$defs": self.value("$defs", given["$defs"], given)} if "$defs" in given else {}
         return {"$ref": given["$ref"], **definitions}
@@ -128,7 +128,7 @@ class _Closing(SchemaRewriter):
         made["additionalProperties"] = False
         if not self._demands:
             return
-        left_out = [name for name in properties if name not in listed(schema.get("required"))]
+        left_out = [name for name in properties if name not in as_list(schema.get("required"))]
         if not all(_may_be_silent(properties[name], self._root) for name in left_out):
             raise SchemaRefused
         made["required"] = list(properties)
@@ -138,21 +138,21 @@ def _may_be_silent(schema: JsonValue, root: Schema) -> bool:
     """Return True if a property may be present without a value: null, or its default."""
     if type(schema) is not dict:
         return False
-    arms = [*listed(schema.get("anyOf")), *listed(schema.get("oneOf"))]
+    arms = [*as_list(schema.get("anyOf")), *as_list(schema.get("oneOf"))]
     is_null = "null" in _kinds(schema) or None in values(schema)
     return "default" in schema or is_null or any(_may_be_silent(arm, root) for arm in arms)
 
 
 def _kinds(schema: Mapping[str, JsonValue]) -> list[JsonValue]:
-    return [schema.get("type"), *listed(schema.get("type"))]
+    return [schema.get("type"), *as_list(schema.get("type"))]
 
 
 def values(schema: Mapping[str, JsonValue]) -> list[JsonValue]:
     """Return the values of an enumeration or a constant."""
-    return [schema["const"]] if "const" in schema else listed(schema.get("enum"))
+    return [schema["const"]] if "const" in schema else as_list(schema.get("enum"))
 
 
-def referred(reference: JsonValue, root: Schema) -> Schema | None:
+def definition_of(reference: JsonValue, root: Schema) -> Schema | None:
     """Return the definition that a reference names; None for any other reference."""
     defined = root.get("$defs")
     name = str(reference).removeprefix("#/$defs/")
@@ -164,7 +164,7 @@ def referred(reference: JsonValue, root: Schema) -> Schema | None:
 
 
 @lru_cache(maxsize=256)
-def measured(schema: Json) -> Measures:
+def measure(schema: Json) -> Measures:
     """Return the size of a closed schema."""
     root = parse(schema)
     assert type(root) is dict
@@ -176,7 +176,7 @@ def measured(schema: Json) -> Measures:
     members = [inner for node in inside for inner in _properties(node).values()]
     return Measures(
         *_depths(root, root, ()),
-        sum(name not in listed(node.get("required")) for node in inside for name in _properties(node)),
+        sum(name not in as_list(node.get("required")) for node in inside for name in _properties(node)),
         sum(
             type(inner) is dict and ("anyOf" in inner or type(inner.get("type")) is list) for inner in members
         ),
@@ -196,7 +196,7 @@ def _properties(node: Schema) -> Schema:
 
 def _inner(node: Schema) -> Iterator[JsonValue]:
     yield from _properties(node).values()
-    yield from listed(node.get("anyOf"))
+    yield from as_list(node.get("anyOf"))
     if "items" in node:
         yield node["items"]
 
@@ -209,7 +209,7 @@ def _depths(schema: JsonValue, root: Schema, followed: tuple[JsonValue, ...]) ->
         reference = schema["$ref"]
         if reference in followed or len(followed) > _LONGEST:
             return 1, 0, 0
-        return _depths(referred(reference, root), root, (*followed, reference))
+        return _depths(definition_of(reference, root), root, (*followed, reference))
     inside = [(0, 0, 0), *(_depths(inner, root, followed) for inner in _inner(schema))]
     loops, levels, objects = map(max, zip(*inside, strict=True))
     return loops, 1 + levels, objects + ("properties" in schema)
@@ -218,10 +218,10 @@ def _depths(schema: JsonValue, root: Schema, followed: tuple[JsonValue, ...]) ->
 def _is_alike(node: Schema, root: Schema) -> bool:
     """Return True if two objects of a choice begin with the same key and its values do not distinguish them."""
     first: dict[str, list[list[JsonValue]]] = {}
-    for arm in listed(node.get("anyOf")):
+    for arm in as_list(node.get("anyOf")):
         if type(arm) is not dict:
             continue
-        properties = _properties(referred(arm["$ref"], root) or {} if "$ref" in arm else arm)
+        properties = _properties(definition_of(arm["$ref"], root) or {} if "$ref" in arm else arm)
         for key, told in list(properties.items())[:1]:
             first.setdefault(key, []).append(values(told) if type(told) is dict else [])
     return any(len(told) > 1 and not _are_apart(told) for told in first.values())

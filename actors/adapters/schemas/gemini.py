@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import ClassVar
 
-from actors.adapters.schemas.rooted import listed
+from actors.adapters.schemas.rooted import as_list
 from actors.core.data.jsonio import Json, JsonValue, dump, parse, resolve_pointer
 from actors.core.schemas.json_schema import Policy, Schema, SchemaRewriter
 
@@ -32,11 +32,11 @@ _LARGEST = 4096  # most schemas in one tool, references followed
 
 
 @lru_cache(maxsize=1024)  # a session declares the same tools in every request
-def projected(schema: Json) -> tuple[Json | None, tuple[str, ...]]:
+def project_schema(schema: Json) -> tuple[Json | None, tuple[str, ...]]:
     """Return a tool's schema in the provider's subset, None if it has no parameters, and the lost keywords."""
     whole = parse(schema)
     projection = _Projection(whole if type(whole) is dict else {})
-    made = projection.projected(projection.root)
+    made = projection.project(projection.root)
     return (dump(made) if made.get("properties") else None), projection.losses
 
 
@@ -56,7 +56,7 @@ class _Projection(SchemaRewriter):
         self._depth = _DEEPEST + 1  # remaining levels
         self._followed: tuple[str, ...] = ()  # references that enclose the current schema
 
-    def projected(self, given: JsonValue) -> Schema:
+    def project(self, given: JsonValue) -> Schema:
         """Return a schema one level further down. At the depth limit, it is an object of any kind."""
         self._made += 1
         if type(given) is not dict:
@@ -68,7 +68,7 @@ class _Projection(SchemaRewriter):
         self._depth -= 1
         given = self._flat(given, self._depth)
         arms = self._arms(given)
-        made = self._either(given, arms) if arms else self.schema(given)
+        made = self._project_choice(given, arms) if arms else self.schema(given)
         self._followed = around
         self._depth += 1
         return made
@@ -86,12 +86,12 @@ class _Projection(SchemaRewriter):
             inner: list[JsonValue] = []
             if "$ref" in given:
                 inner.append(self._follow(given["$ref"]))
-            inner += listed(given.get("allOf"))
+            inner += as_list(given.get("allOf"))
             if not inner:
                 return given
-            given = _merge([*(item for item in inner if type(item) is dict), _own(given)])
+            given = _merge([*(item for item in inner if type(item) is dict), _own_keywords(given)])
         self.lost.append("$ref")
-        return _own(given)
+        return _own_keywords(given)
 
     def _follow(self, reference: JsonValue) -> JsonValue:
         """Return the target of a local reference. A remote or recursive reference becomes an object."""
@@ -104,18 +104,18 @@ class _Projection(SchemaRewriter):
     def _arms(self, given: Schema) -> list[JsonValue]:
         """Return the alternatives of a schema, if it has several."""
         for keyword in ("anyOf", "oneOf"):
-            if arms := listed(given.get(keyword)):
+            if arms := as_list(given.get(keyword)):
                 if keyword == "oneOf":
                     self.lost.append(keyword)
                 return arms
-        kinds = listed(given.get("type"))
+        kinds = as_list(given.get("type"))
         return [{**given, "type": kind} for kind in kinds] if len(kinds) > 1 else []
 
-    def _either(self, given: Schema, arms: list[JsonValue]) -> Schema:
+    def _project_choice(self, given: Schema, arms: list[JsonValue]) -> Schema:
         """Return a choice. `anyOf` allows no other keyword, so `null` and the description move into its arms."""
         real = [arm for arm in arms if not _is_null(arm)]
         beside: Schema = {key: given[key] for key in ("title", "description", "default") if key in given}
-        made = [self.projected({**beside, **arm} if type(arm) is dict else arm) for arm in real]
+        made = [self.project({**beside, **arm} if type(arm) is dict else arm) for arm in real]
         for arm in made if len(real) < len(arms) else []:
             arm["nullable"] = True
         if not made:
@@ -134,7 +134,7 @@ class _Projection(SchemaRewriter):
             made["nullable"] = True
         self._values(given, made)
         if kind == "ARRAY":
-            made["items"] = self.projected(given.get("items", {"type": "string"}))
+            made["items"] = self.project(given.get("items", {"type": "string"}))
         if kind == "OBJECT":
             self._members(given, made)
         return made
@@ -157,12 +157,12 @@ class _Projection(SchemaRewriter):
         if type(known) is not dict:
             return
         if known:
-            made["properties"] = {name: self.projected(value) for name, value in known.items()}
-        if there := [name for name in listed(given.get("required")) if type(name) is str and name in known]:
+            made["properties"] = {name: self.project(value) for name, value in known.items()}
+        if there := [name for name in as_list(given.get("required")) if type(name) is str and name in known]:
             made["required"] = list[JsonValue](there)
 
 
-def _own(given: Schema) -> Schema:
+def _own_keywords(given: Schema) -> Schema:
     return {key: value for key, value in given.items() if key not in ("$ref", "allOf")}
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from actors.adapters.schemas.rooted import nodes, rooted
+from actors.adapters.schemas.rooted import nodes, root_schema
 from actors.core.data.jsonio import Json, JsonValue, dump, parse
 from actors.core.models.rules import Patterns
 from actors.core.schemas.json_schema import LISTS, MAPS, Policy, Schema, SchemaRewriter, is_schema
@@ -52,12 +52,12 @@ def host_schema(schema: Json, patterns: Patterns = "any", key_pattern: str | Non
         return HostSchema(schema, (), {})
     pruning = _Pruning(patterns)
     pruned = pruning.schema(given)
-    root_schema, lost = rooted(dump(pruned) if pruning.lost else schema)
+    rooted, lost = root_schema(dump(pruned) if pruning.lost else schema)
     losses = tuple(dict.fromkeys((*pruning.losses, *lost)))
-    root = parse(root_schema)
+    root = parse(rooted)
     keys = _made_keys(root, key_pattern) if key_pattern is not None else {}
     if not keys or type(root) is not dict:
-        return HostSchema(root_schema, losses, {})
+        return HostSchema(rooted, losses, {})
     renamed = _Renaming({own: made for made, own in keys.items()}).schema(root)
     return HostSchema(dump(renamed), losses, keys)
 
@@ -71,7 +71,7 @@ class _Pruning(SchemaRewriter):
 
     def policy(self, keyword: str, value: JsonValue) -> Policy:
         is_lost = (
-            (keyword == "pattern" and not self._takes(value))
+            (keyword == "pattern" and not self._accepts(value))
             or (keyword in MAPS and type(value) is not dict)
             or (keyword in LISTS and type(value) is not list)
         )
@@ -79,7 +79,7 @@ class _Pruning(SchemaRewriter):
 
     def value(self, keyword: str, value: JsonValue, given: Schema) -> JsonValue:
         if keyword == "patternProperties" and type(value) is dict:
-            kept = {pattern: inner for pattern, inner in value.items() if self._takes(pattern)}
+            kept = {pattern: inner for pattern, inner in value.items() if self._accepts(pattern)}
             self.lost += [keyword] if len(kept) < len(value) else []
             value = kept
         return super().value(keyword, value, given)
@@ -90,7 +90,7 @@ class _Pruning(SchemaRewriter):
         self.lost.append(keyword)
         return {}
 
-    def _takes(self, pattern: JsonValue) -> bool:
+    def _accepts(self, pattern: JsonValue) -> bool:
         if self._patterns == "any" or type(pattern) is not str:
             return True
         return self._patterns == "plain" and not _SPECIAL_GROUP.search(_ESCAPES.sub("", pattern))

@@ -6,7 +6,7 @@ values is written out, and a schema of anything becomes a choice of all types (K
 
 from functools import lru_cache
 
-from actors.adapters.schemas.rooted import listed
+from actors.adapters.schemas.rooted import as_list
 from actors.core.data.jsonio import Json, JsonValue, dump, parse
 from actors.core.schemas.json_schema import Schema, SchemaRewriter
 
@@ -53,7 +53,7 @@ class _Moonshot(SchemaRewriter):
             return kept
         chosen, *others = choices
         arms = choices[chosen]
-        self.lost += [*others, *(["allOf"] if chosen == "allOf" and arms != listed(arms)[:1] else [])]
+        self.lost += [*others, *(["allOf"] if chosen == "allOf" and arms != as_list(arms)[:1] else [])]
         kept.pop("type", None)  # it is repeated in the arms
         return {**kept, "anyOf": arms}
 

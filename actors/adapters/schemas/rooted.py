@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from actors.core.data.jsonio import Json, JsonValue, dump, parse, resolve_pointer
-from actors.core.schemas.json_schema import Schema, SchemaRewriter, below
+from actors.core.schemas.json_schema import Schema, SchemaRewriter, map_subschemas
 
 _ALTERNATIVES = ("anyOf", "oneOf")
 _UNSAID = ("not", "enum", "const")  # about a complete object; a root must not have them
@@ -33,20 +33,20 @@ def nodes(schema: JsonValue) -> list[Schema]:
         if type(inner) is dict:
             found.append(inner)
             for key, value in inner.items():
-                below(key, value, take)
+                map_subschemas(key, value, take)
         return inner
 
     take(schema)
     return found
 
 
-def listed(value: JsonValue) -> list[JsonValue]:
+def as_list(value: JsonValue) -> list[JsonValue]:
     """Return the value if it is a list, else an empty list."""
     return value if type(value) is list else []
 
 
 @lru_cache(maxsize=1024)  # a session declares the same tools in every request
-def rooted(schema: Json) -> tuple[Json, tuple[str, ...]]:
+def root_schema(schema: Json) -> tuple[Json, tuple[str, ...]]:
     """Return a schema that any provider accepts at its root, and the keywords that lost something."""
     value = parse(schema)
     if type(value) is not dict:
@@ -73,7 +73,7 @@ class _Rooting(SchemaRewriter):
             del made["$ref"]
             self.lost.append("$ref")
         kinds = given.get("type")
-        is_array = kinds == "array" or "array" in listed(kinds)
+        is_array = kinds == "array" or "array" in as_list(kinds)
         return {**made, "items": {}} if is_array and "items" not in made else made
 
     def _flat(self, schema: JsonValue, followed: tuple[str, ...]) -> Schema | None:
@@ -88,12 +88,12 @@ class _Rooting(SchemaRewriter):
         made = {key: value for key, value in schema.items() if key not in _FLATTENED}
         self.lost += [keyword for keyword in _UNSAID if keyword in schema]
         if "$ref" in schema:
-            made = self._both(made, self._follow(schema["$ref"], followed))
-        for item in listed(schema.get("allOf")):
-            made = self._both(made, self._arm("allOf", item, followed))
+            made = self._merge(made, self._follow(schema["$ref"], followed))
+        for item in as_list(schema.get("allOf")):
+            made = self._merge(made, self._arm("allOf", item, followed))
         for keyword in _ALTERNATIVES:
             if keyword in schema:
-                made = self._both(made, self._either(keyword, listed(schema[keyword]), followed))
+                made = self._merge(made, self._union(keyword, as_list(schema[keyword]), followed))
         return made
 
     def _follow(self, reference: JsonValue, followed: tuple[str, ...]) -> Schema:
@@ -110,7 +110,7 @@ class _Rooting(SchemaRewriter):
             self.lost.append(keyword)
         return flat or {}
 
-    def _either(self, keyword: str, items: Sequence[JsonValue], followed: tuple[str, ...]) -> Schema:
+    def _union(self, keyword: str, items: Sequence[JsonValue], followed: tuple[str, ...]) -> Schema:
         """Return the union of several arms. If the arms differ, the keyword is lost."""
         arms = [flat for item in items if (flat := self._flat(item, followed)) is not None]
         is_whole = bool(arms) and self._left >= 0
@@ -118,7 +118,7 @@ class _Rooting(SchemaRewriter):
             self.lost.append(keyword)
         return _union(arms) if is_whole else {}
 
-    def _both(self, first: Schema, second: Schema) -> Schema:
+    def _merge(self, first: Schema, second: Schema) -> Schema:
         """Return the merged schema of two that both apply. For a conflicting keyword, the first schema wins."""
         made = dict(first)
         for key, value in second.items():
@@ -140,7 +140,7 @@ class _Rooting(SchemaRewriter):
         for name, value in second.items():
             before = made.get(name, True)
             if type(before) is dict and type(value) is dict:
-                made[name] = self._both(before, value)
+                made[name] = self._merge(before, value)
             elif before is True:
                 made[name] = value
         return made
@@ -159,7 +159,7 @@ def _union(arms: Sequence[Schema]) -> Schema:
         for name, value in members.items() if type(members) is dict else ():
             known = variants.setdefault(name, [])
             known += [value] if value not in known else []
-    demands = [listed(arm.get("required")) for arm in arms]
+    demands = [as_list(arm.get("required")) for arm in arms]
     shared = [name for name in demands[0] if all(name in others for others in demands)]
     if variants:
         made["properties"] = {

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from actors.cli.chat.state import ChatState
-from actors.cli.screen import one_line, safe
+from actors.cli.screen import escape_controls, one_line
 from actors.core.values.content import (
     Code,
     Media,
@@ -40,7 +40,7 @@ async def run_command(chat: ChatState, line: str) -> None:
     try:
         await COMMANDS[name].run(chat, rest.strip())
     except ActorsError as error:
-        chat.terminal.print(f"  {safe(str(error))}", "red")
+        chat.terminal.print(f"  {escape_controls(str(error))}", "red")
 
 
 async def _switch(chat: ChatState, target: str) -> None:
@@ -49,9 +49,11 @@ async def _switch(chat: ChatState, target: str) -> None:
         return
     outcome = await chat.session.switch(target)
     if outcome.status == "queued":
-        chat.terminal.print(f"  deferred: switching to {safe(target)} after turn {outcome.turn}", "yellow")
+        chat.terminal.print(
+            f"  deferred: switching to {escape_controls(target)} after turn {outcome.turn}", "yellow"
+        )
     else:
-        chat.terminal.print(f"  switched to {safe(target)}", "yellow")
+        chat.terminal.print(f"  switched to {escape_controls(target)}", "yellow")
 
 
 def _targets(chat: ChatState) -> str:
@@ -64,7 +66,7 @@ async def _backends(chat: ChatState, _: str) -> None:
     for name in dict.fromkeys((*chat.config.targets, now)):
         members = chat.config.resolve(name).members
         models = ", ".join(f"{member.model} ({member.dialect})" for member in members)
-        rows.append((safe(name), safe(models), "current" if name == now else ""))
+        rows.append((escape_controls(name), escape_controls(models), "current" if name == now else ""))
     chat.terminal.table(("target", "models", ""), rows)
 
 
@@ -101,7 +103,7 @@ def _blocks(message: Message) -> Iterator[str]:
 async def _ledger(chat: ChatState, _: str) -> None:
     ledger = await chat.session.ledger()
     rows = [
-        (known.call_id, safe(known.tool or ""), known.status, known.reason or "")
+        (known.call_id, escape_controls(known.tool or ""), known.status, known.reason or "")
         for known in ledger.interactions()
     ]
     _rows(chat, ("call", "tool", "state", "reason"), rows)
@@ -119,12 +121,16 @@ def _rows(chat: ChatState, header: Sequence[str], rows: Sequence[Sequence[str]])
 async def _preview(chat: ChatState, target: str) -> None:
     made = await chat.session.preview(target or chat.session.target)
     lost = ", ".join(f"{count} x {kind}" for kind, count in made.losses.items()) or "nothing"
-    chat.terminal.print(f"  {safe(str(made.binding))}: {made.size:,} bytes, {made.kept:,} of them unchanged")
-    chat.terminal.print(f"  synthetic results: {len(made.report.synthetic)}; dropped: {safe(lost)}")
+    chat.terminal.print(
+        f"  {escape_controls(str(made.binding))}: {made.size:,} bytes, {made.kept:,} of them unchanged"
+    )
+    chat.terminal.print(
+        f"  synthetic results: {len(made.report.synthetic)}; dropped: {escape_controls(lost)}"
+    )
     if made.compacts:
         chat.terminal.print("  the next ask compacts the history first", "yellow")
     if made.over:
-        chat.terminal.print(f"  no request is sent: {safe(made.over)}", "yellow")
+        chat.terminal.print(f"  no request is sent: {escape_controls(made.over)}", "yellow")
 
 
 async def _cost(chat: ChatState, _: str) -> None:
@@ -137,7 +143,7 @@ async def _cost(chat: ChatState, _: str) -> None:
 async def _compact(chat: ChatState, _: str) -> None:
     made = await chat.session.compact()
     done = f"{made.messages} messages replaced by a summary, {made.results} results trimmed"
-    chat.terminal.print(f"  {done}{'; ' if made.error else ''}{safe(made.error)}", "yellow")
+    chat.terminal.print(f"  {done}{'; ' if made.error else ''}{escape_controls(made.error)}", "yellow")
 
 
 async def _rewind(chat: ChatState, turn: str) -> None:

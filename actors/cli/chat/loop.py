@@ -23,7 +23,7 @@ from actors.cli.chat.questions import Questions
 from actors.cli.chat.state import ChatState
 from actors.cli.chat.view import View
 from actors.cli.exits import OF_SIGNAL, Exit
-from actors.cli.screen import safe
+from actors.cli.screen import escape_controls
 from actors.core.log.events import Verdict
 from actors.core.stream_events.events import CompleteEvent, ErrorEvent, SessionEvent
 from actors.core.stream_events.results import ApprovalDecision, PendingCall
@@ -83,10 +83,13 @@ class Chat:
         if not before:
             return
         turns = "1 turn" if len(before) == 1 else f"{len(before)} turns"
-        self._terminal.print(f"{safe(self._session.id)} continues after {turns}; /history shows them.", "dim")
+        self._terminal.print(
+            f"{escape_controls(self._session.id)} continues after {turns}; /history shows them.", "dim"
+        )
         if before[-1].status in ("failed", "interrupted"):
             self._terminal.print(
-                f"  the last turn: {safe(failure_reason(before[-1], self._state.config))}", "yellow"
+                f"  the last turn: {escape_controls(failure_reason(before[-1], self._state.config))}",
+                "yellow",
             )
 
     async def _read_lines(self) -> None:
@@ -157,7 +160,7 @@ class Chat:
                     return await self._cancel_waiting()
                 await self._show(rest)
         except ActorsError as error:
-            self._terminal.print(f"  {safe(str(error))}", "red")
+            self._terminal.print(f"  {escape_controls(str(error))}", "red")
 
     async def _show(self, stream: _Stream) -> None:
         """Show the events of a turn until it ends or waits."""

@@ -15,9 +15,9 @@ class Terminal:
 
     def __init__(self, screen: Screen) -> None:
         self.is_interactive = sys.stdin.isatty()
-        """Whether a person types. Otherwise each line is read after the answer to the line before."""
+        """True if a person types. Otherwise each line is read after the answer to the line before."""
         self.is_mid_line = False
-        """Whether the last line of the output is incomplete."""
+        """True if the last line of the output is incomplete."""
         self._screen = screen
         self._keyboard = Keyboard()
         self._prompt = ""
@@ -46,7 +46,7 @@ class Terminal:
     def stream(self, text: str, style: Style | None = None) -> None:
         """Write a piece of text."""
         if text:
-            self._write(self._screen.styled(text, style) if style else text)
+            self._write(self._screen.style(text, style) if style else text)
             self.is_mid_line = not text.endswith("\n")
 
     def end_line(self) -> None:
@@ -57,7 +57,7 @@ class Terminal:
     def print(self, text: str, style: Style | None = None) -> None:
         """Write whole lines, and repeat the prompt below them."""
         start = "\n" if self.is_mid_line else ""
-        lines = self._screen.styled(text, style) if style else text
+        lines = self._screen.style(text, style) if style else text
         self._write(f"{start}{lines}\n{self._prompt}")  # one write, between two keys of the person
         self.is_mid_line = bool(self._prompt)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from actors.cli.answer import failure_reason, incomplete_parts, note
 from actors.cli.approvals import call_text
 from actors.cli.chat.terminal import Terminal
-from actors.cli.screen import Style, one_line, safe
+from actors.cli.screen import Style, escape_controls, one_line
 from actors.config import Config
 from actors.core.ledger import Ledger
 from actors.core.stream_events.events import (
@@ -66,7 +66,7 @@ class View:
         match event:
             case ThinkingEvent():
                 self._answer.delta(event)
-                self._show_thinking(safe(event.text))
+                self._show_thinking(escape_controls(event.text))
             case TextEvent():
                 self._show_text(self._answer.delta(event))
             case MessageEvent():
@@ -83,7 +83,7 @@ class View:
                 self._end_turn(result)
             case _ if line := note(event):
                 self._end_round()
-                self._terminal.print(f"  {safe(line)}", "yellow")
+                self._terminal.print(f"  {escape_controls(line)}", "yellow")
             case _:
                 pass
 
@@ -121,7 +121,7 @@ class View:
     def _show_text(self, text: str) -> None:
         if text and self._is_thinking:
             self._end_round()
-        self._terminal.stream(safe(text))
+        self._terminal.stream(escape_controls(text))
 
     def _end_round(self) -> None:
         self._is_thinking = False
@@ -150,8 +150,8 @@ class View:
         for call_id in tuple(self._calls):
             self._end_call(call_id, "cancelled")
         for line in incomplete_parts(result):
-            self._terminal.print(f"  {safe(line)}", "yellow")
+            self._terminal.print(f"  {escape_controls(line)}", "yellow")
         if result.status == "cancelled":
             self.show_cancellation()
         elif result.status in ("failed", "interrupted"):
-            self._terminal.print(f"  {safe(failure_reason(result, self._config))}", "red")
+            self._terminal.print(f"  {escape_controls(failure_reason(result, self._config))}", "red")

@@ -242,14 +242,14 @@ def _introduction(show: Printed, servers: int) -> None:
         "Strict servers run on this machine: gpt speaks OpenAI Chat Completions, claude Anthropic Messages"
         f"{others}. They refuse what the real ones refuse."
     )
-    line(show.screen.styled("One conversation, several providers, no refusal", "bold"))
+    line(show.screen.style("One conversation, several providers, no refusal", "bold"))
     for paragraph in (about, LEGEND):
         for text in textwrap.wrap(paragraph, show.screen.width):
             line(text)
 
 
 def _summary(show: Printed, counts: Counts, expected: Counts) -> None:
-    line, styled = show.screen.line, show.screen.styled
+    line, styled = show.screen.line, show.screen.style
     line()
     text = ", ".join(
         f"{count} {name}" + ("" if count == expected[name] else f" (expected {expected[name]})")

@@ -4,7 +4,7 @@ import textwrap
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from actors.cli.screen import Screen, Style, one_line, safe
+from actors.cli.screen import Screen, Style, escape_controls, one_line
 from actors.cli.shape import Numbers, number, shape, split_unchanged
 from actors.core.stream_events.events import (
     CallEnd,
@@ -164,7 +164,7 @@ class Printed:
         self._compact = compact
         self.screen.line()
         for line in textwrap.wrap(f"{self._scenes}. {title}", self.screen.width, subsequent_indent="   "):
-            self.screen.line(self.screen.styled(line, "bold"))
+            self.screen.line(self.screen.style(line, "bold"))
 
     def user(self, text: str) -> None:
         """Print a message of the user."""
@@ -197,7 +197,7 @@ class Printed:
             return
         self._release()
         label = _label(self.screen, what, 8)
-        first, *more = textwrap.wrap(safe(text), self.screen.width - len(INDENT)) or [""]
+        first, *more = textwrap.wrap(escape_controls(text), self.screen.width - len(INDENT)) or [""]
         self.screen.line(f"  {label} {first}")
         for line in more:
             self.screen.line(f"{INDENT}{line}")
@@ -206,11 +206,11 @@ class Printed:
         return _label(self.screen, request.backend, self._names)
 
     def _status(self, status: int) -> str:
-        return self.screen.styled(str(status), "green" if status == 200 else "red")
+        return self.screen.style(str(status), "green" if status == 200 else "red")
 
     def _lane(self, request: SentRequest) -> str:
         sent = request.sent
-        return self.screen.styled(
+        return self.screen.style(
             f"+{sent.total_bytes - sent.reused_bytes:,} on {sent.reused_bytes:,}".ljust(15), "dim"
         )
 
@@ -228,7 +228,7 @@ class Printed:
             if label and number_ == 0:
                 self.screen.line(f"{label} {line.strip()}")
             else:
-                self.screen.line(line if label else self.screen.styled(line, "yellow"))
+                self.screen.line(line if label else self.screen.style(line, "yellow"))
 
 
 _ROUTINE = frozenset({"you", "switch", "tools"})
@@ -237,7 +237,7 @@ _COLORS: dict[str, tuple[Style, ...]] = {"gpt": ("cyan",), "claude": ("green",),
 
 
 def _label(screen: Screen, name: str, width: int) -> str:
-    return screen.styled(f"{name:<{width}}", *_COLORS.get(name, ("yellow",)))
+    return screen.style(f"{name:<{width}}", *_COLORS.get(name, ("yellow",)))
 
 
 def _decisions(report: Report) -> Iterable[tuple[str, str]]:

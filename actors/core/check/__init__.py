@@ -75,7 +75,7 @@ def container(dialect: Dialect) -> str:
 @lru_cache(maxsize=256)
 def start(dialect: Dialect) -> CheckState:
     """Return the state before the first message. All lanes of a dialect share what it says of that alone."""
-    return _judge(dialect.family)(dialect).settled()[0]
+    return _judge(dialect.family)(dialect).settle()[0]
 
 
 def extend(state: CheckState, *pieces: bytes, whole: bool = False) -> tuple[CheckState, list[Fault]]:
@@ -91,21 +91,21 @@ def extend(state: CheckState, *pieces: bytes, whole: bool = False) -> tuple[Chec
     """
     if not any(pieces):
         return state, []
-    if not whole and (quick := accepted(state, *pieces)) is not None:
-        return quick.settled()
+    if not whole and (quick := accept_quickly(state, *pieces)) is not None:
+        return quick.settle()
     fragment = b"".join(pieces)
     try:
-        return strictly(state, fragment).settled()
+        return read_strictly(state, fragment).settle()
     except JsonRefused as refused:
         where = f"{state.container}[{state.count}:]"
         return state, _unreadable(state.copy(), fragment, where, refused)
 
 
-def accepted(state: CheckState, *pieces: bytes) -> CheckState | None:
+def accept_quickly(state: CheckState, *pieces: bytes) -> CheckState | None:
     """Return the state after a fragment that plainly keeps every rule; None at any doubt."""
-    text = _wrapped(state, b"".join([piece if len(piece) < _LONG else _stand_in(piece) for piece in pieces]))
+    text = _wrap(state, b"".join([piece if len(piece) < _LONG else _stand_in(piece) for piece in pieces]))
     try:
-        read = _read(state, _QUICK.decode(text), strict=False)
+        read = _read_fragment(state, _QUICK.decode(text), strict=False)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     return None if read.faults else read
@@ -124,10 +124,10 @@ def _stand_in(piece: bytes) -> bytes:
     return b'"-' + piece[last:] if last > 0 else piece
 
 
-def strictly(state: CheckState, fragment: bytes) -> CheckState:
+def read_strictly(state: CheckState, fragment: bytes) -> CheckState:
     """Return the state after a fragment, read by every rule, with the faults in it. Raises JsonRefused."""
-    text = _wrapped(state, fragment)
-    return _read(state, parse(text, max_bytes=_MAX_BYTES, max_depth=_MAX_DEPTH), strict=True)
+    text = _wrap(state, fragment)
+    return _read_fragment(state, parse(text, max_bytes=_MAX_BYTES, max_depth=_MAX_DEPTH), strict=True)
 
 
 def finish(state: CheckState, *, manual_thinking: bool = False) -> list[Fault]:
@@ -175,10 +175,12 @@ def canonical(
     `known` gives the canonical id of one on the wire, if it has one; `calls` those of all calls in the request, in
     order, for calls without an id on the wire.
     """
-    return [_renamed(fault, known, calls) if fault.call_ids else fault for fault in faults]
+    return [_rename_ids(fault, known, calls) if fault.call_ids else fault for fault in faults]
 
 
-def _renamed(fault: Fault, known: Callable[[str], str | None], calls: Callable[[], Sequence[str]]) -> Fault:
+def _rename_ids(
+    fault: Fault, known: Callable[[str], str | None], calls: Callable[[], Sequence[str]]
+) -> Fault:
     ids = [known(call_id) or call_id for call_id in fault.call_ids]
     if any(call_id.startswith("#") for call_id in ids):  # the judge's name for a call without an id
         numbered = {f"#{number}": call_id for number, call_id in enumerate(calls())}
@@ -186,7 +188,7 @@ def _renamed(fault: Fault, known: Callable[[str], str | None], calls: Callable[[
     return type(fault)(str(fault), call_ids=ids, rule=fault.rule)
 
 
-def _wrapped(state: CheckState, fragment: bytes) -> bytes:
+def _wrap(state: CheckState, fragment: bytes) -> bytes:
     """Return a fragment as one JSON array of messages. A leading 0 stands for what was read before."""
     if state.opens is None:
         return b"[0%b]" % fragment if state.count else b"[%b]" % fragment
@@ -196,7 +198,7 @@ def _wrapped(state: CheckState, fragment: bytes) -> bytes:
     return b'[{"role":"%b","%b":[%b%b]}]' % (state.role.encode(), state.opens.encode(), before, fragment)
 
 
-def _read(state: CheckState, messages: JsonValue, *, strict: bool) -> CheckState:
+def _read_fragment(state: CheckState, messages: JsonValue, *, strict: bool) -> CheckState:
     """Return the state after the messages of a wrapped fragment."""
     assert type(messages) is list
     read, resumes = state.copy(), state.opens is not None and state.role is not None

@@ -94,7 +94,7 @@ class Anthropic(Turns):
     def begin(self, role: str) -> None:
         if role == "assistant":
             if self.due and self.role == "user":
-                self.unanswered("in the next message")
+                self.report_unanswered("in the next message")
             elif self.due:
                 ids, where = tuple(self.due), f"messages[{self.count}]"
                 what = f"a user message with results of {', '.join(map(excerpt, ids))} belongs here"
@@ -138,14 +138,14 @@ class Anthropic(Turns):
             try:
                 reader = checks[block["type"]]  # type: ignore[call-overload,index]  # what is raised then is seen to
             except (KeyError, IndexError, TypeError):
-                reader = Anthropic._other
+                reader = Anthropic._judge_other_block
             reader(self, block)
             if self.loop is None and self.blocks == self.ahead and self.role == "assistant":
                 self.loop = self.dangles
             self.blocks += 1
         return None
 
-    def aside(self, message: dict[str, JsonValue], role: JsonValue) -> bool:
+    def judge_other_role(self, message: dict[str, JsonValue], role: JsonValue) -> bool:
         """Judge a system message between the turns: behind a user message or a tool of the provider's (ANT-S07)."""
         if role != "system":
             return False
@@ -170,7 +170,7 @@ class Anthropic(Turns):
     def goes_on(self, role: str) -> bool:
         return self.is_paused()
 
-    def _filled(self, block: dict[str, JsonValue], kind: str, where: str = "") -> dict[str, JsonValue]:
+    def _fill_block(self, block: dict[str, JsonValue], kind: str, where: str = "") -> dict[str, JsonValue]:
         """Return a block of a kind with its absent keys filled in; its keys and its cache mark are judged."""
         self.allow_only(where, block, _BLOCKS[kind])
         if (mark := block.get("cache_control")) is not None:
@@ -194,9 +194,9 @@ class Anthropic(Turns):
         self.mixed = True
 
     def _words(self, block: dict[str, JsonValue], where: str) -> None:
-        text = self._filled(block, "text", where)["text"]
+        text = self._fill_block(block, "text", where)["text"]
         if type(text) is not str:
-            self.wanted("text is a string", where, text)
+            self.report_type("text is a string", where, text)
         elif not text:
             self.fault("ANT-20", where, "the text block is empty")
             if "cache_control" in block:
@@ -204,7 +204,7 @@ class Anthropic(Turns):
         elif text.isspace():
             self.fault("ANT-21", where, "the text block is only whitespace")
 
-    def _thought(self, block: dict[str, JsonValue]) -> None:
+    def _judge_thinking(self, block: dict[str, JsonValue]) -> None:
         kind, text, data = str(block["type"]), block.get("thinking"), block.get("data")
         rules = self.dialect.reasoning
         if "cache_control" in block:
@@ -212,7 +212,7 @@ class Anthropic(Turns):
         self.allow_only("", block, _BLOCKS[kind])
         if kind == "thinking":
             if type(text) is not str:
-                self.wanted("thinking is a string", "", text)
+                self.report_type("thinking is a string", "", text)
             signature = block.get("signature")
             if type(signature) is not str or not (signature or rules.required == "with_calls"):
                 self.fault("ANT-43", "", f"the thinking block has no signature ({excerpt(signature)})")
@@ -228,24 +228,24 @@ class Anthropic(Turns):
 
     def _tool_use(self, block: dict[str, JsonValue]) -> None:
         if len(block) != 4 or not ("id" in block and "name" in block and "input" in block):
-            block = self._filled(block, "tool_use")
+            block = self._fill_block(block, "tool_use")
         if type(block["input"]) is not dict:
             self.fault("ALL-06", ".input", f"arguments are an object, not {kind_of(block['input'])}")
         if not self.thinks and self.dialect.reasoning.required == "with_calls":
             self.fault("ALL-02", "", "a tool call in a message that does not begin with thinking")
         name = block["name"]
         if type(name) is not str or not self.is_name(name):
-            self.named(name)
+            self.judge_name(name)
         self.open_call(block["id"])
 
     def _result(self, block: dict[str, JsonValue]) -> None:
         if len(block) != 1 + ("tool_use_id" in block) + ("content" in block) + ("is_error" in block):
-            self._filled(block, "tool_result")
+            self._fill_block(block, "tool_result")
         call_id = block["tool_use_id"] if "tool_use_id" in block else None
         content = block["content"] if "content" in block else ""
         failed = block["is_error"] if "is_error" in block else False
         if type(failed) is not bool:
-            self.wanted("is_error is a boolean", "", failed)
+            self.report_type("is_error is a boolean", "", failed)
         if type(content) is not str:
             self._result_content(content, failed=failed is True)
         elif failed is True and not content.strip():
@@ -258,7 +258,7 @@ class Anthropic(Turns):
 
     def _result_content(self, content: JsonValue, *, failed: bool) -> None:
         if type(content) is not list:
-            return self.wanted("a string or a list of blocks", ".content", content)
+            return self.report_type("a string or a list of blocks", ".content", content)
         where = f"{self.at}.content"
         if not content:
             self.fault("ANT-29", where, "the list is empty")
@@ -274,13 +274,13 @@ class Anthropic(Turns):
                 self.fault("ALL-08", where, f"a block of type {excerpt(kind)} in a tool_result")
         return None
 
-    def _other(self, block: JsonValue) -> None:
+    def _judge_other_block(self, block: JsonValue) -> None:
         kind = block.get("type") if type(block) is dict else None
         if type(block) is not dict:
-            self.wanted("a block is an object", "", block)
+            self.report_type("a block is an object", "", block)
         elif self.role == "user" and kind in ("image", "document", "search_result"):
             if kind == "search_result":
-                self._filled(block, kind)
+                self._fill_block(block, kind)
             else:
                 self._media(block, str(kind), self.dialect.media.user_kinds)
             self._beside()
@@ -311,7 +311,7 @@ class Anthropic(Turns):
         if kind not in held:
             return self.fault("ALL-10", "", f"{kind} is not accepted here")
         self.attach(kind)
-        source = self._filled(block, kind)["source"]
+        source = self._fill_block(block, kind)["source"]
         carrier = source.get("type") if type(source) is dict else None
         if type(source) is not dict or type(carrier) is not str or carrier not in _SOURCE:
             return self.fault("ALL-02", ".source", f"a source of type {excerpt(carrier)}")
@@ -329,22 +329,22 @@ class Anthropic(Turns):
             self.picture(data, media_type)
         return None
 
-    def _routed(self, body: dict[str, JsonValue]) -> None:
+    def _judge_route(self, body: dict[str, JsonValue]) -> None:
         """Judge what depends on the operation that takes the request: its keys, its model, its version."""
         assert isinstance(self.dialect, AnthropicDialect)
         route = self.dialect.request.route
         self.allow_only("request", body, _KEYS[route])
         if route == "messages":
-            self.modelled(body.get("model"))
+            self.judge_model(body.get("model"))
         elif (version := body.get("anthropic_version")) not in _VERSIONS[route]:
             self.fault(
                 "ANT-60", "anthropic_version", f"{excerpt(version)} where {_VERSIONS[route][0]} belongs"
             )
 
     def parameters(self, body: dict[str, JsonValue]) -> None:
-        self._routed(body)
+        self._judge_route(body)
         limit, budget = body.get("max_tokens"), inside(body, "thinking", "budget_tokens")
-        self.limited(limit, "max_tokens")
+        self.judge_limit(limit, "max_tokens")
         self.moving = body.get("cache_control")
         manual = inside(body, "thinking", "type") == "enabled"
         if manual and (
@@ -372,14 +372,14 @@ class Anthropic(Turns):
         elif not has_tools:
             self.fault("ALL-14", "tool_choice", "given without tools")
         elif kind == "tool":
-            self.chosen(inside(choice, "name"), "tool_choice")
+            self.judge_choice(inside(choice, "name"), "tool_choice")
         if manual and kind in ("any", "tool"):
             self.fault("ANT-48", "tool_choice", "a tool is forced while manual thinking is on")
 
     def _tools(self, tools: JsonValue) -> None:
         for where, tool in self.each(tools, "tools", "tools"):
             if type(tool) is not dict:
-                self.wanted("a tool is an object", where, tool)
+                self.report_type("a tool is an object", where, tool)
                 continue
             # the others are the provider's, with keys of their own
             own = tool.get("type") in (None, "custom")
@@ -390,15 +390,15 @@ class Anthropic(Turns):
             if own or "name" in tool:
                 self.declare(tool.get("name"), where)
             if own:
-                self.rooted(tool.get("input_schema"), f"{where}.input_schema")
+                self.judge_root(tool.get("input_schema"), f"{where}.input_schema")
 
 
 # Any: an object, but for the reader of what is of no known kind
 _CHECKS: dict[str, dict[str, Callable[[Anthropic, Any], None]]] = {
     "assistant": {
         "text": Anthropic._text,
-        "thinking": Anthropic._thought,
-        "redacted_thinking": Anthropic._thought,
+        "thinking": Anthropic._judge_thinking,
+        "redacted_thinking": Anthropic._judge_thinking,
         "tool_use": Anthropic._tool_use,
     },
     "user": {"text": Anthropic._text, "tool_result": Anthropic._result},

@@ -48,20 +48,20 @@ class Converse(Turns):
 
     def finish(self, *, manual_thinking: bool) -> None:
         super().finish(manual_thinking=manual_thinking)
-        self._documented()
+        self._judge_documents()
         if self.called and not self.declares:
             self.fault("BED-03", "toolConfig", "the messages hold tool blocks and no tool is declared")
 
     def begin(self, role: str) -> None:
         if self.documented:
-            self._documented()
+            self._judge_documents()
         if role == "assistant":
             if self.due:
-                self.unanswered("in the next message")
+                self.report_unanswered("in the next message")
             self.answered.clear()
         self.mixed = self.thinks = self.documented = self.worded = False
 
-    def _documented(self) -> None:
+    def _judge_documents(self) -> None:
         if self.documented and not self.worded:
             self.fault("BED-13", self.here, "a document without a text beside it")
 
@@ -84,7 +84,7 @@ class Converse(Turns):
 
     def _words(self, value: JsonValue, where: str = "") -> None:
         if type(value) is not str:
-            self.wanted("text is a string", where, value)
+            self.report_type("text is a string", where, value)
         elif not value or value.isspace():
             self.fault("BED-04", where, "the text is blank")
 
@@ -110,7 +110,7 @@ class Converse(Turns):
         self.called = True
         name = call["name"]
         if type(name) is not str or not self.is_name(name):
-            self.named(name)
+            self.judge_name(name)
         self.open_call(call["toolUseId"], ".toolUseId")
 
     def _result(self, value: JsonValue) -> None:
@@ -121,30 +121,30 @@ class Converse(Turns):
         if result["status"] not in ("success", "error"):
             self.fault("ALL-02", "", f"status {excerpt(result['status'])}")
         for _, part in self.each(content, ".content", "content", filled=True):
-            self._said(part)
+            self._judge_part(part)
 
-    def _said(self, part: JsonValue) -> None:
+    def _judge_part(self, part: JsonValue) -> None:
         kind, value = next(iter(part.items())) if type(part) is dict and len(part) == 1 else (None, None)
         if kind == "text":
             self._words(value, ".content")
         elif kind in _MEDIA:
-            self._carried(str(kind), value, self.dialect.media.result_kinds)
+            self._judge_media(str(kind), value, self.dialect.media.result_kinds)
         elif kind is None:
             self.fault("ALL-02", ".content", "each part is an object with one key")
         elif kind != "json":
             self.fault("ALL-07", ".content", f"unknown key {excerpt(kind)}")
         elif type(value) is not dict:
-            self.wanted("json is an object", ".content", value)
+            self.report_type("json is an object", ".content", value)
 
     def _image(self, value: JsonValue) -> None:
         self.mixed = True
-        self._carried("image", value, self.dialect.media.user_kinds)
+        self._judge_media("image", value, self.dialect.media.user_kinds)
 
     def _document(self, value: JsonValue) -> None:
         self.mixed = self.documented = True
-        self._carried("document", value, self.dialect.media.user_kinds)
+        self._judge_media("document", value, self.dialect.media.user_kinds)
 
-    def _carried(self, kind: str, value: JsonValue, held: frozenset[str]) -> None:
+    def _judge_media(self, kind: str, value: JsonValue, held: frozenset[str]) -> None:
         if kind not in held:
             return self.fault("BED-09", "", f"{kind} is not accepted here")
         media = _MEDIA[kind] | (self.fields(value, _MEDIA[kind]) or {})
@@ -152,7 +152,7 @@ class Converse(Turns):
             self.fault("ALL-10", "", f"{kind} of format {excerpt(form)}")
         self.attach(kind)
         if kind == "document":
-            self._titled(media["name"])
+            self._judge_title(media["name"])
         source = self.fields(media["source"], _SOURCE, ".source") or {}
         data = source.get("bytes", "x")
         if len(source) != 1 or type(data) is not str or not data:
@@ -161,7 +161,7 @@ class Converse(Turns):
             self.picture(data, f"image/{form}")
         return None
 
-    def _titled(self, name: JsonValue) -> None:
+    def _judge_title(self, name: JsonValue) -> None:
         if type(name) is not str or not _TITLE.fullmatch(name):
             self.fault("BED-18", ".name", f"the document's name {excerpt(name)} is not of the form")
         elif name in self.titles:
@@ -177,7 +177,7 @@ class Converse(Turns):
         self.allow_only("request", body, _TOP)
         if (inference := body.get("inferenceConfig")) is not None:
             given = _INFERENCE | (self.fields(inference, _INFERENCE, "inferenceConfig") or {})
-            self.limited(given["maxTokens"], "inferenceConfig.maxTokens")
+            self.judge_limit(given["maxTokens"], "inferenceConfig.maxTokens")
         self.declares = "toolConfig" in body
         if self.declares:  # before the system prompt: the provider reads cache marks in this order
             self._tools(body["toolConfig"])
@@ -199,7 +199,7 @@ class Converse(Turns):
             if "toolSpec" in entry:
                 self._tool(entry["toolSpec"], where)
         if type(choice) is dict and choice.keys() == {"tool"}:
-            self.chosen(inside(choice, "tool", "name"), "toolConfig.toolChoice")
+            self.judge_choice(inside(choice, "tool", "name"), "toolConfig.toolChoice")
         elif choice is not None and (type(choice) is not dict or [*choice] not in (["auto"], ["any"])):
             self.fault("ALL-02", "toolConfig.toolChoice", "one of auto, any and tool")
 
@@ -208,7 +208,7 @@ class Converse(Turns):
         schema, description = tool["inputSchema"], tool["description"]
         self.declare(tool["name"], where)
         given = schema.get("json") if type(schema) is dict and len(schema) == 1 else None
-        self.rooted(given, f"{where}.inputSchema.json")
+        self.judge_root(given, f"{where}.inputSchema.json")
         if type(description) is not str or not description:
             self.fault("ALL-02", f"{where}.description", "a string with content, or none")
 

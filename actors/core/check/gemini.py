@@ -73,17 +73,17 @@ class Gemini(Turns):
         if role == self.role == "model":
             return
         if self.due and (role == "model" or self.role == "user"):
-            self.unanswered("in the next content")
+            self.report_unanswered("in the next content")
         self.unasked = role == "model" and self.role != "user"
         self.answered.clear()
         self.mixed = False
 
-    def unanswered(self, when: str) -> None:
+    def report_unanswered(self, when: str) -> None:
         ids = tuple(call_id or number for number, (call_id, _) in self.due.items())
         self.fault("GEM-01", self.here, f"no functionResponse for {len(ids)} functionCall parts {when}", *ids)
         self.due.clear()
 
-    def spelt(self, value: JsonValue) -> JsonValue:
+    def normalize_spelling(self, value: JsonValue) -> JsonValue:
         if type(value) is not dict or "_" not in "".join(value):
             return value
         first = {key: _UNDERSCORE.sub(lambda found: found[1].upper(), key) for key in value}
@@ -96,7 +96,7 @@ class Gemini(Turns):
         if part is None:
             return None
         if "thoughtSignature" in part:
-            self._signed(part["thoughtSignature"])
+            self._judge_signature(part["thoughtSignature"])
         if "thought" in part:
             self.fault("ALL-08", "", "thoughts are not sent back")
         held = _PARTS.keys() & part
@@ -105,7 +105,7 @@ class Gemini(Turns):
         (kind,) = held
         return _PARTS[kind](self, part)
 
-    def _signed(self, signature: JsonValue) -> None:
+    def _judge_signature(self, signature: JsonValue) -> None:
         if self.role != "model":
             self.fault("ALL-08", "", "a thoughtSignature outside a model content")
         stem = signature.rstrip("=") if type(signature) is str else ""
@@ -115,7 +115,7 @@ class Gemini(Turns):
     def _text(self, part: dict[str, JsonValue]) -> None:
         self.mixed = True
         if type(text := part["text"]) is not str:
-            self.wanted("text is a string", "", text)
+            self.report_type("text is a string", "", text)
 
     def _call(self, part: dict[str, JsonValue]) -> None:
         call = self.fields(part["functionCall"], _CALL)
@@ -133,7 +133,7 @@ class Gemini(Turns):
         if not self.due and not signed and self.dialect.reasoning.required == "before_calls":
             self.fault("GEM-04", "", "the first functionCall has no thoughtSignature")
         if type(name) is not str or not self.is_name(name):
-            self.named(name)
+            self.judge_name(name)
         if call_id:
             self.take(call_id)
         self.due[f"#{self.calls}"] = (call_id, name)
@@ -147,12 +147,12 @@ class Gemini(Turns):
         if self.role != "user":
             return self.fault("ALL-08", "", "a functionResponse outside a user content")
         if type(said := response["response"] if "response" in response else None) is not dict:
-            self.wanted("a response is an object", ".response", said)
+            self.report_type("a response is an object", ".response", said)
         if "parts" in response:
-            self._attached(response["parts"])
+            self._judge_attachments(response["parts"])
         call_id, name = self._id(response), response["name"] if "name" in response else None
         if type(name) is not str or not self.is_name(name):
-            self.named(name)
+            self.judge_name(name)
         return self._answers(call_id, name)
 
     def _answers(self, call_id: str, name: JsonValue) -> None:
@@ -161,7 +161,7 @@ class Gemini(Turns):
             return self.fault("GEM-01", "", "more functionResponses than functionCalls", *ids)
         if not self.due:
             return self.fault("GEM-03", "", "a functionResponse without a function call turn", *ids)
-        number, (wanted_id, wanted_name) = self._wanted(call_id)
+        number, (wanted_id, wanted_name) = self._answered_call(call_id)
         if self.mixed:
             self.fault("GEM-03", "", "a functionResponse behind other parts", call_id or number)
         if name != wanted_name or (call_id and wanted_id and call_id != wanted_id):
@@ -171,7 +171,7 @@ class Gemini(Turns):
         self.answered[number] = None
         return None
 
-    def _wanted(self, call_id: str) -> tuple[str, tuple[str, JsonValue]]:
+    def _answered_call(self, call_id: str) -> tuple[str, tuple[str, JsonValue]]:
         """Return the open call that a response answers: that of its id, or the first where it has none."""
         opened = iter(self.due.items())
         first = next(opened)
@@ -182,12 +182,12 @@ class Gemini(Turns):
         if "id" in value and not self.dialect.ids.native_passthrough:
             self.fault("GEM-09", ".id", "this host refuses ids")
         elif "id" in value:
-            self.identified(call_id)
+            self.judge_id(call_id)
         return call_id if type(call_id) is str else ""
 
-    def _attached(self, parts: JsonValue) -> None:
+    def _judge_attachments(self, parts: JsonValue) -> None:
         for _, part in self.each(parts, ".parts", "content", filled=True):
-            blob = self.spelt(part)
+            blob = self.normalize_spelling(part)
             if type(blob) is not dict or blob.keys() != {"inlineData"}:
                 self.fault("ALL-07", ".parts", "a part of a response has inlineData and no other key")
             elif (kind := self._blob(blob["inlineData"])) not in (None, *self.dialect.media.result_kinds):
@@ -234,7 +234,7 @@ class Gemini(Turns):
         if (value := body.get("generationConfig")) is not None:
             where = "generationConfig"
             generation = self.fields(value, _GENERATION, where) or {}
-            self.limited(generation.get("maxOutputTokens", 1), f"{where}.maxOutputTokens")
+            self.judge_limit(generation.get("maxOutputTokens", 1), f"{where}.maxOutputTokens")
             where = f"{where}.thinkingConfig"
             thinking = self.fields(generation.get("thinkingConfig", {}), _THINKING, where) or {}
             if {"thinkingBudget", "thinkingLevel"} <= thinking.keys():
@@ -246,7 +246,7 @@ class Gemini(Turns):
             if "parameters" in declaration:
                 self._schema(declaration["parameters"], f"{where}.parameters", _DEEPEST)
             if type(plain := declaration.get("parametersJsonSchema", {})) is not dict:
-                self.wanted("a JSON Schema is an object", f"{where}.parametersJsonSchema", plain)
+                self.report_type("a JSON Schema is an object", f"{where}.parametersJsonSchema", plain)
 
     def _schema(self, value: JsonValue, where: str, depth: int) -> None:
         schema = self.fields(value, _SCHEMA, where)
@@ -272,7 +272,7 @@ class Gemini(Turns):
             self.fault("ALL-14", "toolConfig", "given without tools")
         else:
             for name in allowed if type(allowed) is list else [allowed]:
-                self.chosen(name, "toolConfig")
+                self.judge_choice(name, "toolConfig")
 
     def _system(self, value: JsonValue) -> None:
         parts = (self.fields(value, _SYSTEM, "systemInstruction") or {}).get("parts")

@@ -103,12 +103,12 @@ class OpenAIChat(Whole):
             self.count += 1
             role = value["role"] if type(value) is dict and "role" in value else None
             if type(value) is not dict or type(role) is not str or role not in self.keys:
-                self._misnamed(value)
+                self._judge_role(value)
                 continue
             if role != "tool":
                 self._begin(role)
             if len(value) != 1 + ("content" in value) + (self.own[role] in value):
-                self._unusual(value, role)
+                self._judge_keys(value, role)
             content = value["content"] if "content" in value else None
             if (type(content) is not str or len(content) > self.longest) and (
                 content is not None or role != "assistant"
@@ -120,16 +120,16 @@ class OpenAIChat(Whole):
                 self._result(value["tool_call_id"] if "tool_call_id" in value else None)
                 self.role = role
 
-    def _unusual(self, message: dict[str, JsonValue], role: str) -> None:
+    def _judge_keys(self, message: dict[str, JsonValue], role: str) -> None:
         """Judge the keys of a message that has not just the usual ones."""
         known = self.keys[role]
         for field in sorted(_FIELDS & (message.keys() - known)):
             self.fault(f"ALL-07 {field}", "", f"unknown key {field!r}")
         self.allow_only("", message, known | _FIELDS)
 
-    def _misnamed(self, message: JsonValue) -> None:
+    def _judge_role(self, message: JsonValue) -> None:
         if type(message) is not dict:
-            self.wanted("a message is an object", "", message)
+            self.report_type("a message is an object", "", message)
         elif "role" in message:
             self.fault("OAC-06", "", f"role {excerpt(message['role'])} does not exist")
         else:
@@ -141,7 +141,7 @@ class OpenAIChat(Whole):
         if self.answered:
             self.answered = {}
         if self.due:
-            self.unanswered(f"before this {role} message")
+            self.report_unanswered(f"before this {role} message")
         if role in ("system", "developer"):
             if not rules.system_anywhere and self.role in ("assistant", "tool"):
                 self.fault("ALL-08 system", "", f"role {role} after role {self.role}")
@@ -174,7 +174,7 @@ class OpenAIChat(Whole):
             # it must be last, and we do not end there
             self.fault("MIS-11", "", "an assistant message with prefix")
         if calls is not None and type(calls) is not list:
-            self.wanted("a list of tool calls", ".tool_calls", calls)
+            self.report_type("a list of tool calls", ".tool_calls", calls)
             calls = []
         reasons = message[self.field] if self.field is not None and self.field in message else None
         if reasons is not None and type(reasons) is not (list if self.field == "reasoning_details" else str):
@@ -195,9 +195,9 @@ class OpenAIChat(Whole):
         for index, call in enumerate(calls):
             self._call(call, f".tool_calls[{index}]")
         if self.signatures:
-            self._signed(calls)
+            self._judge_signatures(calls)
 
-    def _signed(self, calls: list[JsonValue]) -> None:
+    def _judge_signatures(self, calls: list[JsonValue]) -> None:
         demanded = self.dialect.reasoning.required == "before_calls"
         for index, call in enumerate(calls):
             signature = inside(call, "extra_content", "google", "thought_signature")
@@ -210,7 +210,7 @@ class OpenAIChat(Whole):
         if type(call) is not dict or type(kind) is not str or kind not in INPUT:
             return self.fault("ALL-02", where, f"a tool call of type {excerpt(kind)}")
         if kind != "function":
-            self._known(kind, where)
+            self._judge_kind(kind, where)
         call_id = call["id"] if "id" in call else None
         inner = call[kind] if kind in call else None
         if len(call) != 3 or call_id is None or inner is None:
@@ -221,13 +221,13 @@ class OpenAIChat(Whole):
         else:
             self.fault("ALL-02 id", f"{where}.id", "a tool call has a string as id")
         if type(inner) is not dict:
-            return self.wanted(f"{kind} is an object", where, inner)
+            return self.report_type(f"{kind} is an object", where, inner)
         where, key = f"{where}.{kind}", INPUT[kind]
         name = inner["name"] if "name" in inner else None
         given = inner[key] if key in inner else None
         if len(inner) != 2 or name is None or given is None:
             self.allow_only(where, inner, ("name", key))
-        return self.given(name, given, key, where)
+        return self.judge_call(name, given, key, where)
 
     def _kind(self, value: JsonValue) -> JsonValue:
         """Return the type of a tool or of a call."""
@@ -237,7 +237,7 @@ class OpenAIChat(Whole):
             return "function"
         return value["type"] if "type" in value else None
 
-    def _known(self, kind: str, where: str) -> None:
+    def _judge_kind(self, kind: str, where: str) -> None:
         if kind != "function" and not self.dialect.request.custom_tools:
             self.fault("ALL-02 kind", where, f"a tool of type {excerpt(kind)}")
 
@@ -277,7 +277,7 @@ class OpenAIChat(Whole):
         elif kind in ("text", "refusal"):
             self.text(payload, kind, kind, where)
         elif type(payload) is not dict or not payload:
-            self.wanted(f"{kind} is an object", where, payload)
+            self.report_type(f"{kind} is an object", where, payload)
         elif kind == "image_url" and not self.dialect.media.urls and str(payload.get("url"))[:5] != "data:":
             self.fault("ALL-10", where, "an image by address")
 
@@ -287,12 +287,12 @@ class OpenAIChat(Whole):
         own = {"top_k"} - rules.request.lacks  # a field of hosts of open models and gateways
         known = rules.request.keys or _TOP.keys() | more | own
         self.allow_only("request", body, known, "OAC-12")
-        self.modelled(body.get("model"))
+        self.judge_model(body.get("model"))
         if type(key) is str and len(key) > _LONGEST_KEY:
             self.fault("OAC-17", "prompt_cache_key", f"{len(key)} characters, at most {_LONGEST_KEY}")
         for field in ("max_tokens", "max_completion_tokens"):
             if body.get(field) is not None:
-                self.limited(body[field], field)
+                self.judge_limit(body[field], field)
         if body.get("stream_options") is not None and not body.get("stream"):
             self.fault("ALL-02", "stream_options", "given without stream")
         if type(tools) is list and tools:
@@ -308,7 +308,7 @@ class OpenAIChat(Whole):
             if body.get(key) is not None and not tools:
                 self.fault("ALL-14", key, "given without tools")
         if type(kind := inside(choice, "type")) is str and kind in _TOOL:
-            self.chosen(inside(choice, kind, "name"), "tool_choice")
+            self.judge_choice(inside(choice, kind, "name"), "tool_choice")
         thinks = inside(body, "thinking", "type") != "disabled"
         never = host == "no" or model == "never"
         refused = never or (thinks and (host == "not_when_thinking" or model == "without_thinking"))
@@ -326,16 +326,16 @@ class OpenAIChat(Whole):
             if type(tool) is not dict or type(kind) is not str or kind not in _TOOL:
                 self.fault("ALL-02 kind", where, f"a tool of type {excerpt(kind)}")
                 continue
-            self._known(kind, where)
+            self._judge_kind(kind, where)
             self.allow_only(where, tool, ("type", kind, *self.part_marks))
             declared, where = tool.get(kind), f"{where}.{kind}"
             if type(declared) is not dict:
-                self.wanted(f"{kind} is an object", where, declared)
+                self.report_type(f"{kind} is an object", where, declared)
                 continue
             self.allow_only(where, declared, _TOOL[kind])
             self.declare(declared.get("name"), where)
             if (schema := declared.get("parameters")) is not None:
-                sound = self.rooted(schema, f"{where}.parameters", ROOTLESS)
+                sound = self.judge_root(schema, f"{where}.parameters", ROOTLESS)
                 if sound and self.dialect.request.schema_subset == "moonshot":
                     for what in _moonshot(schema, "parameters"):
                         self.fault("ALL-02 schema", f"{where}.parameters", what)

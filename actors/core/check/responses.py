@@ -88,7 +88,7 @@ class Responses(Whole):
         for item in messages:
             self.count += 1
             if type(item) is not dict:
-                self.wanted("an item is an object", "", item)
+                self.report_type("an item is an object", "", item)
                 continue
             kind = item["type"] if "type" in item else "message" if "role" in item else None
             if kind is None and "id" in item and item.keys() <= {"type", "id"}:
@@ -140,7 +140,7 @@ class Responses(Whole):
             self.fault("OAR-03", "", "a reasoning item is not followed by what it led to, at the end")
         super().finish(manual_thinking=manual_thinking)
 
-    def unanswered(self, when: str) -> None:
+    def report_unanswered(self, when: str) -> None:
         for call_id, kind in self.due.items():
             rule = "OAR-01" if kind == "function_call" else "OAR-11"
             self.fault(rule, "", f"no output for call {excerpt(call_id)}", call_id)
@@ -162,14 +162,14 @@ class Responses(Whole):
 
     def _call(self, item: dict[str, JsonValue]) -> None:
         argument, name = _ARGUMENTS[str(item["type"])], item["name"] if "name" in item else None
-        self.given(name, item[argument] if argument in item else None, argument, "")
+        self.judge_call(name, item[argument] if argument in item else None, argument, "")
         self._to_run(item)
 
     def _to_run(self, item: dict[str, JsonValue]) -> None:
         call_id = item["call_id"] if "call_id" in item else None
         self.role = "assistant"
         if type(call_id) is not str:
-            return self.wanted("a string", ".call_id", call_id)
+            return self.report_type("a string", ".call_id", call_id)
         if inside(item.get("environment"), "type") == "container_reference":
             self.hosted |= {call_id}
             return None
@@ -189,7 +189,7 @@ class Responses(Whole):
         if kind == "shell_call_output" and call_id in self.hosted:
             return None
         if type(call_id) is not str:
-            return self.wanted("a string", ".call_id", call_id)
+            return self.report_type("a string", ".call_id", call_id)
         if f"{self.due.get(call_id)}_output" != item["type"]:
             if not self.continues:
                 what = f"an output for {excerpt(call_id)}, which is no open call"
@@ -204,7 +204,7 @@ class Responses(Whole):
 
     def _reasoning(self, item: dict[str, JsonValue]) -> None:
         if type(summary := item.get("summary")) is not list:
-            self.wanted("a list", ".summary", summary)
+            self.report_type("a list", ".summary", summary)
         state = item.get("encrypted_content")
         self.role = "assistant"
         if self.dialect.reasoning.carrier != "reasoning_item":
@@ -246,7 +246,7 @@ class Responses(Whole):
         self.allow_only("request", body, _TOP)
         if type(text := body.get("input")) is str:
             body["input"] = [{"role": "user", "content": text}]
-        self.modelled(body.get("model"))
+        self.judge_model(body.get("model"))
         self.stores = body.get("store") is not False
         for key in ("previous_response_id", "conversation"):
             if body.get(key) is not None:
@@ -259,7 +259,7 @@ class Responses(Whole):
         if choice is not None and not tools:
             self.fault("ALL-14", "tool_choice", "given without tools")
         elif inside(choice, "type") in ("function", "custom"):
-            self.chosen(inside(choice, "name"), "tool_choice")
+            self.judge_choice(inside(choice, "name"), "tool_choice")
 
     def _tools(self, tools: JsonValue, where: str) -> None:
         for at, tool in self.each(tools, where, "tools"):
@@ -276,7 +276,7 @@ class Responses(Whole):
             if kind == "function":
                 self.allow_only(at, tool, _TOOL)
                 if (schema := tool.get("parameters")) is not None:
-                    self.rooted(schema, f"{at}.parameters", ROOTLESS)
+                    self.judge_root(schema, f"{at}.parameters", ROOTLESS)
 
 
 _CHECKS: dict[str, Callable[[Responses, dict[str, JsonValue]], None]] = {

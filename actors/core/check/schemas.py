@@ -27,7 +27,7 @@ def schema_faults(schema: JsonValue, dialect: Dialect, model: JsonValue) -> Iter
         for key in properties:
             if not re.fullmatch(pattern, key):
                 yield "ANT-57", f"the property key {_short(key)} does not match {pattern}"
-    for path, value in _placed(schema, "", _DEEPEST):
+    for path, value in _nested_schemas(schema, "", _DEEPEST):
         if not isinstance(value, dict | bool):
             yield "ALL-02 schema", f"a JSON Schema with a schema at {path[:80]}"
         elif rules.patterns != "any" and isinstance(value, dict):
@@ -36,7 +36,7 @@ def schema_faults(schema: JsonValue, dialect: Dialect, model: JsonValue) -> Iter
                     yield "CMP-03", f"no grammar is made of the pattern {_short(found)}"
 
 
-def _placed(schema: JsonValue, path: str, left: int) -> Iterator[tuple[str, JsonValue]]:
+def _nested_schemas(schema: JsonValue, path: str, left: int) -> Iterator[tuple[str, JsonValue]]:
     """Yield everything that stands where a schema must, with its path, the schema itself first."""
     yield path, schema
     if not isinstance(schema, dict) or not left:
@@ -50,7 +50,7 @@ def _placed(schema: JsonValue, path: str, left: int) -> Iterator[tuple[str, Json
         elif keyword in _OF_ONE:
             below = [("", value)]
         for name, inner in below:
-            yield from _placed(inner, f"{path}.{keyword}.{name}".strip("."), left - 1)
+            yield from _nested_schemas(inner, f"{path}.{keyword}.{name}".strip("."), left - 1)
 
 
 def _patterns(schema: dict[str, JsonValue]) -> list[str]:

@@ -127,7 +127,7 @@ class CheckState:  # noqa: PLW1641  it has no hash, since it is changed while it
         made.due, made.answered, made.fresh, made.faults = dict(self.due), dict(self.answered), {}, []
         return made
 
-    def settled(self) -> tuple[Self, list[Fault]]:
+    def settle(self) -> tuple[Self, list[Fault]]:
         """Return the state in its compact form, and the faults met on the way to it."""
         found = self.faults
         if self.fresh:
@@ -150,7 +150,7 @@ class CheckState:  # noqa: PLW1641  it has no hash, since it is changed while it
 
     def finish(self, *, manual_thinking: bool) -> None:
         if self.due:
-            self.unanswered("at the end")
+            self.report_unanswered("at the end")
         if self.role is None and (self.opens or not self.count):
             self.fault("ALL-02 nothing", self.container, f"there is no {self.piece}")
         elif self.role not in self.dialect.turns.last_roles and not self.is_paused():
@@ -162,18 +162,18 @@ class CheckState:  # noqa: PLW1641  it has no hash, since it is changed while it
         return False  # one family has turns that the provider pauses, and that a request so may end with
 
     def fault(self, rule: str, where: str, what: str, *call_ids: str) -> None:
-        """Record that `rule` is broken; a word for the case may follow its id (`cited`).
+        """Record that `rule` is broken; a word for the case may follow its id (`rule_id`).
 
         `where` is a place in the request; what is empty or begins with a dot goes on behind `at`.
         """
-        from actors.core.rulebook import FAULTS, RULES, cited  # few requests break a rule
+        from actors.core.rulebook import FAULTS, RULES, rule_id  # few requests break a rule
 
-        rule = cited(self.dialect, *rule.split(maxsplit=1))
+        rule = rule_id(self.dialect, *rule.split(maxsplit=1))
         where = where if where and where[0] != "." else self.at + where
         kind = FAULTS[RULES[rule].fault_class]
         self.faults.append(kind(f"{where}: {what} ({rule})", call_ids=call_ids, rule=rule))
 
-    def wanted(self, what: str, where: str, value: JsonValue) -> None:
+    def report_type(self, what: str, where: str, value: JsonValue) -> None:
         self.fault("ALL-02", where, f"{what}, not {kind_of(value)}")
 
     @property
@@ -187,13 +187,13 @@ class CheckState:  # noqa: PLW1641  it has no hash, since it is changed while it
     def fields(self, value: JsonValue, shape: Shape, where: str = "") -> dict[str, JsonValue] | None:
         """Return an object, its keys judged; None, with a fault, if it is none."""
         if type(value) is not dict or value.keys() - shape:
-            if type(value := self.spelt(value)) is not dict:
-                self.wanted("an object", where, value)
+            if type(value := self.normalize_spelling(value)) is not dict:
+                self.report_type("an object", where, value)
                 return None
             self.allow_only(where, value, shape)
         return value
 
-    def spelt(self, value: JsonValue) -> JsonValue:
+    def normalize_spelling(self, value: JsonValue) -> JsonValue:
         return value  # one family has a second spelling of keys
 
     def allow_only(
@@ -246,11 +246,11 @@ class CheckState:  # noqa: PLW1641  it has no hash, since it is changed while it
         self.short = self.short or ttl == "5m"
         return None
 
-    def named(self, name: JsonValue, where: str = "") -> None:
+    def judge_name(self, name: JsonValue, where: str = "") -> None:
         if type(name) is not str or not self.is_name(name):
             self.fault("ALL-02 name", f"{where}.name", f"tool name {excerpt(name)}")
 
-    def identified(self, call_id: JsonValue, where: str = ".id") -> None:
+    def judge_id(self, call_id: JsonValue, where: str = ".id") -> None:
         if type(call_id) is not str:
             self.fault("ALL-03", where, f"id {excerpt(call_id)} is not of the form")
         elif not self.is_id(call_id):
@@ -266,7 +266,7 @@ class CheckState:  # noqa: PLW1641  it has no hash, since it is changed while it
     def open_call(self, call_id: JsonValue, where: str = ".id", known: object = None) -> None:
         """Note that a call waits for its result, and judge its id."""
         if type(call_id) is not str or not self.is_id(call_id):
-            self.identified(call_id, where)
+            self.judge_id(call_id, where)
             if type(call_id) is not str:
                 return
         taken = call_id in self.fresh or call_id in self.used
@@ -275,13 +275,13 @@ class CheckState:  # noqa: PLW1641  it has no hash, since it is changed while it
         self.fresh[call_id] = None
         self.due[call_id] = known
 
-    def unanswered(self, when: str) -> None:
+    def report_unanswered(self, when: str) -> None:
         ids = tuple(self.due)
         names = ", ".join(map(excerpt, ids))
         self.fault("OAC-01 open", self.here, f"no result for tool call {names} {when}", *ids)
         self.due.clear()
 
-    def modelled(self, model: JsonValue) -> None:
+    def judge_model(self, model: JsonValue) -> None:
         self.model_name = model
         if type(model) is not str or not model:
             self.fault("ALL-02 model", "model", f"a model name, not {excerpt(model)}")
@@ -290,7 +290,7 @@ class CheckState:  # noqa: PLW1641  it has no hash, since it is changed while it
         """Return the facts to judge a request by, from the name of its model."""
         return judged_facts(self.dialect, model)
 
-    def limited(self, limit: JsonValue, where: str) -> None:
+    def judge_limit(self, limit: JsonValue, where: str) -> None:
         if type(limit) is not int or limit < 1:
             self.fault("ALL-02", where, f"a whole number from 1, not {excerpt(limit)}")
 
@@ -300,21 +300,21 @@ class CheckState:  # noqa: PLW1641  it has no hash, since it is changed while it
         """Return the items of a list, each with its place. A fault, if it is none, or empty and has to be `filled`."""
         if type(value) is list and (value or not filled):
             return [(f"{where}[{index}]", item) for index, item in enumerate(value)]
-        self.wanted(f"a list {'with' if filled else 'of'} {what}", where, value)
+        self.report_type(f"a list {'with' if filled else 'of'} {what}", where, value)
         return []
 
     def declare(self, name: JsonValue, where: str) -> None:
-        self.named(name, where)
+        self.judge_name(name, where)
         if type(name) is str and name in self.names:
             self.fault("ALL-13", f"{where}.name", f"tool name {excerpt(name)} is declared twice")
         elif type(name) is str and self.is_name(name):
             self.names.add(name)
 
-    def chosen(self, name: JsonValue, where: str) -> None:
+    def judge_choice(self, name: JsonValue, where: str) -> None:
         if type(name) is not str or name not in self.names:
             self.fault("ALL-14", where, f"tool {excerpt(name)} is not declared")
 
-    def rooted(self, schema: JsonValue, where: str, refused: Iterable[str] = CHOICES) -> bool:
+    def judge_root(self, schema: JsonValue, where: str, refused: Iterable[str] = CHOICES) -> bool:
         """Judge the root of a tool's schema, and say whether it is sound."""
         typed = inside(schema, "type") == "object"
         found = [keyword for keyword in refused if type(schema) is dict and keyword in schema]
@@ -335,18 +335,18 @@ class Whole(CheckState):
         super().__init__(dialect)
         self.longest = dialect.turns.max_string or sys.maxsize
 
-    def given(self, name: JsonValue, given: JsonValue, key: str, where: str) -> None:
+    def judge_call(self, name: JsonValue, judge_call: JsonValue, key: str, where: str) -> None:
         """Judge the name of the tool that is called, and what it is given under `key`."""
         if type(name) is not str or not self.is_name(name):
-            self.named(name, where)
+            self.judge_name(name, where)
         if key == "arguments":
-            why = why_no_object(given, strict=self.strict)
+            why = why_no_object(judge_call, strict=self.strict)
         else:
-            why = "" if type(given) is str else "not a string"
+            why = "" if type(judge_call) is str else "not a string"
         if why:
-            self.fault("ALL-06", f"{where}.{key}", f"{excerpt(given)} is {why}")
-        elif type(given) is str and len(given) > self.longest:
-            self.length(given, f"{where}.{key}")
+            self.fault("ALL-06", f"{where}.{key}", f"{excerpt(judge_call)} is {why}")
+        elif type(judge_call) is str and len(judge_call) > self.longest:
+            self.length(judge_call, f"{where}.{key}")
 
     def parts(self, content: JsonValue, where: str, rule: str) -> list[tuple[str, JsonValue]]:
         """Return the parts of a content, each with its place. A text has none."""
@@ -360,7 +360,7 @@ class Whole(CheckState):
 
     def text(self, text: JsonValue, key: str, kind: str, where: str) -> None:
         if type(text) is not str:
-            self.wanted(f"{key} is a string", where, text)
+            self.report_type(f"{key} is a string", where, text)
         elif not text and self.dialect.turns.drop_empty_text:
             self.fault("ALL-11 part", where, f"the {kind} part is empty")
         else:
@@ -396,7 +396,7 @@ class Turns(CheckState):
         for value in messages:
             if type(value) is not dict:
                 self.count += 1
-                self.wanted("a message is an object", self.here, value)
+                self.report_type("a message is an object", self.here, value)
                 continue
             role = value["role"] if "role" in value else None
             if resumes:
@@ -413,7 +413,7 @@ class Turns(CheckState):
                 self.role, self.blocks = role, 0
             else:
                 self.count += 1
-                if self.aside(value, role):
+                if self.judge_other_role(value, role):
                     continue
                 self.fault("ALL-02 role", self.here, f"role {excerpt(role)} is neither user nor {self.model}")
                 continue
@@ -421,7 +421,7 @@ class Turns(CheckState):
                 self.allow_only(self.here, value, ("role", key))
             self.content(value[key] if key in value else None)
 
-    def aside(self, message: dict[str, JsonValue], role: JsonValue) -> bool:
+    def judge_other_role(self, message: dict[str, JsonValue], role: JsonValue) -> bool:
         """Judge a message that is of neither role, and return whether the family has such messages."""
         return False
 
@@ -439,7 +439,7 @@ class Turns(CheckState):
                 self.block(block)
                 self.blocks += 1
         else:
-            self.wanted("a list of blocks", f"{self.here}.{self.opens}", content)
+            self.report_type("a list of blocks", f"{self.here}.{self.opens}", content)
             self.blocks += 1  # it is not empty, it is wrong
 
     def block(self, block: JsonValue) -> None:
@@ -453,7 +453,7 @@ class Turns(CheckState):
     def answer(self, call_id: JsonValue, key: str) -> None:
         """Take the call out that a result answers, and judge where the result stands."""
         if type(call_id) is not str:
-            self.wanted(f"{key} is a string", "", call_id)
+            self.report_type(f"{key} is a string", "", call_id)
         elif call_id in self.due:
             if self.mixed:
                 what = f"the result of {excerpt(call_id)} stands after other content"

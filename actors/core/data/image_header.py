@@ -117,7 +117,7 @@ def _header(raw: bytes) -> ImageHeader | None:
     if media_type == "image/png":
         size = _png(raw)
     elif media_type == "image/gif":
-        size = (_little(raw, 6, 2), _little(raw, 8, 2)) if len(raw) >= 10 else None
+        size = (_little_endian(raw, 6, 2), _little_endian(raw, 8, 2)) if len(raw) >= 10 else None
     elif media_type == "image/jpeg":
         size = _jpeg(raw)
     elif media_type == "image/webp":
@@ -125,11 +125,11 @@ def _header(raw: bytes) -> ImageHeader | None:
     return None if size is None or media_type is None else ImageHeader(media_type, *size)
 
 
-def _little(raw: bytes, at: int, count: int) -> int:
+def _little_endian(raw: bytes, at: int, count: int) -> int:
     return int.from_bytes(raw[at : at + count], "little")
 
 
-def _big(raw: bytes, at: int, count: int) -> int:
+def _big_endian(raw: bytes, at: int, count: int) -> int:
     return int.from_bytes(raw[at : at + count], "big")
 
 
@@ -137,10 +137,10 @@ def _png(raw: bytes) -> tuple[int, int] | None:
     """Return the size of a PNG, from its IHDR chunk. Apple's variant has a CgBI chunk before it."""
     at = len(_PNG)
     if raw[at + 4 : at + 8] == b"CgBI":
-        at += 12 + _big(raw, at, 4)
+        at += 12 + _big_endian(raw, at, 4)
     if raw[at + 4 : at + 8] != b"IHDR" or len(raw) < at + 16:
         return None
-    return _big(raw, at + 8, 4), _big(raw, at + 12, 4)
+    return _big_endian(raw, at + 8, 4), _big_endian(raw, at + 12, 4)
 
 
 def _jpeg(raw: bytes) -> tuple[int, int] | None:
@@ -153,11 +153,11 @@ def _jpeg(raw: bytes) -> tuple[int, int] | None:
         elif marker in _NO_SIZE:
             at += 2
         elif marker in _FRAMES:
-            return _big(raw, at + 7, 2), _big(raw, at + 5, 2)
+            return _big_endian(raw, at + 7, 2), _big_endian(raw, at + 5, 2)
         elif marker in (0xD9, 0xDA):  # the end, or pixels without a frame
             return None
         else:
-            at += 2 + max(_big(raw, at + 2, 2), 2)
+            at += 2 + max(_big_endian(raw, at + 2, 2), 2)
     return None
 
 
@@ -165,12 +165,12 @@ def _webp(raw: bytes) -> tuple[int, int] | None:
     """Return the size of a WebP: of its canvas, or of its only frame, lossy or lossless."""
     kind = raw[12:16]
     if kind == b"VP8X" and len(raw) >= 30:
-        return 1 + _little(raw, 24, 3), 1 + _little(raw, 27, 3)
+        return 1 + _little_endian(raw, 24, 3), 1 + _little_endian(raw, 27, 3)
     if kind == b"VP8L" and len(raw) >= 25 and raw[20] == 0x2F:
-        bits = _little(raw, 21, 4)
+        bits = _little_endian(raw, 21, 4)
         return 1 + (bits & 0x3FFF), 1 + (bits >> 14 & 0x3FFF)
     if kind == b"VP8 " and len(raw) >= 30 and raw[23:26] == b"\x9d\x01\x2a":
-        return _little(raw, 26, 2) & 0x3FFF, _little(raw, 28, 2) & 0x3FFF
+        return _little_endian(raw, 26, 2) & 0x3FFF, _little_endian(raw, 28, 2) & 0x3FFF
     return None
 
 
@@ -183,14 +183,14 @@ def _is_whole(media_type: str, raw: bytes) -> bool:
     if media_type == "image/gif":
         return _has_gif_end(raw)
     if media_type == "image/webp":
-        return 8 + _little(raw, 4, 4) <= len(raw)
+        return 8 + _little_endian(raw, 4, 4) <= len(raw)
     return raw.rfind(b"\xff\xd9") > raw.find(b"\xff\xda") > 0
 
 
 def _has_png_end(raw: bytes) -> bool:
     at = len(_PNG)
     while at + 12 <= len(raw):
-        kind, at = raw[at + 4 : at + 8], at + 12 + _big(raw, at, 4)
+        kind, at = raw[at + 4 : at + 8], at + 12 + _big_endian(raw, at, 4)
         if kind == b"IEND":
             return at <= len(raw)
     return False

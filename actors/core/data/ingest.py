@@ -168,7 +168,7 @@ class ValueWalk:
             return self._mark("cycle", "[cycle]")
         self._path.add(id(value))
         try:
-            return self._read(value, kind, depth)
+            return self._convert(value, kind, depth)
         except (_Full, ForeignValue):
             raise
         except BaseException as error:  # nothing awaits here, so this cannot be our own cancellation
@@ -178,7 +178,7 @@ class ValueWalk:
         finally:
             self._path.discard(id(value))
 
-    def _read(self, value: Any, kind: type, depth: int) -> JsonValue:  # Any: as above
+    def _convert(self, value: Any, kind: type, depth: int) -> JsonValue:  # Any: as above
         if issubclass(kind, Enum):
             return self.plain(value.value, depth)
         if issubclass(kind, (bytes, bytearray, memoryview)):

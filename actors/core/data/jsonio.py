@@ -45,7 +45,7 @@ def quote(text: str) -> Json:
 
 def unquote(literal: Json) -> str:
     """Return the text of a JSON string literal; raise JsonRefused for any other input."""
-    value = _read(literal)
+    value = _parse_json(literal)
     if type(value) is not str:
         raise JsonRefused(f"expected a JSON string, got {_NAMES[type(value)]}")
     return value
@@ -85,7 +85,7 @@ def parse(data: bytes, *, max_bytes: int = MAX_BYTES, max_depth: int = MAX_DEPTH
     """
     if len(data) > max_bytes:
         raise JsonRefused(f"{len(data)} bytes of JSON exceed the limit of {max_bytes}")
-    value = _read(data)
+    value = _parse_json(data)
     if reason := _rejection_reason(value, max_depth):
         raise JsonRefused(reason)
     return value
@@ -147,7 +147,7 @@ def dump(value: JsonValue) -> Json:
         return Json(sanitise(text).encode())
 
 
-def _read(data: bytes) -> JsonValue:
+def _parse_json(data: bytes) -> JsonValue:
     try:
         value: JsonValue = jiter.from_json(
             data, allow_inf_nan=False, cache_mode="keys", catch_duplicate_keys=True

@@ -64,12 +64,12 @@ def decode_event(record: bytes) -> LogEvent:
             the event and the field.
     """
     try:
-        return _check(_strictly(_RECORD, record).event)
+        return _check(_decode_strictly(_RECORD, record).event)
     except (MsgspecError, ValueError) as error:
-        raise JournalError(f"Not an event: {_why(record) or error}; is the journal damaged?") from error
+        raise JournalError(f"Not an event: {_fault_of(record) or error}; is the journal damaged?") from error
 
 
-def _strictly(decoder: msgpack.Decoder[F], data: bytes) -> F:
+def _decode_strictly(decoder: msgpack.Decoder[F], data: bytes) -> F:
     """Decode bytes, and check that encoding gives the same bytes, so that no field with a default is missing."""
     record = decoder.decode(data)
     if _ENCODER.encode(record) != data:
@@ -115,7 +115,7 @@ def _check_packed(packed: Packed) -> Packed:
 
 
 def _message(packed: Packed) -> Message:
-    message = _check(_strictly(_MESSAGE, packed if isinstance(packed, bytes) else packed[0]))
+    message = _check(_decode_strictly(_MESSAGE, packed if isinstance(packed, bytes) else packed[0]))
     if message.origin is None and any(seal.maker is None for seal in map(seal_of, message.blocks) if seal):
         raise ValueError("a seal in it has no maker")
     return message
@@ -131,7 +131,7 @@ def _check_json(text: bytes, begins: bytes) -> bytes:
     raise ValueError("not JSON of its kind")
 
 
-def _why(record: bytes) -> str | None:
+def _fault_of(record: bytes) -> str | None:
     """Return the fault of a record, with the names of fields; None if it cannot be decoded at all."""
     try:
         return _fault(LogRecord, msgpack.decode(record), "")

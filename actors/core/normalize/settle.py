@@ -89,7 +89,7 @@ class Normalizer:
             for result in message.results:
                 if result.status != "pending":
                     key, tool = self._key(result)
-                    says = _completing(result)
+                    says = _completion_fields(result)
                     self._results.append(ResultPlace(key, tool, says, self._count, self._behind))
             self._count += 1
         self._ids = {call.id for call in self._calls}
@@ -177,8 +177,8 @@ class Normalizer:
             self._known[name] = replace(known, started=True, end=kept, cancelled=None)
         else:
             said = self._completions.setdefault(name, set(_completions(known)))
-            again = _completing(kept) in said
-            said.add(_completing(kept))
+            again = _completion_fields(kept) in said
+            said.add(_completion_fields(kept))
             self.remarks.dedupe.append((name, "duplicate" if again else "conflicting_duplicate"))
             self.remarks.add(place, "another result for call %s kept as a duplicate", _quote(key or tool))
             if not again:
@@ -240,7 +240,7 @@ def _quote(text: str) -> str:
     return repr(text)[:80]
 
 
-def _completing(result: ToolResult) -> tuple[object, ...]:
+def _completion_fields(result: ToolResult) -> tuple[object, ...]:
     """Return the fields of a result that distinguish completions; the source's own flags are ignored."""
     return result.content_json, result.error_json, result.media
 
@@ -248,4 +248,4 @@ def _completing(result: ToolResult) -> tuple[object, ...]:
 def _completions(known: ToolCallRecord) -> tuple[tuple[object, ...], ...]:
     """Return all completions of a call so far, duplicates included."""
     first = () if known.end is None else (result_of(known.end),)
-    return tuple(map(_completing, (*first, *known.duplicates)))
+    return tuple(map(_completion_fields, (*first, *known.duplicates)))

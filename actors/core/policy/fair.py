@@ -48,7 +48,7 @@ class _Flows:
         return self._heap[0][2]
 
     def join(self, name: str, lead: float = 0.0) -> None:
-        self._put(max(self._now, self._tags.pop(name, 0.0)), name, lead)
+        self._push(max(self._now, self._tags.pop(name, 0.0)), name, lead)
 
     def leave(self, name: str) -> None:
         del self._places[name]
@@ -57,7 +57,7 @@ class _Flows:
             heapq.heapify(self._heap)
         self._tidy()
 
-    def _put(self, tag: float, name: str, lead: float) -> None:
+    def _push(self, tag: float, name: str, lead: float) -> None:
         self._places[name] = place = next(self._order)
         heapq.heappush(self._heap, (tag - lead, place, name, tag))
 
@@ -75,7 +75,7 @@ class _Flows:
         del self._places[name]
         self._tidy()
         if stays:
-            self._put(tag + cost, name, lead)
+            self._push(tag + cost, name, lead)
         elif self._heap:
             self._tags[name] = tag + cost
             if len(self._tags) > IDLE:

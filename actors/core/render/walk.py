@@ -258,7 +258,7 @@ class RenderWalk:
         """Write a group as text, after its structure was refused: texts break no rule about tools."""
         del sealed  # this epoch sends no reasoning
         self._notes.calls += [call.id for call in message.calls]
-        self._write_answer([_spoken(block) for block in message.blocks], sealed=False)
+        self._write_answer([_as_text(block) for block in message.blocks], sealed=False)
         answers: list[Block] = []
         for call in message.calls:
             words, failed, media = self._choice.answer(call)
@@ -345,7 +345,7 @@ class RenderWalk:
             self._fill("user", "first", turns.filler_first)
         elif role == "user":
             if self._parts:
-                self._between()
+                self._write_filler()
         elif role == "assistant" == last and ((self._leads and thinks) or turns.alternation == "fill"):
             self._fill("user", "last", turns.filler_last)
         if self._follows:
@@ -353,7 +353,7 @@ class RenderWalk:
         self._writer.begin(role)
         self._last_role = role
 
-    def _between(self) -> None:
+    def _write_filler(self) -> None:
         """Write the assistant filler that must precede the next user message, if any."""
         turns, last = self._dialect.turns, self._last_role
         behind_result = last == "tool" and turns.user_after_tool == "filler"
@@ -381,7 +381,7 @@ class RenderWalk:
         self._notes.fillers[kind] += 1
 
 
-def _spoken(block: Block) -> Block:
+def _as_text(block: Block) -> Block:
     if type(block) is not ToolCall:
         return block
     return Text(f"[Called the tool {block.name} with {block.json.decode()}]")

@@ -48,7 +48,7 @@ for _rule in RULES.values():
     _INSTEAD.setdefault(_rule.id[:4], {}).update(dict.fromkeys(_rule.instead_of.split(", "), _rule.id))
 
 
-def cited(dialect: Dialect, rule: str, case: str = "") -> str:
+def rule_id(dialect: Dialect, rule: str, case: str = "") -> str:
     """Return the id of the dialect's version of `rule`: its vendor's, else its family's, else `rule` itself."""
     for prefix in (PREFIXES[dialect.family][1], f"{dialect.rules}-"):
         rules = _INSTEAD.get(prefix, {})

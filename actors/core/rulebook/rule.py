@@ -41,7 +41,7 @@ class Rule(Struct, frozen=True):
     instead_of: str = ""
 
     @property
-    def judged(self) -> bool:
+    def is_judged(self) -> bool:
         """True if a request body shows whether the rule is kept."""
         return not self.unseen
 

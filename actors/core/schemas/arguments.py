@@ -72,12 +72,12 @@ class ArgumentCheck:
         try:
             if self._validator.is_valid(arguments):
                 return ()
-            if not self._cost.explains(arguments):
+            if not self._cost.can_explain(arguments):
                 return (ArgumentError("", _UNTOLD, _excerpt(arguments)),)
             faults = islice(self._validator.iter_errors(arguments), MAX_ERRORS * 4)
-            found = [error for fault in faults for error in _explained(fault, self._schema)]
+            found = [error for fault in faults for error in _explain(fault, self._schema)]
         except ValueError as error:  # a value that is not JSON; the strict parser never gives one
-            found = [ArgumentError("", "arguments in JSON", _clipped(str(error), _EXCERPT))]
+            found = [ArgumentError("", "arguments in JSON", _clip(str(error), _EXCERPT))]
         found.sort(key=lambda error: (error.path, not error.is_missing, error.expected, error.got))
         return tuple(found[:MAX_ERRORS])
 
@@ -87,7 +87,7 @@ class ArgumentCheck:
 
     def faults(self, value: JsonValue) -> "Iterable[ValidationError]":
         """Return the validator's own faults of a value, lazily; none where listing them would take too long."""
-        return self._validator.iter_errors(value) if self._cost.explains(value) else ()
+        return self._validator.iter_errors(value) if self._cost.can_explain(value) else ()
 
 
 def compile_schema(
@@ -115,7 +115,7 @@ def compile_schema(
             raise ValueError(reason)
         return ArgumentCheck(_make_validator(plain, every_pattern=every_pattern), cost, plain)
     except (ValueError, TypeError) as error:
-        reason = printable(_clipped(str(error).partition("\n")[0], 2 * _NAMED))
+        reason = printable(_clip(str(error).partition("\n")[0], 2 * _NAMED))
         raise ToolDefinitionError(f"Tool {named} has an unusable schema: {reason}") from None
 
 
@@ -129,7 +129,7 @@ def _make_validator(schema: dict[str, Any], *, every_pattern: bool) -> "Validato
     linear = RegexOptions(size_limit=_PATTERN_BYTES, dfa_size_limit=4 * _PATTERN_BYTES)
     backtracking = FancyRegexOptions(size_limit=_PATTERN_BYTES, dfa_size_limit=4 * _PATTERN_BYTES)
 
-    def compiles(pattern: str, engine: RegexOptions | FancyRegexOptions) -> bool:
+    def does_compile(pattern: str, engine: RegexOptions | FancyRegexOptions) -> bool:
         try:
             validator_for({"pattern": pattern}, pattern_options=engine)
         except ValueError:
@@ -137,18 +137,18 @@ def _make_validator(schema: dict[str, Any], *, every_pattern: bool) -> "Validato
         return True
 
     try:
-        return validator_for(schema, retriever=_denied, pattern_options=linear)
+        return validator_for(schema, retriever=_deny_reference, pattern_options=linear)
     except ValueError:
         patterns = {pattern for node in nodes(schema) for pattern in patterns_of(node)}
         unchecked = {
             pattern
             for pattern in patterns
-            if not compiles(pattern, linear) and compiles(pattern, backtracking)
+            if not does_compile(pattern, linear) and does_compile(pattern, backtracking)
         }
         if every_pattern or not unchecked:
             raise
     weaker = without_patterns(schema, frozenset(unchecked))
-    return validator_for(weaker, retriever=_denied, pattern_options=linear)
+    return validator_for(weaker, retriever=_deny_reference, pattern_options=linear)
 
 
 def printable(text: str) -> str:
@@ -161,9 +161,9 @@ def tool_error(tool: str, errors: Sequence[ArgumentError], raw: str | None = Non
 
     No `errors`: the arguments are not a JSON object at all, and `raw`, the text the model wrote, is quoted in part.
     """
-    name = _clipped(tool, _NAMED)
+    name = _clip(tool, _NAMED)
     if not errors:
-        wrong = ArgumentError("", "one JSON object", _clipped(raw or "", _EXCERPT))
+        wrong = ArgumentError("", "one JSON object", _clip(raw or "", _EXCERPT))
         message = f"The arguments of {name} are not one JSON object. Call it again with valid JSON arguments."
         return _tool_error("malformed_arguments", name, message, [wrong])
     missing = ", ".join(error.path for error in errors if error.is_missing)
@@ -179,10 +179,10 @@ def tool_error(tool: str, errors: Sequence[ArgumentError], raw: str | None = Non
 
 def unknown_tool_error(tool: str, known: Iterable[str]) -> dict[str, JsonValue]:
     """Return the `tool_error` value that answers a call of a tool that does not exist."""
-    name, names = _clipped(tool, _NAMED), list(known)
+    name, names = _clip(tool, _NAMED), list(known)
     close = nearest(name, names)
     hint = f" Did you mean {close}?" if close else f" Tools: {', '.join(names[:MAX_ERRORS]) or 'none'}."
-    return _tool_error("unknown_tool", name, f"There is no tool {name}.{_clipped(hint, 1000)}")
+    return _tool_error("unknown_tool", name, f"There is no tool {name}.{_clip(hint, 1000)}")
 
 
 def _tool_error(
@@ -194,7 +194,7 @@ def _tool_error(
         "tool": tool,
         "missing": [error.path for error in errors if error.is_missing],
         "wrong": [{"path": error.path, "expected": error.expected, "got": error.got} for error in wrong],
-        "message": _clipped(message, 2000),
+        "message": _clip(message, 2000),
     }
     return {"tool_error": value}
 
@@ -203,7 +203,7 @@ def _why_unusable(schema: dict[str, Any]) -> str | None:  # Any: any keyword may
     untyped = "object" if not _CHOICES.isdisjoint(schema) else None  # the arms say it
     if (kind := schema.get("type", untyped)) != "object":
         return f"its type is {kind!r}, providers take only 'object'"
-    if (found := _misplaced(schema)) is not None:
+    if (found := _first_misplaced(schema)) is not None:
         place, value = found
         return f"'{place}' is {_excerpt(value)} where a schema must stand; write an object, such as {{}} for any value"
     inside = list(nodes(schema))
@@ -218,14 +218,14 @@ def _why_unusable(schema: dict[str, Any]) -> str | None:  # Any: any keyword may
     return _why_unmeasurable(inside)
 
 
-def _misplaced(schema: dict[str, Any]) -> tuple[str, JsonValue] | None:  # Any: as above
+def _first_misplaced(schema: dict[str, Any]) -> tuple[str, JsonValue] | None:  # Any: as above
     """Return the first entry that is no schema where one must stand, with its path; None if there is none."""
     for keyword, value in schema.items():
         for place, inner in entries(keyword, value):
             path = keyword + place
             if not is_schema(inner):
                 return path, inner
-            if isinstance(inner, dict) and (found := _misplaced(inner)) is not None:
+            if isinstance(inner, dict) and (found := _first_misplaced(inner)) is not None:
                 return f"{path}.{found[0]}", found[1]
     return None
 
@@ -241,32 +241,30 @@ def _why_unmeasurable(inside: list[dict[str, Any]]) -> str | None:  # Any: JSON
             return f"it holds another schema with an {key}; leave that out and refer to it by '#/...'"
     for node in inside:
         if isinstance(reference := node.get("$ref"), str) and not reference.startswith("#"):
-            return (
-                f"it refers to {_clipped(reference, _EXCERPT)!r}; it must hold all it refers to, as '#/...'"
-            )
+            return f"it refers to {_clip(reference, _EXCERPT)!r}; it must hold all it refers to, as '#/...'"
     return None
 
 
-def _denied(uri: str) -> JsonValue:
+def _deny_reference(uri: str) -> JsonValue:
     raise ValueError("a schema must hold all it refers to")
 
 
-def _explained(fault: "ValidationError", schema: JsonValue = None) -> list[ArgumentError]:
+def _explain(fault: "ValidationError", schema: JsonValue = None) -> list[ArgumentError]:
     """Return what a fault says. With the `schema`, an unknown field is compared with those that it has."""
     path = list(fault.instance_path)
     match fault.kind.as_dict():
         case {"property": str(name)} if fault.kind.name == "required":
-            missing = ArgumentError(dotted([*path, name]), "a value", is_missing=True)
+            missing = ArgumentError(dotted_path([*path, name]), "a value", is_missing=True)
             return [missing, *_misspelt(name, fault, schema)]
         case {"unexpected": [*names]}:
             values = fault.instance if isinstance(fault.instance, dict) else {}
             fields = _absent_fields(fault, schema)
             return [
-                ArgumentError(dotted([*path, name]), _no_field(name, fields), _excerpt(values.get(name)))
+                ArgumentError(dotted_path([*path, name]), _no_field(name, fields), _excerpt(values.get(name)))
                 for name in sorted(map(str, names))[:MAX_ERRORS]
             ]
         case details:
-            return [ArgumentError(dotted(path), _expected(fault, details), _excerpt(fault.instance))]
+            return [ArgumentError(dotted_path(path), _expectation(fault, details), _excerpt(fault.instance))]
 
 
 def _misspelt(name: str, fault: "ValidationError", schema: JsonValue) -> list[ArgumentError]:
@@ -279,7 +277,7 @@ def _misspelt(name: str, fault: "ValidationError", schema: JsonValue) -> list[Ar
     close = nearest(name, islice((each for each in unknown if len(each) <= _FIELD), _FIELDS))
     if close is None or len(name) > _FIELD:
         return []
-    place = dotted([*fault.instance_path, close])
+    place = dotted_path([*fault.instance_path, close])
     return [ArgumentError(place, _no_field(close, [name]), _excerpt(fault.instance[close]))]
 
 
@@ -308,40 +306,40 @@ def _no_field(name: str, fields: Sequence[str]) -> str:
     return "no such field" if close is None else f"no such field; did you mean {close!r}?"
 
 
-def _expected(fault: "ValidationError", details: Mapping[str, Any]) -> str:  # Any: as above
+def _expectation(fault: "ValidationError", details: Mapping[str, Any]) -> str:  # Any: as above
     words = f"a value that satisfies {fault.kind.name}"
     if told := _EXPECTED.get(fault.kind.name):
         words = told(*details.values())
     elif branches := [branch for branch in details.get("context", ()) if branch]:
         words = " or ".join(dict.fromkeys(_branch(branch, fault) for branch in branches))
-    return _clipped(words, _NAMED)
+    return _clip(words, _NAMED)
 
 
 def _branch(branch: Sequence["ValidationError"], outer: "ValidationError") -> str:
     """Return what one alternative of an `anyOf` or `oneOf` wanted, by its first fault."""
     fault = branch[0]
     inner = list(fault.instance_path)[len(list(outer.instance_path)) :]
-    first = _explained(fault)[0]
-    words = f"{dotted([*inner, first.path.rpartition('.')[2]])}" if first.is_missing else first.expected
-    return f"({words} required)" if first.is_missing else f"{dotted(inner)} {words}" if inner else words
+    first = _explain(fault)[0]
+    words = f"{dotted_path([*inner, first.path.rpartition('.')[2]])}" if first.is_missing else first.expected
+    return f"({words} required)" if first.is_missing else f"{dotted_path(inner)} {words}" if inner else words
 
 
-def dotted(parts: Sequence[str | int]) -> str:
+def dotted_path(parts: Sequence[str | int]) -> str:
     """Return the path to a place in a value, as `stops[2].city`; it is clipped."""
     text = ""
     for part in parts:
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
-    return _clipped(text, _NAMED)
+    return _clip(text, _NAMED)
 
 
 def _excerpt(value: Any) -> str:  # Any: JSON as the validator gives it back
     try:
-        return _clipped(dump(value).decode(), _EXCERPT)
+        return _clip(dump(value).decode(), _EXCERPT)
     except JsonRefused:
         return type(value).__name__
 
 
-def _clipped(text: str, size: int) -> str:
+def _clip(text: str, size: int) -> str:
     text = sanitise(text[: size + 1])
     return text if len(text) <= size else text[: size - 1] + "…"
 

@@ -37,7 +37,7 @@ def entries(keyword: str, value: JsonValue) -> Iterator[tuple[str, JsonValue]]:
         yield "", value
 
 
-def below(keyword: str, value: JsonValue, made: Callable[[JsonValue], JsonValue]) -> JsonValue:
+def map_subschemas(keyword: str, value: JsonValue, made: Callable[[JsonValue], JsonValue]) -> JsonValue:
     """Return a keyword's value, each schema directly in it replaced by the result of `made`."""
     if keyword in MAPS and type(value) is dict:
         return {name: made(inner) for name, inner in value.items()}
@@ -102,7 +102,7 @@ class SchemaRewriter:
 
     def value(self, keyword: str, value: JsonValue, given: Schema) -> JsonValue:
         """Return the value of a keyword that is kept, the schemas inside of it rewritten."""
-        return below(keyword, value, partial(self.entry, keyword))
+        return map_subschemas(keyword, value, partial(self.entry, keyword))
 
     def entry(self, keyword: str, value: JsonValue) -> JsonValue:
         """Return a schema inside of a keyword's value. A value that is not an object stays as it is."""

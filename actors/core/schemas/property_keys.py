@@ -34,18 +34,18 @@ def property_key(key: str, pattern: str, probe: int = 0) -> str:
 def with_keys(text: Json, names: Mapping[str, str]) -> Json:
     """Return a JSON text with the keys that `names` has under their new names, and every other byte as it was."""
 
-    def renamed(found: re.Match[bytes]) -> bytes:
+    def rename_key(found: re.Match[bytes]) -> bytes:
         literal, colon = found.groups()
-        key = None if colon is None else _unquoted(literal)
+        key = None if colon is None else _unquote(literal)
         name = None if key is None else names.get(key)
         if name is None:
             return found[0]
         return quote(name) + bytes(colon)
 
-    return Json(_STRINGS.sub(renamed, text)) if names else text
+    return Json(_STRINGS.sub(rename_key, text)) if names else text
 
 
-def _unquoted(literal: bytes) -> str | None:
+def _unquote(literal: bytes) -> str | None:
     try:
         return unquote(Json(literal))
     except JsonRefused:  # half a surrogate pair: no key that a schema names

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from msgspec import Struct
 
 from actors.core.data.jsonio import Json, JsonValue, dump, parse
-from actors.core.schemas.arguments import ArgumentCheck, dotted
+from actors.core.schemas.arguments import ArgumentCheck, dotted_path
 from actors.core.schemas.repair import Repair, read_json
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class _Search:
                 raise _TooMuch
             places = read | choice
             if self._check.is_valid(changed[0]):
-                named = sorted({dotted(place) for place in places})[:MOST_NAMED]
+                named = sorted({dotted_path(place) for place in places})[:MOST_NAMED]
                 yield FittingValue(changed[0], tuple([Repair("text", path) for path in named]))
             elif levels > 1:
                 yield from self.readings(changed[0], places, levels - 1)
@@ -95,7 +95,7 @@ def _choices(faults: Sequence["ValidationError"]) -> list[_Choice]:
     """Return the choices of texts that may put all of these faults right; an empty list if none can."""
     choices: list[_Choice] = [frozenset()]
     for fault in faults:
-        cures = _cures(fault)
+        cures = _choices_for(fault)
         if len(cures) == len(choices) == 1:
             choices = [choices[0] | cures[0]]
             continue
@@ -107,7 +107,7 @@ def _choices(faults: Sequence["ValidationError"]) -> list[_Choice]:
     return choices
 
 
-def _cures(fault: "ValidationError") -> list[_Choice]:
+def _choices_for(fault: "ValidationError") -> list[_Choice]:
     """Return the choices of texts that may put one fault right."""
     kind = fault.kind.name
     cures: list[_Choice] = []

@@ -49,7 +49,7 @@ class SchemaCost:
     def why_too_much(self) -> str | None:
         """Return why the schema is not to be compiled, None if it may be."""
         try:
-            size, depth = self._measured(self.root)
+            size, depth = self._measure(self.root)
         except RecursionError:
             depth = size = MAX_EXPANDED_DEPTH + 1
         if depth > MAX_EXPANDED_DEPTH:
@@ -58,7 +58,7 @@ class SchemaCost:
             return f"its references and unevaluated keywords expand to more than {MAX_EXPANDED} parts"
         return None
 
-    def explains(self, value: JsonValue) -> bool:
+    def can_explain(self, value: JsonValue) -> bool:
         """Say whether what is wrong with a value is found within `MAX_EXPLAINED` visits.
 
         A schema that is not recursive has its bound from `why_too_much`, which comes first.
@@ -68,7 +68,7 @@ class SchemaCost:
         except RecursionError:
             return False
 
-    def _measured(self, value: Any, above: int = 0) -> tuple[int, int]:  # Any: JSON
+    def _measure(self, value: Any, above: int = 0) -> tuple[int, int]:  # Any: JSON
         """Return how many nodes, and how many inside each other.
 
         Raises:
@@ -83,7 +83,7 @@ class SchemaCost:
             raise RecursionError
         self._known[id(value)] = 1, 1  # what a cycle back to here counts
         self._open.add(id(value))
-        below = [self._measured(child, above + 1) for child in self._reached(value)]
+        below = [self._measure(child, above + 1) for child in self._subschemas(value)]
         self._open.discard(id(value))
         size, depth = 1 + sum(size for size, _ in below), 1 + max((depth for _, depth in below), default=0)
         if isinstance(value, dict) and not _UNEVALUATED.isdisjoint(value):
@@ -91,7 +91,7 @@ class SchemaCost:
         self._known[id(value)] = size, depth
         return size, depth
 
-    def _reached(self, value: Any) -> list[Any]:  # Any: JSON
+    def _subschemas(self, value: Any) -> list[Any]:  # Any: JSON
         reference = value.get("$ref") if isinstance(value, dict) else None
         target = [self._target(reference)] if isinstance(reference, str) else []
         return [*_children(value), *target]
@@ -114,11 +114,11 @@ class SchemaCost:
         if above >= MAX_EXPANDED_DEPTH or len(known) > MAX_EXPLAINED:
             raise RecursionError
         known[pair] = 1
-        below = sum(self._visits(inner, part, known, above + 1) for inner, part in self._met(schema, value))
+        below = sum(self._visits(inner, part, known, above + 1) for inner, part in self._pairs(schema, value))
         known[pair] = 1 + below * (1 if _UNEVALUATED.isdisjoint(schema) else 2)
         return known[pair]
 
-    def _met(self, schema: dict[str, Any], value: Any) -> Iterator[tuple[Any, Any]]:  # Any: JSON
+    def _pairs(self, schema: dict[str, Any], value: Any) -> Iterator[tuple[Any, Any]]:  # Any: JSON
         """Yield each schema directly inside one with each part of the value it judges, rather too many."""
         for key, inner in schema.items():
             if key == "$ref" and isinstance(inner, str):

@@ -41,7 +41,7 @@ class _Weakening(SchemaRewriter):
         return super().value(keyword, value, given)
 
     def finish(self, made: Schema, given: Schema) -> Schema:
-        if "oneOf" in made and _holds(given["oneOf"], self._patterns):
+        if "oneOf" in made and _depends_on(given["oneOf"], self._patterns):
             arms = made.get("allOf")
             made["allOf"] = [*(arms if type(arms) is list else ()), {"anyOf": made.pop("oneOf")}]
         return made
@@ -51,15 +51,15 @@ def _unsafe_keywords(schema: dict[str, Any], patterns: frozenset[str]) -> frozen
     """Return the keywords that could make a schema accept less once the patterns are gone."""
     by_key = schema.get("patternProperties")
     affected = {
-        "not": _holds(schema.get("not"), patterns),
-        "if": _holds(schema.get("if"), patterns),
-        "maxContains": _holds(schema.get("contains"), patterns),
+        "not": _depends_on(schema.get("not"), patterns),
+        "if": _depends_on(schema.get("if"), patterns),
+        "maxContains": _depends_on(schema.get("contains"), patterns),
         "additionalProperties": isinstance(by_key, dict) and not patterns.isdisjoint(by_key),
     }
     return _COUNTED.union(keyword for keyword, is_affected in affected.items() if is_affected)
 
 
-def _holds(value: JsonValue, patterns: frozenset[str]) -> bool:
+def _depends_on(value: JsonValue, patterns: frozenset[str]) -> bool:
     """Tell whether a keyword's schemas may accept more without the patterns. A reference may lead to a pattern."""
     inner = value if isinstance(value, list) else [value]
     return any(

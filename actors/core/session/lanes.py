@@ -169,12 +169,12 @@ class Lanes:
         def restart(lane: Lane) -> Lane:
             return begin_epoch(lane, event, self._rules(event.binding)[0], epoch_start)
 
-        self._later(event.binding, restart)
+        self._defer(event.binding, restart)
 
     def mark_stale(self) -> None:
         """Let each lane whose reasoning is bound to the system prompt and the tools begin an epoch."""
         for binding in self._lanes:
-            self._later(binding, partial(self._after_configuring, binding))
+            self._defer(binding, partial(self._after_configuring, binding))
 
     def _after_configuring(self, binding: Binding, lane: Lane) -> Lane:
         is_bound = self._rules(binding)[0].reasoning.binding == "prefix"
@@ -189,7 +189,7 @@ class Lanes:
         match event:
             case RequestSent(aside=False):
                 sent = Requests([event.cursor], before.history, before.ledger, bool(event.seals))
-                self._later(event.binding, sent)
+                self._defer(event.binding, sent)
             case EpochBegan():
                 self.begin(event, before.history.length)
             case events.Opened():
@@ -198,7 +198,7 @@ class Lanes:
                 self.shrink(event)
             case events.Rewound():
                 self.rewind(after.history.length)
-            case events.Configured() if before.preamble != after.preamble:
+            case events.Configured() if before.config_digest != after.config_digest:
                 self.mark_stale()
             case _:
                 pass
@@ -211,15 +211,15 @@ class Lanes:
         if isinstance(event, events.Compacted):
             self._imported = _remaining(self._imported, event)
         for binding in self._lanes:
-            self._later(binding, partial(_after_shrinking, event))
+            self._defer(binding, partial(_after_shrinking, event))
 
     def rewind(self, length: int) -> None:
         """Let each lane begin an epoch with its next request, after the history was cut to `length` messages."""
         self._imported = min(self._imported, length)
         for binding in self._lanes:
-            self._later(binding, partial(_after_rewind, length))
+            self._defer(binding, partial(_after_rewind, length))
 
-    def _later(self, binding: Binding, step: Step) -> None:
+    def _defer(self, binding: Binding, step: Step) -> None:
         """Apply a step to a lane: at once if that needs no rendering, otherwise at the lane's next use."""
         lane = self._lanes.get(binding)
         if isinstance(lane, Lane) and not isinstance(step, Requests):

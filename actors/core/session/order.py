@@ -25,11 +25,11 @@ def disorder(state: SessionState, event: LogEvent) -> str | None:
         case events.TurnStarted(turn=turn) if state.bound is not None or turn != state.turns + 1:
             return f"turn {turn} begins after turn {state.turns}{'' if state.bound is None else ', which is open'}"
         case events.RequestSent(turn=turn) | events.RoundEnded(turn=turn) | events.TurnPaused(turn=turn):
-            return _outside(state, turn)
+            return _out_of_turn(state, turn)
         case events.TurnResumed(turn=turn) if state.pause is None:
             return f"turn {turn} resumes, but is not paused"
         case events.TurnEnded(turn=turn):
-            return _outside(state, turn)
+            return _out_of_turn(state, turn)
         case events.Compacted(start=start, stop=stop) if not 0 <= start < stop <= state.history.length:
             return (
                 f"a summary replaces messages {start} to {stop}, but the history has {state.history.length}"
@@ -42,7 +42,7 @@ def disorder(state: SessionState, event: LogEvent) -> str | None:
             return None
 
 
-def _outside(state: SessionState, turn: int) -> str | None:
+def _out_of_turn(state: SessionState, turn: int) -> str | None:
     if state.bound is None or turn != state.turns:
         return f"an event of turn {turn} while {'no turn' if state.bound is None else f'turn {state.turns}'} is open"
     return None

@@ -323,14 +323,14 @@ class Publisher:
         return None if call is None else PendingCall(call, "approval", event.digest)
 
     def _publish_pause(self, event: TurnPaused) -> tuple[SessionEvent, ...]:
-        waits = (
+        awaited = (
             *[AwaitedCall(call_id, "external") for call_id in event.external],
             *[AwaitedCall(call_id, "approval") for call_id in event.approvals],
         )
-        ids = {each.call_id for each in waits}
+        ids = {each.call_id for each in awaited}
         calls = tuple([call for call in self._batch.calls.values() if call.id in ids])
         result = self._ask.pause(event, calls)
-        return (TurnPausedEvent(self.seq, event.turn, self._round, waits), terminal_event(result, self.seq))
+        return (TurnPausedEvent(self.seq, event.turn, self._round, awaited), terminal_event(result, self.seq))
 
     def _publish_turn_end(self, event: TurnEnded) -> tuple[SessionEvent, ...]:
         result, seq = self._ask.end_turn(event), self.seq

@@ -56,7 +56,7 @@ class SessionState(StoredRecord, frozen=True):
         tenant: The tenant that the session belongs to; empty if none.
         budget: The session's budget.
         used: The usage counted against `budget`; None without a budget.
-        preamble: The digest of the system prompt and the tools.
+        config_digest: The digest of the system prompt and of the tools' declarations.
         asked_at: The index in the history at which the last ask begins.
         size: The size of the history's messages, in bytes.
         measured: The input tokens that the last answer reported, and the history they cover.
@@ -78,7 +78,7 @@ class SessionState(StoredRecord, frozen=True):
     tenant: str = ""
     budget: Budget | None = None
     used: Used | None = None
-    preamble: str = ""
+    config_digest: str = ""
     asked_at: int = 0
     size: int = 0
     measured: ReportedRequest | None = None
@@ -106,7 +106,7 @@ class SessionState(StoredRecord, frozen=True):
             case events.ResultsTrimmed() | events.Compacted() | events.Rewound():
                 return self._shrink(event)
             case events.Configured(system=system, preamble=preamble):
-                return replace(self, history=replace(self.history, system=system), preamble=preamble)
+                return replace(self, history=replace(self.history, system=system), config_digest=preamble)
             case events.EventsLost(first=first, last=last):
                 # each call that ran has an event among the lost ones, so this many ids may be in use
                 return replace(self, calls=self.calls + last - first + 1)
@@ -133,7 +133,7 @@ class SessionState(StoredRecord, frozen=True):
             case events.FormatRequested(message=message):
                 return self._with_messages(message)
             case events.SubagentUsage(used=child):
-                return replace(self, used=None if self.used is None else self.used.joined(child))
+                return replace(self, used=None if self.used is None else self.used.with_subagent(child))
             case events.TurnPaused(seconds=seconds):
                 return replace(self, pause=Pause(event), used=_add_seconds(self.used, seconds))
             case events.ApprovalDecided():
@@ -220,7 +220,7 @@ def _initial_state(event: events.Opened) -> SessionState:
         tenant=event.tenant,
         budget=event.budget,
         used=used,
-        preamble=event.preamble,
+        config_digest=event.preamble,
     )
 
 

@@ -110,7 +110,7 @@ def parse_settings(given: Mapping[str, object], output: Json | None = None) -> A
         return None
     for name, value in given.items():
         if name not in _NAMES:
-            raise ConfigError(f"An ask has no setting {name!r}; {_near(name)}")
+            raise ConfigError(f"An ask has no setting {name!r}; {_suggestion(name)}")
         if (takes := out_of_range(name, value)) is not None:
             raise ConfigError(f"{name} is {value!r}; it takes {takes}")
     return Asked(**{name: stored_value(name, value) for name, value in given.items()}, output=output)
@@ -119,7 +119,7 @@ def parse_settings(given: Mapping[str, object], output: Json | None = None) -> A
 _NAMES = names("ask")
 
 
-def _near(name: str) -> str:
+def _suggestion(name: str) -> str:
     close = nearest(name, _NAMES)
     return f"did you mean {close!r}?" if close else f"there are {', '.join(_NAMES)}"
 

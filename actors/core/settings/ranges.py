@@ -74,7 +74,7 @@ def optional_fields(kind: type[Struct]) -> frozenset[str]:
     return frozenset(name for name in kind.__struct_fields__ if NoneType in get_args(hints[name]))
 
 
-def checked(given: S, ranges: Mapping[str, Range], owner: str) -> S:
+def check_fields(given: S, ranges: Mapping[str, Range], owner: str) -> S:
     """Return a struct with its fields in their stored form.
 
     Args:

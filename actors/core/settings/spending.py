@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from typing import Final, Literal, TypeAlias
 
 from actors.core.data.record import StoredRecord, replace
-from actors.core.settings.ranges import Range, checked, number, positive, whole, word
+from actors.core.settings.ranges import Range, check_fields, number, positive, whole, word
 from actors.core.values.identity import Binding
 from actors.core.values.stream import Usage
 from actors.errors import ConfigError, OverBudget
@@ -73,7 +73,9 @@ def checked_prices(prices: Prices) -> Prices:
     for model, price in prices.items():
         if not isinstance(price, Price):
             raise ConfigError(f"prices: {model!r} has {price!r}; it takes a Price")
-    return {model: checked(price, PRICE_RANGES, f"The price of {model!r}") for model, price in prices.items()}
+    return {
+        model: check_fields(price, PRICE_RANGES, f"The price of {model!r}") for model, price in prices.items()
+    }
 
 
 def all_prices(given: Prices, filed: Prices) -> Prices:
@@ -133,7 +135,7 @@ def checked_budget(budget: Budget) -> Budget:
 def _check_budget(budget: Budget, owner: str) -> Budget:
     if not isinstance(budget, Budget):
         raise ConfigError(f"{owner} takes a Budget, not {type(budget).__name__}")
-    return checked(budget, BUDGET_RANGES, owner)
+    return check_fields(budget, BUDGET_RANGES, owner)
 
 
 def has_shared_limit(budget: Budget) -> bool:
@@ -205,7 +207,7 @@ class Used(StoredRecord, frozen=True):
         known[binding] = known.get(binding, Usage()) + usage
         return replace(self, rounds=self.rounds + 1, usage=tuple(known.items()))
 
-    def joined(self, other: "Used") -> "Used":
+    def with_subagent(self, other: "Used") -> "Used":
         """Return the usage with that of a subagent added. Its seconds are already part of this session's seconds."""
         known = dict(self.usage)
         for binding, usage in other.usage:
@@ -217,7 +219,7 @@ class Used(StoredRecord, frozen=True):
         """The tokens of requests and answers together."""
         return sum(usage.input_tokens + usage.output_tokens for _, usage in self.usage)
 
-    def money(self, cost: Cost) -> float | None:
+    def total_cost(self, cost: Cost) -> float | None:
         """Return the cost; None if a price is missing."""
         return total(cost(binding, usage) for binding, usage in self.usage)
 
@@ -241,7 +243,7 @@ def why_over(budget: Budget, used: Used, cost: Cost, whose: str = "the session's
     if budget.seconds is not None and used.seconds >= budget.seconds:
         return f"{whose} of {budget.seconds:g} seconds is used up"
     if budget.money is not None:
-        money = used.money(cost)
+        money = used.total_cost(cost)
         if money is None:
             return f"{whose} of {budget.money:g} cannot be enforced without {_missing(used, cost)}"
         if money >= budget.money:
@@ -273,7 +275,7 @@ def remaining_budget(budget: Budget, used: Used, cost: Cost) -> Budget:
         raise OverBudget(f"No subagent is opened: {why}")
     money = budget.money
     if money is not None:
-        money -= used.money(cost) or 0.0
+        money -= used.total_cost(cost) or 0.0
     return Budget(
         None if budget.rounds is None else budget.rounds - used.rounds,
         None if budget.tokens is None else budget.tokens - used.tokens,

@@ -91,20 +91,22 @@ class _EventRecount:
                 self.binding = binding
             case {"type": "request_sent"}:
                 self.is_unanswered, tools_off = True, bool(event.get("tools_off"))
-                self.mine.tool_loop_max_iterations += tools_off and not self.is_limited
+                self.own_counts.tool_loop_max_iterations += tools_off and not self.is_limited
                 self.is_limited |= tools_off
             case {"type": "message", "message": {"calls": list(calls)}}:
                 self.is_unanswered = False
-                self.mine.count_calls(Message("assistant", tuple(map(_call, calls))))
+                self.own_counts.count_calls(Message("assistant", tuple(map(_call, calls))))
             case {"type": "tool_results", "results": list(results)}:
-                self.mine.tool_calls_invalid_args += sum(each["outcome"] == "refused" for each in results)
-                self.mine.tool_calls_repeated += event.get("repeated", 0)
+                self.own_counts.tool_calls_invalid_args += sum(
+                    each["outcome"] == "refused" for each in results
+                )
+                self.own_counts.tool_calls_repeated += event.get("repeated", 0)
             case {"type": "lane_rewritten", "reason": "refusal" | "thinking"}:
                 self.count_refusal()
             case {"type": "call_repaired"}:
-                self.mine.tool_calls_repaired += 1
+                self.own_counts.tool_calls_repaired += 1
             case {"type": "turn_ended"}:
-                self.mine.answers_repaired += bool(event.get("repaired"))
+                self.own_counts.answers_repaired += bool(event.get("repaired"))
                 if (event.get("cause") or {}).get("kind") == OUR_BUG:
                     self.count_refusal()
             case {"type": "subagent", "session": str(name), "event": dict(inner)}:
@@ -113,12 +115,12 @@ class _EventRecount:
                 pass
 
     @property
-    def mine(self) -> ToolCounts:
+    def own_counts(self) -> ToolCounts:
         return self.counts.setdefault(self.backend, ToolCounts())
 
     def count_refusal(self) -> None:
         """Count a request refused for its structure: it led to a rewritten lane or the end, without an answer."""
-        self.mine.tool_api_400_total += self.is_unanswered
+        self.own_counts.tool_api_400_total += self.is_unanswered
         self.is_unanswered = False
 
 

@@ -380,34 +380,34 @@ class _Recount(Struct):
                 self.backend, self.is_limited, self.is_unanswered = binding.backend, False, False
             case RequestSent(tools_off=tools_off):
                 self.is_unanswered = True
-                self.mine.tool_loop_max_iterations += tools_off and not self.is_limited
+                self.own_counts.tool_loop_max_iterations += tools_off and not self.is_limited
                 self.is_limited |= tools_off
             case RoundEnded(message=message):
                 self.is_unanswered = False
                 if message is not None:
-                    self.mine.count_calls(unpack(message))
+                    self.own_counts.count_calls(unpack(message))
             case Scheduled(repaired=repaired):
-                self.mine.tool_calls_repaired += bool(repaired)
+                self.own_counts.tool_calls_repaired += bool(repaired)
             case Refused():
-                self.mine.tool_calls_invalid_args += 1
+                self.own_counts.tool_calls_invalid_args += 1
             case Returned() | Failed():
-                self.mine.tool_calls_repeated += event.repeated
+                self.own_counts.tool_calls_repeated += event.repeated
             case EpochBegan(reason="refusal" | "thinking"):
                 self.count_refusal()
             case TurnEnded(cause=cause, repaired=repaired):
-                self.mine.answers_repaired += bool(repaired)
+                self.own_counts.answers_repaired += bool(repaired)
                 if cause is not None and cause.kind == OUR_BUG:
                     self.count_refusal()
             case _:
                 pass
 
     @property
-    def mine(self) -> ToolCounts:
+    def own_counts(self) -> ToolCounts:
         return self.counts.setdefault(self.backend, ToolCounts())
 
     def count_refusal(self) -> None:
         """Count a request refused for its structure: it led to a rewritten lane or the end, without an answer."""
-        self.mine.tool_api_400_total += self.is_unanswered
+        self.own_counts.tool_api_400_total += self.is_unanswered
         self.is_unanswered = False
 
 

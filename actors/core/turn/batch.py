@@ -60,7 +60,7 @@ class Planned(Struct, frozen=True):
     asks: bool
 
 
-class Waits(Struct, frozen=True):
+class WaitingCall(Struct, frozen=True):
     """A call that waits for the caller: for its result if it `is_external`, otherwise for an approval."""
 
     call: ToolCall
@@ -72,7 +72,7 @@ class Plan(Struct, frozen=True):
 
     run: tuple[Planned, ...]
     answered: tuple[Refused | Denied, ...]
-    waits: tuple[Waits, ...]
+    waiting: tuple[WaitingCall, ...]
     scheduled: tuple[Scheduled, ...]
 
 
@@ -108,7 +108,7 @@ def plan(
     return Plan(
         tuple([each for each in found if isinstance(each, Planned)]),
         tuple([each for each in found if isinstance(each, Refused | Denied)]),
-        tuple([each for each in found if isinstance(each, Waits)]),
+        tuple([each for each in found if isinstance(each, WaitingCall)]),
         () if waited else tuple([each.event for each in (*read, *map(_Bound, others))]),
     )
 
@@ -163,7 +163,7 @@ def _plan_call(
     *,
     can_ask: bool,
     approved: bool,
-) -> Planned | Refused | Denied | Waits:
+) -> Planned | Refused | Denied | WaitingCall:
     call, bound = read.call, read.bound
     tool = tools.get(call.name)
     if tool is None:
@@ -178,9 +178,9 @@ def _plan_call(
     if approval == "deny":
         return denial(call)
     if tool.is_external:  # the caller that provides the result approves the call by doing so
-        return Waits(call, is_external=True)
+        return WaitingCall(call, is_external=True)
     asks = approval == "ask" and not approved
-    return Waits(call, is_external=False) if asks and not can_ask else Planned(call, bound.kwargs, asks)
+    return WaitingCall(call, is_external=False) if asks and not can_ask else Planned(call, bound.kwargs, asks)
 
 
 def _readable(call: ToolCall) -> tuple[ToolCall, tuple[Repair, ...]]:

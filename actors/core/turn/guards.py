@@ -88,14 +88,14 @@ class TurnGuard:
         self._seen: dict[tuple[str, str | bytes], _Repeated] = {}
 
     @property
-    def stops(self) -> bool:
+    def is_stopping(self) -> bool:
         """True if repeated calls turn the tools off."""
         return self._repeats == "stop"
 
     @property
     def is_stuck(self) -> bool:
         """True if a call was repeated so often that the tools are turned off."""
-        return self.stops and any(seen.times >= REPEATS for seen in self._seen.values())
+        return self.is_stopping and any(seen.times >= REPEATS for seen in self._seen.values())
 
     def read(self, history: History, ledger: Ledger, stop: int) -> None:
         """Count the turn's messages before index `stop`. All of their calls must have ended."""
@@ -103,7 +103,7 @@ class TurnGuard:
             self._count(history[place].calls, ledger)
         self._next_message = max(self._next_message, stop)
 
-    def shift(self, fewer: int) -> None:
+    def shift_position(self, fewer: int) -> None:
         """Adjust the position after a compaction removed `fewer` messages before the turn."""
         self._next_message -= fewer
 

@@ -61,7 +61,7 @@ def correction(errors: Sequence[ArgumentError]) -> str:
     )
 
 
-def shortfall(errors: Sequence[ArgumentError]) -> str:
+def describe_errors(errors: Sequence[ArgumentError]) -> str:
     """Return a summary of the errors for the caller, without the answer's values. No `errors`: as in `correction`."""
     if not errors:
         return "it is not one JSON value"

@@ -16,9 +16,9 @@ entry may also give the number of the last event that its writer knows. If the s
 rejected as `JournalBehind`; if the storage has later events, another writer wrote them, and the entry is `Fenced`.
 
 **Hosts.** A claimed session belongs to the storage object that claimed it, its host, until it is released: by
-`release`, by the record of its end (`Closed`), by `close`, or because the host is gone. A host without a heartbeat
-(`beat`) for its lease is gone, and others may take over its sessions. It may continue to write sessions that were not
-taken over.
+`release`, by the record of its end (`Closed`), by `close`, or because the host is gone. A host that does
+not renew its lease in time (`renew_lease`) is gone, and others may take over its sessions. It may continue to write
+sessions that were not taken over.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -74,21 +74,21 @@ class Entry(Struct, frozen=True):
         """Return why the entry is rejected, given the session's fencing number and its last event; None if it is
         accepted."""
         if fence != self.fence:
-            return self.fenced(fence)
+            return self.fenced_error(fence)
         if self.after is None or last == self.after:
             return None
-        return self.behind(last, self.after) if last < self.after else self._overtaken(last)
+        return self.behind_error(last, self.after) if last < self.after else self._overtaken_error(last)
 
-    def fenced(self, fence: int) -> Fenced:
+    def fenced_error(self, fence: int) -> Fenced:
         """Return the rejection for an outdated number, where the session's number is `fence`."""
         if fence < self.fence:
-            return self.unclaimed()
+            return self.unclaimed_error()
         return Fenced(
             f"Session {self.session!r} has another writer: its number is {fence}, not {self.fence}; "
             "nothing is written. Go on where it is open now"
         )
 
-    def unclaimed(self) -> Fenced:
+    def unclaimed_error(self) -> Fenced:
         """Return the rejection for a claim that the storage does not know."""
         return Fenced(
             f"Session {self.session!r}: the journal went back to before it was opened here; nothing is written, and "
@@ -102,7 +102,7 @@ class Entry(Struct, frozen=True):
             "was opened here; nothing is written. Open it anew"
         )
 
-    def behind(self, last: int, known: int) -> JournalBehind:
+    def behind_error(self, last: int, known: int) -> JournalBehind:
         """Return the rejection for lost events, where the log has only `last` of the `known` ones."""
         return JournalBehind(
             f"Session {self.session!r}: the journal went back to event {last}; events {last + 1} to {known} were "
@@ -112,7 +112,7 @@ class Entry(Struct, frozen=True):
             last=known,
         )
 
-    def _overtaken(self, last: int) -> Fenced:
+    def _overtaken_error(self, last: int) -> Fenced:
         return Fenced(
             f"Session {self.session!r} has another writer: its log has {last} events, not {self.after}; "
             "nothing is written. Go on where it is open now"
@@ -172,7 +172,7 @@ NO_PAGE = LogPage(0, (), 0)
 """A page of a session that has no log."""
 
 
-def decoded(session: str, records: Iterable[bytes], after: int = 0) -> list[LogEvent]:
+def decode_records(session: str, records: Iterable[bytes], after: int = 0) -> list[LogEvent]:
     """Return the events of a session's records after number `after`.
 
     Raises:
@@ -212,7 +212,7 @@ class Storage(Protocol):
     """
 
     blocking: bool
-    """Whether its methods may block, and so belong in a thread."""
+    """True if its methods may block, and so belong in a thread."""
     level: Level
     lease: float | None
     """Seconds after which a host that is not heard of is gone; None where nobody else could take over."""
@@ -231,10 +231,10 @@ class Storage(Protocol):
     def close(self) -> None:
         """Release every session of this host, and close files and connections. The storage may be opened again."""
 
-    def beat(self) -> None:
+    def renew_lease(self) -> None:
         """Renew this host's lease. Called every third of the lease."""
 
-    def together(self, claims: Sequence[str] = ()) -> AbstractContextManager[object]:
+    def transaction(self, claims: Sequence[str] = ()) -> AbstractContextManager[object]:
         """Combine the claims and the append inside into few commits; results are reported only after the end.
 
         `claims`: sessions that are claimed inside, whether or not they have a log; a storage may claim them in
@@ -272,7 +272,7 @@ class Storage(Protocol):
 
         Raises:
             JournalDamaged: A record is missing or was altered.
-            JournalError: A record is not an event (`decoded`).
+            JournalError: A record is not an event (`decode_records`).
         """
 
     def page(self, session: str, after: int = 0, most: int = PAGE) -> LogPage:

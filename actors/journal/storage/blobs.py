@@ -19,16 +19,16 @@ EXT = b"\xc7\x20"
 """Begins a msgpack extension of 32 bytes, as a blob's reference is. It may also stand elsewhere."""
 
 
-def slim(record: bytes) -> tuple[bytes, dict[bytes, bytes]]:
+def extract_blobs(record: bytes) -> tuple[bytes, dict[bytes, bytes]]:
     """Return a record without its large values, and these values by their hash."""
     blobs: dict[bytes, bytes] = {}
-    stored = msgpack.encode(_without(msgpack.decode(record), blobs))
-    if not blobs or whole(stored, blobs.__getitem__) != record:
+    stored = msgpack.encode(_extract_values(msgpack.decode(record), blobs))
+    if not blobs or restore_blobs(stored, blobs.__getitem__) != record:
         return record, {}
     return stored, blobs
 
 
-def whole(stored: bytes, blob: Callable[[bytes], bytes]) -> bytes:
+def restore_blobs(stored: bytes, blob: Callable[[bytes], bytes]) -> bytes:
     """Return a record with its large values, each returned by `blob`; a record without references is unchanged."""
     put_back: list[int] = []
 
@@ -53,24 +53,24 @@ def references(stored: bytes) -> list[bytes]:
         return b""
 
     if EXT in stored:
-        whole(stored, note)
+        restore_blobs(stored, note)
     return found
 
 
-def _without(value: Any, blobs: dict[bytes, bytes]) -> Any:  # Any: what msgpack can say
+def _extract_values(value: Any, blobs: dict[bytes, bytes]) -> Any:  # Any: what msgpack can say
     if isinstance(value, str) and len(value) * 4 >= LARGE:
         content = value.encode()
-        return value if len(content) < LARGE else _kept(_TEXT, content, blobs)
+        return value if len(content) < LARGE else _extract(_TEXT, content, blobs)
     if isinstance(value, bytes) and len(value) >= LARGE:
-        return _kept(_BYTES, value, blobs)
+        return _extract(_BYTES, value, blobs)
     if isinstance(value, list):
-        return [_without(item, blobs) for item in value]
+        return [_extract_values(item, blobs) for item in value]
     if isinstance(value, dict):
-        return {key: _without(item, blobs) for key, item in value.items()}
+        return {key: _extract_values(item, blobs) for key, item in value.items()}
     return value
 
 
-def _kept(code: int, content: bytes, blobs: dict[bytes, bytes]) -> msgpack.Ext:
+def _extract(code: int, content: bytes, blobs: dict[bytes, bytes]) -> msgpack.Ext:
     digest = sha256(content).digest()
     blobs[digest] = content
     return msgpack.Ext(code, digest)

@@ -18,7 +18,7 @@ R = TypeVar("R")
 
 def call_storage(work: Callable[[], R]) -> R:
     """Call a storage; an exit that it raises becomes a `JournalError`."""
-    return call_host(work, _failed)
+    return call_host(work, _reraise)
 
 
 def back_up(storage: Storage, path: "Path", unwanted: Event) -> None:
@@ -38,12 +38,12 @@ def back_up(storage: Storage, path: "Path", unwanted: Event) -> None:
 
     def fail(error: BaseException) -> Never:
         check()  # raises the cancellation, if that is the error
-        _failed(error)
+        _reraise(error)
 
     call_host(partial(storage.backup, path, check), fail)
 
 
-def _failed(error: BaseException) -> Never:
+def _reraise(error: BaseException) -> Never:
     if isinstance(error, Exception) and not isinstance(
         error, StopIteration
     ):  # no thread can hand that one on
@@ -55,6 +55,6 @@ def call_and_beat(function: Callable[[], R], storage: Storage, on_beat: Callable
     """Renew the lease after another call, since the queued heartbeat itself may be late."""
     result = function()
     with suppress(JournalError):  # the call succeeded; a host that takes over fences this one
-        storage.beat()
+        storage.renew_lease()
         on_beat()
     return result

@@ -46,12 +46,12 @@ class ObservedClock(NamedTuple):
     gaps: tuple[UnobservedTime, ...] = ()
 
     @property
-    def trusted(self) -> int:
+    def earliest_now(self) -> int:
         """Seconds since 1970 that have certainly passed."""
         return self.last - sum(gap.seconds for gap in self.gaps)
 
     @property
-    def doubt(self) -> int:
+    def seconds_of_doubt(self) -> int:
         """Seconds of observed time until every gap counts; 0 without gaps."""
         return self.gaps[-1].found + STEADY - self.observed if self.gaps else 0
 

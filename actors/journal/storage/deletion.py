@@ -36,5 +36,5 @@ class Deletion(Struct, frozen=True):
 
     @property
     def is_complete(self) -> bool:
-        """Whether no data of the deleted sessions is left in the journal's storage."""
+        """True if no data of the deleted sessions is left in the journal's storage."""
         return not self.remaining

@@ -10,7 +10,7 @@ from actors.core.log.events import EventsLost, LogEvent, TurnStarted
 from actors.journal.storage.damage import Damage
 
 
-def holes(session: str, log: Sequence[LogEvent], where: str) -> Iterator[Damage]:
+def find_losses(session: str, log: Sequence[LogEvent], where: str) -> Iterator[Damage]:
     """Yield the losses of a session's log, in order."""
     turn: int | None = None
     for number, event in enumerate(log, 1):

@@ -57,10 +57,10 @@ class MemoryStorage:
             self._forget(session)
         self._claimed.clear()
 
-    def beat(self) -> None:
+    def renew_lease(self) -> None:
         """Do nothing: no other host can take over."""
 
-    def together(self, claims: Sequence[str] = ()) -> AbstractContextManager[object]:
+    def transaction(self, claims: Sequence[str] = ()) -> AbstractContextManager[object]:
         """Do nothing: there are no commits."""
         return nullcontext()
 
@@ -140,15 +140,15 @@ class MemoryStorage:
         self, which: SessionFilter = EVERY, *, limit: int = 100, after: Page | None = None
     ) -> list[StoredSession]:
         """Return the sessions that have a log, most recently used first."""
-        found = [self._stored(session) for session in self._logs]
+        found = [self._stored_session(session) for session in self._logs]
         wanted = [each for each in found if which.takes(each) and (after is None or each.page > after)]
         return sorted(wanted, key=lambda each: each.page)[:limit]
 
     def find(self, session: str) -> StoredSession | None:
         """Return the directory's entry of a session."""
-        return self._stored(session) if session in self._logs else None
+        return self._stored_session(session) if session in self._logs else None
 
-    def _stored(self, session: str) -> StoredSession:
+    def _stored_session(self, session: str) -> StoredSession:
         events, summary = self.read(session), Summary()
         summary.take(events)
         return StoredSession(

@@ -42,7 +42,7 @@ def _postgres(url: str, level: Level, lease: float) -> Storage:
     try:
         from actors.journal.storage.postgres import PostgresStorage  # as above
     except ImportError as error:
-        raise _lacking(error) from error
+        raise _missing_driver(error) from error
     return PostgresStorage(url, lease=lease)
 
 
@@ -58,11 +58,11 @@ def tables_at(url: str) -> "JournalTables":
     try:
         from actors.journal.storage.postgres.check import JournalTables  # as above
     except ImportError as error:
-        raise _lacking(error) from error
+        raise _missing_driver(error) from error
     return JournalTables(url)
 
 
-def _lacking(error: ImportError) -> ConfigError:
+def _missing_driver(error: ImportError) -> ConfigError:
     return ConfigError(f"journal: postgresql:// needs psycopg: pip install 'llm-actors[postgres]' ({error})")
 
 

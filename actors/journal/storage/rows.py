@@ -15,7 +15,7 @@ from actors.core.log.events import Closed, LogEvent
 from actors.core.settings.labels import metadata_of
 from actors.errors import JournalDamaged, SessionLeased
 from actors.journal.storage import Claim
-from actors.journal.storage.blobs import EXT, whole
+from actors.journal.storage.blobs import EXT, restore_blobs
 from actors.journal.storage.directory import State, StoredSession, Summary
 
 
@@ -56,7 +56,7 @@ class SessionRow(Struct):
         return Claim(self.fence, self.last, before if before and before != self.owner else "")
 
     @property
-    def stored(self) -> StoredSession:
+    def stored_session(self) -> StoredSession:
         """The directory's entry."""
         return StoredSession(
             self.name,
@@ -89,7 +89,7 @@ class SessionRow(Struct):
             self.opened = now
         self.used = now
 
-    def proven(
+    def verified_records(
         self,
         found: Iterable[Sequence[Any]],
         after: int,
@@ -112,30 +112,30 @@ class SessionRow(Struct):
         expected, until = after + 1, self.last if until is None else until
         for number, checksum, stored in found:
             if number != expected or expected > until:
-                raise self.damaged(where, expected, "is missing")
+                raise self.record_damage(where, expected, "is missing")
             if not self.is_right(number, checksum, stored):
-                raise self.damaged(where, number, "has changed")
-            yield self._whole(stored, number, kept, where) if EXT in stored else stored
+                raise self.record_damage(where, number, "has changed")
+            yield self._restore_blobs(stored, number, kept, where) if EXT in stored else stored
             expected += 1
         if expected <= until:
-            raise self.damaged(where, expected, "is missing")
+            raise self.record_damage(where, expected, "is missing")
 
     def is_right(self, number: int, checksum: int, stored: bytes | None) -> bool:
         """Return True if these bytes are the unaltered record of this session and number."""
         return stored is not None and record_checksum(self.key, number, stored) == checksum
 
-    def _whole(self, stored: bytes, number: int, kept: Kept, where: JournalPlace) -> bytes:
+    def _restore_blobs(self, stored: bytes, number: int, kept: Kept, where: JournalPlace) -> bytes:
         def blob(digest: bytes) -> bytes:
             content = kept(digest)
             if content is None:
-                raise self.damaged(where, number, "refers to a blob that is missing")
+                raise self.record_damage(where, number, "refers to a blob that is missing")
             if sha256(content).digest() != digest:
-                raise self.damaged(where, number, "refers to a blob that has changed")
+                raise self.record_damage(where, number, "refers to a blob that has changed")
             return content
 
-        return whole(stored, blob)
+        return restore_blobs(stored, blob)
 
-    def damaged(self, where: JournalPlace, number: int, what: str) -> JournalDamaged:
+    def record_damage(self, where: JournalPlace, number: int, what: str) -> JournalDamaged:
         """Return the error about a record."""
         return JournalDamaged(
             f"{where.name}: session {self.name!r}, record {number} {what}; {where.remedy}",
@@ -143,7 +143,7 @@ class SessionRow(Struct):
             number=number,
         )
 
-    def elsewhere(self, seconds: float) -> SessionLeased:
+    def leased_error(self, seconds: float) -> SessionLeased:
         """Return the error for a claim by another host, with the remaining seconds of the owner's lease."""
         host = self.owner or ""
         return SessionLeased(
@@ -154,7 +154,7 @@ class SessionRow(Struct):
         )
 
 
-def changed(name: str, where: JournalPlace) -> JournalDamaged:
+def row_damage(name: str, where: JournalPlace) -> JournalDamaged:
     """Return the error about a session's row."""
     name = name[:80]
     return JournalDamaged(

@@ -33,7 +33,7 @@ class Credentials(Protocol):
             CredentialFailed: The credential cannot be obtained now.
         """
 
-    def refused(self, sent: Headers) -> bool:
+    def record_rejection(self, sent: Headers) -> bool:
         """Record that the provider rejected these headers. Return True if new headers may differ."""
 
 
@@ -54,7 +54,7 @@ class Keys:
         """Return the current headers."""
         return self._look()
 
-    def refused(self, sent: Headers) -> bool:
+    def record_rejection(self, sent: Headers) -> bool:
         """Return False: the same key would be sent again."""
         return False
 

@@ -45,14 +45,14 @@ class AwsSigner:
         keys = self._look()
         if keys is None:
             keys = await anyio.to_thread.run_sync(_chain_keys)
-        return signed(outgoing, keys, self._region, self._service)
+        return signature_headers(outgoing, keys, self._region, self._service)
 
-    def refused(self, sent: Headers) -> bool:
+    def record_rejection(self, sent: Headers) -> bool:
         """Return False: the next signature would use the same keys."""
         return False
 
 
-def signed(request: Outgoing, keys: AwsKeys, region: str, service: str = "bedrock") -> Headers:
+def signature_headers(request: Outgoing, keys: AwsKeys, region: str, service: str = "bedrock") -> Headers:
     """Return the headers that sign a request, at the time of botocore's clock.
 
     The digest is computed over the segments, without joining them.

@@ -59,7 +59,7 @@ class Tokens:
                 await self._renew()
             return self._header()
 
-    def refused(self, sent: Headers) -> bool:
+    def record_rejection(self, sent: Headers) -> bool:
         """Drop the token if it is the rejected one. Return True: the next token is new in any case."""
         if sent == self._header():
             self._until = -math.inf

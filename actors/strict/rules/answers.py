@@ -7,7 +7,7 @@ import re
 
 from actors.strict.rules.base import Json, strings
 from actors.strict.rules.host import RequestContext
-from actors.strict.rules.openai_messages import RULES, WALK, listed, only
+from actors.strict.rules.openai_messages import RULES, WALK, enumerate_names, only
 
 _KEYS = frozenset({"name", "description", "schema", "strict"})
 _FORMS = ("text", "json_object", "json_schema")
@@ -20,16 +20,16 @@ def check(request: dict[str, Json], context: RequestContext) -> None:
     asked = request.get("response_format")
     if asked is None:
         return
-    WALK.typed(asked, dict, "response_format")
+    WALK.require_type(asked, dict, "response_format")
     which = WALK.require(asked, "type", "response_format")
     if which not in _FORMS:
-        told = listed(_FORMS)
-        raise RULES["OAC-06"].refused(
+        told = enumerate_names(_FORMS)
+        raise RULES["OAC-06"].refuse(
             "response_format.type", path="response_format.type", value=which, values=told
         )
     only(asked, frozenset({"type", "json_schema"}), "response_format", context)
     if which == "json_object" and context.holds(RULES["OAC-S14"]) and not _says_json(request["messages"]):
-        raise RULES["OAC-S14"].refused("messages")
+        raise RULES["OAC-S14"].refuse("messages")
     if which == "json_schema":
         _check_named(WALK.require(asked, "json_schema", "response_format"), context)
 
@@ -40,19 +40,19 @@ def _says_json(messages: Json) -> bool:
 
 def _check_named(form: Json, context: RequestContext) -> None:
     path = "response_format.json_schema"
-    WALK.typed(form, dict, path)
+    WALK.require_type(form, dict, path)
     only(form, _KEYS, path, context)
     name = WALK.member(form, "name", str, path)
     if len(name) > _MAX_NAME:
         at = f"{path}.name"
-        raise RULES["OAC-10"].refused(at, path=at, limit=_MAX_NAME, length=len(name), name=name)
+        raise RULES["OAC-10"].refuse(at, path=at, limit=_MAX_NAME, length=len(name), name=name)
     if not _NAME.fullmatch(name):
-        raise RULES["OAC-S06"].refused(f"{path}.name", path=f"{path}.name", name=name)
+        raise RULES["OAC-S06"].refuse(f"{path}.name", path=f"{path}.name", name=name)
     schema = WALK.member(form, "schema", dict, path)
     if form.get("strict") is not None:
-        WALK.typed(form["strict"], bool, f"{path}.strict")
+        WALK.require_type(form["strict"], bool, f"{path}.strict")
     if wrong := _wrong(schema, context, is_strict=form.get("strict") is True):
-        raise RULES["OAC-S13"].refused("response_format", name=name, why=wrong)
+        raise RULES["OAC-S13"].refuse("response_format", name=name, why=wrong)
 
 
 def _wrong(schema: dict[str, Json], context: RequestContext, *, is_strict: bool) -> str | None:

@@ -25,14 +25,14 @@ from actors.strict.rules.anthropic_shapes import (
     is_provider_tool,
     keys,
 )
-from actors.strict.rules.anthropic_threads import ThreadStore, assumed
+from actors.strict.rules.anthropic_threads import ThreadStore, assume_thread
 from actors.strict.rules.base import (
     AnthropicProfile,
     AnthropicSettings,
     Json,
     Mode,
     RuleBroken,
-    dumped,
+    dump,
 )
 from actors.strict.rules.model_checks import profile_of_model
 from actors.strict.rules.reading import came, fresh, parse, standard_of
@@ -69,7 +69,7 @@ def validate(
     Raises:
         RuleBroken: At the first rule that is broken.
     """
-    judge(parsed(body), mode, settings, count=count, size=len(body), threads=threads)
+    judge(parse_request(body), mode, settings, count=count, size=len(body), threads=threads)
 
 
 def judge(
@@ -85,10 +85,10 @@ def judge(
     profile = profile_of(request, settings)
     for key in ("messages",) if count else ("messages", "max_tokens"):
         if request.get(key) is None:
-            raise RULES["ANT-S01"].refused(path=key)
+            raise RULES["ANT-S01"].refuse(path=key)
     WALK.only(request, COUNTED_KEYS if count else _KEYS, "")
     if request.get("thread") is not None:
-        request = _continued(request, settings, threads or ThreadStore())
+        request = _with_thread(request, settings, threads or ThreadStore())
     _check_values(request, profile)
     _check_thinking(request, profile, settings)
     _check_tools(request.get("tools"))
@@ -100,35 +100,35 @@ def judge(
     check_breakpoints(request)
     anthropic_thinking.check(request, mode, profile, settings)
     if profile.context_tokens is not None:
-        tokens = (len(dumped(request)) if size is None else size) // 4
+        tokens = (len(dump(request)) if size is None else size) // 4
         _check_window(tokens, request.get("max_tokens") or 0, profile, profile.context_tokens)
 
 
-def _continued(request: Json, settings: AnthropicSettings, threads: ThreadStore) -> Json:
+def _with_thread(request: Json, settings: AnthropicSettings, threads: ThreadStore) -> Json:
     """Return the request behind the thread that it continues, if it continues one."""
     WALK.check(request["thread"], _THREAD, "thread")
     if request["thread"]["type"] == "continue":
         WALK.member(request, "messages", list)
     try:
-        return threads.continued(request)
+        return threads.continue_thread(request)
     except RuleBroken as unknown:
         if settings.signatures == "trust" and unknown.refusal.rule == "ANT-S21":
-            return assumed(request)
+            return assume_thread(request)
         raise
 
 
 def _check_window(tokens: int, max_tokens: int, profile: AnthropicProfile, limit: int) -> None:
     if tokens > limit:
-        raise RULES["ANT-36"].refused(tokens=tokens, limit=limit)
+        raise RULES["ANT-36"].refuse(tokens=tokens, limit=limit)
     if profile.window_counts_output and tokens + max_tokens > limit:
-        raise RULES["ANT-37"].refused(tokens=tokens, asked=max_tokens, limit=limit)
+        raise RULES["ANT-37"].refuse(tokens=tokens, asked=max_tokens, limit=limit)
 
 
 def _check_media(messages: Sequence[Json], profile: AnthropicProfile) -> None:
     counted = [came(_media_of, message) for message in messages]
     images, documents = (sum(counts) for counts in zip(*counted, strict=True))
     if profile.media is not None and images + documents > profile.media:
-        raise RULES["ANT-54"].refused(images=images, documents=documents, most=profile.media)
+        raise RULES["ANT-54"].refuse(images=images, documents=documents, most=profile.media)
 
 
 def _media_of(message: Json) -> tuple[int, int]:
@@ -144,7 +144,7 @@ def _blocks(content: Json) -> Iterable[Json]:
             yield from _blocks(block.get("content"))
 
 
-def parsed(body: bytes) -> dict[str, Json]:
+def parse_request(body: bytes) -> dict[str, Json]:
     """Return the request object of a body.
 
     Raises:
@@ -156,8 +156,8 @@ def parsed(body: bytes) -> dict[str, Json]:
         text, _, place = str(why).rpartition(" at ")
         surrogate = "surrogate" in text or "hex escape" in text
         told = f"no low surrogate in string: {place}" if surrogate else f"{text}: {place}"
-        raise RULES["ANT-31"].refused(why=told) from why
-    whole: dict[str, Json] = WALK.typed(request, dict, "body")
+        raise RULES["ANT-31"].refuse(why=told) from why
+    whole: dict[str, Json] = WALK.require_type(request, dict, "body")
     return whole
 
 
@@ -169,65 +169,65 @@ def profile_of(request: dict[str, Json], settings: AnthropicSettings) -> Anthrop
     """
     model = request.get("model")
     if model is None:
-        raise RULES["ANT-S01"].refused(path="model")
-    WALK.typed(model, str, "model")
+        raise RULES["ANT-S01"].refuse(path="model")
+    WALK.require_type(model, str, "model")
     if settings.models is None:
         return profile_of_model(settings.profile, model)
     if model not in settings.models:
-        raise RULES["ANT-38"].refused(model=model)
+        raise RULES["ANT-38"].refuse(model=model)
     return settings.models[model]
 
 
 def _check_values(request: dict[str, Json], profile: AnthropicProfile) -> None:
     asked = WALK.optional(request, "max_tokens", int)
     if asked is not None and asked < 1:
-        raise RULES["ANT-S08"].refused(path="max_tokens", limit=1)
+        raise RULES["ANT-S08"].refuse(path="max_tokens", limit=1)
     if asked is not None and asked > profile.max_output_tokens:
-        raise RULES["ANT-35"].refused(asked=asked, limit=profile.max_output_tokens, model=request["model"])
+        raise RULES["ANT-35"].refuse(asked=asked, limit=profile.max_output_tokens, model=request["model"])
     _check_sampling(request, profile)
     WALK.optional(request, "stream", bool)
     for at, text in enumerate(WALK.optional(request, "stop_sequences", list) or ()):
-        if not WALK.typed(text, str, f"stop_sequences.{at}").strip():
-            raise RULES["ANT-S17"].refused()
+        if not WALK.require_type(text, str, f"stop_sequences.{at}").strip():
+            raise RULES["ANT-S17"].refuse()
     config = WALK.optional(request, "output_config", dict) or {}
     WALK.only(config, frozenset({"effort", "format", "task_budget"}), "output_config")
     effort = WALK.optional(config, "effort", str, "output_config")
     if effort is not None and effort not in profile.efforts:
         levels = ", ".join(sorted(profile.efforts))
-        raise RULES["ANT-49" if levels else "ANT-49-none"].refused(effort=effort, levels=levels)
+        raise RULES["ANT-49" if levels else "ANT-49-none"].refuse(effort=effort, levels=levels)
     thinking = WALK.optional(request, "thinking", dict) or {}
     if thinking.get("type") == "between_tools" and effort in ("xhigh", "max"):
-        raise RULES["ANT-49-between"].refused(effort=effort)
+        raise RULES["ANT-49-between"].refuse(effort=effort)
     # Before `output_config` the beta of structured outputs had the form of the answer in a parameter of its own.
     config = {"format": request.get("output_format"), **config}
     if config["format"] is not None and not profile.schemas:
-        raise RULES["ANT-S31"].refused()
+        raise RULES["ANT-S31"].refuse()
     anthropic_schema.check(config)
 
 
 def _check_sampling(request: dict[str, Json], profile: AnthropicProfile) -> None:
     for key in ("temperature", "top_p", "top_k"):
         if not profile.sampling and request.get(key) is not None:
-            raise RULES["ANT-56"].refused(key=key)
+            raise RULES["ANT-56"].refuse(key=key)
     for key in ("temperature", "top_p"):
         value = request.get(key)
         if value is None:
             continue
         if not isinstance(value, int | float) or isinstance(value, bool):
-            raise RULES["ANT-S02"].refused(path=key, kind="number")
+            raise RULES["ANT-S02"].refuse(path=key, kind="number")
         if value > 1:
-            raise RULES["ANT-S14"].refused(path=key, limit=1)
+            raise RULES["ANT-S14"].refuse(path=key, limit=1)
         if value < 0:
-            raise RULES["ANT-S08"].refused(path=key, limit=0)
+            raise RULES["ANT-S08"].refuse(path=key, limit=0)
     top, thinking = request.get("top_p"), request.get("thinking")
     if profile.one_sampling and None not in (top, request.get("temperature")):
-        raise RULES["ANT-S15"].refused()
+        raise RULES["ANT-S15"].refuse()
     thinks = isinstance(thinking, dict) and thinking.get("type") in ("enabled", "adaptive")
     heat = request.get("temperature")
     if profile.is_exact and heat not in (None, 1) and _thinks(request, profile):
-        raise RULES["ANT-S10"].refused()
+        raise RULES["ANT-S10"].refuse()
     if top is not None and top < _LEAST_TOP and thinks:
-        raise RULES["ANT-S16"].refused()
+        raise RULES["ANT-S16"].refuse()
 
 
 def _thinks(request: dict[str, Json], profile: AnthropicProfile) -> bool:
@@ -248,30 +248,30 @@ def _check_thinking(request: dict[str, Json], profile: AnthropicProfile, setting
 def _check_thinks(config: Json, path: str, context: tuple[AnthropicProfile, AnthropicSettings]) -> None:
     profile, settings = context
     if config["type"] not in profile.thinking:
-        raise RULES[_UNSUPPORTED[config["type"]]].refused()
+        raise RULES[_UNSUPPORTED[config["type"]]].refuse()
     if "block_binding" in config and _BINDING_BETA not in settings.betas:
-        raise RULES["ANT-50"].refused(path=f"{path}.{config['type']}")
+        raise RULES["ANT-50"].refuse(path=f"{path}.{config['type']}")
 
 
 def _check_budget(request: dict[str, Json], config: dict[str, Json], *, spread: bool) -> None:
     """Check how many tokens thinking may take; `spread` over a whole tool loop they may exceed one answer's."""
     budget = WALK.member(config, "budget_tokens", int, "thinking.enabled")
     if budget < _MIN_BUDGET:
-        raise RULES["ANT-S08"].refused(path="thinking.enabled.budget_tokens", limit=_MIN_BUDGET)
+        raise RULES["ANT-S08"].refuse(path="thinking.enabled.budget_tokens", limit=_MIN_BUDGET)
     if "max_tokens" in request and request["max_tokens"] <= budget and not spread:
-        raise RULES["ANT-S09"].refused()
+        raise RULES["ANT-S09"].refuse()
     if request.get("temperature") not in (None, 1):
-        raise RULES["ANT-S10"].refused()
+        raise RULES["ANT-S10"].refuse()
 
 
 def _check_tools(tools: Json) -> None:
     if tools is None:
         return
-    for at, tool in fresh(WALK.typed(tools, list, "tools"), _TOOL):
-        _check_tool(WALK.typed(tool, dict, f"tools.{at}"), f"tools.{at}")
+    for at, tool in fresh(WALK.require_type(tools, list, "tools"), _TOOL):
+        _check_tool(WALK.require_type(tool, dict, f"tools.{at}"), f"tools.{at}")
     names = [tool["name"] for tool in tools if tool.get("name") is not None]
     if len(set(names)) != len(names):
-        raise RULES["ANT-09"].refused()
+        raise RULES["ANT-09"].refuse()
 
 
 def _check_tool(tool: dict[str, Json], path: str) -> None:
@@ -286,18 +286,18 @@ def _check_tool(tool: dict[str, Json], path: str) -> None:
     schema = WALK.member(tool, "input_schema", dict, path)
     WALK.check(schema, _SCHEMA, f"{path}.input_schema")
     if schema.keys() & {"oneOf", "allOf", "anyOf"}:
-        raise RULES["ANT-S13"].refused(path=f"{path}.input_schema")
+        raise RULES["ANT-S13"].refuse(path=f"{path}.input_schema")
     if tool_schemas.has_odd_key(schema):
-        raise RULES["ANT-57"].refused(path=f"{path}.input_schema")
+        raise RULES["ANT-57"].refuse(path=f"{path}.input_schema")
     if tool_schemas.stray_value(schema) is not None:
-        raise RULES["ANT-S30"].refused(path=f"{path}.input_schema")
+        raise RULES["ANT-S30"].refuse(path=f"{path}.input_schema")
     check_cache_mark(tool, path)
 
 
 def _check_provider_tool(tool: dict[str, Json], which: str, path: str) -> None:
     if not is_provider_tool(which):
         tags = "'custom' and the tools of the provider, such as 'web_search_20260318'"
-        raise RULES["ANT-S04"].refused(path=path, tag=which, tags=tags)
+        raise RULES["ANT-S04"].refuse(path=path, tag=which, tags=tags)
     named = TOOLSETS.get(which, "name")
     if named is not None:
         WALK.member(tool, named, str, f"{path}.{which}")
@@ -311,19 +311,19 @@ def _check_choice(request: dict[str, Json], profile: AnthropicProfile) -> None:
     WALK.check(choice, _CHOICE, "tool_choice")
     which = choice["type"]
     if not request.get("tools") and not request.get("mcp_servers"):
-        raise RULES["ANT-S11"].refused()
+        raise RULES["ANT-S11"].refuse()
     if which in ("auto", "none"):
         return
     if not profile.forced_tool_choice:
-        raise RULES["ANT-48"].refused()
+        raise RULES["ANT-48"].refuse()
     if (request.get("thinking") or {}).get("type") == "enabled" or (
         profile.is_exact and _thinks(request, profile)
     ):
-        raise RULES["ANT-48-thinking"].refused()
+        raise RULES["ANT-48-thinking"].refuse()
     if which == "tool":
         name = WALK.member(choice, "name", str, "tool_choice.tool")
         if all(tool.get("name") != name for tool in request.get("tools") or ()):
-            raise RULES["ANT-S12"].refused(name=name)
+            raise RULES["ANT-S12"].refuse(name=name)
 
 
 def _check_system(system: Json) -> None:
@@ -344,7 +344,7 @@ def check_marked_texts(message: dict[str, Json]) -> None:
             and block.get("cache_control") is not None
             and not block["text"].strip()
         ):
-            raise RULES["ANT-33"].refused(path="messages")
+            raise RULES["ANT-33"].refuse(path="messages")
 
 
 def check_breakpoints(request: dict[str, Json]) -> None:
@@ -358,23 +358,23 @@ def check_breakpoints(request: dict[str, Json]) -> None:
         if mark.get("ttl", "5m") == "5m":
             short_at = True
         elif short_at:
-            raise RULES["ANT-34-ttl"].refused(path=path)
+            raise RULES["ANT-34-ttl"].refuse(path=path)
     if count > 4:
-        raise RULES["ANT-32"].refused(count=count)
+        raise RULES["ANT-32"].refuse(count=count)
 
 
 def _marks(request: dict[str, Json]) -> Iterable[tuple[str, Json]]:
-    yield from _marked(_ahead(request))
+    yield from _cache_marks(_ahead(request))
     for at, message in enumerate(request["messages"]):
         for path, mark in came(_marks_of, message):
             yield f"messages.{at}.{path}", mark
 
 
 def _marks_of(message: Json) -> tuple[tuple[str, Json], ...]:
-    return tuple(_marked(_parts(message)))
+    return tuple(_cache_marks(_parts(message)))
 
 
-def _marked(placed: Iterable[tuple[str, Json]]) -> Iterable[tuple[str, Json]]:
+def _cache_marks(placed: Iterable[tuple[str, Json]]) -> Iterable[tuple[str, Json]]:
     return ((path, mark) for path, block in placed if (mark := block.get("cache_control")) is not None)
 
 

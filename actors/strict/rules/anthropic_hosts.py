@@ -43,15 +43,15 @@ def validate(
     Raises:
         RuleBroken: At the first rule that is broken.
     """
-    request, host = anthropic.parsed(body), CLAUDE_HOSTS[dialect]
+    request, host = anthropic.parse_request(body), CLAUDE_HOSTS[dialect]
     if (version := request.get("anthropic_version")) is None:
-        raise RULES["ANT-S01"].refused(path="anthropic_version")
+        raise RULES["ANT-S01"].refuse(path="anthropic_version")
     if version not in (host.version, NEWEST):
         values = f"'{host.version}' or '{NEWEST}'"
-        raise RULES["ANT-S03"].refused(path="anthropic_version", values=values)
+        raise RULES["ANT-S03"].refuse(path="anthropic_version", values=values)
     for key in request:
         if key in host.refused:
-            raise RULES["ANT-28"].refused(path=key)
+            raise RULES["ANT-28"].refuse(path=key)
     anthropic.judge(own_form(request, model), mode, settings, size=len(body))
 
 

@@ -48,11 +48,11 @@ def check(messages: Json, mode: Mode, profile: AnthropicProfile) -> None:
     Raises:
         Refused: At the first rule that is broken.
     """
-    WALK.typed(messages, list, "messages")
+    WALK.require_type(messages, list, "messages")
     if not messages:
-        raise RULES["ANT-25"].refused()
+        raise RULES["ANT-25"].refuse()
     if len(messages) > _MOST_MESSAGES:
-        raise RULES["ANT-55"].refused(most=_MOST_MESSAGES, count=len(messages))
+        raise RULES["ANT-55"].refuse(most=_MOST_MESSAGES, count=len(messages))
     for at, message in fresh(messages, standard_of("ANT shape", profile)):
         _check_shape(message, f"messages.{at}", profile)
     for at, message in fresh(messages, _IDS):
@@ -64,11 +64,11 @@ def check(messages: Json, mode: Mode, profile: AnthropicProfile) -> None:
 
 
 def _check_shape(message: Json, path: str, profile: AnthropicProfile) -> None:
-    role = WALK.member(WALK.typed(message, dict, path), "role", str, path)
+    role = WALK.member(WALK.require_type(message, dict, path), "role", str, path)
     if role == "system" and not profile.mid_system:
-        raise RULES["ANT-S06"].refused()
+        raise RULES["ANT-S06"].refuse()
     if role not in ("user", "assistant", "system"):
-        raise RULES["ANT-S03"].refused(path=f"{path}.role", values="'user' or 'assistant'")
+        raise RULES["ANT-S03"].refuse(path=f"{path}.role", values="'user' or 'assistant'")
     if role != "system":
         WALK.require(message, "content", path)
     WALK.only(message, MESSAGE_KEYS[role], path)
@@ -80,28 +80,28 @@ def _check_role(block: dict[str, Json], path: str, role: str) -> None:
     shape = BLOCKS[block["type"]]
     if role not in shape.roles:
         roles = " or ".join(sorted(shape.roles))
-        raise RULES["ANT-S05"].refused(path=path, type=block["type"], role=roles)
+        raise RULES["ANT-S05"].refuse(path=path, type=block["type"], role=roles)
 
 
 def _refuse_mark(mark: Json, path: str, context: object) -> None:
-    raise RULES["ANT-34"].refused(path=path.removesuffix(".cache_control"))
+    raise RULES["ANT-34"].refuse(path=path.removesuffix(".cache_control"))
 
 
 def _check_result(block: dict[str, Json], path: str) -> None:
     WALK.optional(block, "is_error", bool, path)
     content = block.get("content")
     if block.get("is_error") and (content is None or (isinstance(content, str) and not content.strip())):
-        raise RULES["ANT-53"].refused(path=path)
+        raise RULES["ANT-53"].refuse(path=path)
     if content is None or isinstance(content, str):
         return
     WALK.check(content, _CONTENT_OF_RESULT, f"{path}.content")
     if block.get("is_error") and any(part["type"] != "text" for part in content):
-        raise RULES["ANT-51"].refused(path=path)
+        raise RULES["ANT-51"].refuse(path=path)
 
 
 def _check_some(content: list[Json], path: str, context: object) -> None:
     if not content:
-        raise RULES["ANT-29"].refused(path=path)
+        raise RULES["ANT-29"].refuse(path=path)
 
 
 def _check_image(block: dict[str, Json], path: str) -> None:
@@ -112,7 +112,7 @@ def _check_image(block: dict[str, Json], path: str) -> None:
     WALK.member(source, "media_type", str, path)
     size = len(WALK.member(source, "data", str, path))
     if size > _MAX_IMAGE:
-        raise RULES["ANT-30"].refused(path=path, size=size)
+        raise RULES["ANT-30"].refuse(path=path, size=size)
 
 
 def _inside(kind: str) -> Check:
@@ -154,27 +154,27 @@ def _check_ids(message: dict[str, Json], at: int) -> None:
         elif block["type"] in _SERVER_IDS:
             rule, pattern = _SERVER_IDS[block["type"]]
             if not pattern.fullmatch(block["id"]):
-                raise RULES[rule].refused(path=f"{path}.id")
+                raise RULES[rule].refuse(path=f"{path}.id")
 
 
 def _check_id(call_id: str, path: str) -> None:
     if not _ID.fullmatch(call_id):
-        raise RULES["ANT-07"].refused(path=path)
+        raise RULES["ANT-07"].refuse(path=path)
 
 
 def check_name(name: str, path: str) -> None:
     """Refuse a tool name the API does not take, in `tools` and in history alike."""
     if len(name) > _MAX_NAME:
-        raise RULES["ANT-08-length"].refused(path=path)
+        raise RULES["ANT-08-length"].refuse(path=path)
     if not _NAME.fullmatch(name):
-        raise RULES["ANT-08"].refused(path=path)
+        raise RULES["ANT-08"].refuse(path=path)
 
 
 def _check_content(message: dict[str, Json], at: int, *, final: bool) -> None:
     content, prefill = message.get("content"), final and message["role"] == "assistant"
     if not content:
         if not prefill and message["role"] != "system":
-            raise RULES["ANT-22"].refused(at=at)
+            raise RULES["ANT-22"].refuse(at=at)
         return
     texts = [{"text": content}] if isinstance(content, str) else _texts(content)
     for text in texts:
@@ -182,7 +182,7 @@ def _check_content(message: dict[str, Json], at: int, *, final: bool) -> None:
     if prefill and not any(block["type"] in _OWN for block in _blocks(message)):
         tail = content if isinstance(content, str) else content[-1].get("text", "")
         if tail != tail.rstrip():
-            raise RULES["ANT-23"].refused()
+            raise RULES["ANT-23"].refuse()
 
 
 def _texts(content: list[Json]) -> Iterable[dict[str, Json]]:
@@ -196,11 +196,11 @@ def _texts(content: list[Json]) -> Iterable[dict[str, Json]]:
 def check_text(block: Mapping[str, Json], where: str, path: str) -> None:
     """Refuse a text that is empty or only whitespace, and a cache breakpoint on such a text."""
     if not block["text"].strip() and block.get("cache_control") is not None:
-        raise RULES["ANT-33"].refused(path=path)
+        raise RULES["ANT-33"].refuse(path=path)
     if not block["text"]:
-        raise RULES["ANT-20"].refused(where=where)
+        raise RULES["ANT-20"].refuse(where=where)
     if block["text"].isspace():
-        raise RULES["ANT-21"].refused(where=where)
+        raise RULES["ANT-21"].refuse(where=where)
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +252,7 @@ def _continues(turn: _WireTurn, message: Json, mode: Mode) -> bool:
 def _check_sequence(messages: list[Json], mode: Mode, profile: AnthropicProfile) -> None:
     turns = _turns(messages, mode)
     if turns[0].role != "user" and not turns[0].of("compaction"):
-        raise RULES["ANT-24"].refused()
+        raise RULES["ANT-24"].refuse()
     _check_unique(turns)
     _check_server_calls(turns)
     # Pairing is judged before alternation: both refuse, and the pairing fault is the one to know about.
@@ -265,7 +265,7 @@ def _check_sequence(messages: list[Json], mode: Mode, profile: AnthropicProfile)
         before = turn
     _check_neighbours(turns)
     if turns[-1].role == "assistant" and not profile.prefill and not turns[-1].uses_server_tools:
-        raise RULES["ANT-27"].refused()
+        raise RULES["ANT-27"].refuse()
 
 
 def _check_unique(turns: list[_WireTurn]) -> None:
@@ -273,7 +273,7 @@ def _check_unique(turns: list[_WireTurn]) -> None:
     for turn in turns:
         for at, number, block in turn.of("tool_use"):
             if block["id"] in seen:
-                raise RULES["ANT-05"].refused(at=at, block=number)
+                raise RULES["ANT-05"].refuse(at=at, block=number)
             seen.add(block["id"])
 
 
@@ -281,18 +281,18 @@ def _check_answered(turn: _WireTurn, following: Sequence[_WireTurn], mode: Mode)
     if not (calls := turn.calls):
         return
     if following and following[0].role != "user":
-        raise RULES["ANT-04"].refused()
+        raise RULES["ANT-04"].refuse()
     answers = following[0] if following else _WireTurn("user", turn.at, ())
     given = {block["tool_use_id"] for _, _, block in answers.of("tool_result")}
     if missing := [call for call in calls if call not in given]:
         later = following[1] if len(following) > 1 and following[1].role == "user" else None
         split = later is not None and set(missing) <= later.first_answers
         rule = "ANT-12" if split else "ANT-01"
-        raise RULES[rule].refused(at=turn.at, ids=", ".join(missing))
+        raise RULES[rule].refuse(at=turn.at, ids=", ".join(missing))
     if displaced := [call for call in calls if call not in answers.first_answers]:
         if mode == "strict":
-            raise RULES["ANT-03"].refused(at=answers.at, count=len(calls))
-        raise RULES["ANT-01"].refused(at=turn.at, ids=", ".join(displaced))
+            raise RULES["ANT-03"].refuse(at=answers.at, count=len(calls))
+        raise RULES["ANT-01"].refuse(at=turn.at, ids=", ".join(displaced))
 
 
 def _check_results(turn: _WireTurn, before: _WireTurn | None) -> None:
@@ -301,9 +301,9 @@ def _check_results(turn: _WireTurn, before: _WireTurn | None) -> None:
     for at, number, block in turn.of("tool_result"):
         call_id = block["tool_use_id"]
         if call_id not in calls:
-            raise RULES["ANT-02"].refused(at=at, block=number, id=call_id)
+            raise RULES["ANT-02"].refuse(at=at, block=number, id=call_id)
         if call_id in seen:
-            raise RULES["ANT-06"].refused(at=at, block=number, id=call_id)
+            raise RULES["ANT-06"].refuse(at=at, block=number, id=call_id)
         seen.add(call_id)
 
 
@@ -314,7 +314,7 @@ def _check_server_calls(turns: list[_WireTurn]) -> None:
         if turn.role == "assistant":
             _check_server_results(turn, pending)
         elif turn.role == "user" and pending and len(turn.of("tool_result")) < len(turn.blocks):
-            raise RULES["ANT-10"].refused(at=turn.at)
+            raise RULES["ANT-10"].refuse(at=turn.at)
 
 
 def _check_server_results(turn: _WireTurn, pending: dict[str, str]) -> None:
@@ -325,18 +325,18 @@ def _check_server_results(turn: _WireTurn, pending: dict[str, str]) -> None:
         elif which in SERVER_RESULTS:
             call_id, call = block["tool_use_id"], SERVER_RESULTS[which]
             if pending.pop(call_id, None) != call:
-                raise RULES["ANT-11"].refused(at=at, block=number, type=which, call=call, id=call_id)
+                raise RULES["ANT-11"].refuse(at=at, block=number, type=which, call=call, id=call_id)
 
 
 def _check_neighbours(turns: list[_WireTurn]) -> None:
     for before, turn in pairwise(turns):
         if before.role == turn.role != "system":
-            raise RULES["ANT-26"].refused(role=turn.role)
+            raise RULES["ANT-26"].refuse(role=turn.role)
         ends_in_server_tool = bool(before.blocks) and before.blocks[-1][2]["type"] in _OWN
         if turn.role == "system" and before.role != "user" and not ends_in_server_tool:
-            raise RULES["ANT-S07"].refused(at=turn.at)
+            raise RULES["ANT-S07"].refuse(at=turn.at)
         if before.role == "system" and turn.role != "assistant":
-            raise RULES["ANT-S07"].refused(at=before.at)
+            raise RULES["ANT-S07"].refuse(at=before.at)
 
 
 def _blocks(message: dict[str, Json]) -> list[dict[str, Json]]:

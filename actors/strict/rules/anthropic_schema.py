@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from actors.strict.rules.anthropic_rules import RULES
 from actors.strict.rules.anthropic_shapes import WALK
 from actors.strict.rules.base import Json
-from actors.strict.rules.json_schema import defined, nodes
+from actors.strict.rules.json_schema import definition_of, nodes
 from actors.strict.rules.shapes import Fields, Word
 
 _PATH = "output_config.format.schema"
@@ -44,38 +44,38 @@ def check(config: dict[str, Json]) -> None:
     for node in found:
         _check_node(node, root)
     if _recursive(root):
-        raise RULES["ANT-S19"].refused()
+        raise RULES["ANT-S19"].refuse()
     optional = sum(len(_optional(node)) for node in found)
     if optional > _MAX_OPTIONAL:
-        raise RULES["ANT-S20"].refused(what="optional parameters", count=optional, limit=_MAX_OPTIONAL)
+        raise RULES["ANT-S20"].refuse(what="optional parameters", count=optional, limit=_MAX_OPTIONAL)
     unions = sum(1 for node in found for inner in _members(node) if _is_union(inner))
     if unions > _MAX_UNIONS:
-        raise RULES["ANT-S20"].refused(what="parameters with union types", count=unions, limit=_MAX_UNIONS)
+        raise RULES["ANT-S20"].refuse(what="parameters with union types", count=unions, limit=_MAX_UNIONS)
 
 
 def _check_node(node: dict[str, Json], root: Json) -> None:
     kinds = node.get("type")
     told = kinds if isinstance(kinds, list) else [kinds]
     if "object" in told and node.get("additionalProperties") is not False:
-        raise RULES["ANT-S18"].refused(why=_open(node))
+        raise RULES["ANT-S18"].refuse(why=_open(node))
     if barred := sorted(_BOUNDS & node.keys()):
         kind = next((kind for kind in told if isinstance(kind, str)), "any")
         verb = "properties {} are" if len(barred) > 1 else "property '{}' is"
-        raise RULES["ANT-S18"].refused(
+        raise RULES["ANT-S18"].refuse(
             why=f"For '{kind}' type, {verb.format(', '.join(barred))} not supported"
         )
     if node.get("minItems", 0) not in (0, 1):
-        raise RULES["ANT-S18"].refused(
+        raise RULES["ANT-S18"].refuse(
             why="For 'array' type, 'minItems' values other than 0 or 1 are not supported"
         )
     if "format" in node and str(node["format"]) not in _FORMATS:
-        raise RULES["ANT-S18"].refused(why=f"For 'string' type, format '{node['format']}' is not supported")
+        raise RULES["ANT-S18"].refuse(why=f"For 'string' type, format '{node['format']}' is not supported")
     if any(isinstance(value, dict | list) for value in _values(node)):
-        raise RULES["ANT-S18"].refused(why="enum values must be strings, numbers, booleans or null")
-    if "$ref" in node and defined(node["$ref"], root) is None:
-        raise RULES["ANT-S18"].refused(why=f"$ref '{node['$ref']}' is not defined in the schema")
-    if any(isinstance(arm, dict) and "$ref" in arm for arm in _listed(node.get("allOf"))):
-        raise RULES["ANT-S18"].refused(why="allOf with $ref is not supported")
+        raise RULES["ANT-S18"].refuse(why="enum values must be strings, numbers, booleans or null")
+    if "$ref" in node and definition_of(node["$ref"], root) is None:
+        raise RULES["ANT-S18"].refuse(why=f"$ref '{node['$ref']}' is not defined in the schema")
+    if any(isinstance(arm, dict) and "$ref" in arm for arm in _as_list(node.get("allOf"))):
+        raise RULES["ANT-S18"].refuse(why="allOf with $ref is not supported")
 
 
 def _open(node: dict[str, Json]) -> str:
@@ -89,7 +89,7 @@ def _open(node: dict[str, Json]) -> str:
 
 
 def _optional(node: dict[str, Json]) -> list[str]:
-    required = _listed(node.get("required"))
+    required = _as_list(node.get("required"))
     properties = node.get("properties")
     return [name for name in properties if name not in required] if isinstance(properties, dict) else []
 
@@ -104,10 +104,10 @@ def _members(node: dict[str, Json]) -> Iterator[Json]:
 
 
 def _values(node: dict[str, Json]) -> list[Json]:
-    return [node["const"]] if "const" in node else _listed(node.get("enum"))
+    return [node["const"]] if "const" in node else _as_list(node.get("enum"))
 
 
-def _listed(value: Json) -> list[Json]:
+def _as_list(value: Json) -> list[Json]:
     return value if isinstance(value, list) else []
 
 
@@ -116,7 +116,7 @@ def _inner(schema: dict[str, Json]) -> Iterator[Json]:
     if "items" in schema:
         yield schema["items"]
     for key in _LISTS:
-        yield from _listed(schema.get(key))
+        yield from _as_list(schema.get(key))
 
 
 def _recursive(root: Json) -> bool:
@@ -125,7 +125,7 @@ def _recursive(root: Json) -> bool:
             return False
         reference = schema.get("$ref")
         if reference is not None:
-            return reference in followed or loops(defined(reference, root), (*followed, reference))
+            return reference in followed or loops(definition_of(reference, root), (*followed, reference))
         return any(loops(inner, followed) for inner in _inner(schema))
 
     return loops(root, ())

@@ -138,19 +138,19 @@ class MessagesWalk(ShapeWalk):
         return f"{path}.{tag}"
 
     def wrong_type(self, path: str, wanted: type, value: Json) -> RuleBroken:
-        return RULES["ANT-S02"].refused(path=path, kind=_TYPE_NAMES[wanted])
+        return RULES["ANT-S02"].refuse(path=path, kind=_TYPE_NAMES[wanted])
 
     def wrong_word(self, path: str, value: Json, shape: Word) -> RuleBroken:
-        return RULES["ANT-S03"].refused(path=path, values=" or ".join(map(repr, shape.values)))
+        return RULES["ANT-S03"].refuse(path=path, values=" or ".join(map(repr, shape.values)))
 
     def wrong_tag(self, path: str, value: Json, shape: Tagged) -> RuleBroken:
-        return RULES["ANT-S04"].refused(path=path, tag=value, tags=", ".join(map(repr, shape.listed)))
+        return RULES["ANT-S04"].refuse(path=path, tag=value, tags=", ".join(map(repr, shape.listed)))
 
     def missing(self, path: str, key: str) -> RuleBroken:
-        return RULES["ANT-S01"].refused(path=self.key(path, key))
+        return RULES["ANT-S01"].refuse(path=self.key(path, key))
 
     def unknown(self, path: str, key: str) -> RuleBroken:
-        return RULES["ANT-28"].refused(path=self.key(path, key))
+        return RULES["ANT-28"].refuse(path=self.key(path, key))
 
 
 WALK = MessagesWalk()

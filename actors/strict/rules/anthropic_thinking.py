@@ -23,7 +23,7 @@ from functools import lru_cache
 
 from actors.strict.rules.anthropic_rules import RULES
 from actors.strict.rules.anthropic_shapes import AHEAD
-from actors.strict.rules.base import AnthropicProfile, AnthropicSettings, Json, Mode, dumped
+from actors.strict.rules.base import AnthropicProfile, AnthropicSettings, Json, Mode, dump
 from actors.strict.rules.reading import came, fresh, standard_of
 
 THINKING = frozenset({"thinking", "redacted_thinking"})
@@ -61,7 +61,7 @@ def sign(
             walk.pass_block(block, written)
     for made in produced:
         walk.pass_block(made, _written_block("assistant", made))
-    return _written(walk.seal(produced, text), settings)
+    return _write_signature(walk.seal(produced, text), settings)
 
 
 def check(request: Json, mode: Mode, profile: AnthropicProfile, settings: AnthropicSettings) -> None:
@@ -78,12 +78,12 @@ def check(request: Json, mode: Mode, profile: AnthropicProfile, settings: Anthro
     for at, message in fresh(messages, _ENDING):
         kinds = _kinds(message)
         if kinds and kinds[-1] in THINKING:
-            raise RULES["ANT-52"].refused(at=at)
+            raise RULES["ANT-52"].refuse(at=at)
     thinking = (request.get("thinking") or {}).get("type")
     if thinking == "enabled":
         _check_open_loop(messages)
     if profile.reasoning and thinking != "disabled" and any(map(_calls_unthinking, messages)):
-        raise RULES["DSK-06"].refused()
+        raise RULES["DSK-06"].refuse()
 
 
 def _calls_unthinking(message: Json) -> bool:
@@ -95,7 +95,7 @@ def _check_leading(messages: list[Json]) -> None:
     for at, message in fresh(messages, _LEADING):
         kinds = _said_kinds(message)
         if kinds and kinds[0] not in THINKING and THINKING.intersection(kinds):
-            raise RULES["ANT-39"].refused(at=at, found=kinds[0])
+            raise RULES["ANT-39"].refuse(at=at, found=kinds[0])
 
 
 def _check_open_loop(messages: list[Json]) -> None:
@@ -115,7 +115,7 @@ def _check_open_loop(messages: list[Json]) -> None:
         opener -= 2
     _, at, kinds = turns[opener]
     if kinds[0] not in THINKING:
-        raise RULES["ANT-40"].refused(at=at, found=kinds[0])
+        raise RULES["ANT-40"].refuse(at=at, found=kinds[0])
 
 
 class _Check:
@@ -143,31 +143,31 @@ class _Check:
         block = blocks[number]
         signature, text = _signature(block), block.get("thinking", "")
         if not signature and not text and block["type"] == "thinking":
-            raise RULES["ANT-43"].refused(at=at, block=number)
+            raise RULES["ANT-43"].refuse(at=at, block=number)
         if self._settings.signatures == "trust" and signature:
             return
         if self._unsigned and text and not signature:
             return
-        seal = _opened(signature, self._settings)
+        seal = _open_signature(signature, self._settings)
         if seal is None:
-            raise RULES["ANT-42"].refused(at=at, block=number)
+            raise RULES["ANT-42"].refuse(at=at, block=number)
         if not self._walk.mine(seal):
             if self._walk.drops_foreign:
                 return
-            raise RULES["ANT-42"].refused(at=at, block=number)
+            raise RULES["ANT-42"].refuse(at=at, block=number)
         now = self._walk.seal(blocks[:number], text)
         edited = seal.text != now.text
         if at == self._latest and (edited or seal.place != now.place):
-            raise RULES["ANT-41"].refused(at=at, block=number)
+            raise RULES["ANT-41"].refuse(at=at, block=number)
         if edited:
-            raise RULES["ANT-42"].refused(at=at, block=number)
+            raise RULES["ANT-42"].refuse(at=at, block=number)
         if self._bound:
             self._check_prefix(at, number, seal, now)
 
     def _check_prefix(self, at: int, number: int, then: _SealedThinking, now: _SealedThinking) -> None:
         what = next((name for name, changed in _differences(then, now) if changed), None)
         if what is not None:
-            raise RULES["ANT-44"].refused(at=at, block=number, what=f"What changed: {what}.")
+            raise RULES["ANT-44"].refuse(at=at, block=number, what=f"What changed: {what}.")
 
 
 def _differences(then: _SealedThinking, now: _SealedThinking) -> Iterable[tuple[str, bool]]:
@@ -183,7 +183,7 @@ class _PrefixWalk:
     def __init__(self, request: Json, settings: AnthropicSettings, mode: Mode) -> None:
         system = request.get("system") or []
         system = [{"type": "text", "text": system}] if isinstance(system, str) else system
-        self._system = _digest(dumped([_plain(block) for block in system]))
+        self._system = _digest(dump([_plain(block) for block in system]))
         self._tools = _digest(
             b"[%b]" % b",".join([came(_plainly, tool) for tool in request.get("tools") or ()])
         )
@@ -199,7 +199,7 @@ class _PrefixWalk:
             self._content.update(text)
             return
         signature = _signature(block)
-        seal = _opened(signature, self._settings)
+        seal = _open_signature(signature, self._settings)
         if not (self.drops_foreign and seal is not None and not self.mine(seal)):
             self._previous = _digest(signature.encode())
 
@@ -218,22 +218,22 @@ class _PrefixWalk:
             tools=self._tools,
             before=self._content.copy().hexdigest()[:_DIGEST],
             previous=self._previous,
-            place=_digest(dumped(place)),
+            place=_digest(dump(place)),
             text=_digest(text.encode()),
         )
 
 
-def _written(seal: _SealedThinking, settings: AnthropicSettings) -> str:
-    payload = dumped(asdict(seal))
+def _write_signature(seal: _SealedThinking, settings: AnthropicSettings) -> str:
+    payload = dump(asdict(seal))
     return base64.b64encode(_mac(payload, settings.secret) + payload).decode()
 
 
-def _opened(signature: str, settings: AnthropicSettings) -> _SealedThinking | None:
-    return _unsealed(signature, settings.secret)
+def _open_signature(signature: str, settings: AnthropicSettings) -> _SealedThinking | None:
+    return _unseal(signature, settings.secret)
 
 
 @lru_cache(maxsize=2000)
-def _unsealed(signature: str, secret: bytes) -> _SealedThinking | None:
+def _unseal(signature: str, secret: bytes) -> _SealedThinking | None:
     try:
         raw = base64.b64decode(signature, validate=True)
     except (binascii.Error, ValueError):
@@ -264,11 +264,11 @@ def _written_blocks(message: Json) -> tuple[tuple[Json, bytes | None], ...]:
 
 
 def _written_block(role: str, block: Json) -> bytes | None:
-    return None if block["type"] in THINKING else dumped([role, _plain(block)])
+    return None if block["type"] in THINKING else dump([role, _plain(block)])
 
 
 def _plainly(value: Json) -> bytes:
-    return dumped(_plain(value))
+    return dump(_plain(value))
 
 
 def _plain(value: Json) -> Json:

@@ -1,8 +1,8 @@
 """Anthropic Messages: the threads that a host keeps, and the whole request behind one that continues a thread.
 
 A request may create a thread, and a later one continues it by the id of the last answer (`thread`, a beta). The later
-request sends only new messages. `continued` puts the stored messages, system prompt and tools in front of them, so that
-rules, script and stand-in signatures see the conversation as the model does.
+request sends only new messages. `continue_thread` puts the stored messages, system prompt and tools in front of them.
+So rules, script and stand-in signatures see the conversation as the model does.
 """
 
 from collections import OrderedDict
@@ -38,7 +38,7 @@ class ThreadStore:
         while len(self._answers) > self._limit:
             self._answers.popitem(last=False)
 
-    def continued(self, request: Json) -> Json:
+    def continue_thread(self, request: Json) -> Json:
         """Return a request with the thread that it continues in front, or the request itself.
 
         Raises:
@@ -49,18 +49,18 @@ class ThreadStore:
             return request
         kept = self._answers.get(str(thread.get("previous_message_id")))
         if kept is None:
-            raise RULES["ANT-S21"].refused()
+            raise RULES["ANT-S21"].refuse()
         if kept.is_continued:
-            raise RULES["ANT-S22"].refused()
+            raise RULES["ANT-S22"].refuse()
         changed = [key for key in _CREATE_ONLY if key in request and request[key] != kept.request.get(key)]
         if changed:
-            raise RULES["ANT-S23"].refused(fields=", ".join(f"`{key}`" for key in changed))
+            raise RULES["ANT-S23"].refuse(fields=", ".join(f"`{key}`" for key in changed))
         fields = {key: kept.request[key] for key in _CREATE_ONLY if key in kept.request}
         answer = {"role": "assistant", "content": kept.content}
         return {**request, **fields, "messages": [*kept.request["messages"], answer, *request["messages"]]}
 
 
-def assumed(request: Json) -> Json:
+def assume_thread(request: Json) -> Json:
     """Return a request that continues an unknown thread behind a thread that it may continue.
 
     A body that is judged without its host names a thread that nothing has stored. The results at the head of the body

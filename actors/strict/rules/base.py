@@ -53,7 +53,7 @@ class ServerRule:
     code: str | None = None
     strict_only: bool = False
 
-    def refused(self, param: str | None = None, **values: object) -> "RuleBroken":
+    def refuse(self, param: str | None = None, **values: object) -> "RuleBroken":
         """Return the exception that carries this rule's refusal, its template filled with `values`."""
         message = self.text.format(**values)
         refusal = ServerRefusal(self.id, self.status, self.type, self.code, param, message)
@@ -279,7 +279,7 @@ def strings(value: Json) -> Iterable[tuple[str, str]]:
             stack.extend((f"{path}[{at}]", inner) for at, inner in enumerate(item))
 
 
-def dumped(value: Json) -> bytes:
+def dump(value: Json) -> bytes:
     """Return compact UTF-8 JSON, keys in their own order."""
     return _write(value)
 

@@ -23,7 +23,7 @@ def validate(body: bytes, mode: Mode, settings: BedrockSettings) -> None:
     Raises:
         Refused: At the first rule that is broken.
     """
-    request = _parsed(body)
+    request = _parse_request(body)
     profile = _profile(settings)
     WALK.check(request, REQUEST, "", profile)
     messages = request["messages"]
@@ -34,20 +34,20 @@ def validate(body: bytes, mode: Mode, settings: BedrockSettings) -> None:
     _check_documents([value for kind, value in attached if kind == "document"])
     _check_sequence(messages)
     if "toolConfig" not in request and any(came(_uses_tools, message) for message in messages):
-        raise RULES["BED-03"].refused()
+        raise RULES["BED-03"].refuse()
     if profile.context_tokens is not None and len(body) // 4 > profile.context_tokens:
-        raise RULES["BED-12"].refused()
+        raise RULES["BED-12"].refuse()
     _check_count([kind for kind, _ in attached], profile.attachments)
     if profile.upstream is not None:
         bedrock_upstream.check(request, mode, profile.upstream, settings)
 
 
-def _parsed(body: bytes) -> dict[str, Json]:
+def _parse_request(body: bytes) -> dict[str, Json]:
     try:
         request = parse(body)
     except ValueError as why:
-        raise RULES["BED-S05"].refused(why=why) from why
-    parsed: dict[str, Json] = WALK.typed(request, dict, "")
+        raise RULES["BED-S05"].refuse(why=why) from why
+    parsed: dict[str, Json] = WALK.require_type(request, dict, "")
     return parsed
 
 
@@ -55,7 +55,7 @@ def _profile(settings: BedrockSettings) -> BedrockProfile:
     if settings.models is None:
         return settings.profile
     if settings.model not in settings.models:
-        raise RULES["BED-14"].refused()
+        raise RULES["BED-14"].refuse()
     return settings.models[settings.model]
 
 
@@ -64,47 +64,47 @@ def _uses_tools(message: Json) -> bool:
 
 
 def _attached_to(message: Json) -> list[tuple[str, Json]]:
-    return list(_attached(message["content"]))
+    return list(_attachments(message["content"]))
 
 
-def _attached(content: list[Json]) -> Iterator[tuple[str, Json]]:
+def _attachments(content: list[Json]) -> Iterator[tuple[str, Json]]:
     """Yield the images and documents of a message, and those inside its results."""
     for block in content:
         ((kind, value),) = block.items()
         if kind in ("image", "document"):
             yield kind, value
         elif kind == "toolResult":
-            yield from _attached(value["content"])
+            yield from _attachments(value["content"])
 
 
 def _check_documents(documents: list[Json]) -> None:
     if len(documents) > _MAX_DOCUMENTS:
-        raise RULES["BED-16"].refused(most=_MAX_DOCUMENTS)
+        raise RULES["BED-16"].refuse(most=_MAX_DOCUMENTS)
     if len({document["name"] for document in documents}) < len(documents):
-        raise RULES["BED-15"].refused()
+        raise RULES["BED-15"].refuse()
 
 
 def _check_count(kinds: list[str], most: int | None) -> None:
     images, documents = kinds.count("image"), kinds.count("document")
     if most is not None and images + documents > most:
-        raise RULES["BED-17"].refused(images=images, documents=documents, most=most)
+        raise RULES["BED-17"].refuse(images=images, documents=documents, most=most)
 
 
 def _check_sequence(messages: list[Json]) -> None:
     if not messages or messages[0]["role"] != "user":
-        raise RULES["BED-07"].refused()
+        raise RULES["BED-07"].refuse()
     open_calls: list[str] = []
     for at, message in enumerate(messages):
         given = came(_ids, message, "toolResult")
         if missing := [call for call in open_calls if call not in given]:
-            raise RULES["BED-01"].refused(at=at, ids=", ".join(missing))
+            raise RULES["BED-01"].refuse(at=at, ids=", ".join(missing))
         if len(given) > len(open_calls):
-            raise RULES["BED-02"].refused(at=at)
+            raise RULES["BED-02"].refuse(at=at)
         open_calls = came(_ids, message, "toolUse")
     if open_calls:
-        raise RULES["BED-01"].refused(at=len(messages), ids=", ".join(open_calls))
+        raise RULES["BED-01"].refuse(at=len(messages), ids=", ".join(open_calls))
     if any(before["role"] == message["role"] for before, message in pairwise(messages)):
-        raise RULES["BED-06"].refused()
+        raise RULES["BED-06"].refuse()
 
 
 def _ids(message: Json, kind: str) -> list[str]:

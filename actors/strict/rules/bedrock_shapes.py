@@ -41,26 +41,28 @@ class ConverseWalk(ShapeWalk):
 
     def wrong_type(self, path: str, wanted: type, value: Json) -> RuleBroken:
         if value is None:
-            return RULES["BED-S01"].refused(value="null", path=dotted(path))
-        return RULES["BED-S02"].refused(path=path, wanted=_NAMES[wanted], found=_NAMES[type(value)])
+            return RULES["BED-S01"].refuse(value="null", path=dotted_path(path))
+        return RULES["BED-S02"].refuse(path=path, wanted=_NAMES[wanted], found=_NAMES[type(value)])
 
     def wrong_word(self, path: str, value: Json, shape: Word) -> RuleBroken:
-        return RULES["BED-S03"].refused(value=f"'{value}'", path=dotted(path), values=", ".join(shape.values))
+        return RULES["BED-S03"].refuse(
+            value=f"'{value}'", path=dotted_path(path), values=", ".join(shape.values)
+        )
 
     def missing(self, path: str, key: str) -> RuleBroken:
         return self.wrong_type(self.key(path, key), object, None)
 
     def unknown(self, path: str, key: str) -> RuleBroken:
-        return RULES["BED-11"].refused(path=path, key=key)
+        return RULES["BED-11"].refuse(path=path, key=key)
 
     def count(self, path: str, count: int) -> RuleBroken:
-        return RULES["BED-S06"].refused(path=path, count=count)
+        return RULES["BED-S06"].refuse(path=path, count=count)
 
 
 WALK = ConverseWalk()
 
 
-def dotted(path: str) -> str:
+def dotted_path(path: str) -> str:
     """Return a path as the constraints of the service write it."""
     return path.replace("/", ".")
 
@@ -70,27 +72,27 @@ def dotted(path: str) -> str:
 
 def _check_positive(value: int, path: str, context: object) -> None:
     if value < 1:
-        raise RULES["BED-S04"].refused(value=value, path=dotted(path))
+        raise RULES["BED-S04"].refuse(value=value, path=dotted_path(path))
 
 
 def _check_fraction(value: Json, path: str, context: object) -> None:
     if not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise RULES["BED-S08"].refused(value=value, path=dotted(path), least=0, most=1)
+        raise RULES["BED-S08"].refuse(value=value, path=dotted_path(path), least=0, most=1)
 
 
 def _check_filled(text: str, path: str, context: object) -> None:
     if not text:
-        raise RULES["BED-S04"].refused(value="''", path=dotted(path))
+        raise RULES["BED-S04"].refuse(value="''", path=dotted_path(path))
 
 
 def _check_stops(stops: list[Json], path: str, context: object) -> None:
     if len(stops) > _MAX_STOPS:
-        raise RULES["BED-S10"].refused(value=f"[{len(stops)}]", path=dotted(path))
+        raise RULES["BED-S10"].refuse(value=f"[{len(stops)}]", path=dotted_path(path))
 
 
 def _check_effort(effort: str, path: str, context: object) -> None:
     if len(effort) > _MAX_EFFORT:
-        raise RULES["BED-S11"].refused(value=f"'{effort}'", path=dotted(path))
+        raise RULES["BED-S11"].refuse(value=f"'{effort}'", path=dotted_path(path))
 
 
 def _check_schema(text: str, path: str, context: object) -> None:
@@ -98,8 +100,8 @@ def _check_schema(text: str, path: str, context: object) -> None:
     try:
         schema = parse(text.encode())
     except ValueError as why:
-        raise RULES["BED-S05"].refused(why=why) from why
-    WALK.typed(schema, dict, path)
+        raise RULES["BED-S05"].refuse(why=why) from why
+    WALK.require_type(schema, dict, path)
 
 
 def _name(pattern: str) -> Shape:
@@ -107,62 +109,62 @@ def _name(pattern: str) -> Shape:
 
     def check(text: str, path: str, context: object) -> None:
         if len(text) > _MAX_NAME:
-            raise RULES["BED-08-length"].refused(value=f"'{text}'", path=dotted(path))
+            raise RULES["BED-08-length"].refuse(value=f"'{text}'", path=dotted_path(path))
         if not re.fullmatch(pattern, text):
-            raise RULES["BED-08"].refused(value=f"'{text}'", path=dotted(path), pattern=pattern)
+            raise RULES["BED-08"].refuse(value=f"'{text}'", path=dotted_path(path), pattern=pattern)
 
     return Then(str, check)
 
 
 def _check_title(name: str, path: str, context: object) -> None:
     if not 1 <= len(name) <= 200 or not set(name) <= _TITLE or "  " in name:
-        raise RULES["BED-18"].refused()
+        raise RULES["BED-18"].refuse()
 
 
 def _check_blank(text: str, path: str, context: object) -> None:
     if not text.strip():
-        raise RULES["BED-04"].refused(path=dotted(path.removesuffix("/text")))
+        raise RULES["BED-04"].refuse(path=dotted_path(path.removesuffix("/text")))
 
 
 def _check_text(value: Json, path: str, context: object) -> None:
     """Check a text of which the service reports the block, also if it is none."""
-    block = dotted(path.removesuffix("/text"))
-    _check_blank(WALK.typed(value, str, block), block, context)
+    block = dotted_path(path.removesuffix("/text"))
+    _check_blank(WALK.require_type(value, str, block), block, context)
 
 
 def _check_json(value: Json, path: str, context: object) -> None:
-    WALK.typed(value, dict, f"{path}/json")
+    WALK.require_type(value, dict, f"{path}/json")
 
 
 def _check_role(value: Json, path: str, context: MessageContext) -> None:
     block, _, kind = path.rpartition("/")
     if _ROLE_OF[kind] != context.role:
-        raise RULES["BED-S07"].refused(block=kind, path=dotted(block), role=context.role)
+        raise RULES["BED-S07"].refuse(block=kind, path=dotted_path(block), role=context.role)
 
 
 def _check_content(content: list[Json], path: str, context: object) -> None:
     if not content:
-        raise RULES["BED-05"].refused(at=path.split("/")[1])
+        raise RULES["BED-05"].refuse(at=path.split("/")[1])
 
 
 def _check_documents(message: Json, path: str, context: object) -> None:
     kinds = {kind for block in message["content"] for kind in block}
     if "document" in kinds and "text" not in kinds:
-        raise RULES["BED-13"].refused(at=path.split("/")[1])
+        raise RULES["BED-13"].refuse(at=path.split("/")[1])
 
 
 def _check_tools(tools: list[Json], path: str, context: object) -> None:
     if not tools:
-        raise RULES["BED-S04"].refused(value="[]", path=dotted(path))
+        raise RULES["BED-S04"].refuse(value="[]", path=dotted_path(path))
 
 
 def _check_choice(config: Json, path: str, profile: BedrockProfile) -> None:
     for kind, value in config.get("toolChoice", {}).items():
         if kind not in profile.choices:
-            raise RULES["BED-S12"].refused(kind=kind)
+            raise RULES["BED-S12"].refuse(kind=kind)
         names = [tool["toolSpec"]["name"] for tool in config["tools"] if "toolSpec" in tool]
         if kind == "tool" and value.get("name") not in names:
-            raise RULES["BED-S09"].refused(name=value.get("name"))
+            raise RULES["BED-S09"].refuse(name=value.get("name"))
 
 
 # --- tables
@@ -173,7 +175,7 @@ def _media(kind: str, *, in_result: bool = False) -> Fields:
         if not in_result:
             _check_role(value, path, context)
         if kind not in context.profile.media:
-            raise RULES["BED-09"].refused(kind=kind)
+            raise RULES["BED-09"].refuse(kind=kind)
 
     named: dict[str, Shape | Maybe] = {"name": Then(str, _check_title)} if kind == "document" else {}
     others = dict.fromkeys(("context", "citations"), _ANY) if kind == "document" else {}

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from actors.strict.rules import anthropic
 from actors.strict.rules.anthropic_thinking import sign
-from actors.strict.rules.base import AnthropicProfile, AnthropicSettings, Json, Mode, RuleBroken, dumped
+from actors.strict.rules.base import AnthropicProfile, AnthropicSettings, Json, Mode, RuleBroken, dump
 from actors.strict.rules.bedrock_rules import RULES, BedrockSettings
 from actors.strict.rules.reading import came, parse
 
@@ -26,10 +26,12 @@ def check(request: Json, mode: Mode, profile: AnthropicProfile, settings: Bedroc
     try:
         anthropic.judge(passed_on(request, settings), mode, _settings(settings, profile))
     except RuleBroken as refused:
-        raise RULES["BED-10"].refused(text=refused.refusal.message) from refused
+        raise RULES["BED-10"].refuse(text=refused.refusal.message) from refused
 
 
-def signed(request: Json, produced: Sequence[Json], text: str, settings: BedrockSettings, mode: Mode) -> str:
+def sign_reasoning(
+    request: Json, produced: Sequence[Json], text: str, settings: BedrockSettings, mode: Mode
+) -> str:
     """Return the signature of reasoning of `text` after the blocks `produced`, all in Bedrock's form."""
     blocks = [block for made in produced for block in _block(made)]
     return sign(passed_on(request, settings), blocks, text, _settings(settings, AnthropicProfile()), mode)
@@ -58,7 +60,7 @@ def passed_on(request: Json, settings: BedrockSettings) -> Json:
     config = {"effort": asked.get("effort"), "format": form and _form(form)}
     if any(config.values()):
         body["output_config"] = config
-    if system := _marked(request.get("system") or (), _block):
+    if system := _move_marks(request.get("system") or (), _block):
         body["system"] = system
     body |= _tools(request.get("toolConfig") or {})
     body["messages"] = [came(_message, message) for message in request["messages"]]
@@ -66,7 +68,7 @@ def passed_on(request: Json, settings: BedrockSettings) -> Json:
 
 
 def _message(message: Json) -> Json:
-    return {"role": message["role"], "content": _marked(message["content"], _block)}
+    return {"role": message["role"], "content": _move_marks(message["content"], _block)}
 
 
 def _form(told: Json) -> Json:
@@ -75,7 +77,7 @@ def _form(told: Json) -> Json:
 
 
 def _tools(config: Json) -> Json:
-    tools = _marked(config.get("tools") or (), _tool)
+    tools = _move_marks(config.get("tools") or (), _tool)
     if not tools:
         return {}
     choice = config.get("toolChoice")
@@ -85,7 +87,7 @@ def _tools(config: Json) -> Json:
     return {"tools": tools, "tool_choice": {"type": kind, **value}}
 
 
-def _marked(blocks: Iterable[Json], made_of: Callable[[Json], Iterable[Json]]) -> list[Json]:
+def _move_marks(blocks: Iterable[Json], made_of: Callable[[Json], Iterable[Json]]) -> list[Json]:
     """Return blocks in the vendor's form. There a cache mark is not a block but a key of the block before."""
     made: list[Json] = []
     for block in blocks:
@@ -135,7 +137,7 @@ def _block(block: Json) -> Iterable[Json]:
 
 def _part(part: Json) -> Iterable[Json]:
     if "json" in part:
-        yield {"type": "text", "text": dumped(part["json"]).decode()}
+        yield {"type": "text", "text": dump(part["json"]).decode()}
     else:
         yield from _block(part)
 

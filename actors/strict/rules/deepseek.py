@@ -86,22 +86,22 @@ def check(messages: list[Json], context: RequestContext) -> None:
         elif len(waiting) > strays and message["tool_call_id"] not in made:
             strays += 1
         else:
-            raise RULES["DSK-01"].refused()
+            raise RULES["DSK-01"].refuse()
     _close(waiting, strays)
 
 
 def _close(waiting: list[str], strays: int) -> None:
     if len(waiting) > strays:
-        raise RULES["DSK-02"].refused()
+        raise RULES["DSK-02"].refuse()
     if waiting:
-        raise RULES["DSK-03"].refused(ids=", ".join(waiting))
+        raise RULES["DSK-03"].refuse(ids=", ".join(waiting))
     if strays:
-        raise RULES["DSK-01"].refused()
+        raise RULES["DSK-01"].refuse()
 
 
 def _check_form(request: Json, context: RequestContext) -> None:
     if (request.get("response_format") or {}).get("type") == "json_schema":
-        raise RULES["DSK-10"].refused()
+        raise RULES["DSK-10"].refuse()
 
 
 DEEPSEEK: VendorHost = replace(

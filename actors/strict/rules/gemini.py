@@ -15,7 +15,7 @@ from itertools import pairwise
 from actors.strict.rules import gemini_schema, gemini_signatures
 from actors.strict.rules.base import Json, Mode
 from actors.strict.rules.gemini_rules import NAME, RULES, GeminiProfile, GeminiSettings
-from actors.strict.rules.gemini_shape import shaped
+from actors.strict.rules.gemini_shape import read_shape
 from actors.strict.rules.model_checks import check_gemini
 from actors.strict.rules.models import served_model
 from actors.strict.rules.reading import came, fresh, parse, standard_of
@@ -40,11 +40,11 @@ def validate(body: bytes, mode: Mode, settings: GeminiSettings) -> None:
         RuleBroken: At the first rule that is broken.
     """
     profile = profile_of(settings)
-    request = came(shaped, _parsed(body), takes_ids(settings, profile), settings.vertex)
+    request = came(read_shape, _parse_request(body), takes_ids(settings, profile), settings.vertex)
     _check(request, mode, profile, settings)
     limit = profile.context_tokens
     if limit is not None and len(body) // 4 > limit:
-        raise RULES["GEM-12"].refused(tokens=len(body) // 4, limit=limit)
+        raise RULES["GEM-12"].refuse(tokens=len(body) // 4, limit=limit)
 
 
 def validate_count(body: bytes, settings: GeminiSettings) -> None:
@@ -55,7 +55,7 @@ def validate_count(body: bytes, settings: GeminiSettings) -> None:
     """
     profile = profile_of(settings)
     ids = takes_ids(settings, profile)
-    counted = shaped(_parsed(body), ids, settings.vertex, "CountTokensRequest")
+    counted = read_shape(_parse_request(body), ids, settings.vertex, "CountTokensRequest")
     request = counted.get("generateContentRequest") or counted
     _check_contents(request, settings)
     _check_tools(request)
@@ -83,7 +83,7 @@ def _check(request: Json, mode: Mode, profile: GeminiProfile, settings: GeminiSe
 def _check_contents(request: Json, settings: GeminiSettings) -> Sequence[Json]:
     contents: Sequence[Json] = request.get("contents") or []
     if not contents:
-        raise RULES["GEM-07"].refused("contents")
+        raise RULES["GEM-07"].refuse("contents")
     for at, content in fresh(contents, standard_of("GEM content", settings.vertex)):
         _check_content(content, f"contents[{at}]", settings)
     return contents
@@ -98,17 +98,17 @@ def profile_of(settings: GeminiSettings) -> GeminiProfile:
     if settings.models is None:
         return settings.profile
     if settings.model not in settings.models:
-        raise RULES["GEM-13"].refused(model=settings.model)
+        raise RULES["GEM-13"].refuse(model=settings.model)
     return settings.models[settings.model]
 
 
-def _parsed(body: bytes) -> dict[str, Json]:
+def _parse_request(body: bytes) -> dict[str, Json]:
     try:
         request = parse(body)
     except ValueError as why:
-        raise RULES["GEM-S01"].refused(why=str(why)) from why
+        raise RULES["GEM-S01"].refuse(why=str(why)) from why
     if not isinstance(request, dict):
-        raise RULES["GEM-S01"].refused(why="Root element must be a message.")
+        raise RULES["GEM-S01"].refuse(why="Root element must be a message.")
     return request
 
 
@@ -119,9 +119,9 @@ def _check_content(content: Json, path: str, settings: GeminiSettings) -> None:
     role = content.get("role", "user")
     if role not in _ROLES:
         rule = "GEM-08-vertex" if settings.vertex else "GEM-08"
-        raise RULES[rule].refused(f"{path}.role", role=role)
+        raise RULES[rule].refuse(f"{path}.role", role=role)
     if not content.get("parts"):
-        raise RULES["GEM-11"].refused(f"{path}.parts")
+        raise RULES["GEM-11"].refuse(f"{path}.parts")
     for at, part in enumerate(content["parts"]):
         _check_part(part, f"{path}.parts[{at}]", role)
 
@@ -131,30 +131,30 @@ def _check_part(part: Json, path: str, role: str) -> None:
     if not held and part.get("thoughtSignature"):
         return  # the end of a stream, of which the client left out the empty text
     if len(held) != 1:
-        raise RULES["GEM-S12" if held else "GEM-11"].refused(path, path=path)
+        raise RULES["GEM-S12" if held else "GEM-11"].refuse(path, path=path)
     if "functionCall" in part:
         _check_name(part["functionCall"], f"{path}.function_call.name")
         if role != "model":
-            raise RULES["GEM-02"].refused(path)
+            raise RULES["GEM-02"].refuse(path)
     if "functionResponse" in part:
         _check_name(part["functionResponse"], f"{path}.function_response.name")
         if role != "user":
-            raise RULES["GEM-03"].refused(path)
+            raise RULES["GEM-03"].refuse(path)
 
 
 def _check_name(value: Json, path: str) -> None:
     name = value.get("name") or ""
     if not name:
-        raise RULES["GEM-S03"].refused(path, path=path)
+        raise RULES["GEM-S03"].refuse(path, path=path)
     if not _NAME.fullmatch(name):
-        raise RULES["GEM-S04"].refused(path, path=path)
+        raise RULES["GEM-S04"].refuse(path, path=path)
 
 
-def _held(content: Json, key: str) -> list[Json]:
-    return came(_found, content, key)
+def _cached_parts(content: Json, key: str) -> list[Json]:
+    return came(_parts_with, content, key)
 
 
-def _found(content: Json, key: str) -> list[Json]:
+def _parts_with(content: Json, key: str) -> list[Json]:
     return [part[key] for part in content["parts"] if key in part]
 
 
@@ -174,34 +174,34 @@ def _check_sequence(turns: Mapping[int, Json], mode: Mode, *, is_continued: bool
     for (_, before), (at, content) in pairwise([(-1, _NO_CONTENT), *turns.items()]):
         _check_turn(before, content, f"contents[{at}]", mode)
     last = list(turns.values())[-1]
-    if _held(last, "functionCall"):
-        raise RULES["GEM-01"].refused()
+    if _cached_parts(last, "functionCall"):
+        raise RULES["GEM-01"].refuse()
     if last.get("role", "user") != "user" and not is_continued:
-        raise RULES["GEM-S07"].refused()
+        raise RULES["GEM-S07"].refuse()
 
 
 def _check_turn(before: Json, content: Json, path: str, mode: Mode) -> None:
-    calls, responses = _held(before, "functionCall"), _held(content, "functionResponse")
+    calls, responses = _cached_parts(before, "functionCall"), _cached_parts(content, "functionResponse")
     if responses and not calls:
-        raise RULES["GEM-03"].refused(path)
+        raise RULES["GEM-03"].refuse(path)
     if any("functionResponse" not in part for part in content["parts"][: len(responses)]):
-        raise RULES["GEM-03"].refused(path)
+        raise RULES["GEM-03"].refuse(path)
     if len(calls) != len(responses):
-        raise RULES["GEM-01"].refused(path)
-    if _held(content, "functionCall") and before.get("role", "user") != "user":
-        raise RULES["GEM-02"].refused(path)
+        raise RULES["GEM-01"].refuse(path)
+    if _cached_parts(content, "functionCall") and before.get("role", "user") != "user":
+        raise RULES["GEM-02"].refuse(path)
     if mode == "strict":
         if before.get("role", "user") == content.get("role", "user") or not (
             before.get("role", "user") or content.get("role", "user") == "user"
         ):
-            raise RULES["GEM-S06"].refused(path)
-        for at, (call, response) in enumerate(_paired(calls, responses)):
+            raise RULES["GEM-S06"].refuse(path)
+        for at, (call, response) in enumerate(_pair(calls, responses)):
             if call is None or call["name"] != response["name"]:
                 where = f"{path}.parts[{at}].function_response"
-                raise RULES["GEM-S08"].refused(where, path=where)
+                raise RULES["GEM-S08"].refuse(where, path=where)
 
 
-def _paired(calls: Sequence[Json], responses: Sequence[Json]) -> Iterator[tuple[Json | None, Json]]:
+def _pair(calls: Sequence[Json], responses: Sequence[Json]) -> Iterator[tuple[Json | None, Json]]:
     """Yield each response with its call: that of its id, or that of its place where either has no id."""
     by_id = {call["id"]: call for call in calls if call.get("id")}
     for call, response in zip(calls, responses, strict=True):
@@ -219,7 +219,7 @@ def _check_tools(request: Json) -> set[str]:
             path = f"tools[{at}].function_declarations[{number}]"
             _check_name(declared, f"{path}.name")
             if declared["name"] in names:
-                raise RULES["GEM-S05"].refused(path, name=declared["name"])
+                raise RULES["GEM-S05"].refuse(path, name=declared["name"])
             names.add(declared["name"])
             if declared.get("parameters") is not None:
                 gemini_schema.check(declared["parameters"], f"{path}.parameters")
@@ -231,20 +231,20 @@ def _check_config(request: Json, names: set[str]) -> None:
     mode = (calling or {}).get("mode", "MODE_UNSPECIFIED")
     needs_functions = mode == "ANY" or (mode != "MODE_UNSPECIFIED" and not request.get("tools"))
     if needs_functions and not names:
-        raise RULES["GEM-S09"].refused("tool_config")
+        raise RULES["GEM-S09"].refuse("tool_config")
     _check_allowed(calling or {}, names)
     thinking = (request.get("generationConfig") or {}).get("thinkingConfig") or {}
     if "thinkingBudget" in thinking and "thinkingLevel" in thinking:
-        raise RULES["GEM-S11"].refused("generation_config.thinking_config")
+        raise RULES["GEM-S11"].refuse("generation_config.thinking_config")
 
 
 def _check_allowed(calling: Json, names: set[str]) -> None:
     allowed = calling.get("allowedFunctionNames") or ()
     if allowed and calling.get("mode") not in ("ANY", "VALIDATED"):
-        raise RULES["GEM-S21"].refused(_ALLOWED, why="can only be set when the function calling mode is ANY.")
+        raise RULES["GEM-S21"].refuse(_ALLOWED, why="can only be set when the function calling mode is ANY.")
     for name in allowed:
         if name not in names:
-            raise RULES["GEM-S21"].refused(_ALLOWED, why=f"{name} is not among the function declarations.")
+            raise RULES["GEM-S21"].refuse(_ALLOWED, why=f"{name} is not among the function declarations.")
 
 
 _ALLOWED = "tool_config.function_calling_config.allowed_function_names"
@@ -254,28 +254,28 @@ def _check_generation(config: Json, names: set[str], profile: GeminiProfile, mod
     for key, (low, high) in _RANGES.items():
         value = config.get(key)
         if value is not None and not low <= value <= high:
-            raise RULES["GEM-S16"].refused(key, name=key, value=value, low=low, high=high)
+            raise RULES["GEM-S16"].refuse(key, name=key, value=value, low=low, high=high)
     if config.get("maxOutputTokens", 1) < 1:
         path = "generation_config.max_output_tokens"
-        raise RULES["GEM-S13"].refused(path, path=path, why="must be positive")
+        raise RULES["GEM-S13"].refuse(path, path=path, why="must be positive")
     if len(config.get("stopSequences") or ()) > _MAX_STOPS:
-        raise RULES["GEM-S18"].refused("generation_config.stop_sequences", most=_MAX_STOPS)
+        raise RULES["GEM-S18"].refuse("generation_config.stop_sequences", most=_MAX_STOPS)
     media_type = config.get("responseMimeType", "text/plain")
     if media_type not in _MIMES:
-        raise RULES["GEM-S15"].refused("generation_config.response_mime_type")
+        raise RULES["GEM-S15"].refuse("generation_config.response_mime_type")
     if media_type == _JSON and names and not profile.json_beside_tools:
-        raise RULES["GEM-S20"].refused()
+        raise RULES["GEM-S20"].refuse()
     _check_answer(config, media_type, mode)
 
 
 def _check_answer(config: Json, media_type: str, mode: Mode) -> None:
     schema, json = config.get("responseSchema"), config.get("responseJsonSchema")
     if (schema is not None or json is not None) and media_type not in (_JSON, "text/x.enum"):
-        raise RULES["GEM-S17"].refused(
+        raise RULES["GEM-S17"].refuse(
             "generation_config", why="needs a response mime type of application/json"
         )
     if schema is not None and json is not None:
-        raise RULES["GEM-S17"].refused("generation_config", why="is set beside response_json_schema")
+        raise RULES["GEM-S17"].refuse("generation_config", why="is set beside response_json_schema")
     if schema is not None:
         gemini_schema.check(schema, "generation_config.response_schema", is_filled=mode == "strict")
     if json is not None:

@@ -25,7 +25,7 @@ def check(schema: Json, path: str, *, is_filled: bool = False) -> None:
     arms = schema.get("anyOf") or ()
     kind = schema.get("type", "TYPE_UNSPECIFIED")
     if not arms and kind == "TYPE_UNSPECIFIED":
-        raise RULES["GEM-S10"].refused(path, path=path)
+        raise RULES["GEM-S10"].refuse(path, path=path)
     if kind == "ARRAY" and schema.get("items") is None:
         _refuse(f"{path}.items", "missing field.")
     if schema.get("items") is not None and kind != "ARRAY":
@@ -33,7 +33,7 @@ def check(schema: Json, path: str, *, is_filled: bool = False) -> None:
     if schema.get("properties") and kind != "OBJECT":
         _refuse(f"{path}.properties", "only allowed for OBJECT type")
     if kind == "OBJECT" and is_filled and not schema.get("properties"):
-        raise RULES["GEM-S14"].refused(path, path=f"{path}.properties")
+        raise RULES["GEM-S14"].refuse(path, path=f"{path}.properties")
     _check_values(schema, kind, path)
     for at, name in enumerate(schema.get("required") or ()):
         if name not in (schema.get("properties") or {}):
@@ -65,7 +65,7 @@ def _below(schema: Json) -> Iterator[tuple[str, Json]]:
 
 
 def _refuse(path: str, why: str) -> None:
-    raise RULES["GEM-S13"].refused(path, path=path, why=why)
+    raise RULES["GEM-S13"].refuse(path, path=path, why=why)
 
 
 def check_json(schema: Json, path: str) -> None:
@@ -80,6 +80,6 @@ def check_json(schema: Json, path: str) -> None:
     if not isinstance(schema, dict):
         return
     if isinstance(schema.get("$ref"), str) and not all(key.startswith("$") for key in schema):
-        raise RULES["GEM-S19"].refused(path, path=path.lstrip("."))
+        raise RULES["GEM-S19"].refuse(path, path=path.lstrip("."))
     for key, inner in schema.items():
         check_json(inner, f"{path}.{key}")

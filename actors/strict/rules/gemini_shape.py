@@ -114,7 +114,7 @@ _SCALARS: Mapping[str, tuple[tuple[type, ...], str]] = {
 _PACKAGE = "type.googleapis.com/google.ai.generativelanguage.v1beta"
 
 
-def shaped(
+def read_shape(
     request: dict[str, Json], ids: bool, vertex: bool, kind: str = "GenerateContentRequest"
 ) -> dict[str, Json]:
     """Read a request as the provider's parser does, and return it in the spelling of JSON.
@@ -132,7 +132,7 @@ def shaped(
     if walk.unknown:
         rule = "GEM-09" if walk.unknown[0][0] == "id" else "GEM-10"
         lines = "\n".join(line for _, line in walk.unknown)
-        raise RULES[rule].refused(walk.unknown[0][0], lines=lines)
+        raise RULES[rule].refuse(walk.unknown[0][0], lines=lines)
     return read
 
 
@@ -140,7 +140,7 @@ def _alone(value: Json, kind: str, ids: bool, vertex: bool) -> Json:
     walk = _ShapeWalk(ids, vertex)
     read = walk.message(value, kind, kind)
     if walk.unknown:
-        raise RULES["GEM-10"].refused(walk.unknown[0][0], lines=walk.unknown[0][1])
+        raise RULES["GEM-10"].refuse(walk.unknown[0][0], lines=walk.unknown[0][1])
     return read
 
 
@@ -209,11 +209,11 @@ def _check_scalar(value: Json, kind: str, path: str) -> None:
     types, name = _SCALARS[kind]
     if not isinstance(value, types) or (isinstance(value, bool) and kind != "bool"):
         raise _invalid(path, name, value)
-    if kind == "bytes" and isinstance(value, str) and decoded(value) is None:
-        raise RULES["GEM-06"].refused(path, path=path, value=value[:40])
+    if kind == "bytes" and isinstance(value, str) and decode_base64(value) is None:
+        raise RULES["GEM-06"].refuse(path, path=path, value=value[:40])
 
 
-def decoded(text: str) -> bytes | None:
+def decode_base64(text: str) -> bytes | None:
     """Return the bytes of a base64 text of either alphabet, padded or not; None if it is none."""
     plain = text.replace("-", "+").replace("_", "/").rstrip("=")
     try:
@@ -224,7 +224,7 @@ def decoded(text: str) -> bytes | None:
 
 def _invalid(path: str, kind: str, value: Json) -> Exception:
     text = f'"{value}"' if isinstance(value, str) else str(value)
-    return RULES["GEM-S02"].refused(path, path=path, kind=kind, value=text[:80])
+    return RULES["GEM-S02"].refuse(path, path=path, kind=kind, value=text[:80])
 
 
 @lru_cache(maxsize=1024)

@@ -15,30 +15,30 @@ import json
 from base64 import b64encode
 from collections.abc import Mapping
 
-from actors.strict.rules.base import Json, Mode, dumped
+from actors.strict.rules.base import Json, Mode, dump
 from actors.strict.rules.gemini_rules import RULES, SENTINELS, GeminiProfile, GeminiSettings
-from actors.strict.rules.gemini_shape import decoded
+from actors.strict.rules.gemini_shape import decode_base64
 
 
 def sign(part: Json, settings: GeminiSettings) -> str:
     """Return the signature of a part that the host of these settings makes."""
-    payload = dumped(_bound(part, settings))
+    payload = dump(_bound(part, settings))
     return b64encode(_mac(payload, settings) + payload).decode()
 
 
 def continuation(request: Json, settings: GeminiSettings) -> str:
     """Return the token of an answer that was paused: bound to what was asked, and to the token before it."""
     asked = [request.get("contents"), request.get("continuationToken")]
-    payload = hashlib.sha256(dumped(asked[:1])).digest() + hashlib.sha256(dumped(asked)).digest()
+    payload = hashlib.sha256(dump(asked[:1])).digest() + hashlib.sha256(dump(asked)).digest()
     return b64encode(_mac(payload, settings) + payload).decode()
 
 
 def is_continuation(request: Json, settings: GeminiSettings) -> bool:
     """Say whether a request has a token that was made for what it asks."""
-    raw = decoded(request["continuationToken"]) or b""
+    raw = decode_base64(request["continuationToken"]) or b""
     mac, payload = raw[:-64], raw[-64:]
     is_own = hmac.compare_digest(mac, _mac(payload, settings))
-    return is_own and payload[:32] == hashlib.sha256(dumped([request.get("contents")])).digest()
+    return is_own and payload[:32] == hashlib.sha256(dump([request.get("contents")])).digest()
 
 
 def check(turns: Mapping[int, Json], mode: Mode, profile: GeminiProfile, settings: GeminiSettings) -> None:
@@ -51,11 +51,11 @@ def check(turns: Mapping[int, Json], mode: Mode, profile: GeminiProfile, setting
     for at, content in turns.items():
         first = next((part for part in content["parts"] if "functionCall" in part), None)
         if first is not None and profile.signatures and at >= current and not first.get("thoughtSignature"):
-            raise RULES["GEM-04"].refused(name=first["functionCall"]["name"], position=at + 1)
+            raise RULES["GEM-04"].refuse(name=first["functionCall"]["name"], position=at + 1)
         for part in content["parts"]:
             signature = part.get("thoughtSignature")
             if signature and not _stands(signature, part, part is first, mode, settings):
-                raise RULES["GEM-05-vertex" if settings.vertex else "GEM-05"].refused()
+                raise RULES["GEM-05-vertex" if settings.vertex else "GEM-05"].refuse()
 
 
 def _current_turn(turns: Mapping[int, Json]) -> int:
@@ -72,7 +72,7 @@ def _stands(signature: str, part: Json, first: bool, mode: Mode, settings: Gemin
         return first or mode != "strict"
     if settings.signatures == "trust":
         return True
-    raw = decoded(signature) or b""
+    raw = decode_base64(signature) or b""
     mac, payload = raw[:32], raw[32:]
     if not hmac.compare_digest(mac, _mac(payload, settings)):
         return False
@@ -83,7 +83,7 @@ def _bound(part: Json, settings: GeminiSettings) -> Json:
     """Return what a signature binds. Names are left out: a name the model invented is sent back in a legal form."""
     held = part["functionCall"].get("args") if "functionCall" in part else None
     route = "vertex" if settings.vertex else "api"
-    digest = hashlib.sha256(dumped(["functionCall" in part, held])).hexdigest()[:16]
+    digest = hashlib.sha256(dump(["functionCall" in part, held])).hexdigest()[:16]
     return [settings.model, settings.account, route, digest]
 
 

@@ -115,15 +115,15 @@ class VendorHost:
         kind = tool.get("type")
         return self.own_tools is not None and isinstance(kind, str) and bool(self.own_tools.fullmatch(kind))
 
-    def said(self, refused: RuleBroken, request: Json) -> RuleBroken:
+    def reword(self, refused: RuleBroken, request: Json) -> RuleBroken:
         """Return the refusal in this vendor's own words. An upstream's words, which have a detail, stay."""
         if refused.refusal.detail is not None:
             return refused
-        refusal = self._worded(refused)
+        refusal = self._own_wording(refused)
         finish = self.finish
         return RuleBroken(refusal if finish is None else finish(refusal, request, refused.values))
 
-    def _worded(self, refused: RuleBroken) -> ServerRefusal:
+    def _own_wording(self, refused: RuleBroken) -> ServerRefusal:
         refusal = refused.refusal
         if refusal.rule in self.rules:
             return refusal
@@ -133,7 +133,7 @@ class VendorHost:
             return replace(refusal, type=self.error_type, code=self.error_code)
         values = {key: value for key, value in refused.values.items() if key != "param"}
         values["kind"] = self.kinds.get(str(values.get("kind")), values.get("kind"))
-        return self.rules[own].refused(refusal.param, **values).refusal
+        return self.rules[own].refuse(refusal.param, **values).refusal
 
 
 @dataclass(frozen=True, slots=True)

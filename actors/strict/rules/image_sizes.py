@@ -21,11 +21,11 @@ def check(messages: Sequence[Json]) -> None:
     for at, place, label, kind, side in images:
         path = f"messages.{at}.{place}"
         if kind and kind != label:
-            raise RULES["ANT-61"].refused(path=path, label=label)
+            raise RULES["ANT-61"].refuse(path=path, label=label)
         if side > _MOST:
-            raise RULES["ANT-58"].refused(path=path, most=_MOST)
+            raise RULES["ANT-58"].refuse(path=path, most=_MOST)
         if side > _MOST_OF_MANY and len(images) > _MANY:
-            raise RULES["ANT-59"].refused(path=path, most=_MOST_OF_MANY)
+            raise RULES["ANT-59"].refuse(path=path, most=_MOST_OF_MANY)
 
 
 def _sizes(message: Json) -> list[tuple[str, str, str, int]]:

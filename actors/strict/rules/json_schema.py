@@ -19,7 +19,7 @@ def nodes(schema: Json, below: Callable[[dict[str, Json]], Iterable[Json]]) -> I
         yield from nodes(inner, below)
 
 
-def defined(reference: Json, root: Json) -> Json:
+def definition_of(reference: Json, root: Json) -> Json:
     """Return the definition at the top that a reference names; None if it names none."""
     where, key, name = [*str(reference).split("/", 2), "", ""][:3]
     definitions = root.get(key) if where == "#" and key in DEFINITIONS else None

@@ -61,10 +61,10 @@ def _check_empty(request: Json, context: RequestContext) -> None:
     for at, message in enumerate(request["messages"]):
         content = message.get("content")
         if message["role"] == "assistant" and not content and not message.get("tool_calls"):
-            raise RULES["KIM-04"].refused(f"messages[{at}]", at=at)
+            raise RULES["KIM-04"].refuse(f"messages[{at}]", at=at)
         for part in content if isinstance(content, list) else ():
             if part["type"] == "text" and not part["text"]:
-                raise RULES["KIM-05"].refused(f"messages[{at}].content")
+                raise RULES["KIM-05"].refuse(f"messages[{at}].content")
 
 
 def _check_ids(request: Json, context: RequestContext) -> None:
@@ -75,9 +75,9 @@ def _check_ids(request: Json, context: RequestContext) -> None:
         for call in message.get("tool_calls") or ():
             call_id = call["id"]
             if not trusted and not _ID.fullmatch(call_id):
-                raise RULES["KIM-S01"].refused(id=call_id)
+                raise RULES["KIM-S01"].refuse(id=call_id)
             if call_id in seen:
-                raise RULES["KIM-S02"].refused(id=call_id)
+                raise RULES["KIM-S02"].refuse(id=call_id)
             seen.add(call_id)
 
 

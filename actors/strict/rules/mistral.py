@@ -122,23 +122,23 @@ def check(messages: list[Json], context: RequestContext) -> None:
 def _check_ends(messages: list[Json]) -> None:
     first, last = messages[0], messages[-1]
     if first["role"] == "tool" or (len(messages) == 1 and first["role"] == "assistant"):
-        raise RULES["MIS-13S"].refused()
+        raise RULES["MIS-13S"].refuse()
     if last["role"] == "assistant" and not last.get("prefix"):
-        raise RULES["MIS-10"].refused(role="assistant")
+        raise RULES["MIS-10"].refuse(role="assistant")
 
 
 def _check_order(messages: list[Json], *, lenient: bool) -> None:
     for before, message in pairwise(messages):
         after, role = before["role"], message["role"]
         if role not in _FOLLOW[after]:
-            raise RULES["MIS-12" if role == "system" else _misplaced(messages)].refused(
+            raise RULES["MIS-12" if role == "system" else _misplacement_rule(messages)].refuse(
                 role=role, after=after
             )
         if (after, role) == ("tool", "user") and not lenient:
-            raise RULES["MIS-21"].refused(role=role, after=after)
+            raise RULES["MIS-21"].refuse(role=role, after=after)
 
 
-def _misplaced(messages: list[Json]) -> str:
+def _misplacement_rule(messages: list[Json]) -> str:
     """Return the rule of a result behind a user message: with a call before it, or without."""
     return "MIS-09" if any(message.get("tool_calls") for message in messages) else "MIS-05"
 
@@ -150,10 +150,10 @@ def _check_counts(messages: list[Json]) -> None:
             missing -= 1
         elif message["role"] == "assistant":
             if missing:
-                raise RULES["MIS-02"].refused()
+                raise RULES["MIS-02"].refuse()
             missing = len(message.get("tool_calls") or ())
     if missing:
-        raise RULES["MIS-02"].refused()
+        raise RULES["MIS-02"].refuse()
 
 
 def _check_pairs(messages: list[Json]) -> None:
@@ -165,17 +165,17 @@ def _check_pairs(messages: list[Json]) -> None:
             _check_result(message.get("tool_call_id"), made, given)
         elif message["role"] == "assistant":
             if len(made) != len(given):
-                raise RULES["MIS-02"].refused()
+                raise RULES["MIS-02"].refuse()
             made, given = _ids(message), set()
     if len(made) != len(given):
-        raise RULES["MIS-02"].refused()
+        raise RULES["MIS-02"].refuse()
 
 
 def _check_result(call_id: str | None, made: set[str], given: set[str]) -> None:
     if call_id in given:
-        raise RULES["MIS-03"].refused(id=call_id)
+        raise RULES["MIS-03"].refuse(id=call_id)
     if call_id not in made:
-        raise RULES["MIS-07" if made else "MIS-06"].refused(id=call_id)
+        raise RULES["MIS-07" if made else "MIS-06"].refuse(id=call_id)
     given.add(call_id)
 
 
@@ -183,7 +183,7 @@ def _ids(message: Json) -> set[str]:
     ids: set[str] = set()
     for call in message.get("tool_calls") or ():
         if (call_id := call.get("id", "null")) in ids:
-            raise RULES["MIS-04"].refused(id=call_id)
+            raise RULES["MIS-04"].refuse(id=call_id)
         ids.add(call_id)
     return ids
 
@@ -198,36 +198,36 @@ def _check_content(message: Json, last: bool, context: RequestContext) -> None:
         return
     calls = message.get("tool_calls") or ()
     if generation < 5 and bool(message.get("content")) == bool(calls):
-        raise RULES["MIS-17"].refused()
+        raise RULES["MIS-17"].refuse()
     for call in calls:
         _check_id(call.get("id"), "MIS-16", context)
         _check_name(call["function"]["name"])
     if message.get("prefix") and not last:
-        raise RULES["MIS-11"].refused()
+        raise RULES["MIS-11"].refuse()
 
 
 def _check_images(message: Json, generation: int) -> None:
     parts = message["content"] if isinstance(message["content"], list) else ()
     if generation < _RICH_RESULTS and any(part["type"] != "text" for part in parts):
-        raise RULES["MIS-18"].refused()
+        raise RULES["MIS-18"].refuse()
 
 
 def _check_id(call_id: str | None, absent: str, context: RequestContext) -> None:
     if context.mode == "hosted" and context.model.generation >= _FREE_IDS:
         if not call_id or call_id == "null":
-            raise RULES["MIS-16S"].refused()
+            raise RULES["MIS-16S"].refuse()
     elif call_id is None or (absent == "MIS-16" and call_id == "null"):
-        raise RULES[absent].refused()
+        raise RULES[absent].refuse()
     elif not _NINE.fullmatch(call_id):
-        raise RULES["MIS-01"].refused(id=call_id)
+        raise RULES["MIS-01"].refuse(id=call_id)
 
 
 def _check_name(name: str) -> None:
     if not _NAME.fullmatch(name):
-        raise RULES["MIS-14"].refused(name=name)
+        raise RULES["MIS-14"].refuse(name=name)
 
 
-def _located(refusal: ServerRefusal, request: Json, values: Mapping[str, object]) -> ServerRefusal:
+def _locate(refusal: ServerRefusal, request: Json, values: Mapping[str, object]) -> ServerRefusal:
     """Give a 422 its place in the body: `messages[1].x` is `body.messages.1.assistant.x` there."""
     if refusal.status != 422:
         return replace(refusal, param=None)
@@ -323,5 +323,5 @@ MISTRAL: VendorHost = replace(
     schema=not_an_object,
     identity=lambda messages, context: None,
     sequence=check,
-    finish=_located,
+    finish=_locate,
 )

@@ -83,9 +83,9 @@ def check_chat(request: Mapping[str, Json]) -> None:
         return
     effort, has_tools = request.get("reasoning_effort"), _has_functions(request)
     if row.tools == "never" and "-" in model and _is_responses_only(row):
-        raise RULES["OAC-21"].refused("model")
+        raise RULES["OAC-21"].refuse("model")
     if has_tools and _refuses_tools(row, effort):
-        raise RULES["OAC-20"].refused("reasoning_effort", model=model)
+        raise RULES["OAC-20"].refuse("reasoning_effort", model=model)
     _check_effort(row, effort, "reasoning_effort")
     _check_openai(row, request, effort)
 
@@ -124,9 +124,9 @@ def _check_effort(row: ServedModel, effort: Json, path: str) -> None:
     if effort is None or row.efforts is None or effort in row.efforts:
         return
     if not row.efforts:
-        raise RULES["OAC-22"].refused(path, path=path)
+        raise RULES["OAC-22"].refuse(path, path=path)
     values = ", ".join(f"'{level}'" for level in row.efforts)
-    raise RULES["OAC-23"].refused(path, path=path, value=effort, values=values)
+    raise RULES["OAC-23"].refuse(path, path=path, value=effort, values=values)
 
 
 def _check_openai(row: ServedModel, request: Mapping[str, Json], effort: Json) -> None:
@@ -135,13 +135,13 @@ def _check_openai(row: ServedModel, request: Mapping[str, Json], effort: Json) -
     for key in _SAMPLING:
         value = request.get(key)
         if excluded and value not in (None, 1):
-            raise RULES["OAC-24"].refused(key, path=key, value=value)
+            raise RULES["OAC-24"].refuse(key, path=key, value=value)
     if not row.stops and request.get("stop") is not None:
-        raise RULES["OAC-22"].refused("stop", path="stop")
+        raise RULES["OAC-22"].refuse("stop", path="stop")
     if row.cache != "options" and request.get("prompt_cache_options") is not None:
-        raise RULES["OAC-22"].refused("prompt_cache_options", path="prompt_cache_options")
+        raise RULES["OAC-22"].refuse("prompt_cache_options", path="prompt_cache_options")
     if not row.cache and request.get("prompt_cache_retention") == "24h":
-        raise RULES["OAC-22"].refused("prompt_cache_retention", path="prompt_cache_retention")
+        raise RULES["OAC-22"].refuse("prompt_cache_retention", path="prompt_cache_retention")
 
 
 def profile_of_model(profile: AnthropicProfile, model: str) -> AnthropicProfile:
@@ -184,14 +184,14 @@ def check_gemini(model: str, thinking: Mapping[str, Json]) -> None:
     if level is not None and str(level).upper() == "THINKING_LEVEL_UNSPECIFIED":
         level = None
     if level is not None and not row.levels:
-        raise RULES["GEM-S30"].refused(path)
+        raise RULES["GEM-S30"].refuse(path)
     if level is not None and str(level).lower() not in (row.efforts or ()):
-        raise RULES["GEM-S31"].refused(path, value=level)
+        raise RULES["GEM-S31"].refuse(path, value=level)
     accepted = row.thinking or ()
     if budget is not None and "enabled" not in accepted:
-        raise RULES["GEM-S32"].refused(path)
+        raise RULES["GEM-S32"].refuse(path)
     if budget == 0 and "disabled" not in accepted:
-        raise RULES["GEM-S33"].refused(path)
+        raise RULES["GEM-S33"].refuse(path)
 
 
 def check_kimi(request: Mapping[str, Json]) -> None:
@@ -202,10 +202,10 @@ def check_kimi(request: Mapping[str, Json]) -> None:
         return
     effort = request.get("reasoning_effort")
     if request.get("thinking") is not None and row.efforts:
-        raise RULES["KIM-14"].refused("thinking", model=model)
+        raise RULES["KIM-14"].refuse("thinking", model=model)
     if effort is not None and effort not in (row.efforts or ()):
         values = ", ".join(row.efforts or ("none",))
-        raise RULES["KIM-15"].refused("reasoning_effort", values=values)
+        raise RULES["KIM-15"].refuse("reasoning_effort", values=values)
 
 
 def check_glm(request: Mapping[str, Json]) -> None:
@@ -225,6 +225,6 @@ def _check_switch(request: Mapping[str, Json], maker: str, rule: ServerRule) -> 
     config, effort = request.get("thinking"), request.get("reasoning_effort")
     kind = config.get("type") if isinstance(config, dict) else None
     if kind is not None and kind not in (row.thinking or ()):
-        raise rule.refused("thinking.type", path="thinking.type")
+        raise rule.refuse("thinking.type", path="thinking.type")
     if effort is not None and effort not in (row.efforts or ()):
-        raise rule.refused("reasoning_effort", path="reasoning_effort")
+        raise rule.refuse("reasoning_effort", path="reasoning_effort")

@@ -67,10 +67,10 @@ def validate(
     host = host or OPENAI
     request: Json = None
     try:
-        request = _parsed(body)
+        request = _parse_request(body)
         _walk(request, RequestContext(host, mode, settings, _profile(request, settings, host)), len(body))
     except RuleBroken as refused:
-        raise host.said(refused, request) from None
+        raise host.reword(refused, request) from None
 
 
 def judge(request: Json, context: RequestContext, size: int) -> None:
@@ -78,7 +78,7 @@ def judge(request: Json, context: RequestContext, size: int) -> None:
     try:
         _walk(request, context, size)
     except RuleBroken as refused:
-        raise context.host.said(refused, request) from None
+        raise context.host.reword(refused, request) from None
 
 
 def _walk(request: dict[str, Json], context: RequestContext, size: int) -> None:
@@ -95,16 +95,16 @@ def _walk(request: dict[str, Json], context: RequestContext, size: int) -> None:
         check(request, context)
     tokens, limit = size // 4, context.profile.context_tokens
     if limit is not None and tokens > limit:
-        raise RULES["OAC-15"].refused("messages", limit=limit, tokens=tokens)
+        raise RULES["OAC-15"].refuse("messages", limit=limit, tokens=tokens)
 
 
-def _parsed(body: bytes) -> dict[str, Json]:
+def _parse_request(body: bytes) -> dict[str, Json]:
     try:
         request = parse(body)
     except ValueError as why:
-        raise RULES["OAC-S01"].refused(why=why) from why
+        raise RULES["OAC-S01"].refuse(why=why) from why
     if not isinstance(request, dict):
-        raise RULES["OAC-S01"].refused(why="the body is not an object")
+        raise RULES["OAC-S01"].refuse(why="the body is not an object")
     return request
 
 
@@ -113,17 +113,17 @@ def _profile(
 ) -> OpenAIProfile:
     model = request.get("model")
     if not isinstance(model, str) or not model:
-        raise RULES["OAC-19"].refused()
+        raise RULES["OAC-19"].refuse()
     if settings.models is None:
         return settings.profile or thinking_profile(host.profile, model, host.name)
     if model not in settings.models:
-        raise RULES["OAC-16"].refused(model=model)
+        raise RULES["OAC-16"].refuse(model=model)
     return settings.models[model]
 
 
 def _check_values(request: dict[str, Json], context: RequestContext) -> None:
     if (n := request.get("n")) is not None and (not integer(n) or n < 1):
-        raise RULES["OAC-S02"].refused("n", path="n")
+        raise RULES["OAC-S02"].refuse("n", path="n")
     _check_stop(request.get("stop"))
     if not context.profile.sampling:
         _check_sampling(request, context.host.fixed)
@@ -131,13 +131,13 @@ def _check_values(request: dict[str, Json], context: RequestContext) -> None:
         _check_range(key, request.get(key), low, high)
     for key in _FLAGS:
         if request.get(key) is not None:
-            WALK.typed(request[key], bool, key)
+            WALK.require_type(request[key], bool, key)
     for key in ("max_tokens", "max_completion_tokens"):
         if (limit := request.get(key)) is not None and (not integer(limit) or limit < 1):
-            raise RULES["OAC-S02"].refused(key, path=key)
+            raise RULES["OAC-S02"].refuse(key, path=key)
     both = None not in (request.get("max_tokens"), request.get("max_completion_tokens"))
     if both and context.holds(RULES["OAC-S15"]):
-        raise RULES["OAC-S15"].refused()
+        raise RULES["OAC-S15"].refuse()
     _check_effort(request.get("reasoning_effort"), context.host.efforts)
     _check_options(request, context)
 
@@ -146,45 +146,45 @@ def _check_effort(effort: Json, known: tuple[str, ...] | None) -> None:
     if effort is None or known is None or effort in known:
         return
     path = "reasoning_effort"
-    WALK.typed(effort, str, path)
-    raise RULES["OAC-06"].refused(path, path=path, value=effort, values=openai_messages.listed(known))
+    WALK.require_type(effort, str, path)
+    raise RULES["OAC-06"].refuse(path, path=path, value=effort, values=openai_messages.enumerate_names(known))
 
 
 def _check_sampling(request: dict[str, Json], fixed: Mapping[str, float]) -> None:
     for key in dict.fromkeys((*_SAMPLING, *fixed)):
         only = fixed.get(key)
         if request.get(key) is not None and (only is None or request[key] != only):
-            raise RULES["OAC-18"].refused(key, path=key, only=only)
+            raise RULES["OAC-18"].refuse(key, path=key, only=only)
 
 
 def _check_stop(stop: Json) -> None:
     if isinstance(stop, list) and len(stop) > _MAX_STOPS:
-        raise RULES["OAC-09"].refused("stop", path="stop", limit=_MAX_STOPS, length=len(stop))
+        raise RULES["OAC-09"].refuse("stop", path="stop", limit=_MAX_STOPS, length=len(stop))
     if stop is not None and not isinstance(stop, str | list):
         WALK.typed_as(stop, str, "stop", "one of a string or array of strings")
     for at, text in enumerate(stop if isinstance(stop, list) else ()):
-        WALK.typed(text, str, f"stop[{at}]")
+        WALK.require_type(text, str, f"stop[{at}]")
 
 
 def _check_range(key: str, value: Json, low: float, high: float) -> None:
     if value is None:
         return
     if not integer(value):
-        WALK.typed(value, float, key)
+        WALK.require_type(value, float, key)
     if not low <= value <= high:
-        raise RULES["OAC-S02"].refused(key, path=key)
+        raise RULES["OAC-S02"].refuse(key, path=key)
 
 
 def _check_options(request: dict[str, Json], context: RequestContext) -> None:
     if isinstance(key := request.get("prompt_cache_key"), str) and len(key) > _MAX_CACHE_KEY:
         path = "prompt_cache_key"
-        raise RULES["OAC-17"].refused(path, path=path, limit=_MAX_CACHE_KEY, length=len(key))
+        raise RULES["OAC-17"].refuse(path, path=path, limit=_MAX_CACHE_KEY, length=len(key))
     options = request.get("stream_options")
     if options is None:
         return
-    WALK.typed(options, dict, "stream_options")
+    WALK.require_type(options, dict, "stream_options")
     if not request.get("stream"):
-        raise RULES["OAC-S03"].refused("stream_options")
+        raise RULES["OAC-S03"].refuse("stream_options")
     only(options, frozenset({"include_usage", "include_obfuscation"}), "stream_options", context)
 
 
@@ -193,13 +193,13 @@ def _check_tools(request: dict[str, Json], context: RequestContext) -> None:
     if tools is None:
         for key in ("tool_choice", "parallel_tool_calls"):
             if request.get(key) is not None:
-                raise RULES["OAC-S04"].refused(key, path=key)
+                raise RULES["OAC-S04"].refuse(key, path=key)
         return
-    WALK.typed(tools, list, "tools")
+    WALK.require_type(tools, list, "tools")
     if not tools:
-        raise RULES["OAC-04"].refused("tools", path="tools")
+        raise RULES["OAC-04"].refuse("tools", path="tools")
     if len(tools) > _MAX_TOOLS:
-        raise RULES["OAC-09"].refused("tools", path="tools", limit=_MAX_TOOLS, length=len(tools))
+        raise RULES["OAC-09"].refuse("tools", path="tools", limit=_MAX_TOOLS, length=len(tools))
     for at, tool in fresh(tools, standard_of("OAC tool", context.host, context.mode, context.profile)):
         _check_tool(tool, f"tools[{at}]", context)
     _check_choice(request.get("tool_choice"), tools, context.host)
@@ -209,7 +209,7 @@ def _check_tools(request: dict[str, Json], context: RequestContext) -> None:
         and thinks(request, context.model)
     ):
         choice = request["tool_choice"] if isinstance(request["tool_choice"], str) else "specified"
-        raise context.host.rules[forced].refused("tool_choice", choice=choice)
+        raise context.host.rules[forced].refuse("tool_choice", choice=choice)
 
 
 def _forces(choice: Json) -> bool:
@@ -217,23 +217,23 @@ def _forces(choice: Json) -> bool:
 
 
 def _check_tool(tool: Json, path: str, context: RequestContext) -> None:
-    WALK.typed(tool, dict, path)
+    WALK.require_type(tool, dict, path)
     if context.host.runs(tool):
         return
     which = (
         tool.get("type", "function") if "type" in context.host.optional else WALK.require(tool, "type", path)
     )
     if which not in context.host.tool_types:
-        listed = openai_messages.listed(context.host.tool_types)
-        raise RULES["OAC-06"].refused(f"{path}.type", path=f"{path}.type", value=which, values=listed)
+        listed = openai_messages.enumerate_names(context.host.tool_types)
+        raise RULES["OAC-06"].refuse(f"{path}.type", path=f"{path}.type", value=which, values=listed)
     only(tool, frozenset({"type", which}) | context.host.tool_marks, path, context)
     inner, at = WALK.require(tool, which, path), f"{path}.{which}"
-    WALK.typed(inner, dict, at)
+    WALK.require_type(inner, dict, at)
     check_name(WALK.require(inner, "name", at), f"{at}.name", context)
     if which == "function":
         only(inner, _FUNCTION_KEYS, at, context)
         if inner.get("parameters") is not None and (wrong := context.host.schema(inner)):
-            raise RULES["OAC-11"].refused(None, name=inner["name"], why=wrong)
+            raise RULES["OAC-11"].refuse(None, name=inner["name"], why=wrong)
 
 
 def not_an_object(function: dict[str, Json]) -> str | None:
@@ -278,8 +278,8 @@ def _check_choice(choice: Json, tools: list[Json], host: VendorHost) -> None:
     if choice is None or choice in host.choices:
         return
     if isinstance(choice, str):
-        listed = openai_messages.listed(host.choices)
-        raise RULES["OAC-06"].refused("tool_choice", path="tool_choice", value=choice, values=listed)
+        listed = openai_messages.enumerate_names(host.choices)
+        raise RULES["OAC-06"].refuse("tool_choice", path="tool_choice", value=choice, values=listed)
     WALK.typed_as(choice, dict, "tool_choice", "one of a string or object")
     which = (
         choice.get("type", "function")
@@ -289,15 +289,15 @@ def _check_choice(choice: Json, tools: list[Json], host: VendorHost) -> None:
     if which == "allowed_tools" or host.runs(choice):
         return
     if which not in ("function", "custom"):
-        raise RULES["OAC-06"].refused(
+        raise RULES["OAC-06"].refuse(
             "tool_choice.type", path="tool_choice.type", value=which, values="'function' and 'custom'"
         )
     named = WALK.require(choice, which, "tool_choice")
-    if not any(isinstance(tool.get(which), dict) and _named(tool[which], named) for tool in tools):
-        raise RULES["OAC-S05"].refused("tool_choice")
+    if not any(isinstance(tool.get(which), dict) and _is_named(tool[which], named) for tool in tools):
+        raise RULES["OAC-S05"].refuse("tool_choice")
 
 
-def _named(tool: dict[str, Json], wanted: Json) -> bool:
+def _is_named(tool: dict[str, Json], wanted: Json) -> bool:
     return isinstance(wanted, dict) and tool.get("name") == wanted.get("name")
 
 

@@ -178,9 +178,9 @@ def check(messages: Json, context: RequestContext, *, long_strings: bool) -> Non
     Raises:
         Refused: At the first rule that is broken.
     """
-    WALK.typed(messages, list, "messages")
+    WALK.require_type(messages, list, "messages")
     if not messages:
-        raise RULES["OAC-04"].refused("messages", path="messages")
+        raise RULES["OAC-04"].refuse("messages", path="messages")
     under = context.host, context.mode, context.profile
     for at, message in fresh(messages, standard_of("OAC shape", *under)):
         _check_shape(message, f"messages[{at}]", context)
@@ -193,15 +193,15 @@ def check(messages: Json, context: RequestContext, *, long_strings: bool) -> Non
 
 
 def _check_shape(message: Json, path: str, context: RequestContext) -> None:
-    WALK.typed(message, dict, path)
+    WALK.require_type(message, dict, path)
     role, keys = WALK.require(message, "role", path), context.host.message_keys
     if not isinstance(role, str) or role not in keys:
-        raise RULES["OAC-06"].refused(f"{path}.role", path=path, value=role, values=listed(keys))
+        raise RULES["OAC-06"].refuse(f"{path}.role", path=path, value=role, values=enumerate_names(keys))
     if role in ("system", "developer") and not context.profile.system_role:
-        raise RULES["OAC-13"].refused(f"{path}.role", path=f"{path}.role", role=role)
+        raise RULES["OAC-13"].refuse(f"{path}.role", path=f"{path}.role", role=role)
     only(message, keys[role], path, context)
     if message.get("name") is not None:
-        WALK.typed(message["name"], str, f"{path}.name")
+        WALK.require_type(message["name"], str, f"{path}.name")
     if message.get("tool_calls") is not None:
         _check_calls(message["tool_calls"], f"{path}.tool_calls", context)
     if role == "tool":
@@ -209,7 +209,7 @@ def _check_shape(message: Json, path: str, context: RequestContext) -> None:
     _check_content(message, role, path, context)
 
 
-def listed(names: Iterable[str]) -> str:
+def enumerate_names(names: Iterable[str]) -> str:
     """Return names as OpenAI's messages enumerate them."""
     quoted = [f"'{name}'" for name in names]
     return f"{', '.join(quoted[:-1])}, and {quoted[-1]}" if len(quoted) > 2 else " and ".join(quoted)
@@ -228,12 +228,12 @@ def _check_content(message: dict[str, Json], role: str, path: str, context: Requ
     if content is None and role in context.host.nullable:
         return
     if content is None:
-        raise RULES["OAC-S12"].refused(f"{path}.content")
+        raise RULES["OAC-S12"].refuse(f"{path}.content")
     if isinstance(content, str):
         return
     WALK.typed_as(content, list, f"{path}.content", "one of a string or array of objects")
     if not content:
-        raise RULES["OAC-04"].refused(f"{path}.content", path=f"{path}.content")
+        raise RULES["OAC-04"].refuse(f"{path}.content", path=f"{path}.content")
     for at, part in enumerate(content):
         allowed = context.host.parts.get(role, _TEXT_ONLY)
         _check_part(part, allowed, path, f"{path}.content[{at}]", context)
@@ -242,10 +242,10 @@ def _check_content(message: dict[str, Json], role: str, path: str, context: Requ
 def _check_part(
     part: Json, allowed: frozenset[str], message: str, path: str, context: RequestContext
 ) -> None:
-    WALK.typed(part, dict, path)
+    WALK.require_type(part, dict, path)
     which = WALK.require(part, "type", path)
     if not isinstance(which, str) or which not in allowed:
-        raise RULES["OAC-08"].refused(message, path=message)
+        raise RULES["OAC-08"].refuse(message, path=message)
     held = context.host.part_values.get(which, which)
     if held is None:
         return
@@ -255,30 +255,30 @@ def _check_part(
 
 
 def _check_calls(calls: Json, path: str, context: RequestContext) -> None:
-    WALK.typed(calls, list, path)
+    WALK.require_type(calls, list, path)
     if not calls and not context.host.empty_calls:
-        raise RULES["OAC-04"].refused(path, path=path)
+        raise RULES["OAC-04"].refuse(path, path=path)
     for at, call in enumerate(calls):
         _check_call(call, f"{path}[{at}]", context)
 
 
 def _check_call(call: Json, path: str, context: RequestContext) -> None:
-    WALK.typed(call, dict, path)
+    WALK.require_type(call, dict, path)
     _check_text(call, "id", path, context)
     which = "function" if "type" in context.host.optional else WALK.require(call, "type", path)
     which = call.get("type", which)
     if not isinstance(which, str) or which not in context.host.tool_types:
-        types = listed(context.host.tool_types)
-        raise RULES["OAC-06"].refused(f"{path}.type", path=path, value=which, values=types)
+        types = enumerate_names(context.host.tool_types)
+        raise RULES["OAC-06"].refuse(f"{path}.type", path=path, value=which, values=types)
     outer, inner, text = _CALL_KEYS[which]
     signing = {"extra_content"} if context.model.signed_calls else frozenset[str]()
     only(call, outer | context.host.call_keys | signing, path, context)
     made, at = WALK.require(call, which, path), f"{path}.{which}"
-    WALK.typed(made, dict, at)
+    WALK.require_type(made, dict, at)
     only(made, inner, at, context)
     WALK.member(made, "name", str, at)
     if not isinstance(WALK.require(made, text, at), context.host.argument_types):
-        WALK.typed(made[text], str, f"{at}.{text}")
+        WALK.require_type(made[text], str, f"{at}.{text}")
 
 
 def check_identity(messages: list[Json], context: RequestContext) -> None:
@@ -297,27 +297,27 @@ def check_identity(messages: list[Json], context: RequestContext) -> None:
 def check_id(call_id: str, path: str, limit: int | None) -> None:
     """Refuse an id that is empty or too long."""
     if not call_id:
-        raise RULES["OAC-S07"].refused(path, path=path)
+        raise RULES["OAC-S07"].refuse(path, path=path)
     if limit is not None and len(call_id) > limit:
-        raise RULES["OAC-03"].refused(path, path=path, limit=limit, length=len(call_id))
+        raise RULES["OAC-03"].refuse(path, path=path, limit=limit, length=len(call_id))
 
 
 def check_name(name: Json, path: str, context: RequestContext) -> None:
     """Refuse a tool name that is empty, too long or has characters beyond those the host takes."""
-    WALK.typed(name, str, path)
+    WALK.require_type(name, str, path)
     if not name:
-        raise RULES["OAC-S07"].refused(path, path=path, name=name)
+        raise RULES["OAC-S07"].refuse(path, path=path, name=name)
     if len(name) > _MAX_NAME:
-        raise RULES["OAC-10"].refused(path, path=path, limit=_MAX_NAME, length=len(name), name=name)
+        raise RULES["OAC-10"].refuse(path, path=path, limit=_MAX_NAME, length=len(name), name=name)
     if not context.host.names.fullmatch(name):
-        raise RULES["OAC-S06"].refused(path, path=path, name=name)
+        raise RULES["OAC-S06"].refuse(path, path=path, name=name)
 
 
 def _check_lengths(messages: list[Json]) -> None:
     for path, text in strings(messages):
         if len(text) > _MAX_STRING and not _IS_MEDIA.search(path):
             where = f"messages{path}"
-            raise RULES["OAC-14"].refused(where, path=where, limit=_MAX_STRING, length=len(text))
+            raise RULES["OAC-14"].refuse(where, path=where, limit=_MAX_STRING, length=len(text))
 
 
 def _check_calls_as_copies_do(message: dict[str, Json], at: int, context: RequestContext) -> None:
@@ -325,19 +325,19 @@ def _check_calls_as_copies_do(message: dict[str, Json], at: int, context: Reques
     for number, call in enumerate(message.get("tool_calls") or ()):
         path = f"messages[{at}].tool_calls[{number}]"
         if call.get("id") in seen and context.holds(RULES["OAC-S10"]):
-            raise RULES["OAC-S10"].refused(f"{path}.id", id=call["id"])
+            raise RULES["OAC-S10"].refuse(f"{path}.id", id=call["id"])
         seen.add(call.get("id", ""))
         if call.get("type", "function") == "function":
             _check_arguments(call["function"]["arguments"], f"{path}.function.arguments", context)
     nothing = message.get("content") is None and message.get("refusal") is None
     empty = not seen and nothing and not message.get("function_call")
     if message["role"] == "assistant" and empty and context.holds(RULES["OAC-S11"]):
-        raise RULES["OAC-S11"].refused(f"messages[{at}]", at=at)
+        raise RULES["OAC-S11"].refuse(f"messages[{at}]", at=at)
 
 
 def _check_arguments(arguments: Json, path: str, context: RequestContext) -> None:
     if isinstance(arguments, str) and not _is_object(arguments) and context.holds(RULES["OAC-S09"]):
-        raise RULES["OAC-S09"].refused(path, arguments=arguments)
+        raise RULES["OAC-S09"].refuse(path, arguments=arguments)
 
 
 def _is_object(arguments: str) -> bool:
@@ -355,10 +355,10 @@ def check_sequence(messages: list[Json], context: RequestContext) -> None:
             _check_answered(waiting, at)
             waiting = [call["id"] for call in message.get("tool_calls") or ()]
         elif not waiting:
-            raise RULES["OAC-02"].refused(f"messages.[{at}].role", id=message["tool_call_id"], at=at)
+            raise RULES["OAC-02"].refuse(f"messages.[{at}].role", id=message["tool_call_id"], at=at)
         elif message["tool_call_id"] not in waiting:
             call_id = message["tool_call_id"]
-            raise RULES["OAC-S08"].refused(f"messages.[{at}].tool_call_id", id=call_id, at=at)
+            raise RULES["OAC-S08"].refuse(f"messages.[{at}].tool_call_id", id=call_id, at=at)
         else:
             waiting.remove(message["tool_call_id"])
     _check_answered(waiting, len(messages) - 1)
@@ -366,7 +366,7 @@ def check_sequence(messages: list[Json], context: RequestContext) -> None:
 
 def _check_answered(waiting: list[str], at: int) -> None:
     if waiting:
-        raise RULES["OAC-01"].refused(f"messages.[{at}].role", ids=", ".join(waiting), at=at)
+        raise RULES["OAC-01"].refuse(f"messages.[{at}].role", ids=", ".join(waiting), at=at)
 
 
 def only(value: dict[str, Json], allowed: frozenset[str], path: str, context: RequestContext) -> None:

@@ -48,17 +48,17 @@ class OpenAIWalk(ShapeWalk):
 
     def none_of(self, path: str, value: Json, words: tuple[str, ...]) -> RuleBroken:
         """Return the refusal of a value that is none of the words."""
-        return self._word_rule.refused(path, value=value, values=", ".join(map(repr, words)))
+        return self._word_rule.refuse(path, value=value, values=", ".join(map(repr, words)))
 
     def missing(self, path: str, key: str) -> RuleBroken:
         at = self.key(path, key)
-        return self._missing.refused(at, path=at, parent=path, key=key)
+        return self._missing.refuse(at, path=at, parent=path, key=key)
 
     def unknown(self, path: str, key: str) -> RuleBroken:
         at = self.key(path, key)
-        return self._unknown.refused(at, path=at)
+        return self._unknown.refuse(at, path=at)
 
     def _wrong(self, path: str, expected: str, value: Json) -> RuleBroken:
         name = kind(value)
         article = "" if name == "null" else "an " if name[0] in "aeio" else "a "
-        return self._type.refused(path, path=path, expected=expected, got=article + name, kind=name)
+        return self._type.refuse(path, path=path, expected=expected, got=article + name, kind=name)

@@ -26,7 +26,7 @@ from actors.strict.rules.base import (
     RuleBroken,
     ServerRefusal,
     ServerRule,
-    dumped,
+    dump,
     table,
 )
 from actors.strict.rules.host import RequestContext, VendorHost
@@ -67,7 +67,7 @@ def sign(text: str, place: int, settings: CompatibleSettings) -> str:
         text: Of the whole detail.
         place: Among the details of its message, from 0.
     """
-    payload = dumped([settings.upstream, place, hashlib.sha256(text.encode()).hexdigest()[:16]])
+    payload = dump([settings.upstream, place, hashlib.sha256(text.encode()).hexdigest()[:16]])
     return base64.b64encode(_mac(payload, settings) + payload).decode()
 
 
@@ -75,7 +75,7 @@ def _mac(payload: bytes, settings: CompatibleSettings) -> bytes:
     return hmac.new(settings.secret, payload, hashlib.sha256).digest()
 
 
-def _opened(signature: Json, settings: CompatibleSettings) -> list[Json] | None:
+def _open_signature(signature: Json, settings: CompatibleSettings) -> list[Json] | None:
     """Return upstream, place and text digest of a signature that is genuine."""
     try:
         raw = base64.b64decode(signature, validate=True)
@@ -87,7 +87,7 @@ def _opened(signature: Json, settings: CompatibleSettings) -> list[Json] | None:
     return opened
 
 
-def merged(details: list[Json]) -> list[dict[str, Json]]:
+def merge_details(details: list[Json]) -> list[dict[str, Json]]:
     """Return details with the fragments of one index made one."""
     whole: list[dict[str, Json]] = []
     for detail in details:
@@ -110,7 +110,7 @@ def _check_details(request: Json, context: RequestContext) -> None:
         details = message.get("reasoning_details")
         if message["role"] != "assistant" or not isinstance(details, list):
             continue
-        for place, detail in enumerate(merged([item for item in details if isinstance(item, dict)])):
+        for place, detail in enumerate(merge_details([item for item in details if isinstance(item, dict)])):
             _check_detail(detail, (at, place), settings, latest=at == latest)
 
 
@@ -122,11 +122,11 @@ def _check_detail(
         return
     at, place = where
     text = str(detail.get("text") or "")
-    opened = _opened(signature, settings)
+    opened = _open_signature(signature, settings)
     if opened is None or opened[0] != settings.upstream:
-        raise RULES["ORT-03"].refused(at=at, block=place)
+        raise RULES["ORT-03"].refuse(at=at, block=place)
     if opened[1:] != [place, hashlib.sha256(text.encode()).hexdigest()[:16]]:
-        raise RULES["ORT-04" if latest else "ORT-03"].refused(at=at, block=place)
+        raise RULES["ORT-04" if latest else "ORT-03"].refuse(at=at, block=place)
 
 
 def to_anthropic(request: Json, settings: CompatibleSettings) -> bool:
@@ -153,7 +153,7 @@ def _check_marks(request: Json, context: RequestContext) -> None:
 
 def _check_tools(request: Json, context: RequestContext) -> None:
     if request.get("tools") and not context.model.tools:
-        raise RULES["ORT-01"].refused()
+        raise RULES["ORT-01"].refuse()
 
 
 def upstreams_rules(hosts: Mapping[str, VendorHost]) -> VendorHost:
@@ -183,7 +183,7 @@ def _passed_on(request: Json, host: VendorHost) -> Json:
     """Return what the upstream sees of a request. Marks for a cache are the gateway's to translate."""
     messages = [
         {
-            key: _translated(key, value)
+            key: _translate(key, value)
             for key, value in message.items()
             if key in host.message_keys.get(message["role"], message)
         }
@@ -195,7 +195,7 @@ def _passed_on(request: Json, host: VendorHost) -> Json:
     return {**kept, **({"tools": tools} if tools else {}), "messages": messages}
 
 
-def _translated(key: str, value: Json) -> Json:
+def _translate(key: str, value: Json) -> Json:
     """Return the parts or the calls of a message without what only the gateway knows of them."""
     if not isinstance(value, list):
         return value
@@ -217,7 +217,7 @@ def _without_mark(part: Json) -> Json:
     return {key: _without_mark(value) if key == "function" else value for key, value in inner.items()}
 
 
-def _wrapped(refusal: ServerRefusal, request: Json, values: Mapping[str, object]) -> ServerRefusal:
+def _mark_upstream(refusal: ServerRefusal, request: Json, values: Mapping[str, object]) -> ServerRefusal:
     """Mark what the upstream said about its own reasoning as the upstream's."""
     return replace(refusal, detail={"vendor": "anthropic"}) if refusal.rule in _UPSTREAMS else refusal
 
@@ -246,5 +246,5 @@ OPENROUTER: VendorHost = replace(
     identity=lambda messages, context: None,
     sequence=lambda messages, context: None,
     profile=CompatibleProfile(id_length=None),
-    finish=_wrapped,
+    finish=_mark_upstream,
 )

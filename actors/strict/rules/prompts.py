@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from actors.strict.rules.base import Json, dumped
+from actors.strict.rules.base import Json, dump
 
 MINIMUM = 1024
 """Fewest tokens of a cached prefix, where a model does not ask for more."""
@@ -79,7 +79,7 @@ def anthropic_prompt(
     effort = (request.get("output_config") or {}).get("effort")
     thinking = request.get("thinking") or {"type": "disabled"}
     choice = request.get("tool_choice") or {"type": "auto"}
-    parameters = dumped([thinking, effort, choice, sorted(filter(None, betas))])
+    parameters = dump([thinking, effort, choice, sorted(filter(None, betas))])
     return Prompt(
         request["model"],
         tuple(pieces),
@@ -96,9 +96,9 @@ def automatic_prompt(request: Json, host: str) -> Prompt:
     parts = [request.get("tools"), request.get("instructions"), request.get("systemInstruction")]
     said = request.get("messages") or request.get("input") or request.get("contents") or ()
     items = [part for part in parts if part] + ([said] if isinstance(said, str) else list(said))
-    text = dumped(items)
+    text = dump(items)
     if any(mark in text for mark in _MARKS_AS_BYTES):
-        text = dumped(_unmarked(items))
+        text = dump(_without_marks(items))
     lane = request.get("prompt_cache_key") or ""
     lifetime = DAY if request.get("prompt_cache_retention") == "24h" else SECONDS["5m"]
     return Prompt(
@@ -122,9 +122,9 @@ def marked_by(block: Json) -> Json:
 def _piece(block: Json, role: str) -> Piece:
     mark, kind = None, block.get("type", "")
     if "cache_control" in block or isinstance(block.get("content"), list):
-        mark, block = marked_by(block), _unmarked(block)
+        mark, block = marked_by(block), _without_marks(block)
     run = kind if kind in _RUNS else ""
-    return Piece(role.encode() + dumped(block), run, None if mark is None else _seconds(mark))
+    return Piece(role.encode() + dump(block), run, None if mark is None else _seconds(mark))
 
 
 def _seconds(mark: Json) -> float:
@@ -146,14 +146,14 @@ def _last(request: Json, count: int) -> int | None:
     return count - behind - 1 if count > behind else None
 
 
-def _unmarked(value: Json) -> Json:
+def _without_marks(value: Json) -> Json:
     """Return a message, block or tool without its marks."""
     if isinstance(value, list):
-        return [_unmarked(item) for item in value]
+        return [_without_marks(item) for item in value]
     if not isinstance(value, dict):
         return value
     kept = {key: item for key, item in value.items() if key not in _MARKS}
-    return kept | {"content": _unmarked(kept["content"])} if "content" in kept else kept
+    return kept | {"content": _without_marks(kept["content"])} if "content" in kept else kept
 
 
 _MARKS = frozenset({"cache_control", "prompt_cache_breakpoint"})

@@ -93,7 +93,7 @@ def _part(text: bytes) -> Json:
     """Read a part, or give what it was read as."""
     if text in _parts:
         return _parts[text]
-    value = _read(text)
+    value = _parse_json(text)
     if len(text) <= _SMALL and isinstance(value, dict | list):
         _keep(value)
         _parts[text] = value
@@ -107,7 +107,7 @@ def _keep(value: Json) -> None:
     _came[id(value)] = value, {}
 
 
-def _read(text: bytes) -> Json:
+def _parse_json(text: bytes) -> Json:
     return jiter.from_json(text, allow_inf_nan=False, catch_duplicate_keys=True, cache_mode="keys")
 
 
@@ -118,7 +118,7 @@ def _latest(body: bytes) -> Json:
         taken = _taken_apart(body)
     except (ValueError, RecursionError):  # it is read as a whole then, which says what is wrong
         taken = None
-    value = _read(body) if taken is None else taken
+    value = _parse_json(body) if taken is None else taken
     if isinstance(value, dict):
         _keep(value)
     return value

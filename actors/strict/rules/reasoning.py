@@ -24,7 +24,7 @@ def check_present(request: Json, context: RequestContext) -> None:
     for at in turns:
         text = messages[at].get("reasoning_content")
         if not isinstance(text, str) or (context.mode == "strict" and not text.strip()):
-            raise context.host.rules[rule].refused(f"messages[{at}].reasoning_content", at=at)
+            raise context.host.rules[rule].refuse(f"messages[{at}].reasoning_content", at=at)
 
 
 def check_signed(request: Json, context: RequestContext) -> None:
@@ -35,7 +35,7 @@ def check_signed(request: Json, context: RequestContext) -> None:
         for number, call in enumerate(message.get("tool_calls") or ()):
             given = ((call.get("extra_content") or {}).get("google") or {}).get("thought_signature")
             if not number and not given:
-                raise RULES["GEM-04"].refused(name=call.get("function", {}).get("name"), position=at + 1)
+                raise RULES["GEM-04"].refuse(name=call.get("function", {}).get("name"), position=at + 1)
             own = signature(call, request["model"], context.settings)
             if (
                 context.settings.signatures == "verify"
@@ -43,7 +43,7 @@ def check_signed(request: Json, context: RequestContext) -> None:
                 and given != own
                 and (number or given not in SENTINELS)
             ):
-                raise RULES["GEM-05"].refused()
+                raise RULES["GEM-05"].refuse()
 
 
 def signature(call: Json, model: str, settings: CompatibleSettings) -> str:

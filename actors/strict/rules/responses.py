@@ -14,7 +14,7 @@ from actors.strict.rules.reading import parse
 from actors.strict.rules.responses_items import WALK, stands_on_something
 from actors.strict.rules.responses_rules import RULES, ResponsesProfile, ResponsesSettings
 from actors.strict.rules.responses_shapes import COUNTED_KEYS, FUNCTION_KEYS, KEYS
-from actors.strict.rules.responses_store import ResponsesStore, expanded
+from actors.strict.rules.responses_store import ResponsesStore, expand
 from actors.strict.rules.shapes import ArrayOf, Fields, Maybe, Shape, Then, Word
 
 _ENCRYPTED = "reasoning.encrypted_content"
@@ -58,10 +58,10 @@ def validate(
     Raises:
         RuleBroken: At the first rule that is broken.
     """
-    request = _parsed(body)
+    request = _parse_request(body)
     profile = _profile(request, settings, is_needed=keys != COUNTED_KEYS)
     if request.get("input") is None and not stands_on_something(request):
-        raise RULES["OAR-S02"].refused("input", path="input")
+        raise RULES["OAR-S02"].refuse("input", path="input")
     WALK.only(request, keys, "")
     WALK.check(request, _VALUES, "", profile)
     if settings.models is None:
@@ -71,22 +71,22 @@ def validate(
     _check_text_form(request, mode)
     responses_items.check(request, profile)
     trusts = settings.signatures == "trust"
-    items, is_open = expanded(request, store or ResponsesStore(), trusts=trusts)
+    items, is_open = expand(request, store or ResponsesStore(), trusts=trusts)
     responses_items.check_sequence(
         items, mode, profile, (store or ResponsesStore()).made_together, is_open=is_open
     )
     responses_reasoning.check({**request, "input": items}, mode, profile, settings)
     if profile.context_tokens is not None and len(body) // 4 > profile.context_tokens:
-        raise RULES["OAR-13"].refused("input")
+        raise RULES["OAR-13"].refuse("input")
 
 
-def _parsed(body: bytes) -> dict[str, Json]:
+def _parse_request(body: bytes) -> dict[str, Json]:
     try:
         request = parse(body)
     except ValueError as why:
-        raise RULES["OAR-S01"].refused(why=why) from why
+        raise RULES["OAR-S01"].refuse(why=why) from why
     if not isinstance(request, dict):
-        raise RULES["OAR-S01"].refused(why="the body is not an object")
+        raise RULES["OAR-S01"].refuse(why="the body is not an object")
     return request
 
 
@@ -95,43 +95,43 @@ def _profile(request: dict[str, Json], settings: ResponsesSettings, *, is_needed
     if model is None and (request.get("prompt") is not None or not is_needed):
         return settings.profile
     if not isinstance(model, str) or not model:
-        raise RULES["OAR-S02"].refused("model", path="model")
+        raise RULES["OAR-S02"].refuse("model", path="model")
     if settings.models is None:
         return settings.profile
     if model not in settings.models:
-        raise RULES["OAR-12"].refused("model", model=model)
+        raise RULES["OAR-12"].refuse("model", model=model)
     return settings.models[model]
 
 
 def _check_sampling(value: Json, path: str, profile: ResponsesProfile) -> None:
     if not profile.sampling:
-        raise RULES["OAR-S10"].refused(path, path=path)
+        raise RULES["OAR-S10"].refuse(path, path=path)
 
 
 def _check_number(value: Json, path: str, profile: ResponsesProfile) -> None:
     _check_sampling(value, path, profile)
     if not isinstance(value, int) or isinstance(value, bool):
-        WALK.typed(value, float, path)
+        WALK.require_type(value, float, path)
     low, high = _RANGES[path]
     if not low <= value <= high:
-        raise RULES["OAR-S13"].refused(path, path=path)
+        raise RULES["OAR-S13"].refuse(path, path=path)
 
 
 def _check_limit(asked: Json, path: str, context: object) -> None:
     if not isinstance(asked, int) or isinstance(asked, bool) or asked < _MIN_OUTPUT:
-        raise RULES["OAR-S13"].refused(path, path=path)
+        raise RULES["OAR-S13"].refuse(path, path=path)
 
 
 def _check_cache_key(key: str, path: str, context: object) -> None:
     if len(key) > _MAX_CACHE_KEY:
-        raise RULES["OAR-S07"].refused(path, path=path, limit=_MAX_CACHE_KEY, length=len(key))
+        raise RULES["OAR-S07"].refuse(path, path=path, limit=_MAX_CACHE_KEY, length=len(key))
 
 
 def _check_include(include: Json, path: str, profile: ResponsesProfile) -> None:
     WALK.typed_as(include, list, path, "an array of strings")
     WALK.check(include, ArrayOf(Word(*sorted(_INCLUDES))), path)
     if _ENCRYPTED in include and not profile.encrypted:
-        raise RULES["OAR-S11"].refused(path)
+        raise RULES["OAR-S11"].refuse(path)
 
 
 def _check_conversation(named: Json, path: str, context: object) -> None:
@@ -180,12 +180,12 @@ def _check_text_form(request: dict[str, Json], mode: Mode) -> None:
     WALK.check(text, _TEXT, "text")
     if (form := text.get("format")) is None:
         return
-    which = WALK.require(WALK.typed(form, dict, "text.format"), "type", "text.format")
+    which = WALK.require(WALK.require_type(form, dict, "text.format"), "type", "text.format")
     if which is not None:
         WALK.check(which, Word("text", "json_object", "json_schema"), "text.format.type")
     WALK.only(form, _FORM_KEYS if which == "json_schema" else frozenset({"type"}), "text.format")
     if which == "json_object" and not any("json" in said.lower() for _, said in strings(request["input"])):
-        raise RULES["OAR-S15"].refused("input")
+        raise RULES["OAR-S15"].refuse("input")
     if which == "json_schema":
         _check_form(form, mode)
 
@@ -195,18 +195,18 @@ _TEXT = Fields({"verbosity": _optional(Word("low", "medium", "high")), "format":
 
 def _check_form(form: dict[str, Json], mode: Mode) -> None:
     name, schema = (WALK.require(form, key, "text.format") for key in ("name", "schema"))
-    WALK.typed(name, str, "text.format.name")
+    WALK.require_type(name, str, "text.format.name")
     if len(name) > _MAX_FORM_NAME:
         path = "text.format.name"
-        raise RULES["OAR-S07"].refused(path, path=path, limit=_MAX_FORM_NAME, length=len(name))
+        raise RULES["OAR-S07"].refuse(path, path=path, limit=_MAX_FORM_NAME, length=len(name))
     if not re.fullmatch(_NAME[1:-1], name):
-        raise RULES["OAR-S05"].refused("text.format.name", path="text.format.name", pattern=_NAME)
-    WALK.typed(schema, dict, "text.format.schema")
+        raise RULES["OAR-S05"].refuse("text.format.name", path="text.format.name", pattern=_NAME)
+    WALK.require_type(schema, dict, "text.format.schema")
     WALK.optional(form, "strict", bool, "text.format")
     is_strict = form.get("strict") is True
     wrong = strict_schema.fault(schema, copies=mode == "strict") if is_strict else _not_an_object(schema)
     if wrong:
-        raise RULES["OAR-S14"].refused("text.format.schema", name=name, why=wrong)
+        raise RULES["OAR-S14"].refuse("text.format.schema", name=name, why=wrong)
 
 
 def _not_an_object(schema: dict[str, Json]) -> str | None:
@@ -221,15 +221,15 @@ def _not_an_object(schema: dict[str, Json]) -> str | None:
 def _check_tools(request: dict[str, Json]) -> None:
     for at, tool in enumerate(WALK.optional(request, "tools", list) or ()):
         path = f"tools[{at}]"
-        which = WALK.member(WALK.typed(tool, dict, path), "type", str, path)
+        which = WALK.member(WALK.require_type(tool, dict, path), "type", str, path)
         if which in ("function", "custom"):
             check_name(WALK.require(tool, "name", path), f"{path}.name")
         if which == "function":
             _check_function(tool, path)
-    _check_choice(request.get("tool_choice"), _declared(request))
+    _check_choice(request.get("tool_choice"), _all_tools(request))
 
 
-def _declared(request: Json) -> list[Json]:
+def _all_tools(request: Json) -> list[Json]:
     """Return all tools of a request: its own, those that items declare or found, and those inside namespaces."""
     tools = [*_objects(request.get("tools"))]
     for item in _objects(request["input"]):
@@ -251,16 +251,16 @@ def _check_function(tool: dict[str, Json], path: str) -> None:
     if wrong is None and tool.get("strict"):
         wrong = strict_schema.fault(schema, copies=False)
     if wrong:
-        raise RULES["OAR-S08"].refused(f"{path}.parameters", name=tool["name"], why=wrong)
+        raise RULES["OAR-S08"].refuse(f"{path}.parameters", name=tool["name"], why=wrong)
 
 
 def check_name(name: Json, path: str) -> None:
     """Refuse a tool name that is empty, too long or has characters beyond letters, digits, `_` and `-`."""
-    WALK.typed(name, str, path)
+    WALK.require_type(name, str, path)
     if len(name) > _MAX_NAME:
-        raise RULES["OAR-S07"].refused(path, path=path, limit=_MAX_NAME, length=len(name))
+        raise RULES["OAR-S07"].refuse(path, path=path, limit=_MAX_NAME, length=len(name))
     if not re.fullmatch(_NAME[1:-1], name):
-        raise RULES["OAR-S05"].refused(path, path=path, pattern=_NAME)
+        raise RULES["OAR-S05"].refuse(path, path=path, pattern=_NAME)
 
 
 def _check_choice(choice: Json, tools: list[Json]) -> None:
@@ -268,13 +268,13 @@ def _check_choice(choice: Json, tools: list[Json]) -> None:
         return
     if choice == "required":
         if not tools:
-            raise RULES["OAR-S09"].refused("tool_choice", name="required")
+            raise RULES["OAR-S09"].refuse("tool_choice", name="required")
         return
     if isinstance(choice, str):
-        raise RULES["OAR-S04"].refused("tool_choice", value=choice, values="'none', 'auto', and 'required'")
+        raise RULES["OAR-S04"].refuse("tool_choice", value=choice, values="'none', 'auto', and 'required'")
     WALK.typed_as(choice, dict, "tool_choice", "one of a string or object")
     which = WALK.require(choice, "type", "tool_choice")
     if which in ("function", "custom") and not any(
         tool.get("type") == which and tool.get("name") == choice.get("name") for tool in tools
     ):
-        raise RULES["OAR-S09"].refused("tool_choice", name=choice.get("name"))
+        raise RULES["OAR-S09"].refuse("tool_choice", name=choice.get("name"))

@@ -55,7 +55,7 @@ def check(request: Json, profile: ResponsesProfile) -> None:
         return
     WALK.typed_as(items, list, "input", "one of a string or array of objects")
     if not items and not stands_on_something(request):
-        raise RULES["OAR-S06"].refused("input", path="input", what="array")
+        raise RULES["OAR-S06"].refuse("input", path="input", what="array")
     for at, item in fresh(items, _SHAPE):
         _check_shape(item, f"input[{at}]")
     for at, item in fresh(items, standard_of("OAR names", profile)):
@@ -103,7 +103,7 @@ def item_kind(item: Json) -> str:
 
 
 def _check_shape(item: Json, path: str) -> None:
-    WALK.typed(item, dict, path)
+    WALK.require_type(item, dict, path)
     if item.get("type") is None and "role" not in item and "id" not in item:
         raise WALK.missing(path, "type")
     which: Json = item_kind(item)
@@ -117,7 +117,7 @@ def _check_message(item: Json, path: str, context: object) -> None:
     if role not in _ROLES:
         raise WALK.none_of(f"{path}.role", role, _ROLES)
     if item.get("phase") not in (None, "commentary", "final_answer"):
-        raise RULES["OAR-S04"].refused(
+        raise RULES["OAR-S04"].refuse(
             f"{path}.phase", value=item["phase"], values="'commentary' and 'final_answer'"
         )
     said = WALK.require(item, "content", path)
@@ -134,10 +134,10 @@ def _check_output(item: Json, path: str, context: object) -> None:
 def _check_content(content: Json, part: Tagged, path: str) -> None:
     if isinstance(content, str):
         if len(content) > _MAX_STRING:
-            raise RULES["OAR-S07"].refused(path, path=path, limit=_MAX_STRING, length=len(content))
+            raise RULES["OAR-S07"].refuse(path, path=path, limit=_MAX_STRING, length=len(content))
         return
     if not WALK.typed_as(content, list, path, "one of a string or array of objects"):
-        raise RULES["OAR-S06"].refused(path, path=path, what="array")
+        raise RULES["OAR-S06"].refuse(path, path=path, what="array")
     WALK.check(content, ArrayOf(part), path)
 
 
@@ -153,7 +153,7 @@ def _check_part(part: Json, path: str, context: object) -> None:
     if held == "file_data" and not part.get("filename"):
         raise WALK.missing(path, "filename")
     if not part[held]:
-        raise RULES["OAR-S06"].refused(f"{path}.{held}", path=f"{path}.{held}", what="string")
+        raise RULES["OAR-S06"].refuse(f"{path}.{held}", path=f"{path}.{held}", what="string")
 
 
 def _check_thought_id(item: Json, path: str, context: object) -> None:
@@ -208,44 +208,44 @@ def _check_names(item: dict[str, Json], path: str, profile: ResponsesProfile) ->
     call_id = item.get("call_id")
     if call_id is not None:
         if not call_id:
-            raise RULES["OAR-S06"].refused(f"{path}.call_id", path=f"{path}.call_id", what="string")
+            raise RULES["OAR-S06"].refuse(f"{path}.call_id", path=f"{path}.call_id", what="string")
         if len(call_id) > profile.call_id_length:
-            raise RULES["OAR-08"].refused(
+            raise RULES["OAR-08"].refuse(
                 f"{path}.call_id", path=f"{path}.call_id", limit=profile.call_id_length, length=len(call_id)
             )
     if item_kind(item) not in CALLS:
         return
     name, path = item["name"], f"{path}.name"
     if len(name) > _MAX_NAME:
-        raise RULES["OAR-S07"].refused(path, path=path, limit=_MAX_NAME, length=len(name))
+        raise RULES["OAR-S07"].refuse(path, path=path, limit=_MAX_NAME, length=len(name))
     if not re.fullmatch(_NAME[1:-1], name):
-        raise RULES["OAR-S05"].refused(path, path=path, pattern=_NAME)
+        raise RULES["OAR-S05"].refuse(path, path=path, pattern=_NAME)
 
 
 def _check_item_ids(items: list[Json], profile: ResponsesProfile) -> None:
     seen: set[str] = set()
-    for at, (which, named) in _named(items):
+    for at, (which, named) in _named_items(items):
         prefix = _PREFIXES.get(which, "")
         if not named.startswith(prefix):
-            raise RULES["OAR-06"].refused(f"input[{at}].id", path=f"input[{at}].id", id=named, prefix=prefix)
+            raise RULES["OAR-06"].refuse(f"input[{at}].id", path=f"input[{at}].id", id=named, prefix=prefix)
         if profile.looks_up_items and which in _PREFIXES and _by_model(items[at]):
-            raise RULES["OAR-05"].refused("input", id=named)
+            raise RULES["OAR-05"].refuse("input", id=named)
         if which in _ANSWERS_BY_ID:
             continue
         if named in seen:
-            raise RULES["OAR-07"].refused("input", id=named)
+            raise RULES["OAR-07"].refuse("input", id=named)
         behind = _MADE_BEHIND.fullmatch(named)
         if which in _PREFIXES and behind and f"rs_{behind[1]}" not in seen:
-            raise RULES["OAR-04"].refused("input", id=named, kind=which, wanted=f"rs_{behind[1]}")
+            raise RULES["OAR-04"].refuse("input", id=named, kind=which, wanted=f"rs_{behind[1]}")
         seen.add(named)
 
 
-def _named(items: list[Json]) -> Iterator[tuple[int, tuple[str, str]]]:
+def _named_items(items: list[Json]) -> Iterator[tuple[int, tuple[str, str]]]:
     for at, item in enumerate(items):
         named = item.get("id")
         if named is None:
             continue
-        WALK.typed(named, str, f"input[{at}].id")
+        WALK.require_type(named, str, f"input[{at}].id")
         yield at, (item_kind(item), named)
 
 
@@ -261,15 +261,15 @@ def _check_pairs(items: list[Json], *, is_open: bool) -> None:
             (in_container if _runs_in_container(item) else waiting).append((which, item["call_id"]))
         if which not in OUTPUTS:
             continue
-        answered = _answered(item, items)
+        answered = _answered_call(item, items)
         if answered in waiting:
             waiting.remove(answered)
         elif answered not in in_container and not is_open:
-            raise RULES["OAR-02"].refused("input", kind=OUTPUTS[which], id=answered[1])
+            raise RULES["OAR-02"].refuse("input", kind=OUTPUTS[which], id=answered[1])
     for which, call_id in waiting:
         if which == "custom_tool_call":
-            raise RULES["OAR-11"].refused("input", id=call_id)
-        raise RULES["OAR-01"].refused("input", kind=OUTPUTS[f"{which}_output"], id=call_id)
+            raise RULES["OAR-11"].refuse("input", id=call_id)
+        raise RULES["OAR-01"].refuse("input", kind=OUTPUTS[f"{which}_output"], id=call_id)
 
 
 def _runs_in_container(call: Json) -> bool:
@@ -278,7 +278,7 @@ def _runs_in_container(call: Json) -> bool:
     return isinstance(environment, dict) and environment.get("type") == "container_reference"
 
 
-def _answered(item: Json, items: list[Json]) -> tuple[str, str]:
+def _answered_call(item: Json, items: list[Json]) -> tuple[str, str]:
     """Return the type and `call_id` of the call that an output answers: by `call_id`, or by the id of the call."""
     which = item_kind(item).removesuffix("_output")
     if item.get("call_id") is not None or "id" not in item:
@@ -295,12 +295,12 @@ def _check_reasoning(items: list[Json], together: Callable[[Json, Json], bool]) 
             continue
         named = item.get("id")
         if behind is None or not _by_model(behind):
-            raise RULES["OAR-03"].refused("input", id=named)
+            raise RULES["OAR-03"].refuse("input", id=named)
         if named and not behind.get("id") and not together(item, behind):
-            raise RULES["OAR-03"].refused("input", id=named)
+            raise RULES["OAR-03"].refuse("input", id=named)
         if behind.get("id") and not named:
             kind_ = item_kind(behind)
-            raise RULES["OAR-04"].refused("input", id=behind["id"], kind=kind_, wanted=None)
+            raise RULES["OAR-04"].refuse("input", id=behind["id"], kind=kind_, wanted=None)
 
 
 def _by_model(item: Json) -> bool:
@@ -320,16 +320,16 @@ def _check_groups(items: list[Json], *, is_open: bool) -> None:
         which = item_kind(item)
         if which in CALLS:
             if run and closing:
-                raise RULES["OAR-14"].refused("input", id=run[0])
+                raise RULES["OAR-14"].refuse("input", id=run[0])
             run.append(item["call_id"])
         elif which.removesuffix("_output") in CALLS:
             if item["call_id"] in run:
                 run.remove(item["call_id"])
             elif not is_open:
-                raise RULES["OAR-14"].refused("input", id=item["call_id"])
+                raise RULES["OAR-14"].refuse("input", id=item["call_id"])
             closing = bool(run)
         elif run and (which == "message" or (closing and which == "reasoning")):
-            raise RULES["OAR-14"].refused("input", id=run[0])
+            raise RULES["OAR-14"].refuse("input", id=run[0])
 
 
 def _check_as_copies_do(items: list[Json]) -> None:
@@ -337,13 +337,13 @@ def _check_as_copies_do(items: list[Json]) -> None:
     for at, item in enumerate(items):
         which = item_kind(item)
         if which == "function_call" and not _is_object(item["arguments"]):
-            raise RULES["OAR-S20"].refused(f"input[{at}].arguments")
+            raise RULES["OAR-S20"].refuse(f"input[{at}].arguments")
         if which in CALLS and item["call_id"] in seen:
-            raise RULES["OAR-S21"].refused(f"input[{at}].call_id", id=item["call_id"])
+            raise RULES["OAR-S21"].refuse(f"input[{at}].call_id", id=item["call_id"])
         if which in CALLS:
             seen.add(item["call_id"])
     if items and _by_model(items[-1]) and item_kind(items[-1]) == "message":
-        raise RULES["OAR-S22"].refused("input")
+        raise RULES["OAR-S22"].refuse("input")
 
 
 def _is_object(arguments: str) -> bool:

@@ -15,10 +15,10 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from actors.strict.rules.base import Json, Mode, dumped
+from actors.strict.rules.base import Json, Mode, dump
 from actors.strict.rules.responses_items import item_kind
 from actors.strict.rules.responses_rules import RULES, ResponsesProfile, ResponsesSettings
-from actors.strict.rules.responses_store import listed
+from actors.strict.rules.responses_store import as_items
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,9 @@ class _SealedItem:
     before: str
 
 
-def encrypted(request: Json, produced: Sequence[Json], item_id: str, settings: ResponsesSettings) -> str:
+def encrypt_reasoning(
+    request: Json, produced: Sequence[Json], item_id: str, settings: ResponsesSettings
+) -> str:
     """Return the encrypted content of a reasoning item.
 
     Args:
@@ -37,8 +39,8 @@ def encrypted(request: Json, produced: Sequence[Json], item_id: str, settings: R
         produced: The items of the response before this one.
         item_id: Of the item.
     """
-    seal = _seal(request, [*listed(request["input"]), *produced], item_id, settings)
-    payload = dumped(asdict(seal))
+    seal = _seal(request, [*as_items(request["input"]), *produced], item_id, settings)
+    payload = dump(asdict(seal))
     return base64.b64encode(_mac(payload, settings) + payload).decode()
 
 
@@ -54,11 +56,11 @@ def check(request: Json, mode: Mode, profile: ResponsesProfile, settings: Respon
     for at, item in enumerate(items):
         if item_kind(item) != "reasoning" or not item.get("encrypted_content"):
             continue
-        then = _opened(item["encrypted_content"], settings)
+        then = _open_content(item["encrypted_content"], settings)
         named = item.get("id") or (then.item if then is not None else "")
         now = _seal(request, items[:at], named, settings)
         if (why := _mismatch(then, now, bound=profile.prefix_bound, strict=mode == "strict")) is not None:
-            raise RULES["OAR-09"].refused("input", id=named, why=why)
+            raise RULES["OAR-09"].refuse("input", id=named, why=why)
 
 
 def _mismatch(then: _SealedItem | None, now: _SealedItem, *, bound: bool, strict: bool) -> str | None:
@@ -78,9 +80,7 @@ def _mismatch(then: _SealedItem | None, now: _SealedItem, *, bound: bool, strict
 def _seal(request: Json, before: Sequence[Json], item_id: str, settings: ResponsesSettings) -> _SealedItem:
     parameters = [request.get("instructions"), request.get("tools")]
     before_item = [_plain(item) for item in before if item_kind(item) != "reasoning"]
-    return _SealedItem(
-        settings.account, request["model"], item_id, _digest(dumped([parameters, before_item]))
-    )
+    return _SealedItem(settings.account, request["model"], item_id, _digest(dump([parameters, before_item])))
 
 
 def _plain(item: Json) -> Json:
@@ -98,7 +98,7 @@ def _words(content: Json) -> Json:
     return content if None in texts else "".join(texts)
 
 
-def _opened(content: str, settings: ResponsesSettings) -> _SealedItem | None:
+def _open_content(content: str, settings: ResponsesSettings) -> _SealedItem | None:
     try:
         raw = base64.b64decode(content, validate=True)
     except (binascii.Error, ValueError):

@@ -1,7 +1,7 @@
 """OpenAI Responses: what a host keeps of the responses it was asked to store, and what may so be named by id.
 
 A request may name a whole conversation by its last response (`previous_response_id`) or by its id (`conversation`), or
-one item of it: by an `item_reference`, or by reasoning that is nothing but its id. `expanded` puts in their place what
+one item of it: by an `item_reference`, or by reasoning that is nothing but its id. `expand` puts in their place what
 they stand for, so that rules, script and stand-in encryption see the conversation as the model does.
 """
 
@@ -58,7 +58,7 @@ class ResponsesStore:
         self._items: OrderedDict[str, Json] = OrderedDict()
         self._calls: OrderedDict[str, str] = OrderedDict()
 
-    def made(self, output: Sequence[Json]) -> None:
+    def record_output(self, output: Sequence[Json]) -> None:
         """Take note of the calls of a response that were made directly behind reasoning."""
         for item, behind in pairwise(output):
             if item["type"] == "reasoning" and "id" in item and "call_id" in behind:
@@ -103,7 +103,7 @@ class ResponsesStore:
         kept = self._responses.get(response_id)
         return None if kept is None else kept.body
 
-    def given(self, response_id: str) -> Sequence[Json] | None:
+    def input_items(self, response_id: str) -> Sequence[Json] | None:
         """Return the input items of a kept response as the host shows them, None if there is none of this id."""
         kept = self._responses.get(response_id)
         return None if kept is None else kept.listing
@@ -168,12 +168,12 @@ class ResponsesStore:
         return [item for part in reversed(parts) for item in part]
 
 
-def listed(given: Json) -> Sequence[Json]:
+def as_items(given: Json) -> Sequence[Json]:
     """Return the input of a request as items: a text is a message of the user."""
     return [{"type": "message", "role": "user", "content": given}] if isinstance(given, str) else given
 
 
-def expanded(request: Json, store: ResponsesStore, *, trusts: bool = False) -> tuple[list[Json], bool]:
+def expand(request: Json, store: ResponsesStore, *, trusts: bool = False) -> tuple[list[Json], bool]:
     """Return the items that a request stands for, those before it included, and whether some of them are unknown.
 
     Args:
@@ -185,15 +185,15 @@ def expanded(request: Json, store: ResponsesStore, *, trusts: bool = False) -> t
     """
     previous, named = request.get("previous_response_id"), conversation_of(request)
     if previous is not None and named is not None:
-        raise RULES["OAR-S24"].refused("previous_response_id")
+        raise RULES["OAR-S24"].refuse("previous_response_id")
     before = store.before(request)
     if before is None and not trusts:
         if named is not None:
-            raise RULES["OAR-S25"].refused("conversation", id=named)
-        raise RULES["OAR-S12"].refused("previous_response_id", id=previous)
+            raise RULES["OAR-S25"].refuse("conversation", id=named)
+        raise RULES["OAR-S12"].refuse("previous_response_id", id=previous)
     trusts = trusts and request.get("store") is not False
-    given = [*(before or ()), *listed(request["input"])]
-    items = [_resolved(item, store, trusts=trusts) for item in given]
+    given = [*(before or ()), *as_items(request["input"])]
+    items = [_resolve(item, store, trusts=trusts) for item in given]
     is_open = (
         before is None or request.get("conversation") is not None or any(is_reference(item) for item in items)
     )
@@ -206,12 +206,12 @@ def conversation_of(request: Json) -> str | None:
     return named.get("id") if isinstance(named, dict) else named
 
 
-def _resolved(item: Json, store: ResponsesStore, *, trusts: bool) -> Json:
+def _resolve(item: Json, store: ResponsesStore, *, trusts: bool) -> Json:
     if not is_reference(item):
         return item
     meant = store.item(item["id"])
     if meant is None and not trusts:
-        raise RULES["OAR-05"].refused("input", id=item["id"])
+        raise RULES["OAR-05"].refuse("input", id=item["id"])
     return item if meant is None else meant
 
 

@@ -20,11 +20,11 @@ def strict_only(
 ) -> Callable[[list[Json], RequestContext], None]:
     """Return a check that the hosted mode skips."""
 
-    def checked(messages: list[Json], context: RequestContext) -> None:
+    def check_strictly(messages: list[Json], context: RequestContext) -> None:
         if context.mode == "strict":
             check(messages, context)
 
-    return checked
+    return check_strictly
 
 
 _SELF_HOSTED: VendorHost = replace(
@@ -47,7 +47,7 @@ def _check_template(request: Json, context: RequestContext) -> None:
     if template == "alternate_around_tools":
         messages = [each for each in messages if each["role"] != "tool" and not each.get("tool_calls")]
     if any((message["role"] == "user") != (at % 2 == 0) for at, message in enumerate(messages)):
-        raise context.host.rules[rule].refused()
+        raise context.host.rules[rule].refuse()
 
 
 VLLM = replace(
@@ -97,36 +97,36 @@ VLLM = replace(
 def _check_tail(messages: list[Json], context: RequestContext) -> None:
     roles = [message["role"] for message in messages[-2:]]
     if roles == ["assistant", "assistant"]:
-        raise context.host.rules["LCP-07"].refused()
+        raise context.host.rules["LCP-07"].refuse()
     if messages[-1].get("tool_calls"):
-        raise context.host.rules["LCP-08"].refused()
+        raise context.host.rules["LCP-08"].refuse()
     strict_only(check_sequence)(messages, context)
 
 
 def _check_jinja(request: Json, context: RequestContext) -> None:
     if request.get("tools") and not context.model.tools:
-        raise context.host.rules["LCP-09"].refused()
+        raise context.host.rules["LCP-09"].refuse()
 
 
 def _check_calls(request: Json, context: RequestContext) -> None:
     if not context.model.parallel and any(
         len(each.get("tool_calls") or ()) > 1 for each in request["messages"]
     ):
-        raise context.host.rules["LCP-13"].refused()
+        raise context.host.rules["LCP-13"].refuse()
 
 
 def _check_grammar(request: Json, context: RequestContext) -> None:
     """Check that a grammar can be made of all tools together, whichever of them the model would call."""
     schemas = [tool.get("function", {}).get("parameters") for tool in request.get("tools") or ()]
     if any(map(tool_schemas.has_lookaround, schemas)):
-        raise context.host.rules["LCP-16"].refused()
+        raise context.host.rules["LCP-16"].refuse()
 
 
 def _check_sight(request: Json, context: RequestContext) -> None:
     contents = [message.get("content") for message in request["messages"]]
     parts = [part for content in contents if isinstance(content, list) for part in content]
     if not context.model.images and any(part["type"] == "image_url" for part in parts):
-        raise context.host.rules["LCP-12"].refused()
+        raise context.host.rules["LCP-12"].refuse()
 
 
 def _open_pattern(schema: Json) -> str | None:
@@ -143,14 +143,14 @@ def _open_pattern(schema: Json) -> str | None:
     return next((found for value in inner if (found := _open_pattern(value))), None)
 
 
-def _failed(rule: str, message: str) -> ServerRule:
+def _server_error(rule: str, message: str) -> ServerRule:
     """Return a rule for a fault that the server takes for its own: it answers 500."""
     return ServerRule(rule, message, "measured", status=500, type="server_error")
 
 
 def _check_choice(request: Json, context: RequestContext) -> None:
     if context.mode == "strict" and isinstance(request.get("tool_choice"), dict):
-        raise context.host.rules["LCP-15" if context.host.name == "llama_cpp" else "OLL-05"].refused(
+        raise context.host.rules["LCP-15" if context.host.name == "llama_cpp" else "OLL-05"].refuse(
             "tool_choice"
         )
 
@@ -161,7 +161,7 @@ def _heedless(rule: str) -> ServerRule:
     return ServerRule(rule, message, f"{_SOURCE}: no refusal, it is taken for auto", strict_only=True)
 
 
-def _counted(refusal: ServerRefusal, request: Json, values: Mapping[str, object]) -> ServerRefusal:
+def _with_counts(refusal: ServerRefusal, request: Json, values: Mapping[str, object]) -> ServerRefusal:
     if refusal.rule != "LCP-10":
         return refusal
     return replace(refusal, detail={"n_prompt_tokens": values["tokens"], "n_ctx": values["limit"]})
@@ -176,17 +176,17 @@ LLAMA_CPP = replace(
             ServerRule(
                 "LCP-02", "Assistant message must contain either 'content' or 'tool_calls'!", "measured"
             ),
-            _failed("LCP-03", "Failed to parse messages: Missing tool call type"),
-            _failed("LCP-04", "Failed to parse messages: Missing tool call function"),
-            _failed("LCP-05", "Failed to parse messages: Missing tool call name"),
-            _failed("LCP-06", "Failed to parse tool call arguments as JSON: {arguments}"),
+            _server_error("LCP-03", "Failed to parse messages: Missing tool call type"),
+            _server_error("LCP-04", "Failed to parse messages: Missing tool call function"),
+            _server_error("LCP-05", "Failed to parse messages: Missing tool call name"),
+            _server_error("LCP-06", "Failed to parse tool call arguments as JSON: {arguments}"),
             ServerRule(
                 "LCP-07", "Cannot have 2 or more assistant messages at the end of the list.", "measured"
             ),
             ServerRule(
                 "LCP-08", "Cannot continue an assistant message that contains tool calls.", "measured"
             ),
-            _failed("LCP-09", "tools param requires --jinja flag"),
+            _server_error("LCP-09", "tools param requires --jinja flag"),
             ServerRule(
                 "LCP-10",
                 "request ({tokens} tokens) exceeds the available context size ({limit} tokens), try increasing it",
@@ -194,7 +194,7 @@ LLAMA_CPP = replace(
                 type="exceed_context_size_error",
             ),
             ServerRule("LCP-11", "Expected 'content' to be a string or an array", "measured"),
-            _failed(
+            _server_error(
                 "LCP-12",
                 "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj",
             ),
@@ -226,7 +226,7 @@ LLAMA_CPP = replace(
     sequence=_check_tail,
     checks=(_check_jinja, _check_sight, _check_calls, _check_choice, _check_grammar),
     answer=_open_pattern,
-    finish=_counted,
+    finish=_with_counts,
 )
 
 # ---- Ollama
@@ -237,7 +237,7 @@ def _check_addresses(request: Json, context: RequestContext) -> None:
         parts = message.get("content")
         for part in parts if isinstance(parts, list) else ():
             if part["type"] == "image_url" and not str(part["image_url"].get("url")).startswith("data:"):
-                raise context.host.rules["OLL-03"].refused()
+                raise context.host.rules["OLL-03"].refuse()
 
 
 OLLAMA = replace(

@@ -168,7 +168,7 @@ class ShapeWalk:
         """Return the refusal of an object that must have one key and has another number of them."""
         raise NotImplementedError
 
-    def typed(self, value: Json, wanted: type, path: str) -> Json:
+    def require_type(self, value: Json, wanted: type, path: str) -> Json:
         """Return a value that must be of a JSON type."""
         if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
             raise self.wrong_type(path, wanted, value)
@@ -182,12 +182,12 @@ class ShapeWalk:
 
     def member(self, value: Mapping[str, Json], key: str, wanted: type, path: str = "") -> Json:
         """Return the value of a key that an object must have, of a JSON type."""
-        return self.typed(self.require(value, key, path), wanted, self.key(path, key))
+        return self.require_type(self.require(value, key, path), wanted, self.key(path, key))
 
     def optional(self, value: Mapping[str, Json], key: str, wanted: type, path: str = "") -> Json:
         """Return the value of a key, of a JSON type; None if the key is absent or null."""
         found = value.get(key)
-        return None if found is None else self.typed(found, wanted, self.key(path, key))
+        return None if found is None else self.require_type(found, wanted, self.key(path, key))
 
     def only(self, value: Mapping[str, Json], allowed: frozenset[str], path: str) -> None:
         """Refuse keys beyond the allowed ones."""
@@ -207,7 +207,7 @@ class ShapeWalk:
                 self.check(value, inner, path, context)
                 check(value, path, context)
             case ArrayOf(shape=inner, check=ahead):
-                self.typed(value, list, path)
+                self.require_type(value, list, path)
                 _run(ahead, value, path, context)
                 for at, each in enumerate(value):
                     self.check(each, inner, self.item(path, at), context)
@@ -216,18 +216,18 @@ class ShapeWalk:
             case OneMember():
                 self._member(value, shape, path, context)
             case Tagged():
-                self._tagged(value, shape, path, context)
+                self._check_tagged(value, shape, path, context)
             case _:
-                self.typed(value, shape, path)
+                self.require_type(value, shape, path)
 
     def _word(self, value: Json, shape: Word, path: str) -> None:
         if shape.typed:
-            self.typed(value, str, path)
+            self.require_type(value, str, path)
         if value not in shape.values:
             raise self.wrong_word(path, value, shape)
 
     def _fields(self, value: Json, shape: Fields, path: str, context: object) -> None:
-        self.typed(value, dict, path)
+        self.require_type(value, dict, path)
         if shape.closed == "first":
             self.only(value, shape.names, path)
         _run(shape.ahead, value, path, context)
@@ -248,7 +248,7 @@ class ShapeWalk:
             self.check(value.get(key), shape, self.key(path, key), context)
 
     def _member(self, value: Json, shape: OneMember, path: str, context: object) -> None:
-        self.typed(value, dict, path)
+        self.require_type(value, dict, path)
         self.only(value, shape.names, path)
         _run(shape.ahead, value, path, context)
         if len(value) != 1:
@@ -256,11 +256,11 @@ class ShapeWalk:
         ((key, inner),) = value.items()
         self.check(inner, shape.shapes[key], self.key(path, key) if shape.named else path, context)
 
-    def _tagged(self, value: Json, shape: Tagged, path: str, context: object) -> None:
-        self.typed(value, dict, path)
+    def _check_tagged(self, value: Json, shape: Tagged, path: str, context: object) -> None:
+        self.require_type(value, dict, path)
         tag = self.require(value, shape.tag, path)
         if shape.typed:
-            self.typed(tag, str, self.key(path, shape.tag))
+            self.require_type(tag, str, self.key(path, shape.tag))
         if not isinstance(tag, str) or tag not in shape.shapes:
             raise self.wrong_tag(path, tag, shape)
         _run(shape.ahead, value, path, context)

@@ -8,7 +8,7 @@ neither names is taken.
 from collections.abc import Iterable, Iterator, Mapping
 
 from actors.strict.rules.base import Json
-from actors.strict.rules.json_schema import DEFINITIONS, defined, nodes
+from actors.strict.rules.json_schema import DEFINITIONS, definition_of, nodes
 
 _TYPES = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})
 _FORMATS = tuple("date-time time date duration email hostname ipv4 ipv6 uuid".split())  # noqa: SIM905  as a list it is a page
@@ -65,7 +65,7 @@ def _reference_faults(schema: dict[str, Json], context: Context, root: Json) -> 
     beside = {key for key in schema if key not in ("$ref", *DEFINITIONS)}
     if beside:
         yield f"context={context}, $ref cannot have keywords {beside}."
-    elif schema["$ref"] != "#" and _referred(schema["$ref"], root) is None:
+    elif schema["$ref"] != "#" and _resolve(schema["$ref"], root) is None:
         yield (
             f"In context={context}, reference can only point to definitions defined at the top level of the "
             "schema."
@@ -112,7 +112,7 @@ def _alike(arms: Json, root: Json) -> Iterator[str]:
     """Yield a sentence where two objects of a choice begin with the same key, which does not tell them apart."""
     first: dict[str, list[Json]] = {}
     for arm in arms if isinstance(arms, list) else ():
-        found = _referred(arm.get("$ref"), root) if isinstance(arm, dict) and "$ref" in arm else arm
+        found = _resolve(arm.get("$ref"), root) if isinstance(arm, dict) and "$ref" in arm else arm
         properties = found.get("properties") if isinstance(found, dict) else None
         if not isinstance(properties, dict) or not properties:
             continue
@@ -151,8 +151,8 @@ def _members(schema: Mapping[str, Json]) -> Iterator[Json]:
     return (inner for _, inner in _below(schema))
 
 
-def _referred(reference: Json, root: Json) -> Json:
-    return root if reference == "#" else defined(reference, root)
+def _resolve(reference: Json, root: Json) -> Json:
+    return root if reference == "#" else definition_of(reference, root)
 
 
 # ---- sizes
@@ -190,6 +190,6 @@ def _depth(schema: Json, root: Json, followed: tuple[Json, ...]) -> int:
         reference = schema["$ref"]
         if reference == "#" or reference in followed:
             return 0
-        return _depth(_referred(reference, root), root, (*followed, reference))
+        return _depth(_resolve(reference, root), root, (*followed, reference))
     below = max((_depth(inner, root, followed) for _, inner in _below(schema)), default=0)
     return below + ("properties" in schema)

@@ -64,7 +64,7 @@ _QWEN_CODE = "invalid_parameter_error"
 
 def _check_search(request: Json, context: RequestContext) -> None:
     if any((tool.get("function") or {}).get("name") == "search" for tool in request.get("tools") or ()):
-        raise context.host.rules["QWN-05"].refused("tools")
+        raise context.host.rules["QWN-05"].refuse("tools")
 
 
 QWEN = replace(
@@ -193,9 +193,9 @@ def _check_form(request: Json, context: RequestContext) -> None:
     """Refuse a form of the answer beside tools, and a schema of it in a stream."""
     which = (request.get("response_format") or {}).get("type", "text")
     if which != "text" and request.get("tools"):
-        raise context.host.rules["GRQ-04"].refused()
+        raise context.host.rules["GRQ-04"].refuse()
     if which == "json_schema" and request.get("stream"):
-        raise context.host.rules["GRQ-05"].refused()
+        raise context.host.rules["GRQ-05"].refuse()
 
 
 GROQ = replace(

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from struct import pack
 from zlib import crc32
 
-from actors.strict.rules.base import Json, Mode, ServerRefusal, dumped
+from actors.strict.rules.base import Json, Mode, ServerRefusal, dump
 from actors.strict.rules.bedrock_rules import BedrockSettings
-from actors.strict.rules.bedrock_upstream import signed
+from actors.strict.rules.bedrock_upstream import sign_reasoning
 from actors.strict.rules.reading import parse
 from actors.strict.script import Builtin, Call, Redacted, Say, Think, Turn
 
@@ -51,7 +51,7 @@ def frame(headers: Mapping[str, str], payload: bytes) -> bytes:
 
 def _event(kind: str, payload: Json) -> bytes:
     headers = {":event-type": kind, ":content-type": "application/json", ":message-type": "event"}
-    return frame(headers, dumped(payload))
+    return frame(headers, dump(payload))
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class BedrockWire:
 
     def response(self, turn: Turn, request: Json, number: int) -> bytes:
         message = {"role": "assistant", "content": self._blocks(turn, request, number)}
-        return dumped(
+        return dump(
             {
                 "metrics": {"latencyMs": 7},
                 "output": {"message": message},
@@ -88,7 +88,7 @@ class BedrockWire:
         return [_event(kind, {**payload, **turn.extra}) for kind, payload in events]
 
     def error(self, refusal: ServerRefusal, number: int) -> bytes:
-        return dumped({"message": refusal.message})
+        return dump({"message": refusal.message})
 
     def error_event(self, refusal: ServerRefusal, number: int) -> bytes:
         kind = _IN_STREAM.get(refusal.status, "internalServerException")
@@ -97,7 +97,7 @@ class BedrockWire:
             ":content-type": "application/json",
             ":message-type": "exception",
         }
-        return frame(headers, dumped({"message": refusal.message}))
+        return frame(headers, dump({"message": refusal.message}))
 
     def failure(self, status: int) -> ServerRefusal:
         kind, message = _FAILURES.get(status, _FAILURES[500 if status >= 500 else 400])
@@ -112,11 +112,11 @@ class BedrockWire:
                     blocks.append({"text": text})
                 case Think(text=text, signature=signature):
                     if signature is None:
-                        signature = signed(request, blocks, text, settings, self.mode)
+                        signature = sign_reasoning(request, blocks, text, settings, self.mode)
                     reasoning = {"reasoningText": {"text": text, "signature": signature}}
                     blocks.append({"reasoningContent": reasoning})
                 case Redacted():
-                    data = signed(request, blocks, "", settings, self.mode)
+                    data = sign_reasoning(request, blocks, "", settings, self.mode)
                     blocks.append({"reasoningContent": {"redactedContent": data}})
                 case Call(name=name):
                     call_id = self._id(part, turn, number, at)

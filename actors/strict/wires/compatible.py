@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from actors.strict.rules.base import CompatibleSettings, Json, ServerRefusal, dumped
+from actors.strict.rules.base import CompatibleSettings, Json, ServerRefusal, dump
 from actors.strict.rules.openrouter import sign
 from actors.strict.rules.reasoning import signature
 from actors.strict.script import Redacted, Think, Turn
@@ -178,7 +178,7 @@ class CompatibleWire(OpenAIWire):
         return iter([{**place(turn, at), **self.call(turn, request, number, at)}])
 
     def error(self, refusal: ServerRefusal, number: int) -> bytes:
-        return dumped(errors.body(self.vendor, self._with_upstream(refusal)))
+        return dump(errors.body(self.vendor, self._with_upstream(refusal)))
 
     def error_event(self, refusal: ServerRefusal, number: int) -> bytes:
         if self.vendor != "openrouter":
@@ -187,7 +187,7 @@ class CompatibleWire(OpenAIWire):
         error = {"code": refusal.status, "message": refusal.message}
         provider = self.settings().upstream
         opening = {"id": f"gen-{number}", "object": "chat.completion.chunk", "provider": provider}
-        return b"data: " + dumped({**opening, "error": error, "choices": [choice]}) + b"\n\n"
+        return b"data: " + dump({**opening, "error": error, "choices": [choice]}) + b"\n\n"
 
     def failure(self, status: int) -> ServerRefusal:
         return failure_of(status, errors.FAILURES.get(self.vendor, OPENAI_FAILURES))

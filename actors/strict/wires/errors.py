@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from actors.strict.rules.base import Json, ServerRefusal, dumped
+from actors.strict.rules.base import Json, ServerRefusal, dump
 from actors.strict.wire import OPENAI_FAILURES
 
 Failures = Mapping[int, tuple[str, str | None, str]]
@@ -47,7 +47,7 @@ def _openrouter(refusal: ServerRefusal) -> Json:
     detail = refusal.detail
     if detail is None:
         return {"error": {"code": refusal.status, "message": refusal.message}, "user_id": "user_1"}
-    raw = dumped(body(detail["vendor"], refusal)).decode()
+    raw = dump(body(detail["vendor"], refusal)).decode()
     metadata = {"provider_name": detail.get("provider_name", ""), "raw": raw}
     error = {"code": refusal.status, "message": "Provider returned error", "metadata": metadata}
     return {"error": error, "user_id": "user_1"}

@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from actors.strict.rules.base import Json, ServerRefusal, dumped
+from actors.strict.rules.base import Json, ServerRefusal, dump
 from actors.strict.rules.gemini_rules import GeminiSettings
 from actors.strict.rules.gemini_signatures import continuation, sign
 from actors.strict.rules.reading import parse
@@ -42,7 +42,7 @@ class GeminiWire:
 
     def response(self, turn: Turn, request: Json, number: int) -> bytes:
         parts = [part for _, part in self._parts(turn, request, number)]
-        return dumped(self._response(parts, turn, request, number, _stop(turn)))
+        return dump(self._response(parts, turn, request, number, _stop(turn)))
 
     def events(self, turn: Turn, request: Json, number: int) -> list[bytes]:
         pieces = [[part] for part in self._deltas(turn, request, number)] or [[]]
@@ -54,7 +54,7 @@ class GeminiWire:
 
     def error(self, refusal: ServerRefusal, number: int) -> bytes:
         error = {"code": refusal.status, "message": refusal.message, "status": refusal.type}
-        return dumped({"error": {**error, "details": _details(refusal)}})
+        return dump({"error": {**error, "details": _details(refusal)}})
 
     def error_event(self, refusal: ServerRefusal, number: int) -> bytes:
         return b"data: " + self.error(refusal, number) + b"\r\n\r\n"
@@ -81,7 +81,7 @@ class GeminiWire:
                 **cached,
             },
             "modelVersion": request["model"],
-            "responseId": _minted(self.host, number, 0),
+            "responseId": _mint_id(self.host, number, 0),
             **turn.extra,
         }
 
@@ -116,7 +116,7 @@ class GeminiWire:
     def _id(self, turn: Turn, number: int, at: int) -> str:
         match turn.ids:
             case "minted":
-                return _minted(self.host, number, at)[:8]
+                return _mint_id(self.host, number, at)[:8]
             case "restart":
                 return f"call_{at}"
             case _:
@@ -135,7 +135,7 @@ class GeminiWire:
                 yield {"text": "", "thoughtSignature": sign({"text": ""}, settings)}
 
 
-def _minted(host: str, number: int, at: int) -> str:
+def _mint_id(host: str, number: int, at: int) -> str:
     return hashlib.sha256(f"{host}/{number}/{at}".encode()).hexdigest()[:20]
 
 
@@ -181,4 +181,4 @@ def _details(refusal: ServerRefusal) -> list[Json]:
 
 
 def _event(response: Json) -> bytes:
-    return b"data: " + dumped(response) + b"\r\n\r\n"
+    return b"data: " + dump(response) + b"\r\n\r\n"

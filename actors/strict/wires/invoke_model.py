@@ -3,7 +3,7 @@
 from base64 import b64encode
 from dataclasses import dataclass
 
-from actors.strict.rules.base import Json, ServerRefusal, dumped
+from actors.strict.rules.base import Json, ServerRefusal, dump
 from actors.strict.script import Turn
 from actors.strict.wire import AnthropicWire
 from actors.strict.wires.bedrock import BedrockWire, frame
@@ -22,7 +22,7 @@ class InvokeModelWire:
         return self.claude.response(turn, request, number)
 
     def events(self, turn: Turn, request: Json, number: int) -> list[bytes]:
-        return [_framed(payload) for payload in self.claude.payloads(turn, request, number)]
+        return [_frame(payload) for payload in self.claude.payloads(turn, request, number)]
 
     def error(self, refusal: ServerRefusal, number: int) -> bytes:
         return self.bedrock.error(refusal, number)
@@ -34,6 +34,6 @@ class InvokeModelWire:
         return self.bedrock.failure(status)
 
 
-def _framed(payload: Json) -> bytes:
+def _frame(payload: Json) -> bytes:
     padding = "abcdefghijklmnopqrstuvwxyz"[: 1 + len(payload) % 26]  # padding, so that lengths reveal nothing
-    return frame(_CHUNK, dumped({"bytes": b64encode(dumped(payload)).decode(), "p": padding}))
+    return frame(_CHUNK, dump({"bytes": b64encode(dump(payload)).decode(), "p": padding}))

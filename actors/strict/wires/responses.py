@@ -7,10 +7,10 @@ and a stream of one turn cannot differ. An item id encodes the reasoning that it
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from actors.strict.rules.base import Json, ServerRefusal, dumped
-from actors.strict.rules.responses_reasoning import encrypted
+from actors.strict.rules.base import Json, ServerRefusal, dump
+from actors.strict.rules.responses_reasoning import encrypt_reasoning
 from actors.strict.rules.responses_rules import ResponsesSettings
-from actors.strict.rules.responses_store import conversation_of, listed
+from actors.strict.rules.responses_store import as_items, conversation_of
 from actors.strict.script import Builtin, Call, Redacted, Say, Think, Turn
 from actors.strict.wire import (
     _CREATED,
@@ -39,12 +39,12 @@ class ResponsesWire:
     host: str = ""
 
     def response(self, turn: Turn, request: Json, number: int) -> bytes:
-        return dumped(self.whole(turn, request, number))
+        return dump(self.whole(turn, request, number))
 
     def whole(self, turn: Turn, request: Json, number: int) -> Json:
         """Return a response without streaming, as JSON."""
         output = [item for _, item in self._output(turn, request, number)]
-        return {**self._ended(turn, request, number, output), **turn.extra}
+        return {**self._end_event(turn, request, number, output), **turn.extra}
 
     def events(self, turn: Turn, request: Json, number: int) -> list[bytes]:
         begun = self._response(request, number, "in_progress", [])
@@ -55,14 +55,14 @@ class ResponsesWire:
         output = self._output(turn, request, number)
         for at, (part, item) in enumerate(output):
             events += ({**event, "output_index": at} for event in _item_events(part, item, turn))
-        ended = self._ended(turn, request, number, [item for _, item in output])
+        ended = self._end_event(turn, request, number, [item for _, item in output])
         events.append({"type": f"response.{ended['status']}", "response": ended})
         return [
             _event({**event, "sequence_number": sequence, **turn.extra})
             for sequence, event in enumerate(events)
         ]
 
-    def compacted(self, request: Json, number: int) -> Json:
+    def compact(self, request: Json, number: int) -> Json:
         """Return the compacted form of a conversation: the user messages, and one item for everything else."""
         users = [
             {
@@ -71,7 +71,7 @@ class ResponsesWire:
                 **item,
                 "content": _parts(item["content"]),
             }
-            for at, item in enumerate(listed(request["input"]))
+            for at, item in enumerate(as_items(request["input"]))
             if item.get("role") == "user"
         ]
         usage = {
@@ -91,7 +91,7 @@ class ResponsesWire:
 
     def error(self, refusal: ServerRefusal, number: int) -> bytes:
         error = {"message": refusal.message, "type": refusal.type, "param": refusal.param}
-        return dumped({"error": {**error, "code": refusal.code}})
+        return dump({"error": {**error, "code": refusal.code}})
 
     def error_event(self, refusal: ServerRefusal, number: int) -> bytes:
         told = {"code": refusal.code or refusal.type, "message": refusal.message, "param": refusal.param}
@@ -128,7 +128,7 @@ class ResponsesWire:
             **({"background": True} if request.get("background") else {}),
         }
 
-    def _ended(self, turn: Turn, request: Json, number: int, output: list[Json]) -> Json:
+    def _end_event(self, turn: Turn, request: Json, number: int, output: list[Json]) -> Json:
         status = {None: "completed", "completed": "completed", "failed": "failed"}.get(
             turn.stop, "incomplete"
         )
@@ -185,7 +185,7 @@ class ResponsesWire:
         summary = [{"type": "summary_text", "text": text}] if text else []
         state = part.signature if isinstance(part, Think) else None
         if state is None and _ENCRYPTED in (request.get("include") or ()):
-            state = encrypted(request, before, item_id, self.settings)
+            state = encrypt_reasoning(request, before, item_id, self.settings)
         return {"id": item_id, "type": "reasoning", "summary": summary, "encrypted_content": state}
 
 
@@ -211,14 +211,16 @@ def _custom_call(named: str, native: str, call: Call) -> Json:
 
 def _free_form(request: Json) -> set[str]:
     """Return the names of free-form tools, including tools declared among the items."""
-    added = [item.get("tools") for item in listed(request["input"]) if item.get("type") == "additional_tools"]
+    added = [
+        item.get("tools") for item in as_items(request["input"]) if item.get("type") == "additional_tools"
+    ]
     tools = [tool for tools in (request.get("tools"), *added) for tool in tools or ()]
     return {tool["name"] for tool in tools if tool.get("type") == "custom"}
 
 
 def _compacts(request: Json) -> bool:
     """Return True if the request only asks for compaction, which its last item declares."""
-    last = [*listed(request["input"]), {}][-2:][0]
+    last = [*as_items(request["input"]), {}][-2:][0]
     return bool(last.get("type") == "compaction_trigger")
 
 
@@ -278,4 +280,4 @@ def _thought_events(item: Json, turn: Turn) -> Iterator[Json]:
 
 def _event(event: Json) -> bytes:
     name: str = event["type"]
-    return b"event: " + name.encode() + b"\ndata: " + dumped(event) + b"\n\n"
+    return b"event: " + name.encode() + b"\ndata: " + dump(event) + b"\n\n"

@@ -12,8 +12,8 @@ from collections.abc import Collection, Sequence
 from typing import Any, get_args
 
 from actors.errors import ConfigError
-from actors.testing.simulation.plan import Mode, Odds, SimulationPlan, planned
-from actors.testing.simulation.report import SimulationReport, played
+from actors.testing.simulation.plan import Mode, Odds, SimulationPlan, make_plan
+from actors.testing.simulation.report import SimulationReport, play_plan
 from actors.testing.simulation.world import TARGETS
 from actors.tools import Tool
 
@@ -44,7 +44,7 @@ def simulate(
     Raises:
         ConfigError: trio is not installed, the mode is unknown, or a number is below 1.
     """
-    return played(checked_plan(seed, sessions, turns, mode, odds, tools, only), tools)
+    return play_plan(checked_plan(seed, sessions, turns, mode, odds, tools, only), tools)
 
 
 def checked_plan(
@@ -67,5 +67,5 @@ def checked_plan(
         if count < 1:
             raise ConfigError(f"{name}= takes a whole number from 1, not {count}")
     names = [each.name for each in tools]
-    plan = planned(seed, sessions, turns, TARGETS, names, mode, odds or Odds())
+    plan = make_plan(seed, sessions, turns, TARGETS, names, mode, odds or Odds())
     return plan if only is None else plan.only(only)

@@ -61,7 +61,7 @@ class SimulatedToolsets:
         self.counts = Counter[str](toolsets_opened=0, toolsets_refused=0, toolsets_changed=0, toolset_calls=0)
         self._open = 0
         self._sources = {
-            "toolset": ToolSource(self._shared, "bench", waiting=PATIENCE),
+            "toolset": ToolSource(self._open_bench, "bench", waiting=PATIENCE),
             "broken toolset": ToolSource(self._never(fails=True), "broken", opening=PATIENCE),
             "slow toolset": ToolSource(self._never(fails=False), "slow", opening=PATIENCE),
         }
@@ -70,19 +70,19 @@ class SimulatedToolsets:
         """Return a toolset."""
         return self._sources[kind]
 
-    def called(self, key: str) -> None:
+    def record_call(self, key: str) -> None:
         """Record that a call of one of the tools begins."""
         self.counts["toolset_calls"] += 1
         if not self._open:
             self._problems.add("a toolset is open when its tools are called", key)
 
-    def left(self) -> None:
+    def check_closed(self) -> None:
         """Check that no toolset is open after the runtime has been left."""
         if self._open:
             self._problems.add("no toolset is open when its runtime was left", f"{self._open} are")
 
     @asynccontextmanager
-    async def _shared(self) -> AsyncIterator[SharedBench]:
+    async def _open_bench(self) -> AsyncIterator[SharedBench]:
         task = anyio.get_current_task().id
         await anyio.sleep(self._random.expovariate(2.0))
         self._open += 1

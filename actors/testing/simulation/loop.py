@@ -104,13 +104,13 @@ class _VirtualClock:
             return
         number = next(self._numbers)
 
-        def aborted(_raise: object) -> "Abort":
+        def abort(_raise: object) -> "Abort":
             self._waiting.remove(number)
             return self._core.Abort.SUCCEEDED  # type: ignore[no-any-return]
 
         self._waiting.add(number)
         heapq.heappush(self._timers, (self._now + seconds, number, self._core.current_task()))
-        await self._core.wait_task_rescheduled(aborted)
+        await self._core.wait_task_rescheduled(abort)
 
 
 class _Chance(Random):

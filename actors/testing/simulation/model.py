@@ -39,7 +39,7 @@ GUESS = 0.3
 """Probability that a model corrects a call without useful feedback."""
 
 
-def asked(body: bytes) -> str | None:
+def last_ask(body: bytes) -> str | None:
     """Return the name of the last ask in a body; None if there is none."""
     at = body.rfind(ASK)
     found = ASKED.match(body, body.rfind(TASK) if at < 0 else at)
@@ -94,7 +94,7 @@ class Model:
     size: int = 0
     """Size of the request in bytes."""
     summarises: bool = False
-    """Whether the request asks for a summary. The plan continues after it."""
+    """True if the request asks for a summary. The plan continues after it."""
     progress: dict[str, Progress] = field(default_factory=dict)
     corrections: Mapping[bool, Corrections] = field(
         default_factory=lambda: {True: Corrections(), False: Corrections()}
@@ -107,7 +107,7 @@ class Model:
             for call in (call for round_ in ask.rounds for call in round_.calls if call.tool == DELEGATE):
                 self._asks[call.key] = talk, task_of(call, talk)
 
-    def _known(self, name: str | None) -> tuple[Talk, Ask] | None:
+    def _find_ask(self, name: str | None) -> tuple[Talk, Ask] | None:
         """Return the plan of an ask, or of the task of a call, whose name also contains the answer number."""
         return None if name is None else self._asks.get(name) or self._asks.get(name.rpartition("a")[0])
 
@@ -115,21 +115,21 @@ class Model:
         """Read a request: record its ask and the feedback for the model."""
         self.size = len(body)
         self.told = body[max(0, body.rfind(ASK), 0 if ASK in body else body.rfind(TASK)) :]
-        self.now, self.summarises = asked(body), SUMMARY in self.told
+        self.now, self.summarises = last_ask(body), SUMMARY in self.told
         if self.now is None and self.summarises and (about := ABOUT.findall(body)):
             self.now = about[-1].decode()  # an earlier summary may have replaced the user message
         self.progress.setdefault(self.now or "", Progress()).requests += not self.summarises
 
     def fault(self, number: int, request: object) -> object:
         """Return the fault of the current request, or None."""
-        if self.summarises or (known := self._known(self.now)) is None:
+        if self.summarises or (known := self._find_ask(self.now)) is None:
             return None
         at = self.progress[self.now or ""].requests - 1
         return next((each.fault for each in known[1].faults if each.request == at), None)
 
     def turn(self, request: object) -> Turn:
         """Return the answer to the current request without advancing."""
-        known, progress = self._known(self.now), self.progress.get(self.now or "", Progress())
+        known, progress = self._find_ask(self.now), self.progress.get(self.now or "", Progress())
         if self.summarises or known is None:
             about = f"That is all about {self.now}." if self.now else "The program did something."
             return Turn(Say(about), usage=self._usage)
@@ -146,11 +146,11 @@ class Model:
             parts.append(Say("One moment."))
         return Turn(*parts, *calls, fragment=60, usage=self._usage)
 
-    def answered(self) -> None:
+    def advance(self) -> None:
         """Advance, because the answer was sent completely."""
         if self.summarises:
             return
-        known, progress = self._known(self.now), self.progress.get(self.now or "")
+        known, progress = self._find_ask(self.now), self.progress.get(self.now or "")
         if known is None or progress is None:
             return
         talk, ask = known
@@ -223,10 +223,10 @@ class Model:
             return Call(call.tool, {})
         if self.now is not None and is_task(self.now):
             key = f"{self.now}/{key}"
-        return _written(call, key, is_wrong=is_wrong and bool(call.blunder))
+        return _write_call(call, key, is_wrong=is_wrong and bool(call.blunder))
 
 
-def _written(call: PlannedCall, key: str, *, is_wrong: bool) -> Call:
+def _write_call(call: PlannedCall, key: str, *, is_wrong: bool) -> Call:
     arguments = {"key": key, "manner": call.manner, "seconds": round(call.seconds, 3)}
     match call.blunder if is_wrong else "":
         case "malformed":

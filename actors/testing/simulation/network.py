@@ -60,8 +60,8 @@ class SimulatedNetwork:
         if answer.over is not None:
             answer.over()
         wait = self._random.expovariate(2.0)
-        await _wait(wait if answer.sent or answer.then != "stall" else math.inf, timeouts, first=True)
-        if not answer.sent:
+        await _wait(wait if answer.is_sent or answer.then != "stall" else math.inf, timeouts, first=True)
+        if not answer.is_sent:
             raise ProviderFailed(f"No answer from {name}: the connection was closed")
         yield _Answered(answer, self._random, timeouts)
 

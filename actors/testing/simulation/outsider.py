@@ -53,12 +53,12 @@ class Outsider:
         self._asked = anyio.Event()
         self.scope = anyio.CancelScope()
 
-    def asked(self) -> None:
+    def start_checks(self) -> None:
         """Start checking, because a turn waits."""
         self._asked.set()
 
     async def run(self) -> None:
-        """Resolve pending calls until there are none, then wait for the next call of `asked`."""
+        """Resolve pending calls until there are none, then wait for the next call of `start_checks`."""
         with self.scope:
             while True:
                 await self._asked.wait()
@@ -110,7 +110,9 @@ class Outsider:
     async def _decide(self, calls: Sequence[PendingCall]) -> None:
         for each in calls:
             verdict: Verdict = "allow" if self._random.random() < 0.75 else "deny"
-            edited = self._edited(each) if verdict == "allow" and self._random.random() < EDITS else None
+            edited = (
+                self._edit_arguments(each) if verdict == "allow" and self._random.random() < EDITS else None
+            )
             try:
                 decided = self._session.ask(
                     approvals={
@@ -128,7 +130,7 @@ class Outsider:
                 if edited is not None and edited["manner"] == MISTAKE:
                     self._problems.add("wrong arguments are refused", f"{self._session.id}: {edited}")
 
-    def _edited(self, pending: PendingCall) -> dict[str, JsonValue]:
+    def _edit_arguments(self, pending: PendingCall) -> dict[str, JsonValue]:
         """Return edited arguments for a call, some of them invalid."""
         if self._random.random() < 0.3:
             return {**pending.call.arguments, "manner": MISTAKE, "seconds": "soon"}

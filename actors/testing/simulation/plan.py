@@ -296,11 +296,11 @@ class SimulationPlan:
     def only(self, names: Collection[str]) -> "SimulationPlan":
         """Return the plan with nothing but these."""
         kept = frozenset(names)
-        talks = (replace(talk, asks=tuple(_kept(talk.asks, kept))) for talk in self.talks)
+        talks = (replace(talk, asks=tuple(_keep(talk.asks, kept))) for talk in self.talks)
         return replace(self, talks=tuple(talk for talk in talks if talk.asks), is_whole=False)
 
 
-def planned(
+def make_plan(
     seed: int, sessions: int, turns: int, targets: Sequence[str], tools: Sequence[str], mode: Mode, odds: Odds
 ) -> SimulationPlan:
     """Return the plan of a seed. `tools` are the names of the user's own."""
@@ -334,7 +334,7 @@ def _names(ask: Ask) -> Iterator[str]:
     yield from (part.name for parts in (ask.rounds, ask.faults, ask.moves, ask.wishes) for part in parts)
 
 
-def _kept(asks: Sequence[Ask], names: frozenset[str]) -> Iterator[Ask]:
+def _keep(asks: Sequence[Ask], names: frozenset[str]) -> Iterator[Ask]:
     for ask in asks:
         if ask.name in names:
             yield replace(

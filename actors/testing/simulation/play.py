@@ -34,7 +34,7 @@ from actors.runtime.handle import Session
 from actors.runtime.runtime import Runtime
 from actors.testing.simulation.outsider import Outsider
 from actors.testing.simulation.plan import EXTRAS, MANNERS, Ask, Move, Talk
-from actors.testing.simulation.saying import Said, prompt, said, words
+from actors.testing.simulation.saying import Said, message_of, prompt, words
 from actors.testing.simulation.world import World
 
 SETTLING = 36_000.0
@@ -88,9 +88,9 @@ class Player:
     async def play(self) -> None:
         """Execute the plan; return when every session is quiescent."""
         async with anyio.create_task_group() as outside:
-            await self._played(outside)
+            await self._play_talks(outside)
 
-    async def _played(self, outside: TaskGroup) -> None:
+    async def _play_talks(self, outside: TaskGroup) -> None:
         async with anyio.create_task_group() as tasks:
             for talk in self._world.plan.talks:
                 tasks.start_soon(self._talk, talk, outside)
@@ -120,7 +120,7 @@ class Player:
             session,
             random,
             self._world.problems,
-            partial(self._resolved, session),
+            partial(self._record_result, session),
             partial(self._sleep, session),
         )
         outside.start_soon(outsider.run)
@@ -143,24 +143,24 @@ class Player:
             self._world.problems.add("a session that sleeps is as it was", f"{session.id}: {occasion}")
 
     async def _ask(self, session: Session, ask: Ask) -> None:
-        say = partial(self._listened if ask.streamed else self._answered, session, said(ask))
+        say = partial(self._listen if ask.streamed else self._ask_plainly, session, message_of(ask))
         if not ask.moves:
-            await self._counted(say, session)
+            await self._count_error(say, session)
             return
         caller = anyio.CancelScope()
         async with anyio.create_task_group() as tasks:
             for move in ask.moves:
                 tasks.start_soon(self._move, session, move, caller)
             with caller:
-                await self._counted(say, session)
+                await self._count_error(say, session)
         self.counts["abandoned"] += caller.cancelled_caught
 
-    async def _answered(self, session: Session, ask: Said) -> None:
+    async def _ask_plainly(self, session: Session, ask: Said) -> None:
         self._came(
             session, ask.name, await session.ask(ask.words, output=ask.output, check=False, **ask.settings)
         )
 
-    async def _listened(self, session: Session, ask: Said) -> None:
+    async def _listen(self, session: Session, ask: Said) -> None:
         """Read the events of an ask and check that exactly one is terminal, and that it is the last."""
         last, terminal, reader, name = None, 0, Reader(), ask.name
         async with session.stream(ask.words, output=ask.output, **ask.settings) as events:
@@ -175,9 +175,9 @@ class Player:
 
     def _waits(self, session: str) -> None:
         if (outsider := self._outside.get(session)) is not None:
-            outsider.asked()
+            outsider.start_checks()
 
-    def _resolved(self, session: Session, name: str, result: AskResult) -> None:
+    def _record_result(self, session: Session, name: str, result: AskResult) -> None:
         self.counts[result.status] += 1
         self._world.observer.ask_result(session.id, name, result, is_caller=False)
 
@@ -209,22 +209,22 @@ class Player:
         self.counts[move.kind] += 1
         match move.kind:
             case "switch":
-                await self._counted(partial(session.switch, move.target), session)
+                await self._count_error(partial(session.switch, move.target), session)
             case "cancel":
-                await self._counted(partial(self._cancel, session), session)
+                await self._count_error(partial(self._cancel, session), session)
             case "abandon":
                 caller.cancel()
             case "crash":
                 with suppress(ActorsError):  # it has none
                     await self._crash(session, move.target)
             case "compact":
-                await self._counted(partial(self._compact, session), session)
+                await self._count_error(partial(self._compact, session), session)
             case "rewind":
-                await self._counted(partial(self._rewind, session, move), session)
+                await self._count_error(partial(self._rewind, session, move), session)
             case "configure":
-                await self._counted(partial(self._configure, session, move), session)
+                await self._count_error(partial(self._configure, session, move), session)
             case "call_tool":
-                await self._counted(partial(self._run_tool, session, move), session)
+                await self._count_error(partial(self._run_tool, session, move), session)
             case "busy":
                 await self._crowd(session, move.name)
 
@@ -266,10 +266,12 @@ class Player:
             for number in range(CROWD):
                 ask = f"{name.partition('.m')[0]}9{number}"  # as a number too it is no other's
                 tasks.start_soon(
-                    self._counted, partial(self._answered, session, Said(ask, words(ask))), session
+                    self._count_error, partial(self._ask_plainly, session, Said(ask, words(ask))), session
                 )
 
-    async def _counted(self, action: Callable[[], Any], session: Session) -> None:  # Any: something to await
+    async def _count_error(
+        self, action: Callable[[], Any], session: Session
+    ) -> None:  # Any: something to await
         """Run an action and count its error by kind, if it is rejected."""
         try:
             await action()

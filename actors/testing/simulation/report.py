@@ -57,17 +57,17 @@ class SimulationReport:
         invariant = self.problems[0].partition(":")[0]
 
         def fails(plan: SimulationPlan) -> bool:
-            problems = played(plan, self._tools, self._observe).problems
+            problems = play_plan(plan, self._tools, self._observe).problems
             return any(line.startswith(f"{invariant}:") for line in problems)
 
-        return played(shrink(self.plan, fails, tries), self._tools, self._observe)
+        return play_plan(shrink(self.plan, fails, tries), self._tools, self._observe)
 
     def __str__(self) -> str:
         told = [self.line, *self.problems[:10], *(f"{name}: {self.counts[name]}" for name in self.counts)]
         return "\n".join(told)
 
 
-def played(plan: SimulationPlan, tools: Tools = (), observe: Observe | None = None) -> SimulationReport:
+def play_plan(plan: SimulationPlan, tools: Tools = (), observe: Observe | None = None) -> SimulationReport:
     """Execute a plan, with an observer if given."""
     return replace(played_in(World(plan, tools, observe), tools), _observe=observe)
 
@@ -84,7 +84,7 @@ def played_in(world: World, tools: Tools = ()) -> SimulationReport:
             await players[0].play()
             _digest_logs(world, runtime)
             await world.observer.finish(runtime)
-        world.toolsets.left()
+        world.toolsets.check_closed()
 
     try:
         loop.run(plan.seed, main, LONGEST)

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from actors.core.settings.asking import AskSettings
 from actors.core.values.content import Media
-from actors.session.words import Words
+from actors.session.user_input import UserInput
 from actors.testing.images import png
 from actors.testing.simulation.forms import FORMS
 from actors.testing.simulation.plan import Ask
@@ -37,7 +37,7 @@ class Said(NamedTuple):
     """The user message of an ask, its output format and its settings."""
 
     name: str
-    words: Words
+    words: UserInput
     output: Any = None  # Any: a type, or a JSON Schema
     settings: AskSettings = AskSettings()
 
@@ -47,7 +47,7 @@ def prompt(name: str) -> str:
     return f"Be brief. [system {name}]"
 
 
-def described(name: str) -> str:
+def tool_mark(name: str) -> str:
     """Return the mark in the description of a tool."""
     return f"[tool {name}]"
 
@@ -72,18 +72,18 @@ def last_words(ask: str) -> str:
     return f"[seen {ask}] Go by these."
 
 
-def attached(ask: str, media_type: str) -> Media:
+def attachment_of(ask: str, media_type: str) -> Media:
     """Return an attachment unique to the ask."""
     data = png(note=ask) if media_type == "image/png" else _BEGINS[media_type] + f" of {ask}".encode()
     return Media.from_bytes(data, media_type)
 
 
-def said(ask: Ask) -> Said:
+def message_of(ask: Ask) -> Said:
     """Return the message of a planned ask."""
     form, parts, settings = ask.wish("output"), ask.wish("parts"), ask.wish("settings")
-    message: Words = words(ask.name)
+    message: UserInput = words(ask.name)
     if parts is not None:
-        media = [attached(ask.name, media_type) for media_type in PARTS[parts.what]]
+        media = [attachment_of(ask.name, media_type) for media_type in PARTS[parts.what]]
         message = [words(ask.name), *media, last_words(ask.name)]
     output = None if form is None else FORMS[form.what].output
     return Said(ask.name, message, output, AskSettings() if settings is None else SETTINGS[settings.what])

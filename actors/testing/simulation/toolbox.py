@@ -13,7 +13,7 @@ from actors.runtime.subagents import handoff, subagent
 from actors.strict.rules.base import Json
 from actors.testing.simulation.forms import FORMS
 from actors.testing.simulation.plan import AT_TIMES, HANDOFFS, OF_A_TOOLSET, OUTSIDE
-from actors.testing.simulation.saying import attached, described, prompt
+from actors.testing.simulation.saying import attachment_of, prompt, tool_mark
 from actors.tools import Tool, tool
 
 AnyTool: TypeAlias = Tool[..., Any]  # Any: any function
@@ -78,7 +78,7 @@ class Toolbox:
             return self._block(key, manner, seconds)
 
         made = tool(timeout=LIMIT)(work)
-        outside = Tool.external(OUTSIDE, f"Done elsewhere. {described(OUTSIDE)}", made.schema, read_only=True)
+        outside = Tool.external(OUTSIDE, f"Done elsewhere. {tool_mark(OUTSIDE)}", made.schema, read_only=True)
         asks = tool(timeout=LIMIT, approval="ask")(approved)
         writes = tool(timeout=LIMIT, resources=lambda given: shelf(given["seconds"]))(write)
         blocks = tool(timeout=LIMIT)(block)
@@ -91,12 +91,12 @@ class Toolbox:
             called(key)
             return await self._run(key, manner, seconds)
 
-        def made(name: str) -> AnyTool:
-            return tool(name=name, description=f"Look up elsewhere. {described(name)}", timeout=2 * LIMIT)(
+        def make_tool(name: str) -> AnyTool:
+            return tool(name=name, description=f"Look up elsewhere. {tool_mark(name)}", timeout=2 * LIMIT)(
                 elsewhere
             )
 
-        return made(OF_A_TOOLSET), made(AT_TIMES)
+        return make_tool(OF_A_TOOLSET), make_tool(AT_TIMES)
 
     async def approve(self, call: object) -> bool:
         """Approve most calls after a delay."""
@@ -136,7 +136,7 @@ def shelf(seconds: object) -> str:
 
 def _passing_on(name: str, form: str, work: AnyTool, asks: AnyTool) -> AnyTool:
     """Return the tool of a name that has others do the work."""
-    says = f"Have somebody else do it. {described(name)}"
+    says = f"Have somebody else do it. {tool_mark(name)}"
     match name:
         case "hand_over":
             return handoff(name, says, target=HANDOFFS[name])
@@ -193,7 +193,7 @@ _MANNERS: Mapping[str, Callable[[float], Awaitable[None]]] = {
 }
 _KINDS = ("image/png", "application/pdf", "image/tiff")  # the last of which nobody takes
 _RESULTS: Mapping[str, Callable[[str], object]] = {
-    "shows": lambda token: [f"{token} is this:", attached(token, _KINDS[sum(token.encode()) % 3])],
+    "shows": lambda token: [f"{token} is this:", attachment_of(token, _KINDS[sum(token.encode()) % 3])],
     "huge": lambda token: token + "x" * 3_000,
     "odd": lambda token: {"token": token, 1: {2.5, float("nan")}, "bytes": b"\xff", "text": "\ud800"},
 }

@@ -66,7 +66,7 @@ class _Said(Script):
         return self._model.turn(request)
 
     def advance(self) -> None:
-        self._model.answered()
+        self._model.advance()
 
 
 class World:
@@ -94,7 +94,7 @@ class World:
         self.plan = plan
         self.problems = Problems()
         self.faultless = False
-        """Whether faults have stopped."""
+        """True if faults have stopped."""
         self.crashed: set[str] = set()
         """Sessions with a crashed actor, whose pending work may be lost."""
         arguments = {each.name: made_from(each.schema) for each in tools}
@@ -111,7 +111,7 @@ class World:
         }
         self._own = tuple(tools)
         self.toolsets = SimulatedToolsets(self.random, self.problems)
-        self.toolsets.tools = self.toolbox.of_a_toolset(self.toolsets.called)
+        self.toolsets.tools = self.toolbox.of_a_toolset(self.toolsets.record_call)
         self.digest = hashlib.blake2b(digest_size=16)
         self.faults = self.too_long = 0
         self._asking = ""  # the session whose request a server answers

@@ -20,8 +20,8 @@ from actors.provider.provider_actor import Counters
 from actors.runtime.collector import GcPolicy
 from actors.runtime.runtime import Runtime
 from actors.strict.faults import Faults
-from actors.testing.stressing.resources import Held, leaked
-from actors.testing.stressing.where import BUILT_IN, POOL, built_in, checked
+from actors.testing.stressing.resources import Held, find_leaks
+from actors.testing.stressing.where import BUILT_IN, POOL, built_in, check_targets
 from actors.testing.stressing.workload import Load, Loaded, LoadTally, Tools
 
 __all__ = ["StressReport", "stress"]
@@ -53,7 +53,7 @@ class StressReport(Struct, frozen=True):
 
     @property
     def is_sound(self) -> bool:
-        """Whether no request was refused, nothing leaked, and no ask failed."""
+        """True if no request was refused, nothing leaked, and no ask failed."""
         return not (self.refusals or any(self.leaks.values()) or self.failures)
 
 
@@ -93,9 +93,9 @@ async def stress(
     else:
         made = config if isinstance(config, Config) else load(config, os.environ)
         work = Load(target, **options)
-        checked(made, (target, *work.switches), allow_network=allow_network)
+        check_targets(made, (target, *work.switches), allow_network=allow_network)
         told, refused = await _run_load(made, work, tools, approve, gc), 0
-    return _report(*told, refused, await leaked(before))
+    return _report(*told, refused, await find_leaks(before))
 
 
 async def _run_load(

@@ -11,7 +11,7 @@ from typing import Self
 import anyio
 from msgspec import Struct
 
-from actors.kernel.parking import running_loop
+from actors.kernel.event_loop import running_loop
 
 DESCRIPTORS = Path("/proc/self/fd")
 OF_THE_LOOP = ("asyncio_", "AnyIO worker", "Trio thread")
@@ -44,7 +44,7 @@ class Held(Struct, frozen=True):
         return {name: max(0, getattr(self, name) - getattr(before, name)) for name in self.__struct_fields__}
 
 
-async def leaked(before: Held) -> dict[str, int]:
+async def find_leaks(before: Held) -> dict[str, int]:
     """Return the resources in excess of `before`, after waiting for those that are closing."""
     until = anyio.current_time() + PATIENCE
     while Held.now().exceeds(before) and anyio.current_time() < until:  # noqa: ASYNC110  no event tells of these

@@ -22,7 +22,7 @@ BUILT_IN = ("openai_chat", "anthropic", "gemini", "mistral")
 POOL = "built-in"
 
 
-def checked(config: Config, targets: Iterable[str], *, allow_network: bool) -> None:
+def check_targets(config: Config, targets: Iterable[str], *, allow_network: bool) -> None:
     """Check that all targets are on this machine.
 
     Raises:
@@ -55,12 +55,12 @@ async def built_in(faults: Faults | None) -> AsyncIterator[tuple[Config, Counter
     """
     servers, refused = [_server(name, faults) for name in BUILT_IN], Counter[str]()
 
-    def judged(exchange: Exchange) -> None:
+    def count_refusal(exchange: Exchange) -> None:
         if exchange.verdict is not None:
             refused[exchange.verdict.rule] += 1
 
     for server in servers:
-        server.on_exchange = judged
+        server.on_exchange = count_refusal
     async with serve(*servers):
         backends = dict(zip(BUILT_IN, map(_backend, servers), strict=True))
         pools = {POOL: PoolSettings(members=BUILT_IN, policy="round_robin")}

@@ -128,7 +128,7 @@ async def _run_streams(
     outgoing_send, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
     flushed = anyio.Event()
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_read, process, Lines(limits, requests, name), incoming_send)
+        tasks.start_soon(_forward_messages, process, Lines(limits, requests, name), incoming_send)
         tasks.start_soon(_write, process, outgoing, incoming_send, flushed)
         tasks.start_soon(_read_errors, process, tail, log)
         try:
@@ -145,7 +145,9 @@ async def _run_streams(
             tasks.cancel_scope.cancel()
 
 
-async def _read(process: Process, lines: "Lines", incoming_send: MemoryObjectSendStream[Item]) -> None:
+async def _forward_messages(
+    process: Process, lines: "Lines", incoming_send: MemoryObjectSendStream[Item]
+) -> None:
     """Forward the server's messages. When the session no longer listens, drain the output so that the server can
     exit."""
     assert process.stdout is not None

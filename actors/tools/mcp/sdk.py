@@ -11,8 +11,8 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from copy import copy
 from functools import partial
 
+from actors.kernel.event_loop import Waiter, event_loop, wake
 from actors.kernel.forking import reset_after_fork
-from actors.kernel.parking import Waiter, parking, wake
 from actors.tools.toolsets.source import OpenedTools
 
 
@@ -42,7 +42,7 @@ class SdkImport:
         """Return when the SDK is imported. Raises the exception of the import."""
         if self._is_done:
             return
-        here = parking()
+        here = event_loop()
         waiter: Waiter = here.waiter()
 
         def notify(error: BaseException | None) -> None:

@@ -14,7 +14,7 @@ import anyio
 from actors import telemetry
 from actors.errors import ShuttingDown
 from actors.kernel import System
-from actors.kernel.parking import Changes
+from actors.kernel.event_loop import Changes
 from actors.tools import Tool, Toolset, tool
 from actors.tools.toolsets.offer import AnyTool, SessionTools
 from actors.tools.toolsets.owner import ToolsetOwner
@@ -40,7 +40,7 @@ class Toolsets:
         self._shared: dict[
             int, tuple[object, ToolsetOwner]
         ] = {}  # by the id of the host's object, which the entry keeps alive
-        self._changes = Changes(system.parking)
+        self._changes = Changes(system.loop)
         self._is_over = False
         # by the identities of their tools: a tool may refer to the session that has it
         self._known_tools: WeakValueDictionary[tuple[int, ...], SessionTools] = WeakValueDictionary()
@@ -74,12 +74,12 @@ class Toolsets:
     def _session_tools(self, parts: list[AnyTool | ToolsetOwner]) -> SessionTools:
         tools = tuple([id(part) for part in parts if isinstance(part, Tool)])
         if len(tools) < len(parts):
-            return SessionTools(parts, self._same)
+            return SessionTools(parts, self._shared_toolset)
         if (known := self._known_tools.get(tools)) is None:
-            known = self._known_tools[tools] = SessionTools(parts, self._same)
+            known = self._known_tools[tools] = SessionTools(parts, self._shared_toolset)
         return known
 
-    def _same(self, tools: Toolset) -> Toolset:
+    def _shared_toolset(self, tools: Toolset) -> Toolset:
         """Return the set of the same tools that another session already uses, or else this set."""
         return self._toolsets.setdefault(tuple(map(id, tools)), tools)
 
@@ -146,4 +146,4 @@ class Toolsets:
 def _finish(over: "anyio.Event", error: BaseException | None) -> None:
     over.set()
     if error is not None:
-        telemetry.crashed("toolsets", error)
+        telemetry.actor_crashed("toolsets", error)

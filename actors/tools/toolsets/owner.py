@@ -20,7 +20,7 @@ from actors import telemetry
 from actors.errors import ActorsError, ToolDefinitionError, ToolsetDown, ToolsetFailed
 from actors.kernel import System
 from actors.kernel.deadlines import Timer
-from actors.kernel.parking import Changes
+from actors.kernel.event_loop import Changes
 from actors.tools import Tool, Toolset
 from actors.tools.toolsets.source import LiveTools, OpenedTools, ToolSource, is_tool_list
 
@@ -59,7 +59,7 @@ class ToolsetOwner:
         self.openings = 0
         """Number of openings so far, including failed ones."""
         self._system = system
-        self._changes = Changes(system.parking)
+        self._changes = Changes(system.loop)
         self._opened: OpenedTools = ()
         self._is_settled = threading.Event()  # for the threads of plain functions
         self._why: BaseException | None = None
@@ -112,7 +112,7 @@ class ToolsetOwner:
     def current_in_thread(self, name: str) -> Tool[..., Any]:  # Any: any function
         """Return the result of `current`, in a thread of a tool: the thread waits instead of a task."""
         if self.state == "down":
-            self._system.parking.soon(self._hasten)
+            self._system.loop.soon(self._hasten)
             self._is_settled.wait(self.source.waiting)
         return self._find(name)
 
@@ -170,7 +170,7 @@ class ToolsetOwner:
                 finally:  # a lost toolset must be left before it opens again
                     scope.deadline = self._system.now() + self.source.closing
         if scope.cancelled_caught and (self._was_up or not self._closing):
-            raise TimeoutError(self._late)
+            raise TimeoutError(self._timeout_message)
 
     async def _watch(self, opened: OpenedTools) -> None:
         """Publish the toolset's tools until it is closed or lost."""
@@ -250,7 +250,7 @@ class ToolsetOwner:
         self._changes.tell()
 
     @property
-    def _late(self) -> str:
+    def _timeout_message(self) -> str:
         if self._was_up:
             return f"it did not close within {self.source.closing} s"
         return f"it did not open within {self.source.opening} s"

@@ -70,7 +70,7 @@ def _kept(storage: SqliteStorage, random: Random, steps: int) -> Iterator[Logs]:
     for _ in range(steps):
         name, chance = random.choice(names), random.random()
         if name not in fences or chance < 0.1:
-            with storage.together():
+            with storage.transaction():
                 for each in random.sample(names, random.randrange(1, 4)) if chance < 0.05 else [name]:
                     fences[each] = storage.claim(each).fence
         elif chance < 0.15:

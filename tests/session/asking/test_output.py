@@ -8,9 +8,9 @@ import pydantic
 import pytest
 from typing_extensions import TypedDict  # pydantic reads no other before Python 3.12
 
-from actors.adapters.outputs import means
+from actors.adapters.outputs import output_means
 from actors.adapters.request import Settings, ToolSpec
-from actors.adapters.schemas.closed import closed
+from actors.adapters.schemas.closed import close_schema
 from actors.config import PoolSettings
 from actors.core.data.jsonio import Json, dump
 from actors.core.dialects.profiles import PROFILES, dialect
@@ -76,31 +76,31 @@ def settings(name: str, **more: Any) -> Settings:  # Any: as `Settings` takes th
 @pytest.mark.parametrize("name", PROFILES)
 def test_each_dialect_is_told_the_form_by_what_it_has(name: str) -> None:
     read = ToolSpec("read", "", Json(b'{"type":"object"}'))
-    assert means(settings(name), dialect(name)) == BEST.get(name, "prompt")
-    assert means(settings(name, tools=(read,)), dialect(name)) == BESIDE_TOOLS.get(name, "prompt")
+    assert output_means(settings(name), dialect(name)) == BEST.get(name, "prompt")
+    assert output_means(settings(name, tools=(read,)), dialect(name)) == BESIDE_TOOLS.get(name, "prompt")
     for wanted in (settings(name), settings(name, tools=(read,))):
         made = sent(name, wanted)
         body = json.loads(made.body)
         assert validate(made.body, name) is None
         says_schema = any(key in str(body) for key in ("json_schema", "responseSchema"))
-        assert says_schema is (means(wanted, dialect(name)) == "schema")
-        assert (OUTPUT_TOOL in str(body)) is (means(wanted, dialect(name)) == "tool")
+        assert says_schema is (output_means(wanted, dialect(name)) == "schema")
+        assert (OUTPUT_TOOL in str(body)) is (output_means(wanted, dialect(name)) == "tool")
 
 
 def test_a_tool_stands_for_the_answer_only_where_it_can_be_forced() -> None:
     deepseek = dialect("deepseek")
-    assert means(settings("deepseek", thinking="off"), deepseek) == "tool"
-    assert means(settings("deepseek", thinking="adaptive"), deepseek) == "prompt"
-    assert means(settings("deepseek"), deepseek) == "prompt"
-    assert means(Settings(model="claude-3-opus", output=SCHEMA), dialect("anthropic")) == "prompt"
-    assert means(Settings(model="gpt-4-turbo", output=SCHEMA), dialect("openai_chat")) == "prompt"
-    assert means(Settings(model="amazon.nova-pro-v1:0", output=SCHEMA), dialect("bedrock")) == "prompt"
+    assert output_means(settings("deepseek", thinking="off"), deepseek) == "tool"
+    assert output_means(settings("deepseek", thinking="adaptive"), deepseek) == "prompt"
+    assert output_means(settings("deepseek"), deepseek) == "prompt"
+    assert output_means(Settings(model="claude-3-opus", output=SCHEMA), dialect("anthropic")) == "prompt"
+    assert output_means(Settings(model="gpt-4-turbo", output=SCHEMA), dialect("openai_chat")) == "prompt"
+    assert output_means(Settings(model="amazon.nova-pro-v1:0", output=SCHEMA), dialect("bedrock")) == "prompt"
     body = json.loads(sent("groq", settings("groq")).body)
     assert body["tool_choice"] == {"type": "function", "function": {"name": OUTPUT_TOOL}}
 
 
 def test_a_strict_schema_closes_every_object_and_one_that_cannot_be_is_said_in_words() -> None:
-    made = closed(output_of(City).schema)
+    made = close_schema(output_of(City).schema)
     assert made is not None
     assert json.loads(made) == {
         "type": "object",
@@ -108,8 +108,8 @@ def test_a_strict_schema_closes_every_object_and_one_that_cannot_be_is_said_in_w
         "required": ["name", "people"],
         "additionalProperties": False,
     }
-    assert closed(output_of(dict[str, int]).schema) is None
-    assert means(
+    assert close_schema(output_of(dict[str, int]).schema) is None
+    assert output_means(
         Settings(model="claude-sonnet-5", output=output_of(dict[str, int]).schema), dialect("anthropic")
     ) == ("prompt")
 
@@ -134,19 +134,19 @@ def test_a_strict_schema_closes_every_object_and_one_that_cannot_be_is_said_in_w
 def test_an_answer_is_read_as_what_was_asked_for(
     asked: Any, said: str, value: Any
 ) -> None:  # Any: a type; its value
-    read = output_of(asked).read(said, "unambiguous")
+    read = output_of(asked).parse(said, "unambiguous")
     assert isinstance(read, tuple)
     assert read[0] == value
 
 
 def test_what_is_wrong_with_an_answer_is_said_to_the_model() -> None:
     form = output_of(City)
-    assert form.read("Oslo is nice.", "unambiguous") == []
+    assert form.parse("Oslo is nice.", "unambiguous") == []
     assert "not one JSON value" in correction([])
-    wrong = form.read('{"name":"Oslo","people":0}', "unambiguous")
+    wrong = form.parse('{"name":"Oslo","people":0}', "unambiguous")
     assert isinstance(wrong, list)
     assert [error.path for error in wrong] == ["people"]
-    missing = form.read('{"people":2}', "unambiguous")
+    missing = form.parse('{"people":2}', "unambiguous")
     assert isinstance(missing, list)
     assert "name" in correction(missing)
     assert "missing" in correction(missing)

@@ -8,9 +8,9 @@ import pydantic
 import pytest
 from hypothesis import assume, given, settings
 
-from actors.adapters.outputs import means, named_schema
+from actors.adapters.outputs import named_schema, output_means
 from actors.adapters.request import Settings, ToolSpec
-from actors.adapters.schemas.closed import closed, measured
+from actors.adapters.schemas.closed import close_schema, measure
 from actors.core.data.jsonio import Json, JsonValue, dump
 from actors.core.dialects.profiles import PROFILES, dialect
 from actors.errors import ConfigError
@@ -67,9 +67,9 @@ def test_a_closed_schema_takes_what_the_type_itself_says(form: Form) -> None:
     value = adapter.validate_json(json.dumps(form.value))
     said = adapter.dump_python(value, mode="json", by_alias=True)
     told = said if json.loads(asked.schema).get("properties", {}).keys() != {"value"} else {"value": said}
-    read = asked.read(json.dumps(told), "strict")
+    read = asked.parse(json.dumps(told), "strict")
     assert isinstance(read, tuple), read
-    for made in (closed(asked.schema), closed(asked.schema, demands=True)):
+    for made in (close_schema(asked.schema), close_schema(asked.schema, demands=True)):
         if made is not None:
             assert jsonschema_rs.is_valid(json.loads(made), told), made
 
@@ -105,7 +105,7 @@ class Tree(pydantic.BaseModel):
 def test_choices_defaults_and_nested_types_are_said_by_a_schema(name: str, asked: Any) -> None:  # Any: a type
     form = output_of(asked)
     wanted = Settings(model=MODELS.get(name, "m"), output=form.schema)
-    assert means(wanted, dialect(name)) == "schema"
+    assert output_means(wanted, dialect(name)) == "schema"
     assert named_schema(form.schema)["strict"] is True
     assert validate(sent(name, wanted).body, name) is None
 
@@ -136,7 +136,7 @@ def test_what_would_say_something_else_is_not_said_strictly(
     form = output_of(asked)
     assert named_schema(form.schema)["strict"] is is_strict
     for name in ("anthropic", "bedrock", "gemini"):
-        assert means(Settings(model=MODELS.get(name, "m"), output=form.schema), dialect(name)) == said
+        assert output_means(Settings(model=MODELS.get(name, "m"), output=form.schema), dialect(name)) == said
 
 
 def test_two_objects_that_begin_alike_are_not_said_strictly() -> None:
@@ -148,9 +148,9 @@ def test_two_objects_that_begin_alike_are_not_said_strictly() -> None:
         name: str
         y: int
 
-    made = closed(output_of(One | Two).schema, demands=True)
+    made = close_schema(output_of(One | Two).schema, demands=True)
     assert made is not None
-    assert measured(made).alike == 1
+    assert measure(made).alike == 1
     assert named_schema(output_of(One | Two).schema)["strict"] is False
     assert named_schema(output_of(Cat | Dog).schema)["strict"] is True
 
@@ -161,17 +161,17 @@ def test_more_optional_members_than_a_provider_compiles_are_said_in_words(count:
         f"f{number}": (int, 0) for number in range(count)
     }  # Any: as pydantic takes them
     form = output_of(pydantic.create_model("Many", **members))
-    assert means(Settings(model="claude-sonnet-5", output=form.schema), dialect("anthropic")) == said
+    assert output_means(Settings(model="claude-sonnet-5", output=form.schema), dialect("anthropic")) == said
 
 
 def test_a_format_that_is_not_a_word_is_dropped_from_a_closed_schema() -> None:
-    assert closed(Json(b'{"type":"string","format":{"a":1}}')) == b'{"type":"string"}'
+    assert close_schema(Json(b'{"type":"string","format":{"a":1}}')) == b'{"type":"string"}'
 
 
 @pytest.mark.parametrize("keyword", ["allOf", "not", "if", "patternProperties", "prefixItems", "definitions"])
 def test_a_schema_with_a_keyword_that_closing_would_change_is_not_closed(keyword: str) -> None:
     inner: dict[str, JsonValue] = {"type": "array", "items": {"type": "string"}}
     outer: dict[str, JsonValue] = {"type": "object", "additionalProperties": False}
-    assert closed(dump({**outer, "properties": {"a": inner}})) is not None
-    assert closed(dump({**outer, "properties": {"a": {**inner, keyword: {}}}})) is None
-    assert closed(dump({**outer, "properties": {"a": inner}, keyword: {}})) is None
+    assert close_schema(dump({**outer, "properties": {"a": inner}})) is not None
+    assert close_schema(dump({**outer, "properties": {"a": {**inner, keyword: {}}}})) is None
+    assert close_schema(dump({**outer, "properties": {"a": inner}, keyword: {}})) is None

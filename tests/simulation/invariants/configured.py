@@ -13,7 +13,7 @@ from actors.core.log import events
 from actors.core.stream_events.results import SwitchOutcome
 from actors.testing.simulation.observer import Problems
 from actors.testing.simulation.plan import AT_TIMES, OF_A_TOOLSET
-from actors.testing.simulation.saying import described
+from actors.testing.simulation.saying import tool_mark
 from tests.simulation.witness import Witness
 
 PROMPT = b"[system "
@@ -124,8 +124,8 @@ class ConfiguredRequests:
             return
         count = body.count(OFFERED)
         if not known.is_told and OF_A_TOOLSET in known.tools:
-            count -= body.count(described(AT_TIMES).encode())
-        marks = [described(name).encode() for name in known.tools if name not in self._own]
+            count -= body.count(tool_mark(AT_TIMES).encode())
+        marks = [tool_mark(name).encode() for name in known.tools if name not in self._own]
         if count != len(marks) or not all(mark in body for mark in marks):
             about = f"{session}: {count} are offered, {', '.join(known.tools)} are in force"
             self._problems.add("each request offers the tools that were configured", about)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from actors.core.history.compaction import SUMMARY
 from actors.testing.simulation.plan import WishOf
-from actors.testing.simulation.saying import PARTS, attached, last_words, words
+from actors.testing.simulation.saying import PARTS, attachment_of, last_words, words
 from tests.simulation.witness import Witness
 
 
@@ -47,7 +47,7 @@ def _expected(ask: str, kind: str) -> Iterator[tuple[bytes, bytes]]:
     yield words(ask).encode(), b""
     for media_type in PARTS[kind]:
         yield (
-            attached(ask, media_type).data.encode(),
+            attachment_of(ask, media_type).data.encode(),
             f"[An attachment of type {media_type} stood here".encode(),
         )
     yield last_words(ask).encode(), b""

@@ -162,7 +162,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "answers: a reason to stop that nobody knows is a plain end",
-        "actors/adapters/classify.py:cut",
+        "actors/adapters/classify.py:cut_of_finish",
         '"unknown"',
         "None",
         (REASONS,),
@@ -170,7 +170,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "answers: a plain reason to stop makes up for a cut",
         "actors/adapters/assembly.py:MessageBuilder.finish",
-        "self.finish_reason and cut(self.finish_reason) and (not cut(reason))",
+        "self.finish_reason and cut_of_finish(self.finish_reason) and (not cut_of_finish(reason))",
         "False",
         (REASONS,),
     ),

@@ -10,7 +10,7 @@ TABLE = "tests/session/asking/test_settings_table.py"
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "asking: who takes over may correct as often again",
-        "actors/session/driver.py:TurnDriver._served",
+        "actors/session/driver.py:TurnDriver._serve",
         "turns.turn(bounds, malformed=self.ask.tally.malformed)",
         "turns.turn(bounds)",
         (
@@ -47,7 +47,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "asking: a deadline is a cancel",
-        "actors/session/inflight.py:AskInFlight.ended",
+        "actors/session/inflight.py:AskInFlight.with_halt_reason",
         'replace(step, status="failed", why=self.halted, cause=self.bound) if stopped else step',
         "step",
         (SETTINGS,),
@@ -69,7 +69,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "settings: a setting with a row in the table is stored and never sent",
         "actors/adapters/request_head.py:with_fields",
-        "_put(table, field_name(name, dialect), dict(value) if name == 'metadata' else value)",
+        "_set_field(table, field_name(name, dialect), dict(value) if name == 'metadata' else value)",
         "None",
         (f"{TABLE}::test_every_setting_changes_the_request_or_is_reported_as_a_loss",),
     ),
@@ -111,21 +111,21 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "output: the call that stands for an answer stays a call that nobody answers",
-        "actors/session/steps.py:TurnSteps._read",
+        "actors/session/steps.py:TurnSteps._answer_message",
         "as_text(message)",
         "message",
         (OUTPUT,),
     ),
     Mutation(
         "output: who takes over is not told the form",
-        "actors/session/driver.py:TurnDriver._served",
+        "actors/session/driver.py:TurnDriver._serve",
         "self._instruct(served.backend)",
         "",
         (OUTPUT,),
     ),
     Mutation(
         "output: a schema stands beside tools where it may not",
-        "actors/adapters/outputs.py:means",
+        "actors/adapters/outputs.py:output_means",
         "settings.tools and (not rules.output_beside_tools)",
         "False",
         (OUTPUT,),
@@ -139,7 +139,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "parts: what is no part is said as text",
-        "actors/session/words.py:_part",
+        "actors/session/user_input.py:_part",
         """
         if isinstance(part, str):
             return Text(part)
@@ -173,7 +173,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "spending: a session whose budget is used up takes asks",
-        "actors/session/session_actor.py:SessionActor._submitted",
+        "actors/session/session_actor.py:SessionActor._submit",
         'self._phase == "idle"',
         'self._phase == "ended"',
         (SPENDING,),

@@ -24,7 +24,7 @@ MUTATIONS = (
     ),
     Mutation(
         "behind: a row that is remembered is right though its log went back",
-        f"{STORAGE}:PostgresStorage._known",
+        f"{STORAGE}:PostgresStorage._known_rows",
         "entry.after < row.last",
         "False",
         (SLEPT, SUSPENDED),

@@ -35,14 +35,14 @@ MUTATIONS = (
     ),
     Mutation(
         "budgets: a request that ends wakes all who wait",
-        f"{BUDGETS}:Share.ended",
+        f"{BUDGETS}:Share.release",
         "_share_room(self._budgets)",
         "_share_room(self._budgets); [each.look_again() for budget in self._budgets for each in budget.line]",
         (f"{TESTS}::test_a_request_that_ends_wakes_the_one_that_goes_next_and_nobody_else",),
     ),
     Mutation(
         "budgets: room that comes to a request that is cancelled is lost",
-        f"{BUDGETS}:Share.admitted",
+        f"{BUDGETS}:Share.admit",
         "try:\n    ...\nexcept BaseException:\n    ...\nfinally:\n    ...",
         "try:\n    ...\nexcept ZeroDivisionError:\n    ...\nfinally:\n    ...",
         (f"{TESTS}::test_room_that_comes_to_a_request_that_is_cancelled_goes_to_the_next",),
@@ -56,7 +56,7 @@ MUTATIONS = (
     ),
     Mutation(
         "budgets: an answer is taken to come to what nobody heard",
-        "actors/session/inflight.py:AskInFlight.admitted",
+        "actors/session/inflight.py:AskInFlight.admit",
         "self.resolver.calibrations[binding].answer",
         "1024",
         (f"{TESTS}::test_what_was_reported_of_a_binding_is_what_the_next_request_is_estimated_by",),
@@ -99,7 +99,7 @@ MUTATIONS = (
     Mutation(
         "budgets: a summary is asked for whatever is used up",
         "actors/session/compactor.py:Compactor._request_summary",
-        "await self._ask.admitted(binding)",
+        "await self._ask.admit(binding)",
         "None",
         (f"{TESTS}::test_no_summary_is_asked_for_when_the_ask_before_it_has_used_up_the_budget",),
     ),
@@ -119,7 +119,7 @@ MUTATIONS = (
     ),
     Mutation(
         "budgets: a period begins when it is looked at",
-        f"{BUDGETS}:Window.passed",
+        f"{BUDGETS}:Window.roll_over",
         "self._now() - over % self._seconds",
         "self._now()",
         (f"{TESTS}::test_a_period_is_over_by_a_clock_that_nobody_sets",),

@@ -9,28 +9,28 @@ PLACES = "tests/adapters/test_marks.py::test_tools_system_what_was_sent_and_all_
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "caches: the end of what was sent before is not marked",
-        "actors/adapters/marks.py:marked",
+        "actors/adapters/marks.py:add_marks",
         "0 < facts.before < end",
         "False",
         (PLACES,),
     ),
     Mutation(
         "caches: the end of a request is not marked",
-        "actors/adapters/marks.py:marked",
+        "actors/adapters/marks.py:add_marks",
         "[end] if end > 0 and (not dialect.caching.moving) else []",
         "list[int]()",
         (WALKS,),
     ),
     Mutation(
         "caches: the mark of a request stays where its lane's first one was",
-        "actors/adapters/marks.py:marked",
+        "actors/adapters/marks.py:add_marks",
         "[end] if end > 0 and (not dialect.caching.moving) else []",
         "[min(end, len(next(iter(segments))))]",
         (WALKS,),
     ),
     Mutation(
         "caches: the mark for the whole request is left out",
-        "actors/adapters/marks.py:marked",
+        "actors/adapters/marks.py:add_marks",
         '(wanted if dialect.caching.moving else b"", segments)',
         '(b"", segments)',
         (WALKS,),
@@ -61,7 +61,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "caches: a longer life is asked for, and not told as a loss where there is none",
-        "actors/adapters/settings.py:fit",
+        "actors/adapters/settings.py:fit_settings",
         'settings.cache == "long" != cache',
         "False",
         ("tests/adapters/test_marks.py::test_a_longer_life_is_asked_for_where_it_can_be",),

@@ -9,7 +9,7 @@ CONFIGURATION = "actors/session/configuration.py"
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "choosing: a tool is forced by the name that is not declared",
-        f"{SETTINGS}:_renamed",
+        f"{SETTINGS}:_wire_choice",
         "next((ToolChoice(made) for made, own in names.items() if own == choice.tool), choice)",
         "choice",
         CHOICE,

@@ -182,7 +182,7 @@ MUTATIONS = (
     Mutation(
         "command line: a pipe gets what the model says as it is",
         f"{_RUN}:TextPrinter._print",
-        "sys.stdout.write(safe(text))",
+        "sys.stdout.write(escape_controls(text))",
         "sys.stdout.write(text)",
         (f"{STREAMS}::test_pipes_receive_no_control_characters[line0]",),
     ),
@@ -245,7 +245,7 @@ MUTATIONS = (
     Mutation(
         "chat: notes are in colour wherever they go",
         f"{_TERMINAL}:Terminal.print",
-        "self._screen.styled(text, style)",
+        "self._screen.style(text, style)",
         r'f"\x1b[2m{text}\x1b[0m"',
         (f"{CHAT}::test_a_chat_moves_no_cursor_and_every_line_follows_the_one_before",),
     ),

@@ -165,7 +165,7 @@ MUTATIONS = (
     Mutation(
         "compaction: no room is made before a turn",
         "actors/provider/resolver.py:too_full",
-        "expected(resolver, state, known, binding) < most",
+        "expected_tokens(resolver, state, known, binding) < most",
         "most",
         (f"{SESSIONS}::test_room_is_made_before_the_window_is_full_and_no_request_is_too_long",),
     ),
@@ -192,21 +192,21 @@ MUTATIONS = (
     ),
     Mutation(
         "compaction: what a summary used is lost when the ask is cancelled meanwhile",
-        "actors/session/inflight.py:stopped",
+        "actors/session/inflight.py:stopped_outcome",
         "turns.Answered | turns.RequestFailed | turns.CompactionEnded",
         "turns.Answered | turns.RequestFailed",
         (SESSIONS,),
     ),
     Mutation(
         "compaction: words ahead of a call pass for a summary",
-        f"{COMPACTOR}:_read",
+        f"{COMPACTOR}:_summary_of",
         "message.calls",
         "message.calls and (not message.text)",
         (f"{SESSIONS}::test_what_is_no_summary_stands_for_nothing",),
     ),
     Mutation(
         "compaction: a summary that was filtered passes for a whole one",
-        f"{COMPACTOR}:_read",
+        f"{COMPACTOR}:_summary_of",
         "(*...,)",
         '(*..., "filter")',
         (

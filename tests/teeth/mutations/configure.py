@@ -12,8 +12,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "configure: reasoning goes back behind other tools",
         "actors/core/session/lanes.py:Lanes.apply",
-        "before.preamble != after.preamble",
-        "before.preamble == after.preamble",
+        "before.config_digest != after.config_digest",
+        "before.config_digest == after.config_digest",
         (
             f"{LANES}::test_what_was_configured_begins_an_epoch_where_reasoning_is_bound_to_it_and_nowhere_else",
         ),
@@ -43,7 +43,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "configure: the renderer is not told",
-        f"{HELD}:HeldChanges._configured",
+        f"{HELD}:HeldChanges._configured_event",
         "context.send(self._renderer, MarkStale())",
         "pass",
         (f"{CONFIGURE}::test_other_tools_begin_an_epoch_where_reasoning_is_bound_to_them",),
@@ -51,7 +51,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "configure: what is offered anew is not written",
         f"{HELD}:HeldChanges.compare",
-        "self._equipment.resolver.preamble != self._log.state.preamble",
+        "self._equipment.resolver.config_digest != self._log.state.config_digest",
         "self._log.state.closed",
         (f"{CONFIGURE}::test_what_a_toolset_offers_anew_is_written_before_the_first_request_with_it",),
     ),
@@ -83,7 +83,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "configure: toolsets that were replaced stay open",
-        f"{LIVE}:Configuration.written",
+        f"{LIVE}:Configuration.confirm_written",
         "self.toolsets.release(first.offer.owners)",
         "pass",
         (f"{CONFIGURE}::test_toolsets_are_opened_for_a_change_and_closed_when_nothing_uses_them",),

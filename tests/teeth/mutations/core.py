@@ -170,7 +170,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "codec: a field that has a default may be missing, or written otherwise",
-        "actors/core/log/codec.py:_strictly",
+        "actors/core/log/codec.py:_decode_strictly",
         "_ENCODER.encode(record) != data",
         '_ENCODER.encode(form) == b""',
         ("tests/core/test_codec.py",),
@@ -246,14 +246,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "arguments: what reads its schema twice costs nothing",
-        "actors/core/schemas/schema_cost.py:SchemaCost._measured",
+        "actors/core/schemas/schema_cost.py:SchemaCost._measure",
         "size *= 2",
         "size += 0",
         ("tests/core/test_arguments.py",),
     ),
     Mutation(
         "arguments: what is wrong is told whatever the work",
-        "actors/core/schemas/schema_cost.py:SchemaCost.explains",
+        "actors/core/schemas/schema_cost.py:SchemaCost.can_explain",
         "not self._is_recursive or ...",
         "True or ...",
         ("tests/core/test_arguments.py",),

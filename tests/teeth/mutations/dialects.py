@@ -21,7 +21,7 @@ WALKS = "tests/commands/test_walks.py::test_no_request_of_a_random_walk_is_refus
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "bedrock: tools that were called are not declared once they are off",
-        "actors/adapters/converse.py:preamble",
+        "actors/adapters/converse.py:request_head",
         '[*settings.tools, *(ToolSpec(name, "", _ANY_INPUT) for name in sorted(called))]',
         "settings.tools",
         ("tests/adapters/test_converse_encode.py",),
@@ -56,7 +56,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "bedrock: only the first segment of a body is signed",
-        "actors/provider/credentials/aws.py:signed",
+        "actors/provider/credentials/aws.py:signature_headers",
         "request.segments",
         "request.segments[:1]",
         ("tests/provider/test_credentials_aws.py",),
@@ -149,7 +149,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "decode: of a stream that broke off a call without its arguments is kept",
-        "actors/adapters/arriving.py:PartialCall.is_keepable",
+        "actors/adapters/partial.py:PartialCall.is_keepable",
         "self.done and bool(self.wire_name) and (self.ended or self.told or self.is_whole)",
         "self.done",
         ("tests/adapters/test_cut_calls.py",),
@@ -194,7 +194,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "decode: of an answer that broke off a part that is its provider's own is kept",
-        "actors/adapters/arriving.py:Own.is_keepable",
+        "actors/adapters/partial.py:Own.is_keepable",
         "self.done and isinstance(self.value, Media)",
         "self.done",
         ("tests/adapters/test_left_out.py",),
@@ -222,7 +222,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "decode, openai_chat: an end marker alone is an empty answer",
-        "actors/adapters/openai_chat/decode.py:ChatDecoder.done",
+        "actors/adapters/openai_chat/decode.py:ChatDecoder.on_done",
         "not self._begun",
         "False",
         ("tests/adapters/test_decode_cuts.py",),
@@ -243,7 +243,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "responses: reasoning has its id though what follows has none",
-        "actors/adapters/responses/encode.py:_again",
+        "actors/adapters/responses/encode.py:_resend",
         '{key: value for key, value in item.items() if named or key != "id"}',
         "{key: value for key, value in item.items() if key}",
         ("tests/session/test_item_ids.py",),
@@ -292,7 +292,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "openrouter: a pinned upstream is not named in the request",
-        "actors/adapters/openai_chat/encode.py:preamble",
+        "actors/adapters/openai_chat/encode.py:request_head",
         '{**..., "provider": _pin(settings, dialect, losses)}',
         "{**...}",
         ("tests/provider/test_gateways.py",),
@@ -331,7 +331,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         'item = _Item(kind, self.words("thinking"))',
         """
         item = _Item(kind, self.words("thinking"))
-        self.seal(item.part, "reasoning_item", _again(told))
+        self.seal(item.part, "reasoning_item", _resendable(told))
         item.part.done = True
         """,
         ("tests/adapters/test_responses_decode.py",),
@@ -427,7 +427,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "mistral: the model says nothing between a result and a user",
-        "actors/core/render/walk.py:RenderWalk._between",
+        "actors/core/render/walk.py:RenderWalk._write_filler",
         'last == "tool" and turns.user_after_tool == "filler"',
         "False",
         (VENDORS,),
@@ -441,9 +441,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "walks: a tool that the model invented is declared from then on",
-        "actors/adapters/adapter.py:Adapter.prepared",
-        "self.preamble(*..., NO_FACTS.tools if asked.tools else called)",
-        "self.preamble(*..., called)",
+        "actors/adapters/adapter.py:Adapter.prepare",
+        "self.request_head(*..., NO_FACTS.tools if asked.tools else called)",
+        "self.request_head(*..., called)",
         (WALKS,),
     ),
     Mutation(

@@ -178,7 +178,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "host tasks: an error that cannot be copied becomes another",
-        "actors/session/pending.py:again",
+        "actors/session/pending.py:copy_error",
         "call_host(*...)",
         "copy(error)",
         (f"{TASKS}::test_an_error_of_a_close_that_cannot_be_copied_reaches_its_caller_as_it_is",),
@@ -186,7 +186,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "host tasks: a frame and its error keep each other",
         "actors/runtime/host_task.py:HostTask._end",
-        "again(error)",
+        "copy_error(error)",
         "error",
         (
             f"{TASKS}::test_a_task_keeps_neither_its_work_nor_a_frame_of_its_error_and_each_caller_gets_an_error",

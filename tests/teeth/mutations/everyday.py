@@ -22,13 +22,13 @@ MUTATIONS = (
     Mutation(
         "everyday: a slow reader misses a part of the text",
         f"{STREAM}._text",
-        "self._apart(text, event.turn, event.round)",
+        "self._separate(text, event.turn, event.round)",
         """\"\"""",
         (f"{TEXTS}::test_a_reader_that_is_too_slow_misses_no_text",),
     ),
     Mutation(
         "everyday: the texts of two rounds run together",
-        f"{STREAM}._apart",
+        f"{STREAM}._separate",
         'f"{BETWEEN}{text}" if is_further else text',
         "text",
         (f"{TEXTS}::test_the_text_of_all_rounds_arrives_in_pieces_and_thinking_does_not",),
@@ -57,7 +57,7 @@ MUTATIONS = (
     Mutation(
         "everyday: an interrupted ask that waits has another cancelled",
         "actors/sync.py:InterruptibleAsk.interrupt",
-        "await stream.begun()",
+        "await stream.wait_begun()",
         "",
         (f"{SYNC}::test_an_interrupted_ask_that_waits_is_cancelled_when_it_begins_and_no_other_is",),
     ),
@@ -133,15 +133,15 @@ MUTATIONS = (
     ),
     Mutation(
         "everyday: an ask waits for ever behind a turn that waits for an approval",
-        "actors/session/session_actor.py:SessionActor._submitted",
-        "self._queue_limits.begin(self._mine, (command,))",
+        "actors/session/session_actor.py:SessionActor._submit",
+        "self._queue_limits.begin(self._live_context, (command,))",
         "pass",
         (f"{QUEUE}::test_an_ask_behind_a_turn_that_waits_for_an_approval_is_bounded_by_its_total",),
     ),
     Mutation(
         "everyday: an ask that waited before the turn did waits for ever",
         "actors/session/session_actor.py:SessionActor._let_wait",
-        "self._queue_limits.begin(self._mine, self._pending.waiting)",
+        "self._queue_limits.begin(self._live_context, self._pending.waiting)",
         "",
         (f"{QUEUE}::test_an_ask_that_waits_already_when_the_turn_begins_to_wait_is_bounded_too",),
     ),

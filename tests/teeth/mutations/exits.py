@@ -10,8 +10,8 @@ LARGE = "tests/adapters/test_large_events.py"
 MUTATIONS = (
     Mutation(
         "edges: an exit exception of what a tool's thread has the event loop run ends the loop",
-        "actors/scheduler/from_threads.py:_belongs",
-        "backend = _containing(token.backend_class)",
+        "actors/scheduler/from_threads.py:_enter_loop",
+        "backend = _containing_backend(token.backend_class)",
         "backend = token.backend_class",
         (EXITS,),
     ),
@@ -62,7 +62,7 @@ MUTATIONS = (
     Mutation(
         "edges: a session that waits makes place for another",
         "actors/runtime/lifecycle.py:SessionLifecycle.let_go",
-        "self.waits",
+        "self.pending_calls",
         "False",
         (f"{HANDLES}::test_a_session_that_waits_or_is_read_keeps_its_place",),
     ),
@@ -94,7 +94,7 @@ MUTATIONS = (
     ),
     Mutation(
         "edges: an entry of NO_PROXY with a dot at its end covers no host",
-        "actors/transport/proxy.py:_covers",
+        "actors/transport/proxy.py:_is_covered_by",
         "entry.removeprefix('*').strip('.')",
         "entry.removeprefix('*').removeprefix('.')",
         ("tests/transport/test_proxy.py::test_hosts_that_are_excepted_are_reached_without_a_proxy",),

@@ -78,7 +78,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "sweeps: leaving the runtime crashes a sweep",
         "actors/runtime/runtime.py:Runtime._keep_no_longer",
         "removal.delete_unused",
-        "lambda stored: self.journal._removal(self._running()).delete_unused(stored)",
+        "lambda stored: self.journal._removal(self._running_host()).delete_unused(stored)",
         (f"{SWEEPS}::test_a_runtime_that_is_left_in_a_sweep_logs_no_crash",),
     ),
     Mutation(
@@ -108,14 +108,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "failover matrix: the log does not name a loss",
         "actors/journal/journal_actor.py:JournalActor._name_loss",
-        "self._ends.lost(session)",
+        "self._ends.loss_entry(session)",
         "None",
         LAGGING,
     ),
     Mutation(
         "failover matrix: the session's reader does not hear of a loss",
         "actors/journal/journal_actor.py:JournalActor._lose",
-        "self._readers.cut(error.session, error.first - 1)",
+        "self._readers.roll_back(error.session, error.first - 1)",
         "",
         LAGGING,
     ),

@@ -72,7 +72,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "forked: a session without an id is not opened while another host has the id that it would get",
-        "actors/runtime/claims.py:Claims.new",
+        "actors/runtime/claims.py:Claims.claim_new",
         """
 if given is not None:
     raise
@@ -125,7 +125,7 @@ last = 1
     ),
     Mutation(
         "places: a place that is given back stays free while calls wait for one",
-        "actors/scheduler/threads.py:Threads._freed",
+        "actors/scheduler/threads.py:Threads._free_slot",
         "self._serve()",
         "",
         (NOT_LOST,),
@@ -139,7 +139,7 @@ last = 1
     ),
     Mutation(
         "finishing: a lead is no lead",
-        "actors/core/policy/fair.py:_Flows._put",
+        "actors/core/policy/fair.py:_Flows._push",
         "tag - lead",
         "tag",
         (BEGUN, NO_MORE),

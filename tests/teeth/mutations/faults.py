@@ -19,14 +19,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "a wait is no stall",
-        "actors/kernel/contained.py:Contained.driven",
+        "actors/kernel/contained.py:Contained.drive",
         "containment.step = None",
         "pass",
         (f"{_RUNAWAY}::test_a_tool_that_waits_is_no_stall_and_the_thread_that_looks_ends_by_itself",),
     ),
     Mutation(
         "a tool whose calls run on is barred",
-        "actors/scheduler/quarantine.py:Quarantine.bars",
+        "actors/scheduler/quarantine.py:Quarantine.is_disabled",
         "self._held[_key(tool)] >= self._most",
         "self._held[_key(tool)] > self._most",
         (f"{_RUNAWAY}::test_a_tool_whose_calls_run_on_gets_no_more_until_they_have_ended",),
@@ -40,7 +40,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "an answer without end is given up at the size its backend may say",
-        "actors/provider/rounds.py:Round._fresh",
+        "actors/provider/rounds.py:Round._new_decoder",
         "decode(*..., **..., max_bytes=self._endpoint.answer_bytes)",
         "decode(*..., **...)",
         (f"{_STREAMS}::test_an_answer_without_end_is_given_up_at_its_size_and_not_asked_for_again",),
@@ -68,7 +68,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "arguments that are no object are not those of a call without any",
-        "actors/adapters/arriving.py:PartialCall.block",
+        "actors/adapters/partial.py:PartialCall.block",
         "None if is_object else self.pieces.literal()",
         "None",
         (f"{_CALLS}::test_arguments_that_are_no_object_reach_no_tool_and_are_corrected_once",),
@@ -82,7 +82,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "a call that runs on bars only its own tool",
-        "actors/scheduler/quarantine.py:Quarantine.bars",
+        "actors/scheduler/quarantine.py:Quarantine.is_disabled",
         "bool(self._held) and self._held[_key(tool)] >= self._most",
         "bool(self._held)",
         (_BAD,),
@@ -125,17 +125,17 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/adapters/base.py:Decoder._end",
         """
         if not self.ended:
-            raise broken("the stream ended without its end marker")
+            raise answer_fault("the stream ended without its end marker")
         """,
         """
         if not (self.ended or self.calls):
-            raise broken("the stream ended without its end marker")
+            raise answer_fault("the stream ended without its end marker")
         """,
         (_CUT,),
     ),
     Mutation(
         "a connection that breaks behind the end marker takes nothing of the answer along",
-        "actors/provider/rounds.py:Round._read",
+        "actors/provider/rounds.py:Round._read_answer",
         """
         if not self._decoder.ended:
             raise
@@ -145,7 +145,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "the calls of an answer that broke off do not run",
-        "actors/session/steps.py:TurnSteps._broke",
+        "actors/session/steps.py:TurnSteps._after_broken_answer",
         "message = ...",
         """
         message = ...

@@ -54,7 +54,7 @@ MUTATIONS = (
     ),
     Mutation(
         "retention: a clock that jumped is trusted at once",
-        f"{CLOCK}:ObservedClock.trusted",
+        f"{CLOCK}:ObservedClock.earliest_now",
         "sum(...)",
         "0",
         (f"{RETENTION}::test_a_clock_that_jumps_ahead_deletes_a_session_after_a_day_that_was_observed",),

@@ -19,9 +19,9 @@ MUTATIONS = (
     Mutation(
         "waking: lanes are rendered although nobody asks for one",
         "actors/core/session/lanes.py:Lanes.apply",
-        "self._later(event.binding, sent)",
+        "self._defer(event.binding, sent)",
         """
-        self._later(event.binding, sent)
+        self._defer(event.binding, sent)
         self.of(event.binding)
         """,
         (STATE,),
@@ -183,9 +183,9 @@ if True:
     ),
     Mutation(
         "sleep: a turn that waits is not known to wait while its session sleeps",
-        "actors/runtime/lifecycle.py:SessionLifecycle.waits",
-        "self.record.waits",
-        '() if self._state == "stored" else self.record.waits',
+        "actors/runtime/lifecycle.py:SessionLifecycle.pending_calls",
+        "self.record.pending_calls",
+        '() if self._state == "stored" else self.record.pending_calls',
         (f"{SLEEP}::test_a_turn_that_waits_sleeps_and_is_gone_on_with",),
     ),
 )

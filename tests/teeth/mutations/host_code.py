@@ -40,14 +40,14 @@ MUTATIONS = (
     ),
     Mutation(
         "host code: the type of an answer crashes its session",
-        "actors/session/output.py:Output._made",
+        "actors/session/output.py:Output._build_value",
         "call_host(partial(self._read, value), _unreadable)",
         "self._read(value)",
         (PLAYS,),
     ),
     Mutation(
         "host code: an approval rule that raises has approved",
-        "actors/scheduler/scheduler_actor.py:_Guarded._denied",
+        "actors/scheduler/scheduler_actor.py:_Guarded._deny",
         "'deny'",
         "'allow'",
         (PLAYS,),
@@ -104,7 +104,7 @@ MUTATIONS = (
     Mutation(
         "host code: a vault that is down crashes the session",
         "actors/config/__init__.py:Config.__post_init__",
-        'object.__setattr__(self, "environ", guarded(self.environ))',
+        'object.__setattr__(self, "environ", guard(self.environ))',
         "",
         (PLAYS,),
     ),
@@ -146,7 +146,7 @@ MUTATIONS = (
     Mutation(
         "host code: an exit of a storage crashes the journal",
         "actors/journal/storage/calls.py:call_storage",
-        "call_host(work, _failed)",
+        "call_host(work, _reraise)",
         "work()",
         (PLAYS,),
     ),

@@ -19,7 +19,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "hosts: an open turn goes on in the dialect of now",
-        "actors/session/driver.py:TurnDriver._resumed",
+        "actors/session/driver.py:TurnDriver._resume",
         "self._steps(member, self.ask.log.state.turns, binding.dialect)",
         "self._steps(member, self.ask.log.state.turns)",
         (f"{OWN}::test_an_open_turn_is_resumed_in_its_dialect_after_the_base_url_has_changed",),
@@ -96,7 +96,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "hosts: Bedrock is asked for a stream in the body too",
-        "actors/adapters/anthropic/encode.py:preamble",
+        "actors/adapters/anthropic/encode.py:request_head",
         "settings.stream and route.says_stream",
         "settings.stream",
         (f"{CLAUDE}::test_a_conversation_with_thinking_and_tools_meets_no_refusal",),
@@ -110,7 +110,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "hosts: a cloud may be told any version",
-        "actors/core/check/anthropic.py:Anthropic._routed",
+        "actors/core/check/anthropic.py:Anthropic._judge_route",
         "(version := body.get('anthropic_version')) not in _VERSIONS[route]",
         "(version := body.get('anthropic_version')) is None",
         (f"{CLAUDE}::test_server_and_judge_refuse_what_a_cloud_refuses",),

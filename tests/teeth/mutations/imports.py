@@ -89,7 +89,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "import: an assumed limit is not told",
-        "actors/adapters/anthropic/encode.py:preamble",
+        "actors/adapters/anthropic/encode.py:request_head",
         "settings.max_tokens == most",
         "settings.max_tokens != most",
         (SESSIONS,),

@@ -67,7 +67,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "journal: what a commit that failed would have made of the rows is remembered",
-        "actors/journal/storage/sqlite/connection.py:Connections._committed",
+        "actors/journal/storage/sqlite/connection.py:Connections._transaction",
         "self._seen = -1",
         "",
         ("tests/journal/test_sqlite.py::test_what_is_made_together_and_cannot_be_committed_is_not_done",),
@@ -95,7 +95,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "what comes behind an end is not reported as a crash",
-        "actors/kernel/actor.py:_ChildOf.ended",
+        "actors/kernel/actor.py:_ChildOf.on_end",
         """
         if not owner.is_end(error):
             system.crashed(owner.name, error)
@@ -106,8 +106,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "who has mail where an end comes gets the error",
         "actors/kernel/cell.py:Cell.finish",
-        "self._bury_all(*..., why or self.gone())",
-        "self._bury_all(*..., self.gone())",
+        "self._bury_all(*..., why or self.stopped_error())",
+        "self._bury_all(*..., self.stopped_error())",
         (_ENDS,),
     ),
     Mutation(
@@ -172,20 +172,20 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "whose ask is in flight is told that the journal is unavailable",
         "actors/session/pending.py:PendingAsks.clear",
-        "self.current.sink.close(again(why))",
+        "self.current.sink.close(copy_error(why))",
         "self.current.sink.close()",
         (_ANYWHERE,),
     ),
     Mutation(
         "whose ask waits is told that the journal is unavailable",
         "actors/session/pending.py:PendingAsks.drop_waiting",
-        "submit.sink.close(again(why))",
+        "submit.sink.close(copy_error(why))",
         "submit.sink.close()",
         (_WAITING,),
     ),
     Mutation(
         "whom the next ask goes to is told when it is written",
-        "actors/session/configuration.py:Equipment.written",
+        "actors/session/configuration.py:Equipment.confirm_written",
         "self._configuration.target = event.target",
         "pass",
         (_IDLE,),
@@ -257,14 +257,14 @@ self._apply(event)
     ),
     Mutation(
         "no session is opened while the journal is too slow",
-        "actors/runtime/runtime.py:Runtime._hosting",
+        "actors/runtime/runtime.py:Runtime._opening_host",
         "host.admit()",
         "",
         (_TOO_SLOW,),
     ),
     Mutation(
         "what is written at once is one wait",
-        "actors/journal/outage.py:JournalMeter.lag",
+        "actors/journal/health.py:JournalHealth.lag",
         "ceil((waiting + self.queued) / batch)",
         "waiting + self.queued",
         (f"{_SLOW}::test_how_long_one_more_would_wait_is_what_is_under_way_and_the_batches_ahead",),
@@ -272,20 +272,20 @@ self._apply(event)
     Mutation(
         "the stats say that the journal is unavailable",
         "actors/journal/journal_actor.py:JournalActor._reject",
-        "self._meter.failed(error)",
+        "self._meter.record_failure(error)",
         "pass",
         (_STATS,),
     ),
     Mutation(
         "the stats say that the journal works again",
-        "actors/journal/outage.py:JournalMeter.worked",
+        "actors/journal/health.py:JournalHealth.record_success",
         'self.since, self.why = (None, "")',
         "pass",
         (_STATS,),
     ),
     Mutation(
         "an outage is logged once",
-        "actors/journal/outage.py:JournalMeter.failed",
+        "actors/journal/health.py:JournalHealth.record_failure",
         "self.since is None",
         "True",
         (_STATS,),
@@ -307,8 +307,8 @@ self._apply(event)
     Mutation(
         "a lock that was deleted locks nobody out",
         "actors/journal/storage/sqlite/locks.py:WriteLock.__enter__",
-        "_locked(self._opened()) and self._is_there()",
-        "_locked(self._opened())",
+        "_try_lock(self._open_file()) and self._is_there()",
+        "_try_lock(self._open_file())",
         (
             "tests/journal/test_unavailable.py"
             "::test_a_lock_that_was_deleted_is_taken_anew_so_that_no_two_write_at_once",

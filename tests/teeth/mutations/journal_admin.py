@@ -84,7 +84,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "erasure: a file that was not written anew is thought to be clean",
         "actors/journal/storage/sqlite/erasure.py:is_rewritten",
-        "deletions == noted(connection, REWRITTEN)",
+        "deletions == read_meta(connection, REWRITTEN)",
         "deletions >= 0",
         (f"{ERASURE}::test_copies_that_a_killed_process_left_in_unused_parts_of_pages_are_removed",),
     ),

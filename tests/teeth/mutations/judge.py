@@ -27,7 +27,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "openai_chat.py:OpenAIChat._begin",
         """
         if self.due:
-            self.unanswered(f"before this {role} message")
+            self.report_unanswered(f"before this {role} message")
         """,
         "self.due.clear()",
         CHECK,
@@ -37,7 +37,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "state.py:CheckState.finish",
         """
         if self.due:
-            self.unanswered("at the end")
+            self.report_unanswered("at the end")
         """,
         "",
         CHECK,
@@ -86,7 +86,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     _demands(
         "bedrock: two documents may have one name",
-        "converse.py:Converse._titled",
+        "converse.py:Converse._judge_title",
         "name in self.titles",
         "False",
         CHECK,
@@ -96,7 +96,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "converse.py:Converse.begin",
         """
         if self.documented:
-            self._documented()
+            self._judge_documents()
         """,
         "",
         CHECK,
@@ -124,7 +124,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     _demands(
         "bedrock: a source may hold nothing",
-        "converse.py:Converse._carried",
+        "converse.py:Converse._judge_media",
         "len(source) != 1 or type(data) is not str or (not data)",
         "len(source) > 1 or type(data) is not str",
         CHECK,
@@ -187,14 +187,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     _demands(
         "a limit of no tokens is one",
-        "state.py:CheckState.limited",
+        "state.py:CheckState.judge_limit",
         "type(limit) is not int or limit < 1",
         "type(limit) is not int",
         CHECK,
     ),
     _demands(
         "a choice at the root of a tool's schema passes",
-        "state.py:CheckState.rooted",
+        "state.py:CheckState.judge_root",
         "refused",
         "()",
         CHECK,
@@ -215,7 +215,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     _demands(
         "ids of earlier fragments are free again",
-        "state.py:CheckState.settled",
+        "state.py:CheckState.settle",
         "self.used = self.used.update(self.fresh)",
         "pass",
         FOLD,
@@ -243,7 +243,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     _demands(
         "faults keep the ids of the wire",
         "__init__.py:canonical",
-        "[_renamed(fault, known, calls) if fault.call_ids else fault for fault in faults]",
+        "[_rename_ids(fault, known, calls) if fault.call_ids else fault for fault in faults]",
         "list(faults)",
         ("tests/core/test_check_canonical.py",),
     ),
@@ -254,12 +254,12 @@ MUTATIONS: tuple[Mutation, ...] = (
         "False",
         ("tests/core/test_check_readings.py::test_readings_that_disagree_are_told",),
     ),
-    _reads("a fault is no doubt", "__init__.py:accepted", "None if read.faults else read", "read"),
+    _reads("a fault is no doubt", "__init__.py:accept_quickly", "None if read.faults else read", "read"),
     _reads(
         "it is all there is of a request that opens an epoch again",
         "__init__.py:extend",
-        "not whole and (quick := accepted(state, *pieces)) is not None",
-        "(quick := accepted(state, *pieces)) is not None",
+        "not whole and (quick := accept_quickly(state, *pieces)) is not None",
+        "(quick := accept_quickly(state, *pieces)) is not None",
     ),
     _reads(
         "a long text may be blank",
@@ -291,7 +291,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     _demands(
         "anthropic: thinking needs no signature",
-        "anthropic.py:Anthropic._thought",
+        "anthropic.py:Anthropic._judge_thinking",
         'type(signature) is not str or not (signature or rules.required == "with_calls")',
         'False and (not (signature or rules.required == "with_calls"))',
         CHECK,
@@ -320,7 +320,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     _demands(
         "gemini: a signature is what it is",
         "gemini.py:Gemini.block",
-        'self._signed(part["thoughtSignature"])',
+        'self._judge_signature(part["thoughtSignature"])',
         "pass",
         GEMINI,
     ),

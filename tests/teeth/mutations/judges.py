@@ -58,8 +58,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "output: a schema that leads back to itself is compiled",
         "actors/adapters/outputs.py:_is_sayable",
-        "made is None or (size := measured(made)).is_recursive",
-        "made is None or (size := measured(made)) is None",
+        "made is None or (size := measure(made)).is_recursive",
+        "made is None or (size := measure(made)) is None",
         (FORMS,),
     ),
     Mutation(
@@ -158,7 +158,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "outside: an effort stands where Converse has none",
-        "actors/adapters/converse.py:preamble",
+        "actors/adapters/converse.py:request_head",
         '{"effort": settings.effort, **...}',
         '{"reasoning": settings.effort, **...}',
         ("tests/adapters/test_outside_judges.py",),

@@ -10,7 +10,7 @@ RECOVERY = "tests/runtime/test_recovery_of_sessions.py"
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "kernel: a program on trio imports asyncio too",
-        "actors/kernel/parking.py:sys",
+        "actors/kernel/event_loop.py:sys",
         "import sys",
         """
         import asyncio
@@ -70,12 +70,12 @@ MUTATIONS: tuple[Mutation, ...] = (
         "kernel: an actor crashes after its sender went on",
         "actors/kernel/cell.py:Cell.crash",
         "self.system.dispatcher.afterwards",
-        "self.system.parking.soon",
+        "self.system.loop.soon",
         (f"{LIFECYCLE}::test_a_crash_takes_its_whole_group_down_before_the_sender_goes_on",),
     ),
     Mutation(
         "kernel: only the member that crashed goes down at once",
-        "actors/kernel/cell.py:Group.crashed",
+        "actors/kernel/cell.py:Group.take_down",
         "member.go_down",
         "self.members[0].go_down",
         (f"{LIFECYCLE}::test_a_crash_takes_its_whole_group_down_before_the_sender_goes_on",),
@@ -107,7 +107,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "kernel: an interrupt strikes in the middle of a handler",
         "actors/kernel/system.py:System.__aenter__",
-        "self.parking.protect(function)",
+        "self.loop.protect(function)",
         "pass",
         (f"{LIFECYCLE}::test_an_interrupt_comes_between_handlers_and_not_into_one",),
     ),
@@ -130,7 +130,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "kernel: an empty queue that was used keeps its actor",
         "actors/kernel/cell.py:Cell.idle",
-        "any((queue is not None and (not queue.unused) for queue in (self.mail, self.control)))",
+        "any((queue is not None and (not queue.is_unused) for queue in (self.mail, self.control)))",
         "self.mail is not None or self.control is not None",
         (f"{PASSIVATE}::test_queues_that_were_used_and_are_empty_keep_nobody",),
     ),
@@ -159,8 +159,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "kernel: a query that was told is asked while it still waits to be handled",
-        "actors/kernel/message.py:told",
-        "asked(message, TOLD) if message.reply.done else message",
+        "actors/kernel/message.py:sendable",
+        "with_reply(message, TOLD) if message.reply.is_done else message",
         "message",
         (f"{SEMANTICS}::test_a_query_may_be_asked_again_and_told",),
     ),
@@ -196,12 +196,12 @@ MUTATIONS: tuple[Mutation, ...] = (
         "journal: one that cannot be written takes those with it that are written together",
         "actors/journal/journal_actor.py:JournalActor._commit",
         """
-        for alone in group.split:
+        for alone in group.parts:
             await self._commit(alone)
         """,
         """
         for append in group.appends:
-            append.refused(error)
+            append.fail(error)
         """,
         ("tests/journal/test_journal.py",),
     ),
@@ -209,7 +209,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "journal: each append is written by itself",
         "actors/journal/journal_actor.py:JournalActor._carry_out",
         "await self._commit(group)",
-        "[await self._commit(alone) for alone in group.split]",
+        "[await self._commit(alone) for alone in group.parts]",
         ("tests/journal/test_journal.py",),
     ),
     Mutation(
@@ -222,7 +222,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         """,
         """
         for read in group.reads:
-            await self._read(read)
+            await self._start_read(read)
         await self._commit(group)
         """,
         ("tests/journal/test_journal.py",),

@@ -37,8 +37,8 @@ MUTATIONS = (
     Mutation(
         "lifecycle: the actors of a resumed session read the log again",
         "actors/runtime/session_actors.py:SessionActors._ledger_actor",
-        "self._generation.following(replay)",
-        "self._generation.following()",
+        "self._generation.next_generation(replay)",
+        "self._generation.next_generation()",
         (f"{ONCE}::test_a_log_that_breaks_off_is_read_and_folded_once_when_its_session_is_resumed",),
     ),
     Mutation(

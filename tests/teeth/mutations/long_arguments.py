@@ -8,7 +8,7 @@ LONG = "tests/adapters/test_long_arguments.py"
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "long arguments: malformed ones become a string before they are written",
-        "actors/adapters/arriving.py:PartialCall.block",
+        "actors/adapters/partial.py:PartialCall.block",
         "self.pieces.literal()",
         "quote(self.pieces.whole())",
         (MEMORY,),
@@ -29,21 +29,21 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "long arguments: all of a long text is looked at for an object that was sent again",
-        "actors/adapters/settling.py:repaired",
+        "actors/adapters/settling.py:join_arguments",
         "not _may_be_object(parts)",
         "False",
         (MEMORY,),
     ),
     Mutation(
         "long arguments: none of a long text is looked at for an object that was sent again",
-        "actors/adapters/settling.py:repaired",
+        "actors/adapters/settling.py:join_arguments",
         "not _may_be_object(parts)",
         "True",
         (LONG,),
     ),
     Mutation(
         "long arguments: a fragment that is cut by a slice is not compared behind the cut",
-        "actors/adapters/arriving.py:Pieces.rest_of",
+        "actors/adapters/partial.py:Pieces.rest_of",
         "done, at = done + size, at + size",
         "done, at = len(piece), at + size",
         (LONG,),
@@ -57,7 +57,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "long arguments: deltas of arguments that are replaced are those of the new ones",
-        "actors/adapters/arriving.py:take_long",
+        "actors/adapters/partial.py:take_long",
         "LongTextDeltas(part.delta, kept, first, len(kept))",
         "LongTextDeltas(part.delta, kept, first, first)",
         (LONG,),

@@ -218,8 +218,8 @@ for oldest in ...:
     Mutation(
         "loop lag: new work passes in its turn, whatever has begun already",
         f"{TURNSTILE}:Turnstile.begin",
-        "self._new.append(share, waiter := self._parking.waiter())",
-        "self._waiting.append(waiter := self._parking.waiter())",
+        "self._new.append(share, waiter := self._loop.waiter())",
+        "self._waiting.append(waiter := self._loop.waiter())",
         (f"{GATE}::test_work_that_goes_on_passes_before_new_work_which_keeps_a_quarter_of_the_places",),
     ),
     Mutation(
@@ -255,7 +255,7 @@ for oldest in ...:
     ),
     Mutation(
         "loop lag: a long log is folded in one go",
-        "actors/journal/log.py:folded",
+        "actors/journal/log.py:fold_in_slices",
         "await turnstile().give_way()",
         "pass",
         (f"{LAG}::test_a_long_log_is_folded_slice_by_slice_to_the_same_session",),

@@ -38,14 +38,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "keys: a call that names a key twice loses one",
-        "actors/adapters/arriving.py:PartialCall._with_own_keys",
+        "actors/adapters/partial.py:PartialCall._with_own_keys",
         "own != json and parse_object(own.decode()) is None",
         "False",
         (KEYS,),
     ),
     Mutation(
         "patterns: an escaped parenthesis begins a lookaround",
-        "actors/adapters/schemas/host.py:_Pruning._takes",
+        "actors/adapters/schemas/host.py:_Pruning._accepts",
         '_ESCAPES.sub("", pattern)',
         "pattern",
         (KEYS,),
@@ -66,7 +66,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "media: an ask may hold a damaged image",
-        "actors/session/words.py:_taken",
+        "actors/session/user_input.py:_pack_message",
         "isinstance(part, Media) and (damage := part.damage) is not None",
         "isinstance(part, Media) and (damage := part.damage) is not None and False",
         (LIMITS,),

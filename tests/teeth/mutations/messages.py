@@ -17,7 +17,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "outbox: the callback of a held event gets the number of another event",
-        "actors/journal/journal_actor.py:Append.written",
+        "actors/journal/journal_actor.py:Append.finish",
         "call(first + index)",
         "call(last)",
         HELD,
@@ -66,7 +66,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "session: a change that came in while the end of the ask was queued waits for the next ask",
-        "actors/session/session_actor.py:SessionActor._finished",
+        "actors/session/session_actor.py:SessionActor._finish_ask",
         "not self._held.is_empty",
         "False",
         (

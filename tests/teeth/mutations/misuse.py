@@ -132,7 +132,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "misuse: a human's message may hold anything",
-        "actors/session/words.py:_taken",
+        "actors/session/user_input.py:_pack_message",
         "_part(number, block)",
         "block",
         (MISUSE,),
@@ -175,7 +175,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "output: the caller is not told what the answer lacks",
         "actors/session/inflight.py:AskInFlight.read_answer",
-        "Checked(*..., shortfall(made))",
+        "Checked(*..., describe_errors(made))",
         "Checked(*...)",
         (
             "tests/session/asking/test_output.py::test_the_caller_is_told_what_the_answer_lacks_and_not_what_stood_there",
@@ -207,7 +207,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "misuse: a runtime may be traced by anything",
         "actors/telemetry/tracing.py:RuntimeTracing.__init__",
-        'not hasattr(tracer, "traced")',
+        'not hasattr(tracer, "start_ask")',
         "False",
         (MISUSE,),
     ),

@@ -93,14 +93,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "no content: the history keeps an empty answer",
-        "actors/session/steps.py:TurnSteps._read",
+        "actors/session/steps.py:TurnSteps._answer_message",
         "Message(message.role, (), message.turn, message.origin) if is_empty else message",
         "message",
         (SESSIONS,),
     ),
     Mutation(
         "no content: a forced tool is not forced again",
-        "actors/session/steps.py:TurnSteps._read",
+        "actors/session/steps.py:TurnSteps._answer_message",
         'self._has_answered |= self._ask.tally.cut not in ("empty", "unparsed")',
         "self._has_answered = True",
         (f"{SESSIONS}::test_a_forced_tool_is_forced_again_where_the_answer_was_empty",),
@@ -114,7 +114,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "no content: an empty answer hands the conversation over again",
-        "actors/session/driver.py:TurnDriver._between",
+        "actors/session/driver.py:TurnDriver._after_batch",
         "isinstance(step, turns.RenderStep) and step.follows_batch",
         "isinstance(step, turns.RenderStep) and step.round > 1",
         (

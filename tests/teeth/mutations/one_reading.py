@@ -17,7 +17,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "repair: a text is read only where the schema names its type itself",
-        "actors/core/schemas/readings.py:_cures",
+        "actors/core/schemas/readings.py:_choices_for",
         "kind in _ANY_BRANCH",
         "False",
         (f"{READINGS}::test_a_text_that_is_the_json_of_the_schemas_type_is_read_as_that",),
@@ -97,7 +97,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "answers: of two values that have the form one is taken",
-        "actors/session/output.py:Output.read",
+        "actors/session/output.py:Output.parse",
         "len(fitting) != 1",
         "not fitting",
         (f"{HERE}::test_an_answer_with_no_reading_or_several_is_corrected",),

@@ -56,7 +56,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "ownership: a connection to a file that is no journal stays open",
-        "actors/journal/storage/sqlite/connection.py:Connections._connected",
+        "actors/journal/storage/sqlite/connection.py:Connections._connect",
         "connection.close()",
         "pass",
         (
@@ -72,14 +72,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "get or create: who comes while a session is opened is refused",
-        "actors/runtime/registry.py:SessionRegistry.settled",
+        "actors/runtime/registry.py:SessionRegistry.find_settled",
         "(reservation := self._reserved.get(name)) is not None",
         "(reservation := self._reserved.get(name)) is not reservation",
         (f"{GET}::test_callers_that_come_at_once_get_one_session",),
     ),
     Mutation(
         "get or create: a session that is being closed is given to others",
-        "actors/runtime/registry.py:SessionRegistry.settled",
+        "actors/runtime/registry.py:SessionRegistry.find_settled",
         "(closing := session._lifecycle.closing) is None",
         "(closing := session._lifecycle.closing) is closing",
         (f"{GET}::test_who_comes_while_a_session_is_closed_gets_one_that_is_open",),
@@ -93,7 +93,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "get or create: what was closed in memory cannot be opened again",
-        "actors/runtime/claims.py:Claims.either",
+        "actors/runtime/claims.py:Claims.claim_any",
         "not self._host.is_durable",
         "self._host.is_durable",
         (f"{GET}::test_a_session_in_memory_that_was_closed_is_begun_anew",),
@@ -114,7 +114,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "handles: a session that was busy when it was given back stays awake",
-        f"{ACTIVATION}:SessionLifecycle.rested",
+        f"{ACTIVATION}:SessionLifecycle.on_ask_end",
         "self.is_given_back and (not self.handles)",
         "False",
         (f"{GET}::test_giving_back_cancels_no_turn_that_runs",),

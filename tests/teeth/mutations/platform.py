@@ -33,7 +33,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "platform: the end of a terminal is taken for the end of what somebody typed",
-        "actors/cli/keyboard.py:Keyboard._more",
+        "actors/cli/keyboard.py:Keyboard._read_more",
         "self._ended and self._is_terminal and (not os.isatty(self._descriptor))",
         "False",
         (f"{CHAT}::test_unwritable_output_does_not_change_the_exit_code",),

@@ -37,7 +37,7 @@ MUTATIONS = (
     ),
     Mutation(
         "postgres: each of the claims that are made together is a commit",
-        f"{STORAGE}:PostgresStorage.together",
+        f"{STORAGE}:PostgresStorage.transaction",
         "len(claims) > 1",
         "False",
         (TABLES,),
@@ -156,14 +156,14 @@ MUTATIONS = (
     ),
     Mutation(
         "postgres: a wrong password in an outage ends the journal",
-        f"{LINK}:Link.made",
+        f"{LINK}:Link.new_connection",
         "... and self._was_made",
         "... and (not self._was_made)",
         (FAILURES,),
     ),
     Mutation(
         "postgres: a server that is stopped is waited for without end",
-        f"{LINK}:_Bounded._watched",
+        f"{LINK}:_Bounded._watch",
         "monotonic() - heard > self.silence",
         "monotonic() - heard > 3600.0",
         ("tests/journal/test_postgres_silence.py",),
@@ -177,7 +177,7 @@ MUTATIONS = (
     ),
     Mutation(
         "postgres: the details of an error are told, which hold what was written",
-        f"{FAULTS}:meaning",
+        f"{FAULTS}:error_of",
         'f"{where}: {{}} (Postgres: {code} {error.diag.message_primary})"',
         'f"{where}: {{}} (Postgres: {code} {error})"',
         (FAILURES,),

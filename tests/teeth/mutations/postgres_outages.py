@@ -22,7 +22,7 @@ MUTATIONS = (
     ),
     Mutation(
         "failover: no append says which event its log ended with",
-        "actors/journal/ends.py:LogEnds.expected",
+        "actors/journal/ends.py:LogEnds.with_predecessors",
         "Entry(entry.session, entry.fence, entry.events, after)",
         "entry",
         ("tests/journal/test_log_ends.py",),
@@ -30,14 +30,14 @@ MUTATIONS = (
     Mutation(
         "failover: what is lost is not named in the log",
         "actors/journal/journal_actor.py:JournalActor._name_loss",
-        "self._ends.lost(session)",
+        "self._ends.loss_entry(session)",
         "None",
         (LOST,),
     ),
     Mutation(
         "failover: a reader waits for numbers that are given again",
         "actors/journal/journal_actor.py:JournalActor._lose",
-        "self._readers.cut(error.session, error.first - 1)",
+        "self._readers.roll_back(error.session, error.first - 1)",
         "",
         (LOST,),
     ),
@@ -66,7 +66,7 @@ MUTATIONS = (
     ),
     Mutation(
         "fsck: a turn that follows another than the one before it is nothing",
-        "actors/journal/storage/holes.py:holes",
+        "actors/journal/storage/holes.py:find_losses",
         "turn is not None and event.turn not in (turn, turn + 1)",
         "False",
         ("tests/journal/test_holes.py",),
@@ -101,14 +101,14 @@ MUTATIONS = (
     ),
     Mutation(
         "rights: what nobody has thought of is refused for good",
-        "actors/journal/storage/postgres/faults.py:meaning",
+        "actors/journal/storage/postgres/faults.py:error_of",
         "code and code[:2] not in _REFUSED",
         "False",
         (RIGHTS,),
     ),
     Mutation(
         "rights: a right that was taken away while it ran is a mistake in the configuration",
-        "actors/journal/storage/postgres/faults.py:meaning",
+        "actors/journal/storage/postgres/faults.py:error_of",
         "code in _MISCONFIGURED and not was_open",
         "code in _MISCONFIGURED",
         (RIGHTS,),

@@ -8,7 +8,7 @@ TESTS = "tests/journal/test_readers.py"
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "readers: a log is read in the thread that writes",
-        f"{JOURNAL}:JournalActor._read",
+        f"{JOURNAL}:JournalActor._start_read",
         "self._threads.read",
         "self._threads.write",
         (f"{TESTS}::test_while_a_page_of_a_log_is_being_read_other_sessions_write",),
@@ -16,7 +16,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "readers: an event is shown before it is acknowledged",
         f"{JOURNAL}:JournalActor._check_answer",
-        "page.up_to(self._ends.acknowledged(command.session, page.last))",
+        "page.up_to(self._ends.acknowledged_end(command.session, page.last))",
         "page",
         (f"{TESTS}::test_what_is_written_and_not_acknowledged_is_shown_to_no_reader",),
     ),
@@ -50,14 +50,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "readers: a page is found from the end of its log",
-        f"{RECORDS}:_stored",
+        f"{RECORDS}:_stored_rows",
         "until < row.last",
         "False",
         (f"{TESTS}::test_a_page_in_the_midst_of_a_log_is_read_from_the_next_waypoint",),
     ),
     Mutation(
         "readers: a waypoint that is wrong is damage",
-        f"{RECORDS}:_stored",
+        f"{RECORDS}:_stored_rows",
         "len(found) == until - after",
         "True",
         (f"{TESTS}::test_a_waypoint_that_is_missing_or_wrong_only_makes_the_way_longer",),
@@ -71,7 +71,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "readers: of Postgres as many large values are read as records fit a page",
-        "actors/journal/storage/postgres/reading.py:_fitting",
+        "actors/journal/storage/postgres/reading.py:_first_page",
         "size >= PAGE_BYTES",
         "False",
         (f"{TESTS}::test_of_postgres_no_more_large_values_are_read_than_fit_a_page",),

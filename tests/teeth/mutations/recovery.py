@@ -38,7 +38,7 @@ MUTATIONS = (
     Mutation(
         "recovery: a turn that waited goes on with other tools, and nobody is told",
         "actors/session/session_actor.py:SessionActor._go_on_with",
-        "self._held.compare(self._mine)",
+        "self._held.compare(self._live_context)",
         "",
         (f"{RESUME}::test_other_tools_than_before_are_offered_from_the_next_request_on",),
     ),

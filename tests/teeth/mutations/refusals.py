@@ -94,14 +94,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "refusal: what is said of a file or a link is not taken for an attachment",
-        "actors/adapters/refusals.py:_FILE",
+        "actors/adapters/error_patterns.py:_FILE",
         'r"\\bfiles?\\b(?![./_])"',
         'r"\\bno such word\\b"',
         ("tests/adapters/test_media_wordings.py::test_words_about_an_attachment_are_about_media",),
     ),
     Mutation(
         "refusal: base64 of a signature is taken for that of an attachment",
-        "actors/adapters/refusals.py:_NO_TOOL",
+        "actors/adapters/error_patterns.py:_NO_TOOL",
         'r"^(?!.*(?:\\btools?\\b[.\\[]|signature|encrypted_content))"',
         'r"^"',
         ("tests/adapters/test_media_wordings.py::test_words_that_only_resemble_them_are_not",),

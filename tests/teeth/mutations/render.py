@@ -82,7 +82,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "door: the same words with another image are the same result",
-        "actors/core/normalize/settle.py:_completing",
+        "actors/core/normalize/settle.py:_completion_fields",
         "(*..., result.media)",
         "(*...,)",
         (DOOR,),
@@ -169,7 +169,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "responses: reasoning of a relay that names no items is words alone",
-        "actors/adapters/responses/decode.py:_again",
+        "actors/adapters/responses/decode.py:_resendable",
         "not state",
         "not state or not item_id",
         ("tests/session/test_responses_sessions.py",),
@@ -358,7 +358,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "assembly: what was thought behind a left out part keeps its seal",
         "actors/adapters/assembly.py:MessageBuilder._message",
-        "blocks.append(block if stands else _unbound(block))",
+        "blocks.append(block if stands else _without_bound_seal(block))",
         "blocks.append(block)",
         ("tests/session/test_bound_reasoning.py",),
     ),
@@ -566,7 +566,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "plain: a call stays a call in the conservative render",
-        "actors/core/render/walk.py:_spoken",
+        "actors/core/render/walk.py:_as_text",
         "type(block) is not ToolCall",
         "block",
         (RENDER,),

@@ -25,7 +25,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "freed: the set of a session's tools is known by the tools themselves, which so stay",
-        f"{SETS}:Toolsets._same",
+        f"{SETS}:Toolsets._shared_toolset",
         "tuple(map(id, tools))",
         "tuple(tools)",
         FREED,

@@ -88,8 +88,8 @@ MUTATIONS = (
     ),
     Mutation(
         "fsck: records of a database are read and not proven",
-        "actors/journal/storage/postgres/check.py:JournalTables._proven",
-        "decoded(row.name, row.proven(found, 0, self._blob, self._place))",
+        "actors/journal/storage/postgres/check.py:JournalTables._verified_log",
+        "decode_records(row.name, row.verified_records(found, 0, self._blob, self._place))",
         "found.fetchall()",
         ("tests/journal/test_postgres_check.py::test_what_is_damaged_is_named_and_no_password_is",),
     ),

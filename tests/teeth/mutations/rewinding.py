@@ -11,7 +11,7 @@ MUTATIONS = (
         "rewinding: one that waits is refused by a turn that begins to wait, and not after a crash",
         f"{SESSION}:SessionActor._wait_on",
         "self._let_wait()",
-        "self._queue_limits.begin(self._mine, pending.waiting)",
+        "self._queue_limits.begin(self._live_context, pending.waiting)",
         (f"{SESSIONS}::test_a_rewind_that_waits_is_refused_when_a_crash_comes_as_the_turn_begins_to_wait",),
     ),
     Mutation(
@@ -31,7 +31,7 @@ MUTATIONS = (
     Mutation(
         "rewinding: lanes go on as they were",
         "actors/core/session/lanes.py:Lanes.rewind",
-        "self._later(binding, partial(_after_rewind, length))",
+        "self._defer(binding, partial(_after_rewind, length))",
         "pass",
         (f"{CORE}::test_every_lane_begins_an_epoch_and_its_request_is_accepted",),
     ),
@@ -114,7 +114,7 @@ MUTATIONS = (
     ),
     Mutation(
         "rewinding: a budget that is used up keeps one from it",
-        f"{SESSION}:SessionActor._submitted",
+        f"{SESSION}:SessionActor._submit",
         "self._phase == 'idle' and not is_rewind and ...",
         "self._phase == 'idle' and ...",
         (f"{SESSIONS}::test_a_budget_that_is_used_up_keeps_nobody_from_going_back",),

@@ -9,14 +9,14 @@ ROUTING, POOLS = "tests/core/test_routing.py", "tests/provider/test_pools.py"
 MUTATIONS = (
     Mutation(
         "breaker: all others are refused until the probe's answer has ended",
-        "actors/provider/rounds.py:Round._read",
+        "actors/provider/rounds.py:Round._read_answer",
         "events and (self._ticket.probes or self._ticket.is_in_doubt)",
         "events and (self._ticket.probes or self._ticket.is_in_doubt) and self._decoder.ended",
         (STORMS,),
     ),
     Mutation(
         "breaker: any byte of a probe's answer closes it",
-        "actors/provider/rounds.py:Round._read",
+        "actors/provider/rounds.py:Round._read_answer",
         "events and (self._ticket.probes or self._ticket.is_in_doubt)",
         "self._ticket.probes or self._ticket.is_in_doubt",
         (STORMS,),
@@ -145,8 +145,8 @@ MUTATIONS = (
     Mutation(
         "fairness: who asks first is served first",
         "actors/core/policy/fair.py:_Flows.serve",
-        "self._put(tag + cost, name, lead)",
-        "self._put(-1.0, name, lead)",
+        "self._push(tag + cost, name, lead)",
+        "self._push(-1.0, name, lead)",
         (FAIR, STORMS),
     ),
     Mutation(
@@ -225,7 +225,7 @@ MUTATIONS = (
     ),
     Mutation(
         "attempts: a request that was tried again is not told",
-        "actors/session/inflight.py:Tally.heard",
+        "actors/session/inflight.py:Tally.record_round",
         'self.retried.append(Attempt(binding, "retried", failure.message, cause, tried.wait))',
         '_ = Attempt(binding, "retried", failure.message, cause, tried.wait)',
         (POOLS,),

@@ -31,14 +31,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "refusal: what was done for the request is not logged",
-        "actors/telemetry/__init__.py:refused",
+        "actors/telemetry/__init__.py:transcript_refused",
         "emit(*..., **..., dedupe=...)",
         "emit(*..., **..., duplicates=...)",
         ("tests/session/test_refusals.py",),
     ),
     Mutation(
         "driver: an answer that was cut is complete and no more",
-        "actors/session/inflight.py:Tally.heard",
+        "actors/session/inflight.py:Tally.record_round",
         "(*..., generated.cut)",
         "(*..., None)",
         ("tests/session/test_cut_answers.py",),
@@ -154,7 +154,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "provider: a blank line is the beginning of a stream",
-        "actors/provider/rounds.py:Round._read",
+        "actors/provider/rounds.py:Round._read_answer",
         "chunk.lstrip()",
         "chunk.lstrip() or chunk",
         ("tests/provider/test_provider.py",),
@@ -172,7 +172,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "leaving: the host does not leave when its loop is shut down",
         "actors/kernel/host.py:SystemHost._run",
-        "self._parking.cancelled",
+        "self._loop.cancelled",
         "ZeroDivisionError",
         (
             "tests/commands/test_shutdowns.py::test_a_runtime_that_is_never_left_keeps_no_process_alive[asyncio]",
@@ -180,7 +180,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "leaving: a task that is cancelled before it begins is never heard of again",
-        "actors/kernel/tasks.py:primed",
+        "actors/kernel/tasks.py:prime",
         "coroutine.send(None)",
         "",
         (
@@ -219,14 +219,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "tools: one that swallows its cancellation is told again at each of its waits",
-        "actors/kernel/contained.py:Contained.let_be",
+        "actors/kernel/contained.py:Contained.detach",
         "self._inner.shield = True",
         "pass",
         (f"{EDGE}::test_a_tool_that_swallows_its_cancellation_is_told_no_more_once_its_call_is_closed",),
     ),
     Mutation(
         "tools: a call that was closed gives its thread's place away",
-        "actors/scheduler/threads.py:Threads._forsaken",
+        "actors/scheduler/threads.py:Threads._mark_abandoned",
         """
         place.is_stuck = True
         self.stuck += 1
@@ -253,7 +253,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "tools: what a plain function returned to be awaited is not stopped",
-        "actors/scheduler/calls.py:Running._threaded",
+        "actors/scheduler/calls.py:Running._run_in_thread",
         "self._thread = None",
         "pass",
         (f"{EDGE}::test_what_a_plain_function_returned_is_stopped_and_timed_as_an_async_tool_is",),
@@ -267,7 +267,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "tools: what one raises is told to nobody but the model",
-        "actors/scheduler/calls.py:Running._raised",
+        "actors/scheduler/calls.py:Running._failure_event",
         "self._tell(error)",
         "",
         (f"{EDGE}::test_what_a_tool_raises_is_logged_with_its_traceback_and_reaches_the_hook",),
@@ -293,8 +293,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "tools: an approval is any answer that is true",
         "actors/scheduler/calls.py:Running._end",
-        "self._asks and (answer := (await self._asked())) is not True",
-        "self._asks and (not (answer := (await self._asked())))",
+        "self._asks and (answer := (await self._ask_approval())) is not True",
+        "self._asks and (not (answer := (await self._ask_approval())))",
         (f"{EDGE}::test_only_a_plain_yes_approves_and_whatever_an_approval_raises_ends_its_own_call",),
     ),
     Mutation(
@@ -321,11 +321,11 @@ except BaseException:
     ),
     Mutation(
         "runtime: a request's preamble is kept by whoever made it",
-        "actors/adapters/settings.py:fit",
-        "def fit(settings: Settings, dialect: Dialect) -> ...: ...",
+        "actors/adapters/settings.py:fit_settings",
+        "def fit_settings(settings: Settings, dialect: Dialect) -> ...: ...",
         """
         @__import__("functools").lru_cache
-        def fit(settings: Settings, dialect: Dialect) -> ...: ...
+        def fit_settings(settings: Settings, dialect: Dialect) -> ...: ...
         """,
         (f"{HOST}::test_no_word_of_a_session_that_is_deleted_stays_in_memory",),
     ),
@@ -389,7 +389,7 @@ except BaseException:
     ),
     Mutation(
         "token: one that was refused is sent again",
-        "actors/provider/credentials/tokens.py:Tokens.refused",
+        "actors/provider/credentials/tokens.py:Tokens.record_rejection",
         "self._until = -math.inf",
         "pass",
         (f"{OAUTH}::test_five_turns_of_parallel_calls_over_a_token_that_ends_within_a_turn",),

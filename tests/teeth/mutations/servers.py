@@ -81,7 +81,7 @@ MUTATIONS = (
     ),
     Mutation(
         "gemini: a response needs the id of its call",
-        f"{_GOOGLE}:_paired",
+        f"{_GOOGLE}:_pair",
         'by_id.get(named) if named and call.get("id") else call',
         "by_id.get(named)",
         (
@@ -149,7 +149,7 @@ MUTATIONS = (
     ),
     Mutation(
         "cache: a mark belongs to the prompt",
-        f"{_PROMPTS}:_unmarked",
+        f"{_PROMPTS}:_without_marks",
         "{key: item for key, item in value.items() if key not in _MARKS}",
         "{key: item for key, item in value.items()}",
         (f"{CACHED}::test_a_mark_moves_without_changing_the_prompt_and_a_text_is_a_block",),

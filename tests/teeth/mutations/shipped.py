@@ -28,16 +28,16 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "shipped: a strict server accepts every bearer token",
-        "actors/strict/server.py:LoopbackServer.denied",
+        "actors/strict/server.py:LoopbackServer.refuse_credentials",
         "same(bearer(request), self.api_key)",
         "bearer(request)",
         (KEYS,),
     ),
     Mutation(
         "shipped: a cloud lists the models of Claude in Anthropic's form",
-        "actors/strict/claude_servers.py:HostedClaude.stored",
+        "actors/strict/claude_servers.py:HostedClaude.answer_stored",
         "return None",
-        "return super().stored(request)",
+        "return super().answer_stored(request)",
         ("tests/strict/test_by_name.py::test_only_anthropic_itself_lists_models_in_its_own_form",),
     ),
     Mutation(
@@ -63,7 +63,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "shipped: true is an integer of JSON",
-        "actors/strict/rules/shapes.py:ShapeWalk.typed",
+        "actors/strict/rules/shapes.py:ShapeWalk.require_type",
         "wanted is int and isinstance(value, bool)",
         "False",
         (SHAPES,),

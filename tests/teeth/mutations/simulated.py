@@ -57,9 +57,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "simulated: the parts of a message change places",
-        "actors/session/words.py:packed_words",
-        'Message("user", [_part(number, part) for number, part in enumerate(words)])',
-        'Message("user", [_part(number, part) for number, part in enumerate(words)][::-1])',
+        "actors/session/user_input.py:pack_user_input",
+        'Message("user", [_part(number, part) for number, part in enumerate(message)])',
+        'Message("user", [_part(number, part) for number, part in enumerate(message)][::-1])',
         SEEDS,
     ),
     Mutation(
@@ -128,13 +128,13 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "simulated: a call ends before the session that its tool opened",
         "actors/scheduler/calls.py:Running._has_ended",
-        "self._subagents.over(partial(self.site.ended, self, event))",
+        "self._subagents.end_then(partial(self.site.ended, self, event))",
         "self.site.ended(self, event)",
         ("tests/subagents/test_ends.py",),
     ),
     Mutation(
         "simulated: who hands over keeps the conversation",
-        "actors/session/handing_over.py:HandingOver.wanted",
+        "actors/session/handing_over.py:HandingOver.requested_handover",
         "handover is not None and known is not None and known.completion and (not known.completion.error)",
         "handover is not None and known is not None and known.completion and known.completion.error",
         SEEDS,
@@ -180,7 +180,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "simulated: a summary that an ask needed is not in its usage",
         "actors/session/driver.py:TurnDriver._compact",
-        "ask.tally.closed(step, ask.resolver.cost(backend.binding, step.usage))",
+        "ask.tally.record_turn_end(step, ask.resolver.cost(backend.binding, step.usage))",
         "",
         SEEDS,
     ),

@@ -53,7 +53,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "simulation: a call is closed twice",
-        "actors/scheduler/scheduler_actor.py:_Batch.ended",
+        "actors/scheduler/scheduler_actor.py:_Batch.on_call_end",
         "self._open.pop(running.call.id, None) is not None",
         "self._open.pop(running.call.id, None) is not None or event is not None",
         SEEDS,
@@ -83,8 +83,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "simulation: a late result is lost",
-        "actors/scheduler/scheduler_actor.py:_Batch.ended",
-        'self._executor.apart(partial(self._late, event), "late")',
+        "actors/scheduler/scheduler_actor.py:_Batch.on_call_end",
+        'self._executor.start_apart(partial(self._record_late, event), "late")',
         "pass",
         SEEDS,
     ),

@@ -52,7 +52,7 @@ MUTATIONS = (
     ),
     Mutation(
         "storage: all is summed that a crash left before its commit",
-        f"{WAL}:_Wal.lost",
+        f"{WAL}:_Wal.lost_frame",
         "len(commits) > 1 and place <= commits[-2]",
         "place < self._frames",
         (
@@ -61,7 +61,7 @@ MUTATIONS = (
     ),
     Mutation(
         "storage: a file that a newer program brought up to date is written on",
-        f"{CONNECTION}:Connections._committed",
+        f"{CONNECTION}:Connections._transaction",
         "check_version(connection, str(self.path))",
         "",
         (f"{FILES}::test_a_file_that_becomes_newer_while_it_is_open_is_refused",),
@@ -98,7 +98,7 @@ MUTATIONS = (
     ),
     Mutation(
         "storage: anybody may read a journal",
-        "actors/journal/storage/sqlite/connection.py:Connections._opened",
+        "actors/journal/storage/sqlite/connection.py:Connections._open_file",
         "os.open(*..., 384)",
         "os.open(*..., 420)",
         (
@@ -108,7 +108,7 @@ MUTATIONS = (
     ),
     Mutation(
         "storage: what a crash left in the write-ahead log stays there",
-        "actors/journal/storage/sqlite/connection.py:Connections._opened",
+        "actors/journal/storage/sqlite/connection.py:Connections._open_file",
         "self.deleted = True",
         "pass",
         (_DIED,),
@@ -171,21 +171,21 @@ MUTATIONS = (
     ),
     Mutation(
         "storage: a lease that is over lasts on",
-        f"{HOSTS}:Hosts.left",
+        f"{HOSTS}:Hosts.lease_left",
         "seconds if seconds > 0 and is_held(self._file(name)) else 0.0",
         "max(seconds, 0.1) if is_held(self._file(name)) else 0.0",
         (FILES,),
     ),
     Mutation(
         "storage: rows are remembered though another process wrote",
-        f"{CONNECTION}:Connections._committed",
+        f"{CONNECTION}:Connections._transaction",
         "self.changed = True",
         "self.changed = False",
         (FILES,),
     ),
     Mutation(
         "storage: that another process wrote is forgotten with the next transaction",
-        f"{CONNECTION}:Connections._committed",
+        f"{CONNECTION}:Connections._transaction",
         """
         if seen != self._seen:
             ...
@@ -213,7 +213,7 @@ MUTATIONS = (
     ),
     Mutation(
         "storage: a transaction that a loss of power tore is taken for damage",
-        f"{WAL}:_Wal.lost",
+        f"{WAL}:_Wal.lost_frame",
         "self._commits_from(place) >= 2",
         "self._commits_from(place) >= 1",
         (f"{_LOG}::test_a_torn_end_is_none_of_damage_where_a_write_that_failed_left_more_behind_it",),
@@ -258,10 +258,10 @@ MUTATIONS = (
     ),
     Mutation(
         "storage: a lost end is taken for the end",
-        f"{ROWS}:SessionRow.proven",
+        f"{ROWS}:SessionRow.verified_records",
         """
         if expected <= until:
-            raise self.damaged(where, expected, "is missing")
+            raise self.record_damage(where, expected, "is missing")
         """,
         "",
         ("tests/journal/test_postgres.py::test_what_is_damaged_is_refused_with_its_place",),
@@ -275,35 +275,35 @@ MUTATIONS = (
     ),
     Mutation(
         "storage: a session whose row is missing is unknown",
-        f"{SQLITE}:SqliteStorage._found",
+        f"{SQLITE}:SqliteStorage._find_row",
         "self._search(connection)",
         "",
         (f"{DAMAGE}::test_what_is_damaged_is_refused_with_its_place",),
     ),
     Mutation(
         "storage: a blob is read whatever its hash",
-        f"{ROWS}:SessionRow._whole",
+        f"{ROWS}:SessionRow._restore_blobs",
         "sha256(content).digest() != digest",
         "not content",
         (f"{DAMAGE}::test_what_is_damaged_is_refused_with_its_place",),
     ),
     Mutation(
         "storage: a text that is none is told with what it held",
-        f"{FAULTS}:translated",
+        f"{FAULTS}:translate_errors",
         'f"{path}: a text has changed; restore a copy, or see `actors sessions fsck`"',
         'f"{path}: {error}; restore a copy, or see `actors sessions fsck`"',
         (f"{DAMAGE}::test_what_a_damaged_journal_held_is_in_no_error",),
     ),
     Mutation(
         "storage: whole transactions behind a damaged one are dropped in silence",
-        f"{WAL}:_Wal.lost",
+        f"{WAL}:_Wal.lost_frame",
         "place + 1 if self._commits_from(place) >= 2 else None",
         "None",
         (f"{DAMAGE}::test_a_flipped_bit_of_the_write_ahead_log_costs_the_last_transaction_at_most",),
     ),
     Mutation(
         "storage: a torn end is taken for damage",
-        f"{WAL}:_Wal.lost",
+        f"{WAL}:_Wal.lost_frame",
         "self._commits_from(place) >= 2",
         "self._frame(place) is not None",
         (f"{_LOG}::test_a_torn_end_is_none_of_damage_where_a_write_that_failed_left_more_behind_it",),
@@ -401,7 +401,7 @@ MUTATIONS = (
     Mutation(
         "storage: a way back that ends too early is taken for a log that begins there",
         f"{RECORDS}:records",
-        'raise row.damaged(where, until - len(found), "is missing")',
+        'raise row.record_damage(where, until - len(found), "is missing")',
         "after = until - len(found)",
         (f"{DAMAGE}::test_what_is_damaged_is_refused_with_its_place",),
     ),
@@ -428,7 +428,7 @@ MUTATIONS = (
     ),
     Mutation(
         "storage: a record does not say where the one before it is",
-        f"{RECORDS}:PlacedRow.put",
+        f"{RECORDS}:PlacedRow.append",
         "(place, before, *...)",
         "(place, place - 1, *...)",
         (FILES,),
@@ -456,7 +456,7 @@ MUTATIONS = (
     ),
     Mutation(
         "storage: fsck does not miss records that belong to no log",
-        f"{CHECK}:JournalFile._surplus",
+        f"{CHECK}:JournalFile._check_surplus",
         '""") ON session = key WHERE found > last"""',
         '""") ON session = key WHERE found > last + 1"""',
         (FSCK,),

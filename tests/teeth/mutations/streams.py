@@ -116,7 +116,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "stats: refused requests are counted in the wrong branch",
-        "actors/session/steps.py:TurnSteps._broke",
+        "actors/session/steps.py:TurnSteps._after_broken_answer",
         "self.backend.counts.tool_api_400_total",
         "self.backend.counts.tool_calls_repaired",
         (COUNTED,),
@@ -197,7 +197,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "tracing: what a tool traces stands beside the ask",
-        "actors/telemetry/otel.py:Tracing.traced",
+        "actors/telemetry/otel.py:Tracing.start_ask",
         "variables.run(context.attach, trace.set_span_in_context(span))",
         "",
         (SPANS,),

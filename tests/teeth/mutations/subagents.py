@@ -26,8 +26,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "subagents: each is given the whole budget again",
-        "actors/runtime/subagent_opening.py:_inherited",
-        "(tenant, shared, None if shared is None else shared.left)",
+        "actors/runtime/subagent_opening.py:_inheritance",
+        "(tenant, shared, None if shared is None else shared.remaining)",
         "(tenant, shared, acting.state.budget)",
         (BUDGETS,),
     ),
@@ -47,7 +47,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "subagents: one that waits for room does not hear that it is cancelled",
-        "actors/session/inflight.py:AskInFlight.admitted",
+        "actors/session/inflight.py:AskInFlight.admit",
         "share.look_again()",
         "None",
         (BUDGETS, "tests/provider/test_shared_budgets.py"),
@@ -68,7 +68,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "subagents: without anybody to ask, all is approved",
-        "actors/runtime/subagent_opening.py:_nobody",
+        "actors/runtime/subagent_opening.py:_deny_all",
         "return False",
         "return True",
         (SUBAGENTS,),
@@ -103,7 +103,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "handoff: a call that failed hands over too",
-        "actors/session/handing_over.py:HandingOver.wanted",
+        "actors/session/handing_over.py:HandingOver.requested_handover",
         "handover is not None and known is not None and known.completion and (not known.completion.error)",
         "handover is not None and known is not None and known.completion",
         (HANDOFF,),
@@ -125,13 +125,13 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "delete: subagents of subagents are left",
         "actors/runtime/deletion.py:with_subagents",
-        "reversed(await _below(journal, branch))",
-        "await _below(journal, branch) if branch.name == session else []",
+        "reversed(await _subagent_ids(journal, branch))",
+        "await _subagent_ids(journal, branch) if branch.name == session else []",
         (DELETION,),
     ),
     Mutation(
         "delete: what has the id of a subagent is taken for one",
-        "actors/runtime/deletion.py:_below",
+        "actors/runtime/deletion.py:_subagent_ids",
         "opened.above == branch.key",
         "opened",
         (DELETION,),

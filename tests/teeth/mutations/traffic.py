@@ -68,7 +68,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "resets: a moment is a duration",
-        "actors/adapters/retry_after.py:ahead",
+        "actors/adapters/retry_after.py:seconds_until",
         "read <= MAX_WAIT",
         "True",
         (f"{TIMES}::test_a_time_is_read_in_every_form", RESETS),
@@ -96,7 +96,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "resets: the wait is not told",
-        "actors/provider/attempts.py:Retries.told",
+        "actors/provider/attempts.py:Retries.mention_wait",
         "replace(failure, message=...)",
         "failure",
         (f"{RESETS}::test_a_limit_that_resets_hours_ahead_is_not_waited_for",),
@@ -117,7 +117,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "silence: an answer that is no stream is ended for it",
-        "actors/provider/rounds.py:Round._read",
+        "actors/provider/rounds.py:Round._read_answer",
         "silence.allow()",
         "pass",
         (SILENCE,),
@@ -204,21 +204,21 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "threads: a tool's thread belongs to no event loop",
-        "actors/scheduler/calls.py:Running._threaded",
+        "actors/scheduler/calls.py:Running._run_in_thread",
         "with thread():\n    value: object = run_in(context, work)",
         "value: object = run_in(context, work)",
         (FROM_THREADS,),
     ),
     Mutation(
         "threads: trio does not know a tool's thread",
-        "actors/scheduler/from_threads.py:_trios",
+        "actors/scheduler/from_threads.py:_notify_trio",
         "told.token, told.abandon_on_cancel = (token, True)",
         "told.token, told.abandon_on_cancel = (None, True)",
         (FROM_THREADS,),
     ),
     Mutation(
         "variables: validators of arguments see those of nobody",
-        "actors/scheduler/scheduler_actor.py:SchedulerActor._planned",
+        "actors/scheduler/scheduler_actor.py:SchedulerActor._plan_batch",
         "with_variables(command.variables, planning)",
         "planning()",
         (VARIABLES,),
@@ -233,8 +233,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "variables: validators of answers see those of nobody",
         "actors/session/inflight.py:AskInFlight.read_answer",
-        "with_variables(self.variables, partial(self.output.read, text, repair))",
-        "self.output.read(text, repair)",
+        "with_variables(self.variables, partial(self.output.parse, text, repair))",
+        "self.output.parse(text, repair)",
         (VARIABLES,),
     ),
     Mutation(

@@ -214,7 +214,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "transport: the exceptions from a proxy are ignored",
         "actors/transport/proxy.py:_is_direct",
-        "any((entry and _covers(entry, origin, address) for entry in entries))",
+        "any((entry and _is_covered_by(entry, origin, address) for entry in entries))",
         "not entries",
         (PROXY,),
     ),

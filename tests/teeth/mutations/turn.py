@@ -28,7 +28,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "awaiting: results for a turn that has gone on continue it once more",
-        "actors/session/session_actor.py:SessionActor._accepted",
+        "actors/session/session_actor.py:SessionActor._accept_resolution",
         'self._phase != "awaiting"',
         "self._log.state.closed",
         (
@@ -46,15 +46,15 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "awaiting: a turn goes on when half of the results are there",
-        "actors/session/session_actor.py:SessionActor._accepted",
+        "actors/session/session_actor.py:SessionActor._accept_resolution",
         """
-        if self.waits:
+        if self.pending_calls:
             ...
         else:
             ...
         """,
         """
-        if len(self.waits) > 1:
+        if len(self.pending_calls) > 1:
             ...
         else:
             ...
@@ -102,9 +102,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "approvals: of several decisions those before the one that is refused are recorded",
         "actors/session/resolutions.py:_record",
-        "await _check_bound(refs, decision, _awaited(decision, waits), resolve.variables)",
+        "await _check_bound(refs, decision, _awaited_call(decision, awaited), resolve.variables)",
         """
-        await _check_bound(refs, decision, _awaited(decision, waits), resolve.variables)
+        await _check_bound(refs, decision, _awaited_call(decision, awaited), resolve.variables)
         await log.write(_event(decision, waits[decision.call_id]))
         """,
         (f"{APPROVALS}::test_if_one_of_several_is_refused_nothing_is_recorded",),
@@ -118,7 +118,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "approvals: an external call is allowed to run",
-        "actors/session/resolutions.py:_awaited",
+        "actors/session/resolutions.py:_awaited_call",
         'found.kind == "external" and decision.verdict == "allow"',
         "False",
         (f"{APPROVALS}::test_an_external_call_that_wants_approval_is_approved_by_passing_its_result",),
@@ -211,14 +211,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "guards: a turn that waited begins to count anew",
-        "actors/session/steps.py:TurnSteps.resumed",
+        "actors/session/steps.py:TurnSteps.resume",
         "history.upto(length)",
         "history",
         (f"{GUARDS}::test_a_turn_that_waited_is_guarded_by_what_its_log_says",),
     ),
     Mutation(
         "guards: results that the caller passes do not count",
-        "actors/session/driver.py:TurnDriver._resumed",
+        "actors/session/driver.py:TurnDriver._resume",
         "not (stopped or waited.calls) and served.is_stuck()",
         "False",
         (f"{GUARDS}::test_results_that_the_caller_passes_count_as_repetitions",),
@@ -276,14 +276,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "awaiting: the tokens used before it are forgotten",
-        "actors/session/inflight.py:Tally.resumed",
+        "actors/session/inflight.py:Tally.from_pause",
         "used.input_tokens + used.output_tokens",
         "0",
         (f"{AFTER}::test_the_tokens_of_an_ask_are_those_from_before_it_waited_too",),
     ),
     Mutation(
         "awaiting: what turns before it cost is forgotten",
-        "actors/session/inflight.py:Tally.resumed",
+        "actors/session/inflight.py:Tally.from_pause",
         "progress.cost",
         "0.0",
         (f"{AFTER}::test_the_cost_of_an_ask_is_that_of_turns_before_the_one_that_waited_too",),
@@ -291,7 +291,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "awaiting: the type that was asked for goes with the actors",
         "actors/runtime/lifecycle.py:SessionLifecycle.passivate",
-        "actors.pending if self.waits and actors.pending.form is not None else None",
+        "actors.pending if self.pending_calls and actors.pending.form is not None else None",
         "None",
         (f"{AFTER}::test_the_answer_is_a_value_of_the_type_that_was_asked_for",),
     ),
@@ -306,13 +306,13 @@ MUTATIONS: tuple[Mutation, ...] = (
         "awaiting: a turn whose last decision was recorded in a crash waits for ever",
         "actors/session/session_actor.py:SessionActor._wait_on",
         """
-        if not self.waits:
+        if not self.pending_calls:
             ...
         else:
             ...
         """,
         """
-        if not self.waits and (not pending.is_empty):
+        if not self.pending_calls and (not pending.is_empty):
             ...
         else:
             ...

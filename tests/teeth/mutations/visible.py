@@ -35,15 +35,15 @@ MUTATIONS = (
     Mutation(
         "logging: a text of others' ends its literal",
         "actors/telemetry/emission.py:_literal",
-        "repr(_cut(value))",
-        "f\"'{printable(_cut(value))}'\"",
+        "repr(_clip(value))",
+        "f\"'{printable(_clip(value))}'\"",
         (PLAIN,),
     ),
     Mutation(
         "logging: what structlog renders is not escaped",
         "actors/telemetry/emission.py:escape",
-        "printable(_cut(value))",
-        "_cut(value)",
+        "printable(_clip(value))",
+        "_clip(value)",
         (RENDERED,),
     ),
     Mutation(
@@ -111,7 +111,7 @@ MUTATIONS = (
     ),
     Mutation(
         "logging: a take-over is not logged",
-        "actors/journal/ends.py:LogEnds.claimed",
+        "actors/journal/ends.py:LogEnds.record_claim",
         "telemetry.session_taken_over(session, claim.taken_from)",
         "pass",
         (f"{LOGS}::test_a_session_that_is_taken_over_is_an_event_on_both_hosts",),
@@ -236,7 +236,7 @@ MUTATIONS = (
     Mutation(
         "metrics: what a label says is printed as it is",
         "actors/cli/scrape.py:as_lines",
-        "safe(_pairs(labels))",
+        "escape_controls(_pairs(labels))",
         "_pairs(labels)",
         (f"{SCRAPE}::test_labels_of_metrics_are_escaped",),
     ),

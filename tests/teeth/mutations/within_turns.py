@@ -29,7 +29,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "within turns: the log does not say which tools the turn goes on with",
         "actors/session/tool_changes.py:ToolChanges._configure",
-        "event.preamble == ask.log.state.preamble",
+        "event.preamble == ask.log.state.config_digest",
         "True",
         WITHIN,
     ),

@@ -42,7 +42,7 @@ _UNREADABLE = (
 )
 
 
-def named(said: dict[str, str]) -> str:
+def database_label(said: dict[str, str]) -> str:
     """Return the name of the database for messages: its location, without user and password."""
     host, port = said.get("host", "local"), said.get("port", "5432")
     return f"Postgres database {said.get('dbname', said.get('user', 'default'))!r} at {host}:{port}"

@@ -7,8 +7,8 @@ from msgspec import Struct, msgpack
 from msgspec.structs import replace
 
 from actors.core.log.events import LogEvent
-from actors.journal.storage.blobs import LARGE, slim
-from actors.journal.storage.rows import JournalPlace, SessionRow, changed, record_checksum
+from actors.journal.storage.blobs import LARGE, extract_blobs
+from actors.journal.storage.rows import JournalPlace, SessionRow, record_checksum, row_damage
 
 
 class _Change(Struct):
@@ -45,7 +45,7 @@ class Batch:
         return after.last
 
     def _extract_blobs(self, key: int, record: bytes) -> bytes:
-        stored, blobs = slim(record)
+        stored, blobs = extract_blobs(record)
         for digest, content in blobs.items():
             self._blobs[key, digest] = content
         return stored
@@ -66,7 +66,7 @@ class Batch:
 
     @property
     def has_blobs(self) -> bool:
-        """Whether large values are stored separately."""
+        """True if large values are stored separately."""
         return bool(self._blobs)
 
     @property
@@ -137,5 +137,5 @@ def row_of(values: Sequence[object], where: JournalPlace) -> SessionRow:
     *fields, found = values
     row = SessionRow(*fields)  # type: ignore[arg-type]  # the types of the columns
     if checksum(row) != found:
-        raise changed(row.name, where)
+        raise row_damage(row.name, where)
     return row

@@ -8,13 +8,13 @@ import psycopg
 
 from actors.core.log.events import LogEvent
 from actors.errors import JournalError
-from actors.journal.storage import decoded
+from actors.journal.storage import decode_records
 from actors.journal.storage.damage import Damage, damage_of
-from actors.journal.storage.holes import holes
+from actors.journal.storage.holes import find_losses
 from actors.journal.storage.postgres import statements as sql
-from actors.journal.storage.postgres.address import named, parameters
+from actors.journal.storage.postgres.address import database_label, parameters
 from actors.journal.storage.postgres.batch import row_of
-from actors.journal.storage.postgres.faults import meaning, meaning_at_connect
+from actors.journal.storage.postgres.faults import error_of, meaning_at_connect
 from actors.journal.storage.postgres.format import check_tables, has_removed_fence, has_tables
 from actors.journal.storage.rows import COLUMNS, JournalPlace
 
@@ -40,7 +40,7 @@ class JournalTables:
 
     def __init__(self, url: str) -> None:
         said = parameters(url, PATIENCE, "actors sessions fsck")
-        self.where = named(said)
+        self.where = database_label(said)
         """The database, as messages call it."""
         self.sessions = self.records = self.blobs = 0
         """What was found whole."""
@@ -53,7 +53,7 @@ class JournalTables:
             self._begin()
         except psycopg.Error as error:
             self.close()
-            raise meaning(error, self.where) from None
+            raise error_of(error, self.where) from None
         except BaseException:
             self.close()
             raise
@@ -86,7 +86,7 @@ class JournalTables:
                 if count:
                     yield Damage(f"{self.where}: {count} rows of {table} belong to no session")
         except psycopg.Error as error:
-            raise meaning(error, self.where) from None
+            raise error_of(error, self.where) from None
 
     def _entries(self) -> Iterator[Damage]:
         name = ""
@@ -94,17 +94,17 @@ class JournalTables:
             for values in found:
                 name = values[0]
                 try:
-                    log = self._proven(values)
+                    log = self._verified_log(values)
                 except JournalError as error:
                     yield damage_of(error, name)
                 else:
-                    yield from holes(name, log, self.where)
+                    yield from find_losses(name, log, self.where)
 
-    def _proven(self, values: tuple[Any, ...]) -> list[LogEvent]:
+    def _verified_log(self, values: tuple[Any, ...]) -> list[LogEvent]:
         """Verify a session's row and its records; return its log."""
         row = row_of(values, self._place)
         found = self._connection.execute(sql.RECORDS, (row.name, 0, None), binary=True)
-        log = decoded(row.name, row.proven(found, 0, self._blob, self._place))
+        log = decode_records(row.name, row.verified_records(found, 0, self._blob, self._place))
         self.records += len(log)
         self.sessions += row.last > 0
         return log

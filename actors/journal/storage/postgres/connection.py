@@ -18,7 +18,7 @@ from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper
 from psycopg.waiting import Ready
 
 from actors.errors import ActorsError, ConfigError, JournalUnavailable
-from actors.journal.storage.postgres.faults import AGAIN, ELSEWHERE, is_lost, meaning, meaning_at_connect
+from actors.journal.storage.postgres.faults import AGAIN, ELSEWHERE, error_of, is_lost, meaning_at_connect
 from actors.journal.storage.postgres.statements import IS_STANDBY
 
 R = TypeVar("R")
@@ -38,9 +38,9 @@ class _Bounded(psycopg.Connection[tuple[Any, ...]]):
     silence = 60.0
 
     def wait(self, gen: PQGen[R], interval: float = 0.1, timeout: float | None = None) -> R:
-        return super().wait(self._watched(gen), interval, timeout)
+        return super().wait(self._watch(gen), interval, timeout)
 
-    def _watched(self, gen: PQGen[R]) -> PQGen[R]:
+    def _watch(self, gen: PQGen[R]) -> PQGen[R]:
         """Run `gen` until nothing was sent or received for too long; then stop waiting."""
         heard = monotonic()
         try:
@@ -128,10 +128,10 @@ class Link:
             while True:
                 tries += 1
                 try:
-                    done = work(self._connected())
+                    done = work(self._connect())
                 except psycopg.Error as error:
                     if not self._goes_on(error, tries):
-                        raise meaning(error, self._where, was_open=True) from None
+                        raise error_of(error, self._where, was_open=True) from None
                 except JournalUnavailable:
                     if not self._is_patient():
                         raise
@@ -154,24 +154,24 @@ class Link:
             self._drop()
             self._out_since = None
 
-    def _connected(self) -> Connection:
+    def _connect(self) -> Connection:
         if self._is_outdated:
             self._is_outdated = False
             self._drop()
         if self._connection is None:
-            connection = self.made()
+            connection = self.new_connection()
             try:
                 self._begun(connection)
             except psycopg.Error as error:
                 connection.close()
-                raise meaning(error, self._where, was_open=self._was_made) from None
+                raise error_of(error, self._where, was_open=self._was_made) from None
             except BaseException:
                 connection.close()
                 raise
             self._connection, self._was_made = connection, True
         return self._connection
 
-    def made(self) -> Connection:
+    def new_connection(self) -> Connection:
         """Return a new connection, owned by the caller, without settings.
 
         Raises:

@@ -71,7 +71,7 @@ def is_lost(connection: Connection[Any], error: BaseException) -> bool:
     return connection.closed or status in (TransactionStatus.ACTIVE, TransactionStatus.UNKNOWN)
 
 
-def meaning(error: Error, where: str, *, was_open: bool = False) -> ActorsError:
+def error_of(error: Error, where: str, *, was_open: bool = False) -> ActorsError:
     """Return the error of this package for an error of a statement.
 
     `was_open`: this configuration has worked before, so it is not the cause.

@@ -73,7 +73,7 @@ def check_tables(connection: Connection[Any], where: str) -> None:
     if version is None:
         raise JournalError(f"{where}: actors_meta is another program's table; name another schema")
     if version > VERSION:
-        raise JournalError(_newer(version, where))
+        raise JournalError(_newer_format(version, where))
 
 
 def check_version(connection: Connection[Any], where: str) -> None:
@@ -85,7 +85,7 @@ def check_version(connection: Connection[Any], where: str) -> None:
     """
     version = _version(connection)
     if version is not None and version > VERSION:
-        raise JournalUnavailable(_newer(version, where))
+        raise JournalUnavailable(_newer_format(version, where))
     _check_removed_fence(connection, where)
 
 
@@ -99,7 +99,7 @@ def has_removed_fence(connection: Connection[Any]) -> bool:
     return bool(connection.execute("SELECT FROM actors_meta WHERE key = 'floor'").fetchall())
 
 
-def _newer(version: int, where: str) -> str:
+def _newer_format(version: int, where: str) -> str:
     return f"{where}: format version {version} is newer than this program's, {VERSION}; use the newer program"
 
 

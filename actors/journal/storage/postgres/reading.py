@@ -23,7 +23,7 @@ def stored_records(
         of_row = connection.execute(sql.ROWS, ([session],))
         of_records = connection.execute(sql.RECORDS, (session, after, most), binary=True)
         values, there = of_row.fetchone(), of_records.fetchall()
-        found = there if most is None else _fitting(connection, there)
+        found = there if most is None else _first_page(connection, there)
         blobs = _blobs(connection, found)
     if values is None:
         return None
@@ -31,7 +31,7 @@ def stored_records(
     until = row.last if most is None else min(row.last, after + most)
     if len(found) < len(there):
         until = found[-1][0]
-    return row, row.proven(found, after, blobs.get, place, until)
+    return row, row.verified_records(found, after, blobs.get, place, until)
 
 
 def _blobs(connection: Connection, found: Iterable[Sequence[Any]]) -> dict[bytes, bytes]:
@@ -42,7 +42,7 @@ def _blobs(connection: Connection, found: Iterable[Sequence[Any]]) -> dict[bytes
     return dict[bytes, bytes](connection.execute(sql.BLOBS, (list(hashes),), binary=True).fetchall())
 
 
-def _fitting(connection: Connection, found: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+def _first_page(connection: Connection, found: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     """Return as many of these records as a page holds, large values included."""
     referred = [references(stored) for _, _, stored in found]
     sizes = dict[bytes, int]()

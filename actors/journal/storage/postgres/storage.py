@@ -33,7 +33,7 @@ from actors.journal.storage import (
     Entry,
     Level,
     LogPage,
-    decoded,
+    decode_records,
     decoded_page,
 )
 from actors.journal.storage.clock import ObservedClock, clock_of, clock_values, observe
@@ -41,7 +41,7 @@ from actors.journal.storage.deletion import RemainingData
 from actors.journal.storage.directory import EVERY, Page, SessionFilter, StoredSession, lifecycle_of
 from actors.journal.storage.hosts import host_name
 from actors.journal.storage.postgres import statements as sql
-from actors.journal.storage.postgres.address import named, parameters
+from actors.journal.storage.postgres.address import database_label, parameters
 from actors.journal.storage.postgres.batch import Batch, checksum, row_of
 from actors.journal.storage.postgres.connection import TRIES, Connection, Link, allowing, check_primary
 from actors.journal.storage.postgres.faults import is_lost
@@ -97,7 +97,7 @@ class PostgresStorage:
         self._name = f"actors {secrets.token_hex(8)}"
         silence = max(SHORTEST, lease / 2)
         said = parameters(url, patience, self._name, silence)
-        self.where = named(said)
+        self.where = database_label(said)
         """The database, as messages call it."""
         self._place = JournalPlace(self.where, "restore a backup")
         self._writing, self._locked = min(bound, 0.8 * silence), min(patience, 0.7 * silence)
@@ -142,13 +142,13 @@ class PostgresStorage:
             self._reader.close()
             self._writer.close()
 
-    def beat(self) -> None:
+    def renew_lease(self) -> None:
         """Renew this host's lease, if this is a host."""
         if self._beaten is not None:
-            self._writer.run(self._beat)
+            self._writer.run(self._renew_lease)
 
     @contextmanager
-    def together(self, claims: Sequence[str] = ()) -> Iterator[None]:
+    def transaction(self, claims: Sequence[str] = ()) -> Iterator[None]:
         """Claim the free ones of these sessions in advance, in two statements; other operations are unaffected."""
         if len(claims) > 1:
             self._ahead = self._writer.run(lambda connection: self._claim_all(connection, claims))
@@ -177,7 +177,7 @@ class PostgresStorage:
         """Return a session's events after number `after`, each verified by its checksum."""
         self._settle()
         stored = self._reader.run(lambda connection: stored_records(connection, self._place, session, after))
-        return [] if stored is None else decoded(session, stored[1], after)
+        return [] if stored is None else decode_records(session, stored[1], after)
 
     def page(self, session: str, after: int = 0, most: int = PAGE) -> LogPage:
         """Return the first events of a session after number `after`, each verified by its checksum."""
@@ -226,14 +226,14 @@ class PostgresStorage:
         statement = sql.sessions(which, after)
         self._settle()
         found = self._reader.run(lambda connection: connection.execute(statement, wanted).fetchall())
-        return [row_of(values, self._place).stored for values in found]
+        return [row_of(values, self._place).stored_session for values in found]
 
     def find(self, session: str) -> StoredSession | None:
         """Return the directory's entry of a session."""
         self._settle()
         found = self._reader.run(lambda connection: connection.execute(sql.ROWS, ([session],)).fetchone())
         row = None if found is None else row_of(found, self._place)
-        return row.stored if row is not None and row.last else None
+        return row.stored_session if row is not None and row.last else None
 
     # Connections
 
@@ -266,7 +266,7 @@ class PostgresStorage:
             return
         with (
             suppress(JournalUnavailable),
-            closing(self._reader.made()) as other,
+            closing(self._reader.new_connection()) as other,
         ):  # a pooler always has an additional one
             check_direct(connection, other, self.where)
         self._is_direct = True
@@ -278,7 +278,7 @@ class PostgresStorage:
 
     # Hosts and claims
 
-    def _beat(self, connection: Connection) -> None:
+    def _renew_lease(self, connection: Connection) -> None:
         if not connection.execute(sql.BEAT, (self._host, self._lease)).rowcount:
             check_version(connection, self.where)
         self._beaten = monotonic()
@@ -289,22 +289,22 @@ class PostgresStorage:
             connection.execute(sql.FORGET_OLD_HOSTS)
             remove_unused(connection)
         if self._beaten is None or monotonic() - self._beaten > self._lease / 3:
-            self._beat(connection)
+            self._renew_lease(connection)
 
     def _claim(self, connection: Connection, session: str, existing: bool) -> Claim:
         self._begin_host(connection)
         for _ in range(TRIES):
-            row = self._found(connection, session)
+            row = self._find_row(connection, session)
             if existing and (row is None or not row.last):
                 return NOTHING
             before = None if row is None else row.owner
-            row = self._claimed(connection, session, row)
+            row = self._claim_row(connection, session, row)
             if row is not None:
                 self._keep(row)
                 return row.claim(before)
         raise JournalUnavailable(f"{self.where}: session {session!r}: others keep claiming it")
 
-    def _found(self, connection: Connection, session: str) -> SessionRow | None:
+    def _find_row(self, connection: Connection, session: str) -> SessionRow | None:
         """Return a session's row, unless it belongs to another live host."""
         return next(self._free(connection, [session]), None)
 
@@ -317,7 +317,7 @@ class PostgresStorage:
         for *columns, seconds in connection.execute(sql.LOOK, (list(sessions),)).fetchall():
             row = row_of(columns, self._place)
             if row.owner not in (None, self._host) and seconds > 0:
-                raise row.elsewhere(seconds)
+                raise row.leased_error(seconds)
             yield row
 
     def _claim_all(self, connection: Connection, sessions: Iterable[str]) -> dict[str, Claim]:
@@ -339,7 +339,7 @@ class PostgresStorage:
         before = {row.name: row.owner for row in free}
         return {row.name: row.claim(before.get(row.name)) for row in claimed}
 
-    def _claimed(self, connection: Connection, session: str, row: SessionRow | None) -> SessionRow | None:
+    def _claim_row(self, connection: Connection, session: str, row: SessionRow | None) -> SessionRow | None:
         """Claim a session last seen with this row, or without one; return its row, or None if it has changed."""
         if row is None:
             claimed = next(iter(self._claimed_new(connection, [session])), None)
@@ -389,7 +389,7 @@ class PostgresStorage:
     def _append(
         self, connection: Connection, entries: Sequence[Entry], encoded: Sequence[Sequence[bytes]]
     ) -> Sequence[Appended]:
-        rows = self._known(connection, entries)
+        rows = self._known_rows(connection, entries)
         batch, outcomes, refused = (
             Batch(self._now(), self._host),
             list[Appended](),
@@ -433,7 +433,7 @@ class PostgresStorage:
                 left[before.name] = end
         return left
 
-    def _known(self, connection: Connection, entries: Iterable[Entry]) -> dict[str, SessionRow]:
+    def _known_rows(self, connection: Connection, entries: Iterable[Entry]) -> dict[str, SessionRow]:
         """Return the rows of the sessions of these entries.
 
         A cached row is valid as long as its number is, unless an entry begins before its end: then its writer has
@@ -471,10 +471,10 @@ def _why_left(entry: Entry, row: SessionRow, end: SessionEnd | None) -> Refusal:
         return entry.missing()
     fence, last, owner = end
     if fence != entry.fence:
-        return entry.fenced(fence)
+        return entry.fenced_error(fence)
     if owner == row.owner and last < row.last:
-        return entry.behind(last, row.last)
-    return entry.unclaimed()  # the claim of this host was lost, and another host got the same number
+        return entry.behind_error(last, row.last)
+    return entry.unclaimed_error()  # the claim of this host was lost, and another host got the same number
 
 
 def _observe_clock(connection: Connection, now: int, elapsed: int) -> ObservedClock:

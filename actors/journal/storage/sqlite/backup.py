@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from actors.errors import ConfigError
-from actors.journal.storage.sqlite.faults import translated
+from actors.journal.storage.sqlite.faults import translate_errors
 
 _STEPS = 10_000
 """Instructions of SQLite's machine between two looks at whether the caller still waits: about a millisecond."""
@@ -42,12 +42,12 @@ def copy_into(connection: sqlite3.Connection, path: Path, check: Callable[[], ob
         check: Called now and then; its exception ends the copy.
     """
     part = path.with_name(f"{path.name}-part")
-    with translated(str(path)):
+    with translate_errors(str(path)):
         os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     try:
-        with _checked(connection, check):
+        with _interruptible(connection, check):
             connection.execute("VACUUM INTO ?", (str(part),))
-        with translated(str(path)):
+        with translate_errors(str(path)):
             _sync(part)
             _name(part, path)
             _sync(path.parent)
@@ -75,7 +75,7 @@ def _name(part: Path, path: Path) -> None:
 
 
 @contextmanager
-def _checked(connection: sqlite3.Connection, check: Callable[[], object]) -> Iterator[None]:
+def _interruptible(connection: sqlite3.Connection, check: Callable[[], object]) -> Iterator[None]:
     """Interrupt statements of the block when `check` raises, and raise the same exception."""
     failed = list[BaseException]()
 

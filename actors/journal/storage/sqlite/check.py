@@ -8,11 +8,11 @@ from pathlib import Path
 
 from actors.core.log.events import LogEvent
 from actors.errors import JournalError
-from actors.journal.storage import decoded
+from actors.journal.storage import decode_records
 from actors.journal.storage.damage import Damage, damage_of
-from actors.journal.storage.holes import holes
+from actors.journal.storage.holes import find_losses
 from actors.journal.storage.rows import JournalPlace
-from actors.journal.storage.sqlite.faults import translated
+from actors.journal.storage.sqlite.faults import translate_errors
 from actors.journal.storage.sqlite.format import APPLICATION, check_version, sessions_kept
 from actors.journal.storage.sqlite.records import COLUMNS, PlacedRow, records, row_of
 from actors.journal.storage.sqlite.wal import check_wal_in_use
@@ -36,7 +36,7 @@ class JournalFile:
         if not path.is_file():
             what = "it is no file" if path.exists() else "there is no such file"
             raise JournalError(f"{path}: {what}; name a journal")
-        with translated(str(path)):
+        with translate_errors(str(path)):
             self._connection = sqlite3.connect(self._address(), uri=True, isolation_level=None)
             try:
                 self._begin()
@@ -72,13 +72,13 @@ class JournalFile:
             self._pages,
             self._entries,
             self._blobs,
-            self._surplus,
+            self._check_surplus,
             self._waypoints,
             self._directory,
             self._orphans,
         ):
             try:
-                with translated(str(self._path)):
+                with translate_errors(str(self._path)):
                     yield from part()
             except JournalError as error:
                 yield damage_of(error)
@@ -99,12 +99,12 @@ class JournalFile:
         for (name,) in self._connection.execute("SELECT name FROM session ORDER BY name").fetchall():
             entries += 1
             try:
-                with translated(str(self._path)):
+                with translate_errors(str(self._path)):
                     row = self._row(name)
-                    log = self._read(row)
+                    log = self._read_events(row)
                 self.records += len(log)
                 self.sessions += row.last > 0
-                yield from holes(str(name), log, str(self._path))
+                yield from find_losses(str(name), log, str(self._path))
             except JournalError as error:
                 yield damage_of(error, str(name))
         if entries != (kept := sessions_kept(self._connection, str(self._path))):
@@ -124,7 +124,7 @@ class JournalFile:
             else:
                 self.blobs += 1
 
-    def _surplus(self) -> Iterator[Damage]:
+    def _check_surplus(self) -> Iterator[Damage]:
         counted = "SELECT session, count(*) AS found FROM record GROUP BY session"
         for name, found, last in self._connection.execute(
             f"SELECT name, found, last FROM session JOIN ({counted}) ON session = key WHERE found > last"  # noqa: S608  as above
@@ -165,6 +165,6 @@ class JournalFile:
         query = f"SELECT {COLUMNS} FROM session WHERE name = ?"  # noqa: S608  as above
         return row_of(self._connection.execute(query, (name,)).fetchone(), self._where)
 
-    def _read(self, row: PlacedRow) -> list[LogEvent]:
+    def _read_events(self, row: PlacedRow) -> list[LogEvent]:
         """Return a session's verified events."""
-        return decoded(row.name, records(self._connection, row, 0, self._where))
+        return decode_records(row.name, records(self._connection, row, 0, self._where))

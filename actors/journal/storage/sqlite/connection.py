@@ -19,7 +19,7 @@ from actors.journal.storage.deletion import RemainingData
 from actors.journal.storage.sqlite.backup import check_target, copy_into
 from actors.journal.storage.sqlite.erasure import is_rewritten, note_rewrite, remaining
 from actors.journal.storage.sqlite.evidence import keep_evidence
-from actors.journal.storage.sqlite.faults import translated
+from actors.journal.storage.sqlite.faults import translate_errors
 from actors.journal.storage.sqlite.forks import Database
 from actors.journal.storage.sqlite.format import check_version, prepare
 from actors.journal.storage.sqlite.locks import WriteLock, readers_of
@@ -62,12 +62,12 @@ class Connections:
         self.pages = 0
         """Written since the last checkpoint, about."""
         self.deleted = False
-        """Whether the write-ahead log may still hold something that was deleted."""
+        """True if the write-ahead log may still hold something that was deleted."""
         self._unmoved = 0  # pages that the last checkpoint left in the log
         self.sizes = StorageSizes()
         """Of the files, as the last transaction left them."""
         self.changed = True
-        """Whether another process may have written since whoever remembers anything last set this back."""
+        """True if another process may have written since whoever remembers anything last set this back."""
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
@@ -76,21 +76,21 @@ class Connections:
         A nested transaction is part of the outer one.
         """
         self._database.check_own()
-        with self._writing, translated(str(self.path)):
+        with self._writing, translate_errors(str(self.path)):
             if self._outer is not None:
                 yield self._outer
                 return
             with self._lock:
-                connection = self._writer = self._writer or self._opened()
+                connection = self._writer = self._writer or self._open_file()
                 self._check_there()
-                with self._committed(connection):
+                with self._transaction(connection):
                     yield connection
                 self._checkpoint(connection)
                 self._lengthen()
                 self._measure()
 
     @contextmanager
-    def _committed(self, connection: sqlite3.Connection) -> Iterator[None]:
+    def _transaction(self, connection: sqlite3.Connection) -> Iterator[None]:
         connection.execute("BEGIN IMMEDIATE")
         try:
             (seen,) = connection.execute("PRAGMA data_version").fetchone()
@@ -115,8 +115,8 @@ class Connections:
         A file larger than `most` bytes is not rewritten.
         """
         self._database.check_own()
-        with self._writing, translated(str(self.path)), self._lock:
-            connection = self._writer = self._writer or self._opened()
+        with self._writing, translate_errors(str(self.path)), self._lock:
+            connection = self._writer = self._writer or self._open_file()
             self._check_there()
             if not is_rewritten(connection) and (most is None or self.path.stat().st_size <= most):
                 self._rewrite(connection)
@@ -139,14 +139,14 @@ class Connections:
         files = tuple([_file_id(path) for path in (self.path, self._wal, self._index)])
         self._files = self._files or files
         if files != self._files or None in files[:2]:
-            raise self._replaced()
+            raise self._replacement_error()
 
     def _check_index(self) -> None:
         """Refuse to read by an index of the write-ahead log that other processes no longer maintain."""
         if self._files and _file_id(self._index) not in (None, self._files[-1]):
-            raise self._replaced()
+            raise self._replacement_error()
 
-    def _replaced(self) -> JournalUnavailable:
+    def _replacement_error(self) -> JournalUnavailable:
         return JournalUnavailable(
             f"{self.path}: it or a file beside it was replaced or deleted while it was open; put back what was "
             "there, or end all programs that use it"
@@ -166,10 +166,10 @@ class Connections:
         It neither waits for a transaction in another thread nor delays it.
         """
         self._make_ready()
-        with self._reading, translated(str(self.path)):
+        with self._reading, translate_errors(str(self.path)):
             if self._reader is None:
                 self._check_there()
-                self._reader = self._connected()
+                self._reader = self._connect()
             self._check_index()
             self._reader.execute("BEGIN")
             try:
@@ -182,11 +182,11 @@ class Connections:
         """Copy the current file to a new one, while others write; see `actors.journal.storage.sqlite.backup`."""
         check_target(path)
         self._make_ready()
-        with translated(str(self.path)):
+        with translate_errors(str(self.path)):
             with self._reading:
                 self._check_there()
                 self._check_index()
-                connection = self._connected()
+                connection = self._connect()
             try:
                 copy_into(connection, path, check)
             finally:
@@ -236,7 +236,7 @@ class Connections:
         """Close the connections. Committed data stays committed, even if this fails."""
         if self._database.is_inherited:
             return
-        with self._writing, self._reading, translated(str(self.path)):
+        with self._writing, self._reading, translate_errors(str(self.path)):
             if self._writer is not None or self._reader is not None:
                 with self._lock:
                     for connection in (self._reader, self._writer):
@@ -246,13 +246,13 @@ class Connections:
             self._seen, self._files = -1, ()
             self._lock.close()
 
-    def _opened(self) -> sqlite3.Connection:
+    def _open_file(self) -> sqlite3.Connection:
         self._check_wal()
         if self._wal.exists() and self._wal.stat().st_size:  # it may have deletions of a dead process
             self.deleted = True
         if not self.path.exists():  # SQLite would let others read it; its companion files get the same mode
             os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
-        connection = self._connected()
+        connection = self._connect()
         try:
             connection.execute("PRAGMA journal_mode = WAL").fetchall()
             connection.execute("BEGIN IMMEDIATE")
@@ -274,7 +274,7 @@ class Connections:
                 raise
             keep_evidence(self.path, damage)
 
-    def _connected(self) -> sqlite3.Connection:
+    def _connect(self) -> sqlite3.Connection:
         connection = self._database.connect(
             lambda: sqlite3.connect(
                 self.path,

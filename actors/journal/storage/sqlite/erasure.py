@@ -15,12 +15,12 @@ from pathlib import Path
 from sqlite3 import Connection
 
 from actors.journal.storage.deletion import RemainingData
-from actors.journal.storage.sqlite.format import DELETIONS, REWRITTEN, noted, set_noted
+from actors.journal.storage.sqlite.format import DELETIONS, REWRITTEN, read_meta, set_noted
 
 
 def note_rewrite(connection: Connection) -> None:
     """Record that the file was rewritten after all deletions so far."""
-    deletions = noted(connection, DELETIONS) or 0
+    deletions = read_meta(connection, DELETIONS) or 0
     for key in (DELETIONS, REWRITTEN):
         set_noted(connection, key, deletions)
 
@@ -28,8 +28,8 @@ def note_rewrite(connection: Connection) -> None:
 def is_rewritten(connection: Connection) -> bool:
     """Return True if the file was rewritten after the last deletion, and has no free pages."""
     (free_pages,) = connection.execute("PRAGMA freelist_count").fetchone()
-    deletions = noted(connection, DELETIONS)
-    return not free_pages and deletions is not None and deletions == noted(connection, REWRITTEN)
+    deletions = read_meta(connection, DELETIONS)
+    return not free_pages and deletions is not None and deletions == read_meta(connection, REWRITTEN)
 
 
 def remaining(

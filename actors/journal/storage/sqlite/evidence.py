@@ -23,15 +23,15 @@ def keep_evidence(path: Path, damage: JournalDamaged) -> None:
     Raises:
         OSError: There is no complete copy.
     """
-    log = _beside(path, "-wal")
-    copy = _beside(path, f"-damaged-{_digest(log)[:12]}")
-    for source, target in ((path, copy), (log, _beside(copy, "-wal"))):
+    log = _sibling(path, "-wal")
+    copy = _sibling(path, f"-damaged-{_digest(log)[:12]}")
+    for source, target in ((path, copy), (log, _sibling(copy, "-wal"))):
         if not target.exists():
             _copy(source, target)
     telemetry.journal_damaged(str(damage), str(copy))
 
 
-def _beside(path: Path, suffix: str) -> Path:
+def _sibling(path: Path, suffix: str) -> Path:
     return path.with_name(f"{path.name}{suffix}")
 
 
@@ -45,7 +45,7 @@ def _digest(path: Path) -> str:
 
 def _copy(source: Path, target: Path) -> None:
     """Copy a file, readable by this user only. It gets its name when it is complete."""
-    part = _beside(target, "-part")
+    part = _sibling(target, "-part")
     with source.open("rb") as before, open(part, "wb", opener=_private) as after:
         copyfileobj(before, after, _PIECE)
         after.flush()

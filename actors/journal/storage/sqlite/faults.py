@@ -36,7 +36,7 @@ _ASKED: dict[type[OSError], str] = {
 
 
 @contextmanager
-def translated(path: str) -> Iterator[None]:
+def translate_errors(path: str) -> Iterator[None]:
     """Translate errors of SQLite and the operating system into errors of this package."""
     try:
         yield

@@ -85,7 +85,7 @@ def _tables(connection: Connection) -> int:
     return int(count)
 
 
-def noted(connection: Connection, key: str) -> int | None:
+def read_meta(connection: Connection, key: str) -> int | None:
     """Return a number of `meta`: 0 if it was never set, None if it was altered."""
     row = connection.execute("SELECT value, checksum FROM meta WHERE key = ?", (key,)).fetchone()
     if row is None:
@@ -104,7 +104,7 @@ def sessions_made(connection: Connection, path: str) -> int:
     Raises:
         JournalDamaged: The number was altered.
     """
-    if (count := noted(connection, "sessions")) is None:
+    if (count := read_meta(connection, "sessions")) is None:
         raise JournalDamaged(
             f"{path}: its number of sessions has changed; restore a copy, or see `actors sessions fsck`"
         )
@@ -143,14 +143,14 @@ def note_removal(connection: Connection, path: str, fence: int) -> None:
     removed, before = _removals(connection, path)
     set_noted(connection, _REMOVED, removed + 1)
     set_noted(connection, _FENCE, max(before, fence))
-    deletions = noted(connection, DELETIONS)
+    deletions = read_meta(connection, DELETIONS)
     if deletions is None:  # the number is damaged
-        deletions = noted(connection, REWRITTEN) or 0
+        deletions = read_meta(connection, REWRITTEN) or 0
     set_noted(connection, DELETIONS, deletions + 1)
 
 
 def _removals(connection: Connection, path: str) -> tuple[int, int]:
-    removed, fence = noted(connection, _REMOVED), noted(connection, _FENCE)
+    removed, fence = read_meta(connection, _REMOVED), read_meta(connection, _FENCE)
     if removed is None or fence is None or bool(removed) != bool(fence):
         raise JournalDamaged(
             f"{path}: its numbers of removed sessions have changed; restore a copy, or see `actors sessions fsck`"

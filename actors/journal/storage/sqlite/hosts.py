@@ -33,7 +33,7 @@ class Hosts:
             self._drop_dead(connection)
             self.name = host_name()
             self._lock = HostLock(self._file(self.name))
-            self.beat(connection)
+            self.renew_lease(connection)
 
     def _drop_dead(self, connection: Connection) -> None:
         for (name,) in connection.execute("SELECT name FROM host").fetchall():
@@ -43,16 +43,16 @@ class Hosts:
 
     @property
     def is_begun(self) -> bool:
-        """Whether this is a host."""
+        """True if this is a host."""
         return self._lock is not None and self._lock.is_held
 
-    def beat(self, connection: Connection) -> None:
+    def renew_lease(self, connection: Connection) -> None:
         """Renew the lease."""
         connection.execute(
             "INSERT OR REPLACE INTO host VALUES (?, ?)", (self.name, monotonic() + self._lease)
         )
 
-    def left(self, connection: Connection, name: str) -> float:
+    def lease_left(self, connection: Connection, name: str) -> float:
         """Return the remaining seconds of another host's lease; 0 if it is gone."""
         row = connection.execute("SELECT until FROM host WHERE name = ?", (name,)).fetchone()
         seconds = row[0] - monotonic() if row is not None and type(row[0]) is float else 0.0

@@ -12,7 +12,7 @@ from actors.journal.storage.rows import JournalPlace
 from actors.journal.storage.sqlite.records import COLUMNS, row_of
 
 
-def listed(
+def list_sessions(
     connection: Connection,
     which: SessionFilter,
     limit: int,
@@ -27,7 +27,7 @@ def listed(
     if after is not None:
         wanted |= {"used": -after[0], "name": after[1], "bucket": bucket_of(-after[0])}
     found = connection.execute(query(which, after), wanted)
-    return [row_of(values, where).stored for values in found]
+    return [row_of(values, where).stored_session for values in found]
 
 
 def query(which: SessionFilter, after: Page | None) -> str:

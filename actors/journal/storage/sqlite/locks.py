@@ -54,7 +54,7 @@ class WriteLock:
 
     def __enter__(self) -> None:
         until = monotonic() + self._patience
-        while not (_locked(self._opened()) and self._is_there()):
+        while not (_try_lock(self._open_file()) and self._is_there()):
             if monotonic() > until:
                 raise JournalUnavailable(
                     f"{self._path}: {self._holder()} has been writing for {self._patience:g} s; it may have stopped: "
@@ -67,14 +67,14 @@ class WriteLock:
         """Write this process's id to the file, for messages of other processes; skipped if it held the lock last."""
         mine = b"%20d\n" % os.getpid()
         with suppress(OSError):  # for example a full disk, which does not affect the lock
-            if os.pread(self._opened(), len(mine), 0) != mine:
-                os.pwrite(self._opened(), mine, 0)
+            if os.pread(self._open_file(), len(mine), 0) != mine:
+                os.pwrite(self._open_file(), mine, 0)
 
     def _holder(self) -> str:
-        noted = os.pread(self._opened(), 32, 0).strip()
+        noted = os.pread(self._open_file(), 32, 0).strip()
         return f"another process (pid {noted.decode()})" if noted.isdigit() else "another process"
 
-    def _opened(self) -> int:
+    def _open_file(self) -> int:
         if self._file is None:
             self._file = LockFile(self._path, os.O_CREAT)
         return self._file.number
@@ -82,7 +82,7 @@ class WriteLock:
     def _is_there(self) -> bool:
         """Return True if later processes lock the same file; if not, the next attempt opens theirs."""
         with suppress(FileNotFoundError):
-            if os.path.samestat(os.fstat(self._opened()), os.stat(self._path)):
+            if os.path.samestat(os.fstat(self._open_file()), os.stat(self._path)):
                 return True
         self.close()
         return False
@@ -108,7 +108,7 @@ class HostLock:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._file = LockFile(path, os.O_CREAT)
-        _locked(self._file.number)
+        _try_lock(self._file.number)
 
     @property
     def is_held(self) -> bool:
@@ -156,12 +156,12 @@ def is_held(path: Path) -> bool:
     except FileNotFoundError:
         return False
     try:
-        return not _locked(file.number)
+        return not _try_lock(file.number)
     finally:
         file.close()
 
 
-def _locked(file: int) -> bool:
+def _try_lock(file: int) -> bool:
     """Take a lock if it is free; return True on success."""
     import fcntl
 

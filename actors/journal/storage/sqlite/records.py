@@ -20,7 +20,7 @@ from msgspec.structs import astuple
 
 from actors.journal.storage.directory import NO_BUCKET, bucket_of, lifecycle_of
 from actors.journal.storage.rows import COLUMNS as FIELDS
-from actors.journal.storage.rows import JournalPlace, SessionRow, changed, record_checksum
+from actors.journal.storage.rows import JournalPlace, SessionRow, record_checksum, row_damage
 
 Written: TypeAlias = tuple[int, int, int, int, int, bytes]
 """Of a record: its place, that of the one before it, its session, number and checksum, and its bytes."""
@@ -54,16 +54,16 @@ class PlacedRow(SessionRow):
     def values(self) -> tuple[object, ...]:
         """The values to write: the fields, their checksum, the place, and the indexed columns."""
         *fields, place = astuple(self)
-        _, bucket, lifecycle = self.indexed
+        _, bucket, lifecycle = self.index_columns
         return (*fields, crc32(msgpack.encode(fields)), place, bucket, lifecycle)
 
     @property
-    def indexed(self) -> tuple[str, int, str]:
+    def index_columns(self) -> tuple[str, int, str]:
         """The indexed columns of the session: its tenant, its last use, and its state, coarsely."""
         bucket = bucket_of(self.used) if self.last else NO_BUCKET
         return self.tenant, bucket, lifecycle_of(self.state)
 
-    def put(self, stored: bytes, place: int) -> Written:
+    def append(self, stored: bytes, place: int) -> Written:
         """Append a record at this place; return the values to write for it."""
         before, self.last, self.place = self.place, self.last + 1, place
         return place, before, self.key, self.last, record_checksum(self.key, self.last, stored), stored
@@ -81,7 +81,7 @@ def row_of(values: Sequence[Any], where: JournalPlace) -> PlacedRow:
     except (TypeError, ValueError):
         is_whole = False
     if not is_whole:
-        raise changed(str(fields[0]), where)
+        raise row_damage(str(fields[0]), where)
     return PlacedRow(*(*fields, place))
 
 
@@ -102,15 +102,15 @@ def records(
         JournalDamaged: A record is missing or was altered.
     """
     until = row.last if most is None else min(row.last, after + most)
-    found = _stored(connection, row, after, until)
+    found = _stored_rows(connection, row, after, until)
     if len(found) < until - after:
-        raise row.damaged(where, until - len(found), "is missing")
-    return row.proven(reversed(found), after, partial(blob, connection), where, until)
+        raise row.record_damage(where, until - len(found), "is missing")
+    return row.verified_records(reversed(found), after, partial(blob, connection), where, until)
 
 
-def _stored(connection: Connection, row: PlacedRow, after: int, until: int) -> list[Sequence[Any]]:
+def _stored_rows(connection: Connection, row: PlacedRow, after: int, until: int) -> list[Sequence[Any]]:
     """Return the stored rows of a log's records after number `after` up to number `until`, last first."""
-    way = _way(row, after)
+    way = _walk_parameters(row, after)
     if until < row.last:
         waypoint = connection.execute(_WAYPOINT, (row.key, until)).fetchone()
         if waypoint is not None:
@@ -136,10 +136,10 @@ def blob(connection: Connection, digest: bytes) -> bytes | None:
 
 def delete_records(connection: Connection, row: PlacedRow) -> None:
     """Delete a session's records: along the links of its log, or by a full search if that is damaged."""
-    if connection.execute(_DELETE, _way(row, 0)).rowcount != row.last:
+    if connection.execute(_DELETE, _walk_parameters(row, 0)).rowcount != row.last:
         connection.execute("DELETE FROM record WHERE session = ?", (row.key,))
     connection.execute("DELETE FROM waypoint WHERE session = ?", (row.key,))
 
 
-def _way(row: PlacedRow, after: int) -> dict[str, int]:
+def _walk_parameters(row: PlacedRow, after: int) -> dict[str, int]:
     return {"key": row.key, "last": row.last, "place": row.place, "after": after}

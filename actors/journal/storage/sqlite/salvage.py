@@ -16,10 +16,10 @@ from msgspec.structs import replace
 
 from actors.core.log.events import LogEvent, Opened
 from actors.errors import JournalError
-from actors.journal.storage import Entry, Storage, decoded
+from actors.journal.storage import Entry, Storage, decode_records
 from actors.journal.storage.rows import JournalPlace, SessionRow, record_checksum
 from actors.journal.storage.sqlite.check import JournalFile
-from actors.journal.storage.sqlite.faults import translated
+from actors.journal.storage.sqlite.faults import translate_errors
 from actors.journal.storage.sqlite.pages import rows_of
 from actors.journal.storage.sqlite.records import blob
 
@@ -77,7 +77,7 @@ def _tables(path: Path) -> Iterator[sqlite3.Connection]:
         if not path.is_file():
             raise
         error = damage
-    with translated(str(path)), closing(sqlite3.connect("", isolation_level=None)) as connection:
+    with translate_errors(str(path)), closing(sqlite3.connect("", isolation_level=None)) as connection:
         if not _fill(connection, path) and error is not None:
             raise error
         yield connection
@@ -129,13 +129,13 @@ class SavedLogs:
     def _events(self, row: SessionRow, last: int) -> list[LogEvent] | None:
         """Return a session's events up to number `last`; None if one of them is unreadable."""
         try:
-            with translated(self._where.name):
+            with translate_errors(self._where.name):
                 found = self._connection.execute(_PLACED, (row.key, last))
                 right = {each[0]: each for each in found if row.is_right(*each)}
-                known = replace(row, last=last).proven(
+                known = replace(row, last=last).verified_records(
                     right.values(), 0, partial(blob, self._connection), self._where
                 )
-                return decoded(row.name, known)
+                return decode_records(row.name, known)
         except JournalError:
             return None
 

@@ -21,10 +21,10 @@ from actors.journal.storage import (
     Entry,
     Level,
     LogPage,
-    decoded,
+    decode_records,
     decoded_page,
 )
-from actors.journal.storage.blobs import LARGE, slim
+from actors.journal.storage.blobs import LARGE, extract_blobs
 from actors.journal.storage.clock import ObservedClock, observe
 from actors.journal.storage.deletion import RemainingData
 from actors.journal.storage.directory import EVERY, Page, SessionFilter, StoredSession
@@ -40,7 +40,7 @@ from actors.journal.storage.sqlite.format import (
     set_sessions_made,
 )
 from actors.journal.storage.sqlite.hosts import Hosts
-from actors.journal.storage.sqlite.listing import listed
+from actors.journal.storage.sqlite.listing import list_sessions
 from actors.journal.storage.sqlite.locks import check_platform
 from actors.journal.storage.sqlite.records import (
     COLUMNS,
@@ -131,13 +131,13 @@ class SqliteStorage:
             self._hosts.end()
             self._connections.close()
 
-    def beat(self) -> None:
+    def renew_lease(self) -> None:
         """Renew this host's lease, if this is a host."""
         if self._hosts.is_begun:
             with self._connections.transaction() as connection:
-                self._hosts.beat(connection)
+                self._hosts.renew_lease(connection)
 
-    def together(self, claims: Sequence[str] = ()) -> AbstractContextManager[object]:
+    def transaction(self, claims: Sequence[str] = ()) -> AbstractContextManager[object]:
         """Combine the calls inside into one transaction."""
         return self._connections.transaction()
 
@@ -178,14 +178,14 @@ class SqliteStorage:
                     assert row is not None
                     if entry.session not in rows:
                         rows[entry.session] = row
-                        before.append((row.last, row.indexed))
+                        before.append((row.last, row.index_columns))
                     row.take(entry.events, now)
                     for record in its_records:
                         place += 1
                         stored = (
                             record if len(record) < LARGE else self._extract_blobs(connection, row, record)
                         )
-                        written.append(row.put(stored, place))
+                        written.append(row.append(stored, place))
                         row.size += len(record)
                     outcomes.append(row.last)
                 self._append(connection, written, list(zip(rows.values(), before, strict=True)))
@@ -197,15 +197,17 @@ class SqliteStorage:
     def read(self, session: str, after: int = 0) -> list[LogEvent]:
         """Return a session's events after number `after`, each verified by its checksum."""
         with self._connections.reading() as connection:
-            row = self._found(connection, session)
+            row = self._find_row(connection, session)
             if row is None:
                 return []
-            return decoded(session, records(connection, row, after, JournalPlace(str(self.path))), after)
+            return decode_records(
+                session, records(connection, row, after, JournalPlace(str(self.path))), after
+            )
 
     def page(self, session: str, after: int = 0, most: int = PAGE) -> LogPage:
         """Return the first events of a session after number `after`, each verified by its checksum."""
         with self._connections.reading() as connection:
-            row = self._found(connection, session)
+            row = self._find_row(connection, session)
             if row is None:
                 return NO_PAGE
             found = records(connection, row, after, JournalPlace(str(self.path)), most)
@@ -233,7 +235,7 @@ class SqliteStorage:
     def vacuum(self, most: int | None = None) -> Sequence[RemainingData]:
         """Rewrite the file if a deletion requires it, and empty the write-ahead log."""
         found = self._connections.remove_deleted(most)
-        self.beat()  # the rewrite may have taken longer than the lease
+        self.renew_lease()  # the rewrite may have taken longer than the lease
         return found
 
     def backup(self, path: Path, check: Callable[[], object]) -> None:
@@ -245,13 +247,13 @@ class SqliteStorage:
     ) -> list[StoredSession]:
         """Return the sessions that have a log, most recently used first."""
         with self._connections.reading() as connection:
-            return listed(connection, which, limit, after, JournalPlace(str(self.path)))
+            return list_sessions(connection, which, limit, after, JournalPlace(str(self.path)))
 
     def find(self, session: str) -> StoredSession | None:
         """Return the directory's entry of a session."""
         with self._connections.reading() as connection:
-            row = self._found(connection, session)
-            return row.stored if row is not None and row.last else None
+            row = self._find_row(connection, session)
+            return row.stored_session if row is not None and row.last else None
 
     # Rows
 
@@ -260,11 +262,13 @@ class SqliteStorage:
         if self._connections.changed or len(self._rows) > CACHED:
             self._connections.changed = False
             self._rows.clear()
-        if (row := self._rows.get(session)) is None and (row := self._found(connection, session)) is not None:
+        if (row := self._rows.get(session)) is None and (
+            row := self._find_row(connection, session)
+        ) is not None:
             self._rows[session] = row
         return row
 
-    def _found(self, connection: Connection, session: str) -> PlacedRow | None:
+    def _find_row(self, connection: Connection, session: str) -> PlacedRow | None:
         values = connection.execute(_ROW, (session,)).fetchone()
         if values is None:
             self._search(connection)
@@ -304,8 +308,8 @@ class SqliteStorage:
         """Raise if the session belongs to another live host."""
         if row.owner is None or row.owner == self._hosts.name:
             return
-        if seconds := self._hosts.left(connection, row.owner):
-            raise row.elsewhere(seconds)
+        if seconds := self._hosts.lease_left(connection, row.owner):
+            raise row.leased_error(seconds)
 
     def _release_all(self, connection: Connection) -> None:
         name = self._hosts.name
@@ -352,7 +356,7 @@ class SqliteStorage:
         connection.executemany("INSERT INTO record VALUES (?, ?, ?, ?, ?, ?)", written)
         connection.executemany("INSERT OR REPLACE INTO waypoint VALUES (?, ?, ?)", waypoints(written))
         changed = connection.executemany(_GO_ON, [(*row.values, last) for row, (last, _) in rows]).rowcount
-        moved = [(*row.indexed, row.name) for row, (_, indexed) in rows if row.indexed != indexed]
+        moved = [(*row.index_columns, row.name) for row, (_, indexed) in rows if row.index_columns != indexed]
         connection.executemany(_INDEX, moved)
         if rows and changed != len(rows):
             raise JournalDamaged(
@@ -363,7 +367,7 @@ class SqliteStorage:
 
     def _extract_blobs(self, connection: Connection, row: PlacedRow, record: bytes) -> bytes:
         """Return a record as it is stored, after storing its blobs."""
-        stored, blobs = slim(record)
+        stored, blobs = extract_blobs(record)
         for digest, content in blobs.items():
             use = connection.execute("INSERT OR IGNORE INTO blob_use VALUES (?, ?)", (row.key, digest))
             if not use.rowcount:

@@ -37,7 +37,7 @@ def check_wal(path: Path) -> None:
         JournalDamaged: It is damaged elsewhere than at its end.
     """
     if (flaw := _flaw(path)) is not None:
-        raise _damaged(path, flaw)
+        raise _wal_damage(path, flaw)
 
 
 def check_wal_in_use(path: Path) -> None:
@@ -54,7 +54,7 @@ def check_wal_in_use(path: Path) -> None:
         if flaw is None:
             return
         if flaw == before:
-            raise _damaged(path, flaw)
+            raise _wal_damage(path, flaw)
         before = flaw
 
 
@@ -65,7 +65,7 @@ class WriteAheadLog:
         self._open = ExitStack()
         self._file: int | None = None
         with suppress(FileNotFoundError):
-            self._file = self._open.enter_context(_opened(path.with_name(f"{path.name}-wal")))
+            self._file = self._open.enter_context(_open_wal(path.with_name(f"{path.name}-wal")))
 
     def __enter__(self) -> "WriteAheadLog":
         return self
@@ -88,7 +88,7 @@ class WriteAheadLog:
         return b"" if self._file is None else os.pread(self._file, size, place)
 
 
-def _damaged(path: Path, flaw: _Flaw) -> JournalDamaged:
+def _wal_damage(path: Path, flaw: _Flaw) -> JournalDamaged:
     what = (
         f"frame {flaw.frame} has changed, and whole ones follow"
         if flaw.frame
@@ -98,18 +98,18 @@ def _damaged(path: Path, flaw: _Flaw) -> JournalDamaged:
 
 
 def _flaw(path: Path) -> _Flaw | None:
-    with suppress(FileNotFoundError), _opened(path.with_name(f"{path.name}-wal")) as file:
+    with suppress(FileNotFoundError), _open_wal(path.with_name(f"{path.name}-wal")) as file:
         header = os.pread(file, _HEADER.size, 0)
         if os.fstat(file).st_size <= _HEADER.size or len(header) < _HEADER.size:
             return None
         log = _Wal(file, header)
-        place = log.lost if log.is_begun else 0
+        place = log.lost_frame if log.is_begun else 0
         return None if place is None else _Flaw(header, place)
     return None
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[int]:
+def _open_wal(path: Path) -> Iterator[int]:
     file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         yield file
@@ -126,11 +126,11 @@ class _Wal:
         magic, _, self._page, _, *self._salt, one, two = _HEADER.unpack(header)
         self._order = ">" if magic & 1 else "<"
         self._sums = (one, two)
-        self.is_begun = magic in _MAGIC and self._summed((0, 0), header[:24]) == self._sums
-        """Whether its header is as it was written."""
+        self.is_begun = magic in _MAGIC and self._add_checksum((0, 0), header[:24]) == self._sums
+        """True if its header is as it was written."""
         self._frames = (os.fstat(file).st_size - _HEADER.size) // (_FRAME.size + self._page)
 
-    def _summed(self, sums: tuple[int, int], part: bytes) -> tuple[int, int]:
+    def _add_checksum(self, sums: tuple[int, int], part: bytes) -> tuple[int, int]:
         one, two = sums
         words = unpack_from(f"{self._order}{len(part) // 4}I", part)
         for at in range(0, len(words), 2):
@@ -139,7 +139,7 @@ class _Wal:
         return one, two
 
     @property
-    def lost(self) -> int | None:
+    def lost_frame(self) -> int | None:
         """The number of the altered frame if acknowledged transactions follow it; None otherwise."""
         commits = [place for place in range(self._frames) if self._commits(place)]
         place, sums = 0, self._sums
@@ -155,20 +155,20 @@ class _Wal:
         found, pending = dict[int, int](), dict[int, int]()
         place, sums = 0, self._sums
         while self.is_begun and self._goes_on(sums, place):
-            number, size = _FRAME.unpack(os.pread(self._file, _FRAME.size, self._at(place)))[:2]
+            number, size = _FRAME.unpack(os.pread(self._file, _FRAME.size, self._offset_of(place)))[:2]
             pending[number] = place
             if size:
                 found |= pending
                 pending.clear()
             place, (_, sums) = place + 1, self._frame(place) or (0, sums)
-        return {number: self._at(place) + _FRAME.size for number, place in found.items()}
+        return {number: self._offset_of(place) + _FRAME.size for number, place in found.items()}
 
-    def _at(self, place: int) -> int:
+    def _offset_of(self, place: int) -> int:
         return _HEADER.size + place * (_FRAME.size + self._page)
 
     def _frame(self, place: int) -> tuple[int, tuple[int, int]] | None:
         """Return the size that a frame commits (0 if none), and its checksum; None without a frame."""
-        found = os.pread(self._file, _FRAME.size, self._at(place))
+        found = os.pread(self._file, _FRAME.size, self._offset_of(place))
         if len(found) < _FRAME.size:
             return None
         _, size, *salt, one, two = _FRAME.unpack(found)
@@ -181,15 +181,15 @@ class _Wal:
 
     def _is_in_one_sector(self, place: int) -> bool:
         """Return True if a frame header was written atomically; otherwise its commit field may be an older frame's."""
-        at = self._at(place)
+        at = self._offset_of(place)
         return at // _SECTOR == (at + _FRAME.size - 1) // _SECTOR
 
     def _goes_on(self, sums: tuple[int, int], place: int) -> bool:
         """Return True if a frame's checksum continues one of these sums."""
-        found = os.pread(self._file, _FRAME.size + self._page, self._at(place))
+        found = os.pread(self._file, _FRAME.size + self._page, self._offset_of(place))
         if (frame := self._frame(place)) is None or len(found) < _FRAME.size + self._page:
             return False
-        return frame[1] == self._summed(self._summed(sums, found[:8]), found[_FRAME.size :])
+        return frame[1] == self._add_checksum(self._add_checksum(sums, found[:8]), found[_FRAME.size :])
 
     def _commits_from(self, place: int) -> int:
         """Return the number of commits in the longest valid sequence of frames from a frame on."""

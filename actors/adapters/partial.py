@@ -75,7 +75,7 @@ class Pieces:
         """Yield the pieces."""
         return map(_text, self.kept)
 
-    def whole(self) -> str:
+    def join(self) -> str:
         """Return the complete text. A half pair without its other half becomes U+FFFD."""
         whole = "".join(self.texts())
         return whole + sanitise(self._half) if self._half else whole
@@ -92,7 +92,7 @@ class Pieces:
         A large text is written piece by piece: in one string, each character takes as much as the widest.
         """
         if self.size < _LARGE:
-            return Json(form % quote(self.whole()))
+            return Json(form % quote(self.join()))
         before, after = (form % b'""').split(b'""')
         written = BytesIO()
         written.seek(len(before) + 1 + sum(map(len, self._escaped_pieces())))
@@ -115,10 +115,10 @@ class Pieces:
                 begun, size = [], 0
         yield quote("".join(begun))[1:-1]
 
-    def stripped(self, most: int) -> str | None:
+    def strip(self, most: int) -> str | None:
         """Return the text without surrounding whitespace; None if that is longer than `most` characters."""
         if self.size <= most:
-            return self.whole().strip()
+            return self.join().strip()
         begun: list[str] = []
         size = 0
         for piece in self.slices():
@@ -173,12 +173,12 @@ def _well_formed(texts: Iterable[str | Long]) -> Iterator[str]:
             if well_formed := pieces.add(piece):
                 yield well_formed
             pieces.kept.clear()
-    if rest := pieces.whole():
+    if rest := pieces.join():
         yield rest
 
 
 @dataclass(slots=True, eq=False)
-class Words:
+class PartialText:
     """A text or thinking block that is arriving."""
 
     kind: Literal["text", "thinking"]
@@ -262,7 +262,7 @@ class PartialCall:
     told: bool = False
     is_closed: bool = False
     is_guessed: bool = False
-    signature: Words | None = None
+    signature: PartialText | None = None
     renamed: bool = False
     keys: Mapping[str, str] = field(default_factory=dict)
     done: bool = False
@@ -271,22 +271,22 @@ class PartialCall:
         """Return the event for a piece."""
         return ArgumentsDelta(self.id, text)
 
-    def early(self) -> Sequence[StreamEvent | LongTextDeltas]:
+    def early_deltas(self) -> Sequence[StreamEvent | LongTextDeltas]:
         """Return the events of the arguments that arrived before the call was announced."""
         if self.pieces.size >= _LARGE:
             return [LongTextDeltas(self.delta, self.pieces.kept, 0, len(self.pieces.kept))]
-        return [self.delta(early)] if (early := self.pieces.whole()) else []
+        return [self.delta(early)] if (early := self.pieces.join()) else []
 
     @property
     def is_whole(self) -> bool:
-        """Whether the arguments are present and complete: by the wire format, or as a complete JSON object."""
+        """True if the arguments are present and complete: by the wire format, or as a complete JSON object."""
         if self.pieces.is_blank:
             return False
         return self.told or (self.pieces.size <= MAX_ARGUMENTS and self._is_object)
 
     @property
     def _is_object(self) -> bool:
-        return parse_object(self.pieces.whole().strip()) is not None
+        return parse_object(self.pieces.join().strip()) is not None
 
     @property
     def is_keepable(self) -> bool:
@@ -300,7 +300,7 @@ class PartialCall:
         if self.free:
             json = self.pieces.literal(FREE)
             return ToolCall.free_form(self.id, self.name, "", native, self.namespace, json=json)
-        text = self.pieces.stripped(MAX_ARGUMENTS)
+        text = self.pieces.strip(MAX_ARGUMENTS)
         is_object = text is not None and parse_object(text) is not None
         json = Json((is_object and text and text.encode()) or b"{}")
         if self.keys and (own := self._with_own_keys(json)) != json:
@@ -322,13 +322,13 @@ class PartialCall:
         takes_objects = dialect.turns.arguments == "object"
         if block.is_malformed or block.is_free or (takes_objects and not block.native_keys):
             return takes_objects
-        said = self.pieces.whole()
+        said = self.pieces.join()
         if keys := block.native_keys:
             return with_keys(block.json, keys).decode() == (said.strip() if takes_objects else said)
         return takes_objects or said == block.json.decode()
 
 
-def take_long(part: Words | PartialCall, text: Long) -> LongTextDeltas:
+def take_long(part: PartialText | PartialCall, text: Long) -> LongTextDeltas:
     """Add a long text to a part and return its events."""
     kept = part.pieces.kept
     first = len(kept)
@@ -362,4 +362,4 @@ class Own:
         return block is not None and self.kind == "part"
 
 
-Part: TypeAlias = Words | PartialCall | Own
+Part: TypeAlias = PartialText | PartialCall | Own

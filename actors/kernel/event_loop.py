@@ -111,10 +111,10 @@ class EventLoop(Struct, frozen=True):
 class Changes:
     """Wakes all tasks that wait for a change; each of them checks the new state itself."""
 
-    __slots__ = ("_parking", "_waiting")
+    __slots__ = ("_loop", "_waiting")
 
-    def __init__(self, parking: EventLoop) -> None:
-        self._parking = parking
+    def __init__(self, loop: EventLoop) -> None:
+        self._loop = loop
         self._waiting: list[Waiter] = []
 
     def tell(self) -> None:
@@ -122,7 +122,7 @@ class Changes:
             wake(waiter)
 
     async def next(self) -> None:
-        waiter = self._parking.waiter()
+        waiter = self._loop.waiter()
         self._waiting.append(waiter)
         try:
             await waiter
@@ -146,7 +146,7 @@ def running_loop() -> object | None:
     return loop
 
 
-def parking() -> EventLoop:
+def event_loop() -> EventLoop:
     """Return the interface of the running loop.
 
     Raises:
@@ -154,11 +154,11 @@ def parking() -> EventLoop:
     """
     if (loop := running_loop()) is None:
         raise RuntimeError("no running event loop")
-    return _parking(loop)
+    return _interface_of(loop)
 
 
 @lru_cache(maxsize=1)
-def _parking(loop: Any) -> EventLoop:  # Any: trio's token, or asyncio's loop
+def _interface_of(loop: Any) -> EventLoop:  # Any: trio's token, or asyncio's loop
     return _asyncio(loop) if hasattr(loop, "call_soon") else _trio(loop)
 
 

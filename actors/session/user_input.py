@@ -1,4 +1,4 @@
-"""What an ask says, as a caller gives it, and as it is kept."""
+"""Convert the message of an ask, as the caller passes it, to the packed message that history and log share."""
 
 from collections.abc import Sequence
 from typing import TypeAlias
@@ -7,12 +7,12 @@ from actors.core.values.content import Media, Message, Text
 from actors.core.values.packed import Packed, pack, packed_for_host
 from actors.errors import MediaError, SessionError
 
-Words: TypeAlias = str | Message | Sequence[str | Text | Media]
-"""What an ask says: a text, a message, or texts, images and documents in their order."""
+UserInput: TypeAlias = str | Message | Sequence[str | Text | Media]
+"""The message of an ask: a string, a `Message`, or strings, images and documents in order."""
 
 
 def _part(number: int, part: object) -> Text | Media:
-    """Return a part of what an ask says."""
+    """Return a part of a message as a block."""
     if isinstance(part, str):
         return Text(part)
     if isinstance(part, Text | Media):
@@ -20,18 +20,23 @@ def _part(number: int, part: object) -> Text | Media:
     raise SessionError(f"An ask takes texts, Text and Media; part {number} is of type {type(part).__name__}")
 
 
-def packed_words(words: Words) -> Packed:
-    """Return what an ask says, as it is kept."""
-    if isinstance(words, str):
-        return pack(Message("user", (Text(words),)))
-    if isinstance(words, list | tuple):
-        if not words:
+def pack_user_input(message: UserInput) -> Packed:
+    """Return the message of an ask, packed.
+
+    Raises:
+        SessionError: The message is empty, of another role, or has a part of another type.
+        MediaError: An attachment is damaged.
+    """
+    if isinstance(message, str):
+        return pack(Message("user", (Text(message),)))
+    if isinstance(message, list | tuple):
+        if not message:
             raise SessionError("An ask says something; this is an empty list")
-        return _taken(Message("user", [_part(number, part) for number, part in enumerate(words)]))
-    return _taken(words)
+        return _pack_message(Message("user", [_part(number, part) for number, part in enumerate(message)]))
+    return _pack_message(message)
 
 
-def _taken(message: object) -> Packed:
+def _pack_message(message: object) -> Packed:
     try:
         packed = packed_for_host(message)
     except ValueError as error:

@@ -14,7 +14,7 @@ from actors import telemetry
 from actors.core.stats.measures import DurationCounts
 from actors.core.stats.stats import LAG, JournalStats, StorageSizes
 
-__all__ = ["LAG", "JournalMeter"]
+__all__ = ["LAG", "JournalHealth"]
 
 R = TypeVar("R")
 
@@ -22,7 +22,7 @@ LONGEST = 300
 """Most characters of the cause that are kept."""
 
 
-class JournalMeter(Struct):
+class JournalHealth(Struct):
     """The measurements of the journal actor.
 
     Args:
@@ -56,7 +56,7 @@ class JournalMeter(Struct):
         self.commits.note(monotonic() - began)
         return written
 
-    def failed(self, error: Exception) -> None:
+    def record_failure(self, error: Exception) -> None:
         """Record that the journal is unavailable."""
         if self.since is None:
             self.since, self.why = self.clock(), str(error)[:LONGEST]
@@ -68,13 +68,13 @@ class JournalMeter(Struct):
             self.damage = str(error)[:LONGEST]
             telemetry.journal_damaged(self.damage)
 
-    def worked(self) -> None:
+    def record_success(self) -> None:
         """Record a successful write, which ends an outage."""
         if self.since is not None:
             telemetry.journal_available(self.clock() - self.since)
             self.since, self.why = None, ""
 
-    def beat(self, now: float) -> None:
+    def record_beat(self, now: float) -> None:
         """Record a renewal of the lease."""
         self.beaten = now
 
@@ -99,8 +99,8 @@ class JournalMeter(Struct):
         """Return the stats of the journal, with `waiting` messages in the mailbox, written in batches of `batch`."""
         lag = round(self.lag(waiting, batch, now), 3)
         age = 0.0 if self.beaten is None else round(now - self.beaten, 3)
-        waits = waiting + self.queued
+        queued = waiting + self.queued
         unavailable = self.since, self.why, self.refused
         return JournalStats(
-            level, *unavailable, waits, self.damage, lag, lease, age, sizes, self.commits.stats
+            level, *unavailable, queued, self.damage, lag, lease, age, sizes, self.commits.stats
         )
