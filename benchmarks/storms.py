@@ -28,7 +28,7 @@ from actors.kernel import Ref, System
 from actors.provider.admission import Pace
 from actors.provider.attempts import Retries
 from actors.provider.provider_actor import ProviderActor, ProviderCommand
-from actors.provider.rounds import Answer, Broken, Endpoint, Generate, Generated
+from actors.provider.rounds import Answer, BrokenAnswer, Endpoint, Generate, Generated
 from actors.transport import Response, Timeouts
 
 BINDING = Binding("a", "openai_chat", "http://127.0.0.1:9/v1", "", "gpt")
@@ -186,7 +186,7 @@ async def overload(rate: int, *, seconds: int, pace: Pace, latency: float = 1.0)
         begun = anyio.current_time()
         generated = await ask(provider, f"s{number}")
         took = anyio.current_time() - begun
-        kind = generated.failure.kind if isinstance(generated, Broken) else "answered"
+        kind = generated.failure.kind if isinstance(generated, BrokenAnswer) else "answered"
         offered.came[kind] += 1
         (offered.served if kind == "answered" else offered.refused).append(took)
 

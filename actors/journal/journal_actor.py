@@ -190,7 +190,7 @@ class Vacuum(LogQuery[Sequence[RemainingData]], frozen=True):
     most: int | None = None
 
 
-class LookAtClock(LogQuery[ObservedClock], frozen=True):
+class ObserveClock(LogQuery[ObservedClock], frozen=True):
     """Record the wall clock. The answer says how far it is trusted, as in `Storage.look_at_clock`."""
 
     deed = "looked at"
@@ -199,7 +199,7 @@ class LookAtClock(LogQuery[ObservedClock], frozen=True):
     elapsed: int = 0
 
 
-class Beat(LogQuery[None], frozen=True):
+class RenewLease(LogQuery[None], frozen=True):
     """Renew the lease of this host."""
 
     deed = "kept"
@@ -207,7 +207,7 @@ class Beat(LogQuery[None], frozen=True):
 
 
 Read: TypeAlias = ReadLog | ListSessions | FindSession
-Ask: TypeAlias = Read | ClaimSession | ReleaseSession | DeleteLog | Vacuum | LookAtClock | Beat
+Ask: TypeAlias = Read | ClaimSession | ReleaseSession | DeleteLog | Vacuum | ObserveClock | RenewLease
 JournalCommand: TypeAlias = Append | Ask
 
 
@@ -327,9 +327,9 @@ class JournalActor(Actor[JournalCommand]):
                 return partial(storage.delete, session, *others)
             case Vacuum(most=most):
                 return partial(storage.vacuum, most)
-            case LookAtClock(now=now, elapsed=elapsed):
+            case ObserveClock(now=now, elapsed=elapsed):
                 return partial(storage.look_at_clock, now, elapsed)
-            case Beat():
+            case RenewLease():
                 self._threads.begin_beat()
                 return storage.renew_lease
             case _:
@@ -490,7 +490,7 @@ class JournalActor(Actor[JournalCommand]):
             self._broken.pop(command.session, None)
         if not isinstance(command, ReadLog):
             self._meter.record_success()
-        if isinstance(command, Beat):
+        if isinstance(command, RenewLease):
             self._threads.end_beat()
         if isinstance(command, ClaimSession):
             self._ends.record_claim(command.session, answer)

@@ -95,7 +95,7 @@ class Endpoint(Struct, frozen=True):
     clock: Callable[[], float] = time
 
 
-class Tried(Struct, frozen=True):
+class FailedTry(Struct, frozen=True):
     """A failed try that was retried: the failure, and the seconds of waiting before the try."""
 
     failure: Failure
@@ -119,11 +119,11 @@ class Answer(Struct, frozen=True):
     calls: int
     cut: Cut | None = None
     left_out: LeftOut = ()
-    tried: tuple[Tried, ...] = ()
+    tried: tuple[FailedTry, ...] = ()
     wait: float = 0.0
 
 
-class Unfinished(Struct, frozen=True):
+class UnfinishedAnswer(Struct, frozen=True):
     """The round ended without the model's complete message.
 
     Args:
@@ -138,15 +138,15 @@ class Unfinished(Struct, frozen=True):
     usage: Usage
     calls: int
     left_out: LeftOut = ()
-    tried: tuple[Tried, ...] = ()
+    tried: tuple[FailedTry, ...] = ()
     wait: float = 0.0
 
 
-class Aborted(Unfinished, frozen=True):
+class AbortedAnswer(UnfinishedAnswer, frozen=True):
     """The round was stopped on request."""
 
 
-class Broken(Unfinished, frozen=True, kw_only=True):
+class BrokenAnswer(UnfinishedAnswer, frozen=True, kw_only=True):
     """The round failed for good.
 
     Args:
@@ -158,7 +158,7 @@ class Broken(Unfinished, frozen=True, kw_only=True):
     visible: bool
 
 
-Generated: TypeAlias = Answer | Broken | Aborted
+Generated: TypeAlias = Answer | BrokenAnswer | AbortedAnswer
 
 
 class Generate(Query[Generated], frozen=True):
@@ -223,7 +223,7 @@ class Round:
         self._ticket: Ticket  # of the current try
         self._tries = self._answers = 0
         self._passed_over = 0  # rate limit errors while others were served
-        self._tried: list[Tried] = []
+        self._tried: list[FailedTry] = []
         self._wait = 0.0
         self._was_renewed = self._visible = False
         self._calls = 0  # canonical ids that earlier tries used
@@ -245,7 +245,7 @@ class Round:
             self._report(self._failure, wait)
             if wait is None:
                 return
-            self._tried.append(Tried(self._failure, self._wait))
+            self._tried.append(FailedTry(self._failure, self._wait))
             self._wait = wait
             await anyio.sleep(wait)
             self._calls = max(self._calls, self._decoder.minted_ids)
@@ -343,10 +343,10 @@ class Round:
         kept = decoder.partial_message()  # also updates `left_out`
         unfinished = (kept if kept.blocks else None, usage, calls, self._left_out(), *self._earlier_tries())
         if self.aborted or self._failure is None:
-            return Aborted(*unfinished)
-        return Broken(*unfinished, failure=self._failure, visible=self._visible)
+            return AbortedAnswer(*unfinished)
+        return BrokenAnswer(*unfinished, failure=self._failure, visible=self._visible)
 
-    def _earlier_tries(self) -> tuple[tuple[Tried, ...], float]:
+    def _earlier_tries(self) -> tuple[tuple[FailedTry, ...], float]:
         return tuple(self._tried), self._wait
 
     def _left_out(self) -> LeftOut:

@@ -12,7 +12,7 @@ from actors.kernel import SHARED, System
 from actors.provider.advice import ask_failed
 from actors.runtime.backends import RuntimeBackends
 from actors.runtime.limits import fitted_limits, turn_bounds
-from actors.runtime.residency import Hosted, Residency
+from actors.runtime.residency import HostedSession, Residency
 from actors.runtime.session_host import SessionHost
 from actors.scheduler.children import OpenBelow
 from actors.scheduler.executor import ToolFailure, ToolLimits
@@ -30,7 +30,7 @@ def make_host(
     config: "Config",
     backends: RuntimeBackends,
     quarantine: Quarantine,
-    ended: Callable[[Hosted], None],
+    ended: Callable[[HostedSession], None],
     open_below: OpenBelow,
     tool_failed: Callable[[ToolFailure], object] | None,
     tracing: "RuntimeTracing | None",

@@ -39,7 +39,7 @@ from actors.provider.resolver import Resolver
 from actors.runtime.host_task import HostTask
 from actors.runtime.session_actors import ActorHooks, SessionActors, SessionSpec
 from actors.runtime.session_host import SessionHost
-from actors.scheduler.children import Above
+from actors.scheduler.children import ParentCall
 from actors.session.commands import Close
 from actors.session.configuration import Change, Configuration
 from actors.session.pending import PendingAsks, copy_error
@@ -104,7 +104,7 @@ class SessionLifecycle:
         self.record = AskRecord(spec.name, host.asks, host.advise)
         self.holding = MemoryUse(host.residency.held)
         self.handles, self.is_given_back, self._submitting = 0, False, 0
-        self.above: Above | None = None
+        self.above: ParentCall | None = None
         self.used: Used | None = replay.state.used
         self.fenced: Fenced | None = None
         self._closing: HostTask | None = None

@@ -14,7 +14,7 @@ from msgspec import Struct
 from actors.errors import ConfigError, SessionExists, TooManySessions
 from actors.runtime.handle import Session
 from actors.runtime.handles import OpenSessions
-from actors.runtime.residency import Hosted
+from actors.runtime.residency import HostedSession
 from actors.runtime.session_host import SessionHost
 
 SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
@@ -49,7 +49,7 @@ class SessionRegistry:
         self._reserved: dict[str, Reservation] = {}
         self._drawn, self._suffix = 0, ""
 
-    def remove(self, session: Hosted) -> None:
+    def remove(self, session: HostedSession) -> None:
         """Remove a session that has ended."""
         self.open.pop(session.name, None)
 

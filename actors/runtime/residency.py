@@ -20,7 +20,7 @@ TRIES = 64
 """Sessions that are tried each time when memory, or the place of a session, is needed."""
 
 
-class Hosted(Protocol):
+class HostedSession(Protocol):
     """A session, as far as its host knows it (`actors.runtime.lifecycle`)."""
 
     handles: int
@@ -59,22 +59,22 @@ class Residency(Struct):
     """
 
     limits: HostLimits
-    active: dict[str, Hosted] = field(default_factory=dict)
-    folded: dict[str, Hosted] = field(default_factory=dict)
-    unused: dict[str, Hosted] = field(default_factory=dict)
+    active: dict[str, HostedSession] = field(default_factory=dict)
+    folded: dict[str, HostedSession] = field(default_factory=dict)
+    unused: dict[str, HostedSession] = field(default_factory=dict)
     held: HeldBytes = field(default_factory=HeldBytes)
     reuse: Reuse = field(default_factory=lambda: Reuse(telemetry.memory_short))
 
-    def add_folded(self, session: Hosted) -> None:
+    def add_folded(self, session: HostedSession) -> None:
         """Note that a session is kept folded. If that takes too much memory, make room."""
         self.folded[session.name] = session
         self.evict_folds(self.limits.memory)
 
-    def remove_folded(self, session: Hosted) -> None:
+    def remove_folded(self, session: HostedSession) -> None:
         """Note that a session is no longer kept folded."""
         self.folded.pop(session.name, None)
 
-    def add_active(self, session: Hosted) -> None:
+    def add_active(self, session: HostedSession) -> None:
         """Note that a session with actors is used now. If too many have actors, end those of idle sessions."""
         active = self.active
         active.pop(session.name, None)
@@ -87,18 +87,18 @@ class Residency(Struct):
                 return
             self._passivate(oldest)
 
-    def remove_active(self, session: Hosted) -> None:
+    def remove_active(self, session: HostedSession) -> None:
         """Note that a session has no actors any more."""
         self.active.pop(session.name, None)
 
-    def add_unused(self, session: Hosted) -> None:
+    def add_unused(self, session: HostedSession) -> None:
         """Note that a session has no handle any more, and end its actors if they have nothing to do."""
         if session.name in self.active:
             self._passivate(session)
         self.unused.pop(session.name, None)
         self.unused[session.name] = session
 
-    def forget(self, session: Hosted) -> None:
+    def forget(self, session: HostedSession) -> None:
         """Forget a session that has ended."""
         for sessions in (self.active, self.folded, self.unused):
             sessions.pop(session.name, None)
@@ -145,7 +145,7 @@ class Residency(Struct):
             self.evict_folds(most)
         return self.held.total <= most
 
-    def _passivate(self, session: Hosted) -> None:
+    def _passivate(self, session: HostedSession) -> None:
         """End the actors of a session if they have nothing to do; a busy session counts as used now."""
         del self.active[session.name]
         if not session.passivate():

@@ -24,7 +24,7 @@ from actors.errors import (
     SessionLeased,
     ShuttingDown,
 )
-from actors.journal.journal_actor import FindSession, JournalCommand, ListSessions, LookAtClock, Vacuum
+from actors.journal.journal_actor import FindSession, JournalCommand, ListSessions, ObserveClock, Vacuum
 from actors.journal.storage.clock import ObservedClock
 from actors.journal.storage.deletion import Deletion, RemainingData
 from actors.journal.storage.directory import SessionFilter, StoredSession
@@ -221,7 +221,7 @@ class Retention(Struct):
         """Read the clock, and note how much of the time since the last reading was observed."""
         looked = self.steady()
         elapsed = 0 if self._looked is None else int(looked - self._looked)
-        clock = await self.journal.ask(LookAtClock(now=int(self.clock()), elapsed=elapsed))
+        clock = await self.journal.ask(ObserveClock(now=int(self.clock()), elapsed=elapsed))
         self._looked = looked
         return clock
 

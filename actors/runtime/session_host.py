@@ -27,7 +27,7 @@ from actors.errors import (
     WrongEventLoop,
 )
 from actors.journal.health import LAG, JournalHealth
-from actors.journal.journal_actor import BATCH, Beat, JournalCommand, ReleaseSession
+from actors.journal.journal_actor import BATCH, JournalCommand, ReleaseSession, RenewLease
 from actors.journal.log import SLICE, Replay, replay_of
 from actors.journal.readers import Readers
 from actors.journal.storage import Storage
@@ -38,7 +38,7 @@ from actors.kernel.tasks import Work
 from actors.kernel.turnstile import LAGS, Turnstile, turnstile
 from actors.provider.resolver import Resolver
 from actors.runtime.host_task import HostTask
-from actors.runtime.residency import Hosted, Residency
+from actors.runtime.residency import HostedSession, Residency
 from actors.scheduler.children import OpenBelow
 from actors.scheduler.executor import ToolFailure, ToolLimits
 from actors.scheduler.quarantine import Quarantine
@@ -89,7 +89,7 @@ class SessionHost(Struct):
     residency: Residency
     rules: Rules
     resolver: Callable[[Toolset, str | None], Resolver]
-    ended: Callable[[Hosted], None]
+    ended: Callable[[HostedSession], None]
     toolsets: Toolsets
     open_below: OpenBelow
     ask_failed: Callable[[AskResult], AskFailed]
@@ -194,7 +194,7 @@ class SessionHost(Struct):
         with suppress(ActorStopped, ShuttingDown):  # as above
             await self.journal.send(command)
 
-    def forget(self, session: Hosted) -> None:
+    def forget(self, session: HostedSession) -> None:
         """Forget a session that has ended, end its readers' streams, and let other hosts claim it."""
         self.residency.forget(session)
         self.readers.end(session.name)
@@ -211,7 +211,7 @@ class SessionHost(Struct):
             while True:
                 await anyio.sleep(seconds)
                 with suppress(JournalError):  # tried again; a host that takes over meanwhile fences this one
-                    await self.journal.ask(Beat())
+                    await self.journal.ask(RenewLease())
 
     async def settle(self) -> None:
         """End every ask, so that no turn stays open in a log. No session gets actors any more."""

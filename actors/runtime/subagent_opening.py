@@ -15,7 +15,7 @@ from actors.provider.budgets import SharedBudget
 from actors.runtime.handle import Session
 from actors.runtime.lifecycle import SessionLifecycle
 from actors.runtime.session_actors import SessionActors
-from actors.scheduler.children import Above
+from actors.scheduler.children import ParentCall
 from actors.tools.context import SubagentOptions
 
 
@@ -33,7 +33,7 @@ class SubagentOpener:
     ) -> None:
         self._open, self._session, self._most = open_session, session, most
 
-    async def __call__(self, above: Above, options: SubagentOptions) -> tuple[Session, SessionLifecycle]:
+    async def __call__(self, above: ParentCall, options: SubagentOptions) -> tuple[Session, SessionLifecycle]:
         """Open a session with what the one above has: target, approvals, `deps`, tenant, what is left of its budget.
 
         Raises:
@@ -66,7 +66,7 @@ class SubagentOpener:
 _ABOVE: ContextVar[str] = ContextVar("above", default="")
 
 
-async def _open_numbered(above: Above, key: str, opening: Callable[..., Awaitable[Session]]) -> Session:
+async def _open_numbered(above: ParentCall, key: str, opening: Callable[..., Awaitable[Session]]) -> Session:
     """Open a session under the first free id. An id is taken while the log of an earlier session is kept."""
     token = _ABOVE.set(key)
     try:

@@ -64,7 +64,7 @@ class BatchContext(Struct, frozen=True):
     context: Context
     approve: Approve | None
     begin: "Callable[[Started], Awaitable[object]]"
-    ended: "Callable[[Running, CallEvent | None], None]"
+    ended: "Callable[[CallExecution, CallEvent | None], None]"
     view: TurnView = NO_VIEW
 
 
@@ -74,7 +74,7 @@ class _Raised(Struct, frozen=True):
     error: BaseException
 
 
-class Running:
+class CallExecution:
     """One call. `prepare` it, and once that it begins is durable `start` it."""
 
     def __init__(

@@ -24,7 +24,7 @@ from actors.kernel.tasks import Work
 from actors.tools.context import Subagent, SubagentOptions
 
 
-class Above(Struct, frozen=True):
+class ParentCall(Struct, frozen=True):
     """The call that a session is opened for.
 
     Args:
@@ -72,7 +72,7 @@ class _SubagentSink:
         self._own.close(error)
 
 
-class Owned(Protocol):
+class OwnedSession(Protocol):
     """A session as its owner sees it."""
 
     @property
@@ -91,7 +91,7 @@ class Owned(Protocol):
         """
 
 
-OpenBelow: TypeAlias = Callable[[Above, SubagentOptions], Awaitable[tuple[Subagent, Owned]]]
+OpenBelow: TypeAlias = Callable[[ParentCall, SubagentOptions], Awaitable[tuple[Subagent, OwnedSession]]]
 """Opens a session below a call."""
 
 
@@ -104,10 +104,10 @@ class Subagents:
         apart: Runs work in a task that the tool can neither damage nor cancel.
     """
 
-    def __init__(self, above: Above, open_below: OpenBelow, apart: Callable[[Work, str], None]) -> None:
+    def __init__(self, above: ParentCall, open_below: OpenBelow, apart: Callable[[Work, str], None]) -> None:
         self._above, self._open_below, self._apart = above, open_below, apart
         self._count = 0
-        self._open: set[Owned] = set()
+        self._open: set[OwnedSession] = set()
         self._then: list[Callable[[], None]] = []
         self._is_ending = False
         self.delegated: list[SubagentUsage] = []
@@ -117,7 +117,7 @@ class Subagents:
         """Return the block that a session lives in."""
         return SubagentBlock(self, options)
 
-    async def open_owned(self, options: SubagentOptions) -> tuple[Subagent, Owned]:
+    async def open_owned(self, options: SubagentOptions) -> tuple[Subagent, OwnedSession]:
         """Open a session, and return it with the object that closes it.
 
         Raises:
@@ -127,7 +127,7 @@ class Subagents:
         self._count += 1
         above = self._above
         subagent, owned = await self._open_below(
-            Above(above.session, above.call_id, self._count, above.show), options
+            ParentCall(above.session, above.call_id, self._count, above.show), options
         )
         self._open.add(owned)
         try:
@@ -153,7 +153,7 @@ class Subagents:
         else:
             then()
 
-    async def close(self, owned: Owned) -> None:
+    async def close(self, owned: OwnedSession) -> None:
         """End one of them, and wait for that. A caller that is interrupted leaves it to the end of the call."""
         try:
             await owned.close()
@@ -182,7 +182,7 @@ class SubagentBlock:
 
     def __init__(self, subagents: Subagents, options: SubagentOptions) -> None:
         self._subagents, self._options = subagents, options
-        self._owned: Owned | None = None
+        self._owned: OwnedSession | None = None
 
     async def __aenter__(self) -> Subagent:
         subagent, self._owned = await self._subagents.open_owned(self._options)
@@ -199,7 +199,7 @@ class SubagentBlock:
             await self._subagents.close(self._owned)
 
 
-async def _refuse_subagents(above: Above, options: SubagentOptions) -> Any:  # Any: it never returns
+async def _refuse_subagents(above: ParentCall, options: SubagentOptions) -> Any:  # Any: it never returns
     raise SessionClosed(f"Session {above.session!r} has no runtime that opens sessions below it")
 
 

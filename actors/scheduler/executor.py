@@ -23,7 +23,7 @@ from actors.kernel.tasks import Work
 from actors.scheduler.children import NOBODY, OpenBelow
 from actors.scheduler.ordering import ResourceOrder
 from actors.scheduler.quarantine import Quarantine
-from actors.scheduler.watchdog import About
+from actors.scheduler.watchdog import CallLabel
 
 
 class ToolFailure(Struct, frozen=True):
@@ -145,7 +145,7 @@ class Executor:
     def start(self, work: Work, name: str, call_id: str, context: Context) -> Contained:
         """Run a tool, in a context that was entered."""
         self.running += 1
-        about = About(self.session, call_id, name)
+        about = CallLabel(self.session, call_id, name)
         return self._system.containment.start(work, partial(self._on_task_end, name), name, context, about)
 
     def start_apart(self, work: Work, name: str) -> None:

@@ -46,7 +46,7 @@ from actors.kernel.event_loop import Waiter, event_loop, wake
 from actors.kernel.host_code import call_host
 from actors.kernel.variables import with_variables
 from actors.ledger.ledger_actor import LedgerCommand, LedgerSnapshot, Record, Recorded
-from actors.scheduler.calls import GRACE, BatchContext, Running, for_model
+from actors.scheduler.calls import GRACE, BatchContext, CallExecution, for_model
 from actors.scheduler.executor import Executor
 from actors.scheduler.views import NO_VIEW, TurnView
 from actors.tools import Approval, Tool
@@ -234,7 +234,7 @@ class _Batch:
         self._policy = policy
         self._ledger = ledger
         self._executor = executor
-        self._open: dict[CallId, Running] = {}
+        self._open: dict[CallId, CallExecution] = {}
         self._stopping: Reason | None = None
         self._snapshot: LedgerSnapshot | None = None
         self._news: list[CallEvent] = []  # that are not recorded yet
@@ -245,7 +245,7 @@ class _Batch:
         site = BatchContext(
             self._executor, command.variables, approve, self._begin, self.on_call_end, command.view
         )
-        calls = [Running(planned, tools[planned.call.name], site) for planned in self._plan.run]
+        calls = [CallExecution(planned, tools[planned.call.name], site) for planned in self._plan.run]
         try:
             begin = tuple([each.start_event for each in calls if each.prepare()])
             await self._record((*self._plan.scheduled, *self._plan.answered, *begin))
@@ -279,13 +279,13 @@ class _Batch:
                 each.stop()
             self._executor.after(GRACE, self._give_up)
 
-    def _abandon(self, calls: Sequence[Running]) -> None:
+    def _abandon(self, calls: Sequence[CallExecution]) -> None:
         """Stop calls that no batch waits for; after the grace, those whose tools ignore it enter quarantine."""
         for each in calls:
             each.stop()
         self._executor.after(GRACE, partial(_close_open, calls))
 
-    def on_call_end(self, running: Running, event: CallEvent | None) -> None:
+    def on_call_end(self, running: CallExecution, event: CallEvent | None) -> None:
         """Record the end of a call; None if its tool was stopped. A result for a closed call becomes a late result."""
         if self._open.pop(running.call.id, None) is not None:
             ended = event or Cancelled(running.call.id, self._stop_reason())
@@ -297,7 +297,7 @@ class _Batch:
         elif isinstance(event, Returned | Failed) and not running.is_late:
             self._executor.start_apart(partial(self._record_late, event), "late")
 
-    def _start(self, calls: Sequence[Running]) -> None:
+    def _start(self, calls: Sequence[CallExecution]) -> None:
         for each in calls:
             self._open[each.call.id] = each
         for each in calls:
@@ -347,7 +347,7 @@ class _Batch:
         return self._stopping or "interrupted"
 
 
-def _close_open(calls: Sequence[Running]) -> None:
+def _close_open(calls: Sequence[CallExecution]) -> None:
     """Close the calls whose tools have not ended."""
     for each in calls:
         if not (each.is_over or each.is_closed):

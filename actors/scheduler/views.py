@@ -13,7 +13,7 @@ from actors.core.ledger import NO_CALLS, Ledger
 from actors.core.stream_events.events import SessionEvent, ToolProgressEvent
 from actors.core.values.content import ToolCall
 from actors.kernel.event_loop import event_loop
-from actors.scheduler.children import Above, Subagents
+from actors.scheduler.children import ParentCall, Subagents
 from actors.scheduler.executor import Executor
 from actors.tools.context import Subagent, SubagentOptions, ToolContext
 
@@ -45,7 +45,7 @@ Opens: TypeAlias = Callable[[SubagentOptions], AbstractAsyncContextManager[Subag
 """Opens a session below a call."""
 
 
-class Ongoing(Protocol):
+class OngoingCall(Protocol):
     """A call, as far as its view must know it."""
 
     call: ToolCall
@@ -62,7 +62,7 @@ class Ongoing(Protocol):
 class CallView:
     """One call as its tool sees it, for one `ToolContext`. Made in the event loop, used in any thread."""
 
-    def __init__(self, ongoing: Ongoing, turn: TurnView, opens: Opens) -> None:
+    def __init__(self, ongoing: OngoingCall, turn: TurnView, opens: Opens) -> None:
         self._ongoing, self._turn, self._opens = ongoing, turn, opens
         self._here, self._home = event_loop(), threading.get_ident()
         self._lock = threading.Lock()
@@ -114,7 +114,7 @@ class CallView:
             self._turn.put(event)
 
 
-def subagents_of(ongoing: Ongoing, turn: TurnView, executor: Executor) -> Subagents:
+def subagents_of(ongoing: OngoingCall, turn: TurnView, executor: Executor) -> Subagents:
     """Return what keeps the sessions that a call's tool opens. They show nothing behind the call's end."""
     put = turn.put
 
@@ -122,12 +122,12 @@ def subagents_of(ongoing: Ongoing, turn: TurnView, executor: Executor) -> Subage
         if put is not None and not ongoing.is_closed:
             put(event)
 
-    above = Above(executor.session, ongoing.call.id, 0, None if put is None else show)
+    above = ParentCall(executor.session, ongoing.call.id, 0, None if put is None else show)
     return Subagents(above, executor.open_below, executor.start_apart)
 
 
 def context_of(
-    ongoing: Ongoing, turn: TurnView, subagents: Subagents, executor: Executor, timeout: float | None
+    ongoing: OngoingCall, turn: TurnView, subagents: Subagents, executor: Executor, timeout: float | None
 ) -> ToolContext[Any]:  # Any: whatever the host gave
     """Return the context of a call that begins now."""
     view, call_id = CallView(ongoing, turn, subagents.open), ongoing.call.id

@@ -26,7 +26,7 @@ STALL = 1.0
 """Seconds without a wait after which a tool is told of."""
 
 
-class About(Struct, frozen=True):
+class CallLabel(Struct, frozen=True):
     """Which call a contained piece of code is."""
 
     session: str
@@ -73,7 +73,7 @@ class LoopWatch:
         else:
             self._told = step
             self.seen = Stalls(self.seen.count + 1, self.seen.seconds + now - since)
-            if isinstance(about := contained.about, About):
+            if isinstance(about := contained.about, CallLabel):
                 telemetry.loop_stalled(about.session, about.call_id, about.tool, now - since, self._place())
         self._looked = now
         return LOOK

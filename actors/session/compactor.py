@@ -29,7 +29,7 @@ from actors.core.values.stream import Usage
 from actors.errors import Fault, KernelError
 from actors.kernel.turnstile import compute
 from actors.provider.resolver import expected_tokens
-from actors.provider.rounds import Aborted, Answer, Broken, Generated
+from actors.provider.rounds import AbortedAnswer, Answer, BrokenAnswer, Generated
 from actors.renderer.renderer_actor import Shrink
 from actors.session.requests import RequestPlan, TurnRequests
 
@@ -192,10 +192,10 @@ class Compactor:
             if rendered.report.faults:
                 return rendered.report.faults[0]
             if self._ask.cancelled:  # while the request was rendered and written: there was nothing to stop
-                return Aborted(None, Usage(), 0)
+                return AbortedAnswer(None, Usage(), 0)
             generated = await requests.send(plan, requests.build(plan, rendered))
             refusals += 1
-            if not isinstance(generated, Broken) or refusals > PARAMETER_REFUSALS:
+            if not isinstance(generated, BrokenAnswer) or refusals > PARAMETER_REFUSALS:
                 return generated
             if omitted := requests.without_parameters(plan, rendered, generated.failure, refusals - 1):
                 plan = replace(plan, omitted=plan.omitted + omitted)
@@ -241,9 +241,9 @@ def _summary_of(generated: Generated) -> _Summary:
             return _Summary(message.text + (" [It was cut here.]" if generated.cut else ""), usage=usage)
         case Answer():
             return _Summary(why="the model wrote no summary", usage=usage)
-        case Aborted():
+        case AbortedAnswer():
             return _Summary(why="it was cancelled", usage=usage)
-        case Broken(failure=failure):
+        case BrokenAnswer(failure=failure):
             cause = Cause(failure.kind, failure.status)
             return _Summary(why=failure.message, usage=usage, cause=cause)
         case _:

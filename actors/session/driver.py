@@ -45,11 +45,11 @@ from actors.provider.resolver import too_full
 from actors.scheduler.scheduler_actor import CloseCalls, RunBatch, StopBatch
 from actors.scheduler.views import TurnView
 from actors.session.compactor import NOTHING_LEFT, Compactor
-from actors.session.handing_over import HandingOver
+from actors.session.handing_over import HandoverSteps
 from actors.session.inflight import AskInFlight, Tally, stopped_outcome
 from actors.session.pending import HostCall, HostCompaction, PendingAsks
 from actors.session.requests import TurnRequests
-from actors.session.served import Served, with_endpoint_change
+from actors.session.served import ServedTurn, with_endpoint_change
 from actors.session.steps import TurnSteps
 from actors.session.tool_changes import ToolChanges
 
@@ -71,11 +71,11 @@ class TurnDriver:
     pending: PendingAsks
     _began: float = 0.0
     _was_helped: bool = False
-    _handing: HandingOver = field(init=False)
+    _handing: HandoverSteps = field(init=False)
     _changes: ToolChanges = field(init=False)
 
     def __post_init__(self) -> None:
-        self._handing, self._changes = HandingOver(self.ask), ToolChanges(self.ask)
+        self._handing, self._changes = HandoverSteps(self.ask), ToolChanges(self.ask)
 
     async def run(self, message: Packed, asked: Asked | None) -> None:
         """Drive the ask to its end, or until its turn waits."""
@@ -143,7 +143,9 @@ class TurnDriver:
     def _choice(self, ask: int) -> MemberSelector:
         return MemberSelector(self.ask.resolver, self.affinity, ask)
 
-    async def _until_last(self, pool: Pool, choice: MemberSelector, tried: list[str], served: Served) -> None:
+    async def _until_last(
+        self, pool: Pool, choice: MemberSelector, tried: list[str], served: ServedTurn
+    ) -> None:
         """Drive the turns after the first, until one is the last or waits."""
         self._record_prompt_size(choice, pool, tried[-1], served)
         while isinstance(served.step, CloseStep):
@@ -163,14 +165,16 @@ class TurnDriver:
             self._record_prompt_size(choice, pool, following, served)
         await self._wait(served.step, tried)
 
-    def _note_failover(self, served: Served, following: str) -> None:
+    def _note_failover(self, served: ServedTurn, following: str) -> None:
         """Log that another member of the pool continues after a failed turn."""
         if isinstance(served.step, CloseStep) and served.step.handover is None:
             telemetry.ask_failed_over(
                 self.ask.log.state.session, served.binding, served.step.cause, following
             )
 
-    def _record_prompt_size(self, choice: MemberSelector, pool: Pool, member: str, served: Served) -> None:
+    def _record_prompt_size(
+        self, choice: MemberSelector, pool: Pool, member: str, served: ServedTurn
+    ) -> None:
         """Record the prompt size per backend for cache affinity."""
         choice.record_request(pool, member, served.sent)
 
@@ -367,7 +371,7 @@ class TurnDriver:
             return Pool(target, (target,))
         return self.ask.tally.note_skipped(pool)
 
-    async def _serve(self, member: str) -> Served:
+    async def _serve(self, member: str) -> ServedTurn:
         """Drive one turn on a member of a pool, up to but excluding the log event of its end."""
         number, ask = self.ask.log.state.turns + 1, self.ask.log.state.asks
         self.ask.tally.wait = 0.0
@@ -378,15 +382,15 @@ class TurnDriver:
         except ConfigError as error:  # it could be used when the session was opened: a key is gone since
             binding = Binding(member, "")
             self._bind(TurnStarted(number, ask, binding))
-            return Served(binding, CloseStep("failed", str(error), elsewhere=True))
+            return ServedTurn(binding, CloseStep("failed", str(error), elsewhere=True))
         self._bind(TurnStarted(number, ask, served.binding))
         self._instruct(served.backend)
         bounds = replace(self._turn_bounds(), forced=self._force_in_words(served.backend))
         conversation = turns.turn(bounds, malformed=self.ask.tally.malformed)
         step = await self._turn(served, conversation, next(conversation))
-        return Served(served.binding, step, served.rendered_size)
+        return ServedTurn(served.binding, step, served.rendered_size)
 
-    async def _resume(self, binding: Binding, member: str, waited: AwaitStep) -> Served:
+    async def _resume(self, binding: Binding, member: str, waited: AwaitStep) -> ServedTurn:
         """Drive the rest of a turn that waited, in the dialect in which it began."""
         try:
             served = self._steps(member, self.ask.log.state.turns, binding.dialect)
@@ -396,7 +400,7 @@ class TurnDriver:
                 closed = await self.ask.refs.scheduler.ask(CloseCalls(ids, "cancelled"))
                 self.ask.ledger.note(closed.snapshot)
             status: TurnStatus = "cancelled" if self.ask.cancelled else "failed"
-            return Served(binding, CloseStep(status, str(error), elsewhere=True))
+            return ServedTurn(binding, CloseStep(status, str(error), elsewhere=True))
         await served.resume(waited.so_far.rounds)
         conversation = turns.turn(self._turn_bounds(), waited)
         next(conversation)
@@ -404,7 +408,7 @@ class TurnDriver:
         stuck = not (stopped or waited.calls) and served.is_stuck()
         outcome = turns.Stopped(awaited=waited.calls) if stopped else turns.CallsResolved(waited.calls, stuck)
         step = await self._turn(served, conversation, conversation.send(outcome))
-        return Served(binding, with_endpoint_change(step, binding, served.binding), served.rendered_size)
+        return ServedTurn(binding, with_endpoint_change(step, binding, served.binding), served.rendered_size)
 
     def _steps(self, member: str, number: int, dialect: str | None = None) -> TurnSteps:
         """Return the steps of a turn. Raises `ConfigError` if the member cannot be used."""

@@ -20,7 +20,7 @@ HANDOVERS = 16
 """Times that an ask goes on with another turn before its model may hand it over no more."""
 
 
-class HandingOver:
+class HandoverSteps:
     """What hands one ask over. A context: at its end what was opened and is not taken up is given back."""
 
     __slots__ = ("_ask", "_change")

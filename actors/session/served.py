@@ -7,7 +7,7 @@ from actors.core.turn.turn import AwaitStep, CloseStep
 from actors.core.values.identity import Binding
 
 
-class Served(Struct, frozen=True):
+class ServedTurn(Struct, frozen=True):
     """What came of a turn so far, and the bytes it sent last."""
 
     binding: Binding

@@ -33,7 +33,7 @@ from actors.core.values.stream import Usage
 from actors.errors import KernelError
 from actors.ledger.ledger_actor import DurableLedger
 from actors.provider.backend import ResolvedBackend
-from actors.provider.rounds import Aborted, Answer, Broken, Generated
+from actors.provider.rounds import AbortedAnswer, Answer, BrokenAnswer, Generated
 from actors.renderer.renderer_actor import Invalidate, Render
 from actors.scheduler.scheduler_actor import CloseCalls, RunBatch, StopBatch
 from actors.scheduler.views import NO_VIEW, TurnView
@@ -216,10 +216,10 @@ class TurnSteps:
                 )
                 resolver.calibrations[backend.binding].record_report(size, generated.usage)
                 return turns.Answered(message, generated.usage, self._ask.tally.cut)
-            case Aborted():
+            case AbortedAnswer():
                 kept = await self._write_interruption(number, generated, "cancelled")
                 return turns.Stopped(kept, generated.usage)
-            case Broken():
+            case BrokenAnswer():
                 return await self._after_broken_answer(number, generated)
             case _:
                 assert_never(generated)
@@ -252,7 +252,7 @@ class TurnSteps:
         self._ask.instruct(words)
         return turns.Ready()
 
-    async def _after_broken_answer(self, number: int, broken: Broken) -> Outcome:
+    async def _after_broken_answer(self, number: int, broken: BrokenAnswer) -> Outcome:
         failure = self._locate_failure(broken.failure)
         broken = replace(broken, failure=failure)
         cause = Cause(failure.kind, failure.status)
@@ -287,7 +287,7 @@ class TurnSteps:
         request = self._requests.build(self._plan, self._rendered)
         return replace(failure, message=refused_tool(failure.message, request))
 
-    def _left_out(self, broken: Broken) -> turns.ParameterRefused | turns.MediaRefused | None:
+    def _left_out(self, broken: BrokenAnswer) -> turns.ParameterRefused | turns.MediaRefused | None:
         """Return what the next request leaves out of what was refused; None if it cannot go without that."""
         failure, state, rendered = broken.failure, self._log.state, self._rendered
         assert rendered is not None
@@ -338,7 +338,9 @@ class TurnSteps:
         self._ask.tally.refusals.append(RefusedRequest(binding, "transcript", why))
         return turns.TranscriptRefused(why, rule in REASONING, cause)
 
-    async def _write_interruption(self, number: int, broken: Broken | Aborted, why: str) -> Message | None:
+    async def _write_interruption(
+        self, number: int, broken: BrokenAnswer | AbortedAnswer, why: str
+    ) -> Message | None:
         """Log the partial answer, marked as interrupted. Return it, or None if nothing arrived."""
         kept = broken.message
         if kept is None and not (broken.calls or broken.left_out or broken.usage != NO_USAGE):

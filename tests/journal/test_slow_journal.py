@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from actors import Runtime, Session, ToolResult
 from actors.errors import JournalUnavailable
 from actors.journal.health import LAG, JournalHealth
-from actors.journal.journal_actor import BATCH, Beat, DeleteLog, JournalActor
+from actors.journal.journal_actor import BATCH, DeleteLog, JournalActor, RenewLease
 from actors.journal.log import SENT
 from actors.journal.storage import Appended, Entry
 from actors.journal.storage.memory import MemoryStorage
@@ -216,7 +216,7 @@ async def test_a_host_that_is_busy_deleting_is_not_taken_for_gone(monkeypatch: p
     storage = Leased(clock)
     async with System() as system:
         journal = system.spawn(lambda: JournalActor(storage), "journal", depth=SHARED)
-        await journal.ask(Beat())
+        await journal.ask(RenewLease())
         clock[0] = storage._beaten = system.now()
         monkeypatch.setattr(system, "now", lambda: clock[0])
         with anyio.fail_after(60):

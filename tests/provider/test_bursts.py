@@ -18,7 +18,7 @@ from actors.config import BackendLimits
 from actors.core.data.segments import Segments
 from actors.provider.admission import Pace
 from actors.provider.attempts import Retries
-from actors.provider.rounds import Answer, Broken, Generated
+from actors.provider.rounds import Answer, BrokenAnswer, Generated
 from actors.runtime.handle import Session
 from actors.testing import Disconnect, Fault, OpenAIServer, Say, Status, Turn
 from actors.transport import HttpTransport, Response, Timeouts
@@ -192,7 +192,7 @@ async def test_while_one_request_hangs_in_doubt_another_goes_out_a_second_later(
 
 def kind(generated: Generated) -> str:
     """Return how a round ended."""
-    return generated.failure.kind if isinstance(generated, Broken) else type(generated).__name__
+    return generated.failure.kind if isinstance(generated, BrokenAnswer) else type(generated).__name__
 
 
 @dataclass

@@ -26,7 +26,7 @@ from actors.kernel import System
 from actors.provider.credentials import Credentials, Headers, Keys, Outgoing, aws
 from actors.provider.credentials.aws import AwsSigner, signature_headers
 from actors.provider.provider_actor import ProviderActor
-from actors.provider.rounds import Answer, Broken, Endpoint, Generate, Generated
+from actors.provider.rounds import Answer, BrokenAnswer, Endpoint, Generate, Generated
 from actors.testing import AwsKey, BedrockProfile, BedrockServer, BedrockSettings, Call, Say, Turn, serve
 from actors.transcripts import History, dialect, render
 from actors.transport import HttpTransport
@@ -196,7 +196,7 @@ async def test_a_wrong_key_is_a_matter_of_configuration() -> None:
             broken = await _generated(server, AwsSigner("us-east-1", lambda: KEYS))
             unsigned = await _generated(server, Keys())
     for refused, code in ((broken, "InvalidSignature"), (unsigned, "MissingAuthenticationToken")):
-        assert isinstance(refused, Broken)
+        assert isinstance(refused, BrokenAnswer)
         assert (refused.failure.kind, refused.failure.action) == ("config", "next_backend")
         assert (refused.failure.code or "").startswith(code)
 
@@ -210,7 +210,7 @@ async def test_a_credential_that_cannot_be_made_ends_the_round_and_sends_nothing
     with anyio.fail_after(60):
         async with serve(server):
             broken = await _generated(server, Keys(none))
-    assert isinstance(broken, Broken)
+    assert isinstance(broken, BrokenAnswer)
     assert (broken.failure.kind, broken.failure.action) == ("config", "next_backend")
     assert broken.failure.message == "Backend 'b' needs a key; it is not set"
     assert server.received == 0

@@ -28,7 +28,7 @@ from actors.kernel.system import System
 from actors.provider.admission import Pace
 from actors.provider.attempts import Retries
 from actors.provider.provider_actor import Abort, Counters, ProviderActor
-from actors.provider.rounds import LINGER, Answer, Broken, Endpoint, Generate, Generated
+from actors.provider.rounds import LINGER, Answer, BrokenAnswer, Endpoint, Generate, Generated
 from actors.strict.server import LoopbackServer
 from actors.testing import (
     OVERLOADED,
@@ -131,7 +131,7 @@ async def test_waits_double_between_the_tries_and_are_never_longer_than_the_ceil
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     generated, waits = await retried([failing(500)], Retries(attempts=8, base=0.5, ceiling=8))
-    assert isinstance(generated, Broken)
+    assert isinstance(generated, BrokenAnswer)
     assert len(waits) == 7
     for wait, most in zip(waits, (0.5, 1, 2, 4, 8, 8, 8), strict=True):
         assert most / 2 <= wait <= most
@@ -140,7 +140,7 @@ async def test_waits_double_between_the_tries_and_are_never_longer_than_the_ceil
 @pytest.mark.trio
 async def test_a_wait_beyond_the_budget_is_not_waited(autojump_clock: trio.testing.MockClock) -> None:
     generated, waits = await retried([failing(429, retry_after="3600"), GOOD])
-    assert isinstance(generated, Broken)
+    assert isinstance(generated, BrokenAnswer)
     assert generated.failure.retry_after == 3600
     assert waits == []
 
@@ -176,7 +176,7 @@ async def test_what_another_try_cannot_help_is_tried_once(
     autojump_clock: trio.testing.MockClock, status: int
 ) -> None:
     generated, waits = await retried([failing(status), GOOD])
-    assert isinstance(generated, Broken)
+    assert isinstance(generated, BrokenAnswer)
     assert waits == []
 
 
@@ -188,7 +188,7 @@ async def test_a_rate_limit_that_names_no_wait_has_as_many_tries_as_any_other_fa
     assert isinstance(recovered, Answer)
     assert 2 <= sum(waits) <= 3.5
     refused, waits = await retried([failing(429)])
-    assert isinstance(refused, Broken)
+    assert isinstance(refused, BrokenAnswer)
     assert len(waits) == 3
 
 
@@ -201,7 +201,7 @@ async def test_a_call_that_came_in_one_piece_with_a_fault_has_used_its_id(
         b'data: {"choices":[{"index":0,"delta":{"tool_calls":[%b]}}]}\n\ndata: {"error":{"message":"no"}}\n\n'
     )
     generated, _ = await retried([(200, {}, told % call)], Retries(attempts=1))
-    assert isinstance(generated, Broken)
+    assert isinstance(generated, BrokenAnswer)
     assert generated.calls == 1
 
 

@@ -22,7 +22,7 @@ from actors.errors import ProviderFailed
 from actors.kernel import System
 from actors.provider.attempts import Retries
 from actors.provider.provider_actor import ProviderActor
-from actors.provider.rounds import Answer, Broken, Endpoint, Generate, Generated
+from actors.provider.rounds import Answer, BrokenAnswer, Endpoint, Generate, Generated
 from actors.transport import Response, Timeouts
 from tests.commands.at_scale import spread
 
@@ -134,7 +134,7 @@ async def test_a_refusal_before_any_output_is_tried_again_when_it_was_asked_for_
     for status, (asked, seconds) in spread(list(product(STATUSES, ASKED)), BODIES.index(body)):
         ended, text, times = await generated(Told(status, headers_of(asked), body))
         if seconds is not None and seconds > Retries().budget:
-            assert isinstance(ended, Broken), (status, asked)
+            assert isinstance(ended, BrokenAnswer), (status, asked)
             assert (len(times), text) == (1, ""), (status, asked)
             continue
         assert isinstance(ended, Answer), (status, asked)
@@ -162,7 +162,7 @@ async def test_once_anything_was_shown_nothing_is_tried_again(
     autojump_clock: MockClock, more: bytes, breaks: bool
 ) -> None:
     ended, text, times = await generated(Told(200, {"retry-after": "1"}, PIECE, breaks, more))
-    assert isinstance(ended, Broken)
+    assert isinstance(ended, BrokenAnswer)
     assert ended.visible
     assert (len(times), text) == (1, "Here ")
 

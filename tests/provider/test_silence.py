@@ -17,7 +17,7 @@ from actors.kernel import System
 from actors.provider import rounds
 from actors.provider.attempts import Retries
 from actors.provider.provider_actor import ProviderActor
-from actors.provider.rounds import Answer, Broken, Endpoint, Generate, Generated
+from actors.provider.rounds import Answer, BrokenAnswer, Endpoint, Generate, Generated
 from actors.strict.loopback import HttpRequest, LoopbackAnswer
 from actors.testing import Flood, OpenAIServer, Say, Turn
 from actors.transport import Response, Timeouts
@@ -83,7 +83,7 @@ async def generated(answer: Drip, silence: float | None = None) -> tuple[Generat
 @pytest.mark.parametrize("seconds", [0.1, 0.5, 60.0])
 async def test_two_seconds_of_an_error_response_are_read(autojump_clock: MockClock, seconds: float) -> None:
     ended, took = await generated(Drip(503, [ERROR, b" "], seconds, ends=False))
-    assert isinstance(ended, Broken)
+    assert isinstance(ended, BrokenAnswer)
     assert (ended.failure.status, ended.failure.message) == (503, "down for repair")
     assert 1.9 <= took <= 2.1
 
@@ -91,7 +91,7 @@ async def test_two_seconds_of_an_error_response_are_read(autojump_clock: MockClo
 @pytest.mark.trio
 async def test_an_error_response_that_ends_is_read_to_its_end(autojump_clock: MockClock) -> None:
     ended, took = await generated(Drip(400, [ERROR[:20], ERROR[20:]], 0.5))
-    assert isinstance(ended, Broken)
+    assert isinstance(ended, BrokenAnswer)
     assert ended.failure.message == "down for repair"
     assert took <= 1.1
 
@@ -103,7 +103,7 @@ async def test_a_stream_that_says_nothing_is_given_up_after_its_silence_timeout(
     autojump_clock: MockClock, begins: list[bytes], piece: bytes
 ) -> None:
     ended, took = await generated(Drip(200, [*begins, piece], ends=False), silence=30.0)
-    assert isinstance(ended, Broken)
+    assert isinstance(ended, BrokenAnswer)
     assert ended.failure.message == "The stream went on without saying anything for 30 s."
     assert (ended.failure.kind, ended.visible) == ("transient", bool(begins))
     assert 30 <= took <= 30.1

@@ -16,7 +16,7 @@ from actors.core.values.stream import Usage
 from actors.provider.admission import Admission, Pace, Ticket
 from actors.provider.attempts import Retries
 from actors.provider.provider_actor import Abort, Counters, Inspect
-from actors.provider.rounds import Answer, Broken
+from actors.provider.rounds import Answer, BrokenAnswer
 from actors.transport import Response, Timeouts
 from benchmarks.storms import (
     UNGUARDED,
@@ -103,13 +103,13 @@ async def test_a_breaker_that_is_half_open_lets_one_request_through_and_the_othe
 
         async def one(number: int) -> None:
             generated = await ask(provider, f"t{number}", 1)
-            assert isinstance(generated, Broken)
+            assert isinstance(generated, BrokenAnswer)
             kinds.append(generated.failure.kind)
 
         async with anyio.create_task_group() as tasks:
             for number in range(20):
                 tasks.start_soon(one, number)
-        assert isinstance(await ask(provider, "u"), Broken)
+        assert isinstance(await ask(provider, "u"), BrokenAnswer)
         probes = len(backend.asked) - seen
         await anyio.sleep(20)
         assert isinstance(await ask(provider, "v"), Answer)
@@ -161,7 +161,7 @@ async def test_a_probe_whose_answer_has_begun_holds_up_nobody(
 
         async def one(name: str) -> None:
             generated = await ask(provider, name)
-            came[generated.failure.kind if isinstance(generated, Broken) else "Answer"] += 1
+            came[generated.failure.kind if isinstance(generated, BrokenAnswer) else "Answer"] += 1
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(one, "probe")
@@ -211,7 +211,7 @@ async def test_a_refusal_for_overload_says_what_waits_the_limit_and_the_way_out(
             tasks.start_soon(ask, provider, f"s{number}")
         await anyio.sleep(0.01)
         refused = await ask(provider, "s3")
-    assert isinstance(refused, Broken)
+    assert isinstance(refused, BrokenAnswer)
     assert (refused.failure.kind, refused.failure.action) == ("overloaded", "next_backend")
     assert refused.failure.message.endswith(
         "1 requests wait for backend 'a', and its limits.waiting is 1; ask later or less at a time, "

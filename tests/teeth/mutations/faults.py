@@ -33,7 +33,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "a call that ends leaves quarantine",
-        "actors/scheduler/calls.py:Running._run",
+        "actors/scheduler/calls.py:CallExecution._run",
         "self.site.executor.quarantine.leave(self.tool)",
         "pass",
         (f"{_RUNAWAY}::test_a_tool_whose_calls_run_on_gets_no_more_until_they_have_ended",),

@@ -54,7 +54,7 @@ MUTATIONS = (
     ),
     Mutation(
         "host code: a rule of resources that raises is no fault of its call",
-        "actors/scheduler/calls.py:Running._note_fault",
+        "actors/scheduler/calls.py:CallExecution._note_fault",
         "self._fault = error",
         "pass",
         (PLAYS,),
@@ -96,7 +96,7 @@ MUTATIONS = (
     ),
     Mutation(
         "host code: an interrupt is taken for the failure of the tool that it strikes",
-        "actors/scheduler/calls.py:Running._end",
+        "actors/scheduler/calls.py:CallExecution._end",
         "is_delivered(error)",
         "False",
         (STRIKES,),
@@ -131,7 +131,7 @@ MUTATIONS = (
     ),
     Mutation(
         "host code: a tool that goes on without its call is part of it",
-        "actors/scheduler/calls.py:Running.close",
+        "actors/scheduler/calls.py:CallExecution.close",
         "self._leave()",
         "self.is_closed = True",
         (BACKGROUND,),

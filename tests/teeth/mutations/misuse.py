@@ -139,7 +139,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "misuse: why an approval denied a call is told to nobody",
-        "actors/scheduler/calls.py:Running._end",
+        "actors/scheduler/calls.py:CallExecution._end",
         'denial(self.call, answer if isinstance(answer, str) else "")',
         "denial(self.call)",
         (

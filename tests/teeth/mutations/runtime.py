@@ -246,14 +246,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "tools: a call has begun in the log while it waits for a thread",
-        "actors/scheduler/calls.py:Running.prepare",
+        "actors/scheduler/calls.py:CallExecution.prepare",
         "self.tool.is_async or self._place is not None",
         "True",
         (f"{EDGE}::test_a_call_is_started_in_the_log_when_it_begins_and_not_while_it_waits_for_a_thread",),
     ),
     Mutation(
         "tools: what a plain function returned to be awaited is not stopped",
-        "actors/scheduler/calls.py:Running._run_in_thread",
+        "actors/scheduler/calls.py:CallExecution._run_in_thread",
         "self._thread = None",
         "pass",
         (f"{EDGE}::test_what_a_plain_function_returned_is_stopped_and_timed_as_an_async_tool_is",),
@@ -267,7 +267,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "tools: what one raises is told to nobody but the model",
-        "actors/scheduler/calls.py:Running._failure_event",
+        "actors/scheduler/calls.py:CallExecution._failure_event",
         "self._tell(error)",
         "",
         (f"{EDGE}::test_what_a_tool_raises_is_logged_with_its_traceback_and_reaches_the_hook",),
@@ -292,7 +292,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "tools: an approval is any answer that is true",
-        "actors/scheduler/calls.py:Running._end",
+        "actors/scheduler/calls.py:CallExecution._end",
         "self._asks and (answer := (await self._ask_approval())) is not True",
         "self._asks and (not (answer := (await self._ask_approval())))",
         (f"{EDGE}::test_only_a_plain_yes_approves_and_whatever_an_approval_raises_ends_its_own_call",),

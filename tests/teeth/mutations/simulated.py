@@ -127,35 +127,35 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "simulated: a call ends before the session that its tool opened",
-        "actors/scheduler/calls.py:Running._has_ended",
+        "actors/scheduler/calls.py:CallExecution._has_ended",
         "self._subagents.end_then(partial(self.site.ended, self, event))",
         "self.site.ended(self, event)",
         ("tests/subagents/test_ends.py",),
     ),
     Mutation(
         "simulated: who hands over keeps the conversation",
-        "actors/session/handing_over.py:HandingOver.requested_handover",
+        "actors/session/handing_over.py:HandoverSteps.requested_handover",
         "handover is not None and known is not None and known.completion and (not known.completion.error)",
         "handover is not None and known is not None and known.completion and known.completion.error",
         SEEDS,
     ),
     Mutation(
         "simulated: a conversation is handed over and the session keeps its target",
-        "actors/session/handing_over.py:HandingOver.take_over",
+        "actors/session/handing_over.py:HandoverSteps.take_over",
         "(*..., target)",
         "(*...,)",
         SEEDS,
     ),
     Mutation(
         "simulated: what a handoff changes goes before what the host configured",
-        "actors/session/handing_over.py:HandingOver._configure",
+        "actors/session/handing_over.py:HandoverSteps._configure",
         "equipment.hold(change, behind=True)",
         "equipment.hold(change)",
         SEEDS,
     ),
     Mutation(
         "simulated: who is told to end does not wait for its thread",
-        "actors/scheduler/calls.py:Running.stop",
+        "actors/scheduler/calls.py:CallExecution.stop",
         """
         if self._thread is None:
             self._task.cancel()

@@ -247,7 +247,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "tracing: the exception of a tool is not named",
-        "actors/scheduler/calls.py:Running._tell",
+        "actors/scheduler/calls.py:CallExecution._tell",
         "type(error).__name__",
         '"error"',
         (

@@ -83,7 +83,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "context: what a model gives by its name takes its place",
-        "actors/scheduler/calls.py:Running._call_tool",
+        "actors/scheduler/calls.py:CallExecution._call_tool",
         "{**arguments, name: context}",
         "{name: context, **arguments}",
         (CONTEXT,),
@@ -111,14 +111,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "context: a call that has no time left is not told to end",
-        "actors/scheduler/calls.py:Running.is_told",
+        "actors/scheduler/calls.py:CallExecution.is_told",
         "self._is_stopped or self.is_late",
         "self._is_stopped",
         (CONTEXT,),
     ),
     Mutation(
         "timeout: a thread that could hear of it is given no time to end",
-        "actors/scheduler/calls.py:Running._time_out",
+        "actors/scheduler/calls.py:CallExecution._time_out",
         "self._thread is not None and self.tool.context_parameter is None",
         "self._thread is not None",
         (CONTEXT,),
@@ -146,7 +146,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "order: a writer does not wait for those before it",
-        "actors/scheduler/calls.py:Running.prepare",
+        "actors/scheduler/calls.py:CallExecution.prepare",
         "self.tool.resources and self._must_wait()",
         "self._must_wait() and False",
         (ORDER,),
@@ -167,7 +167,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "order: a call that was stopped before it began keeps its place",
-        "actors/scheduler/calls.py:Running._run",
+        "actors/scheduler/calls.py:CallExecution._run",
         """
         if self._writer is not None:
             self._writer.end()
@@ -177,14 +177,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "results: a large one is read in the event loop",
-        "actors/scheduler/calls.py:Running._call_tool",
+        "actors/scheduler/calls.py:CallExecution._call_tool",
         "await self._read_large(value) if is_large(value) else self._return_event(value)",
         "self._return_event(value)",
         (LARGE,),
     ),
     Mutation(
         "results: what has code of its own is read in any thread",
-        "actors/scheduler/calls.py:Running._read_large",
+        "actors/scheduler/calls.py:CallExecution._read_large",
         "partial(self._return_event, value, plain_only=True)",
         "partial(self._return_event, value)",
         (LARGE,),
@@ -198,7 +198,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "results: a cancel loses what was already returned",
-        "actors/scheduler/calls.py:Running._read_large",
+        "actors/scheduler/calls.py:CallExecution._read_large",
         "BaseException",
         "ThreadsBusy",
         (LARGE,),

@@ -204,7 +204,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "threads: a tool's thread belongs to no event loop",
-        "actors/scheduler/calls.py:Running._run_in_thread",
+        "actors/scheduler/calls.py:CallExecution._run_in_thread",
         "with thread():\n    value: object = run_in(context, work)",
         "value: object = run_in(context, work)",
         (FROM_THREADS,),
@@ -225,7 +225,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "variables: rules see those of nobody",
-        "actors/scheduler/calls.py:Running._must_wait",
+        "actors/scheduler/calls.py:CallExecution._must_wait",
         "partial(with_variables, self.site.context, rule)",
         "rule",
         (VARIABLES,),

@@ -179,7 +179,7 @@ MUTATIONS = (
     ),
     Mutation(
         "metrics: a tool that raised has not failed",
-        "actors/scheduler/calls.py:Running._has_ended",
+        "actors/scheduler/calls.py:CallExecution._has_ended",
         "isinstance(event, Failed)",
         "False",
         (SHOWN,),
