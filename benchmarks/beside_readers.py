@@ -1,7 +1,7 @@
 """Measure the latency of a durable event while another client reads or exports a long log of the same journal (J2).
 
-One session writes events one after another at level `power`. The wall-clock wait per event is measured alternately
-alone and with the client, which runs in the same process and reads without a pause.
+One session writes events one after another with durability `power`. The wall-clock wait per event is measured
+alternately alone and with the client, which runs in the same process and reads without a pause.
 """
 
 import time

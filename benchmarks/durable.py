@@ -1,11 +1,11 @@
-"""Measure the time until an event is durable, by durability level, through the single writer of the journal (J1).
+"""Measure the time until an event is durable, by durability, through the single writer of the journal (J1).
 
     many sessions   each writes an event, waits until it is durable, and writes the next; wall-clock time
     one session     the same alone, so that no commit is shared; median wait
 
 The notes give two references. One writes as many events of the same size into one table with `sqlite3`, at the same
-level and with as many events per commit, without claims, fences or an index. The other is the rate at which the disk
-syncs a growing file and a file of constant size. `--postgres` adds a database.
+durability and with as many events per commit, without claims, fences or an index. The other is the rate at which the
+disk syncs a growing file and a file of constant size. `--postgres` adds a database.
 """
 
 import os
@@ -29,7 +29,7 @@ from actors.core.values.content import Message, Text
 from actors.core.values.identity import Binding
 from actors.core.values.packed import pack
 from actors.journal.journal_actor import Append, ClaimSession, DeleteLog, JournalActor, JournalCommand
-from actors.journal.storage import Appended, Entry, Level, Storage
+from actors.journal.storage import Appended, Durability, Entry, Storage
 from actors.journal.storage.memory import MemoryStorage
 from actors.journal.storage.named import storage_at
 from actors.kernel import Ref, System
@@ -46,7 +46,7 @@ ALONE_MS = 1.0
 _QUESTION = "a durable event, many sessions at once"
 _ALONE = "a durable event of one session alone"
 _LIMITS = {"power": POWER_US}
-_SYNCHRONOUS: dict[Level, str] = {"process": "NORMAL", "power": "FULL"}
+_SYNCHRONOUS: dict[Durability, str] = {"process": "NORMAL", "power": "FULL"}
 
 
 def user_event() -> LogEvent:
@@ -142,12 +142,12 @@ async def _alone(writers: Writers, name: str, count: int) -> float:
     return median(waits)
 
 
-def by_hand(path: Path, level: Level, count: int, group: int) -> float:
+def by_hand(path: Path, durability: Durability, count: int, group: int) -> float:
     """Return the microseconds per event written into one table, with one commit per `group` events."""
     record = encode_event(user_event())
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[level]}")
+        connection.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[durability]}")
         connection.execute("CREATE TABLE event (session TEXT, seq INTEGER, record BLOB)")
         began = time.perf_counter()
         for first in range(0, count, group):
@@ -192,7 +192,7 @@ def _run(backend: Loop, storage: Storage, passes: int, events: int, *, delete: b
 def _rows(
     case: str, taken: WriteCosts, limit: float | None, beside: tuple[str, str] = ("", "")
 ) -> list[Figure]:
-    """Return the rows of one storage; `beside` extends their notes. Only level `power` has goals."""
+    """Return the rows of one storage; `beside` extends their notes. Only durability `power` has goals."""
     many, _, cpu = taken.passes.medians
     note = f"{SESSIONS} sessions, by the clock: {1e6 / many:,.0f} a second, {taken.group} in a commit, CPU {cpu:.0f} us"
     row = Figure("J1", _QUESTION, case, "us", limit, note=note + beside[0])
@@ -201,18 +201,18 @@ def _rows(
     return [taken.passes.fill(row, 0, None), taken.passes.fill(alone, 1, None)]
 
 
-def _in_file(backend: Loop, level: Level, passes: int, events: int) -> list[Figure]:
+def _in_file(backend: Loop, durability: Durability, passes: int, events: int) -> list[Figure]:
     with TemporaryDirectory() as name:
         folder = Path(name)
-        taken = _run(backend, storage_at(folder / "journal.db", level), passes, events)
-        beside = _beside(folder, level, taken, SESSIONS * events)
-    return _rows(f"{backend}, {level}", taken, _LIMITS.get(level), beside)
+        taken = _run(backend, storage_at(folder / "journal.db", durability), passes, events)
+        beside = _beside(folder, durability, taken, SESSIONS * events)
+    return _rows(f"{backend}, {durability}", taken, _LIMITS.get(durability), beside)
 
 
-def _beside(folder: Path, level: Level, taken: WriteCosts, count: int) -> tuple[str, str]:
+def _beside(folder: Path, durability: Durability, taken: WriteCosts, count: int) -> tuple[str, str]:
     """Return the note about the disk for many sessions, and the note for one session."""
-    hand = median(by_hand(folder / f"hand-{n}.db", level, count, taken.group) for n in range(3))
-    single = by_hand(folder / "single.db", level, SYNCS, 1) / 1e3
+    hand = median(by_hand(folder / f"hand-{n}.db", durability, count, taken.group) for n in range(3))
+    single = by_hand(folder / "single.db", durability, SYNCS, 1) / 1e3
     many, alone, _ = taken.passes.medians
     grown, same = (syncs(folder, grows=grows) for grows in (True, False))
     disk = f"; the disk syncs {grown:,.0f} times a second where a file grows, {same:,.0f} where not"
@@ -237,8 +237,8 @@ def _j1(extent: Extent) -> list[Figure]:
     for backend in extent.backends:
         taken = _run(backend, MemoryStorage(), passes, events)
         rows += _rows(f"{backend}, memory", taken, None)[:1]
-        for level in _SYNCHRONOUS:
-            rows += _in_file(backend, level, passes, events)
+        for durability in _SYNCHRONOUS:
+            rows += _in_file(backend, durability, passes, events)
         rows += _in_postgres(backend, extent, passes, events)
     return rows
 

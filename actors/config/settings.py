@@ -353,17 +353,17 @@ class JournalSettings(Frozen):
     Args:
         path: A SQLite file, created if missing. Several processes of one machine may share it.
         url: A Postgres database instead of a file, which several machines may share. It must not contain the password.
-        level: `process` survives `kill -9`; `power` (the default of a file, and the only level of Postgres) also
-            survives a power failure.
+        durability: The failure that acknowledged events survive: `process` means `kill -9`, `power` also a power
+            failure. A file has `power` by default; Postgres always has it.
         lease: Seconds without a sign of life after which other processes may take over a process's sessions.
-        keep: Time after which an unused session is deleted, such as "90 days". By default sessions are never deleted.
+        retention: Time after which an unused session is deleted, such as "90 days". By default, none is deleted.
     """
 
     path: Label | None = None
     url: Database | None = None
-    level: Literal["memory", "process", "power"] | None = None
+    durability: Literal["memory", "process", "power"] | None = None
     lease: Annotated[float, Field(ge=1, le=3600, allow_inf_nan=False)] = 10.0
-    keep: Annotated[int, BeforeValidator(duration_text)] | None = None
+    retention: Annotated[int, BeforeValidator(duration_text)] | None = None
 
     @model_validator(mode="after")
     def _one_place(self) -> Self:

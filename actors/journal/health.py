@@ -94,7 +94,7 @@ class JournalHealth(Struct):
         return under_way + ceil((waiting + self.queued) / batch) * self.took
 
     def stats(
-        self, level: str, lease: float | None, sizes: StorageSizes, waiting: int, batch: int, now: float
+        self, durability: str, lease: float | None, sizes: StorageSizes, waiting: int, batch: int, now: float
     ) -> JournalStats:
         """Return the stats of the journal, with `waiting` messages in the mailbox, written in batches of `batch`."""
         lag = round(self.lag(waiting, batch, now), 3)
@@ -102,5 +102,5 @@ class JournalHealth(Struct):
         queued = waiting + self.queued
         unavailable = self.since, self.why, self.refused
         return JournalStats(
-            level, *unavailable, queued, self.damage, lag, lease, age, sizes, self.commits.stats
+            durability, *unavailable, queued, self.damage, lag, lease, age, sizes, self.commits.stats
         )

@@ -58,7 +58,7 @@ def _is_number(given: object) -> bool:
 
 
 _is_config = _has_members("settings", "limits")
-_is_storage = _has_members("open", "close", "claim", "append", "read", "level")
+_is_storage = _has_members("open", "close", "claim", "append", "read", "durability")
 
 _KINDS: Mapping[str, _Kind] = {
     "config": _Kind(

@@ -159,21 +159,21 @@ async def _matching(
 
 
 class Retention(Struct):
-    """Deletes sessions that nobody has used for `keep` seconds: when its runtime begins, and every hour.
+    """Deletes sessions that nobody has used for `retention` seconds: when its runtime begins, and every hour.
 
     What is open is used, here or on another host that is alive. A session that awaits results or an approval is not:
     nobody passed them for so long. What is below a session goes with it, whatever its age.
 
     Args:
         journal: Whose sessions.
-        keep: Seconds.
+        retention: Seconds after its last use after which a session expires.
         delete: Deletes many.
         clock: The wall clock, in seconds since 1970.
         steady: A clock that nobody sets, in seconds.
     """
 
     journal: Ref[JournalCommand]
-    keep: float
+    retention: float
     delete: DeleteUnused
     clock: Callable[[], float] = time
     steady: Callable[[], float] = anyio.current_time
@@ -197,9 +197,9 @@ class Retention(Struct):
         clock = await self._look()
         count, expired = 0, list[StoredSession]()
         waiting, examples = 0, list[str]()
-        async with aclosing(list_sessions(self.journal, None, clock.last - self.keep)) as sessions:
+        async with aclosing(list_sessions(self.journal, None, clock.last - self.retention)) as sessions:
             async for each in sessions:
-                if each.used >= clock.earliest_now - self.keep:
+                if each.used >= clock.earliest_now - self.retention:
                     if each.owner is None:
                         waiting += 1
                         if len(examples) < telemetry.MOST:

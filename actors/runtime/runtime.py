@@ -395,10 +395,10 @@ class Runtime:
 
     def _keep_no_longer(self) -> None:
         """Have sessions expire, if the configuration says so."""
-        host, keep = self._running_host(), self.config.settings.journal.keep
-        if keep is not None and self.storage.level != "memory":
+        host, retention = self._running_host(), self.config.settings.journal.retention
+        if retention is not None and self.storage.durability != "memory":
             removal = self.journal._removal(host)
-            host.start(Retention(host.journal, keep, removal.delete_unused).run, "journal/retention")
+            host.start(Retention(host.journal, retention, removal.delete_unused).run, "journal/retention")
 
     def session(self, id: str) -> "Session":  # noqa: A002  the field's standard name
         """Return an open session by its id.
@@ -416,7 +416,7 @@ class Runtime:
         backends, open_, active = self._backends.stats, len(self.sessions), len(host.residency.active)
         held, slow, storage = self.quarantine.by_tool(), meters.slow, self.storage
         waiting, now = host.journal.waiting, self.system.now()
-        journal = meters.journal.stats(storage.level, storage.lease, storage.sizes, waiting, BATCH, now)
+        journal = meters.journal.stats(storage.durability, storage.lease, storage.sizes, waiting, BATCH, now)
         counted = (
             backends,
             open_,

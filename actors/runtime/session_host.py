@@ -111,7 +111,7 @@ class SessionHost(Struct):
     @property
     def is_durable(self) -> bool:
         """True if logs are kept elsewhere than in memory."""
-        return self.storage.level != "memory"
+        return self.storage.durability != "memory"
 
     async def begin(self, tenant: str) -> None:
         """Return when new work of a tenant may begin; see `Turnstile.begin`."""

@@ -10,7 +10,7 @@ from actors.testing import OpenAIServer, Say, Turn, serve
 ACTORS_TOML = """
 [journal]
 path = "{journal}"
-level = "process"
+durability = "process"
 
 [limits]
 max_active_sessions = 8

@@ -214,7 +214,7 @@ async def endured(folder: Path, turns: int, lap: int, seed: int) -> tuple[list[L
     backends = {name: BackendSettings.model_validate(backend) for name in TARGETS}
     limits = RuntimeLimits(max_active_sessions=ACTIVE)
     config = Config(FileSettings(backends=backends, limits=limits), {})
-    journal = SqliteStorage(folder / "sessions.db", level="process")
+    journal = SqliteStorage(folder / "sessions.db", durability="process")
     laps = list[Lap]()
     made = Runtime(config, transport=Model(), journal=journal, compaction=Compaction(keep_turns=1), seed=seed)
     async with made as runtime:

@@ -40,7 +40,7 @@ LEASE = 0.3
 
 def runtime(path: Path, server: str) -> Runtime:
     """Return a runtime that shares the file."""
-    return Runtime(environ={"OPENAI_BASE_URL": server}, journal=SqliteStorage(path, level="process"))
+    return Runtime(environ={"OPENAI_BASE_URL": server}, journal=SqliteStorage(path, durability="process"))
 
 
 async def had(made: Runtime, how: str, name: str) -> Session | None:
@@ -185,7 +185,7 @@ def taken_while_stopped(path: Path, child: Child, seed: int) -> None:
     for _ in range(Random(seed).randrange(1, 60)):
         child.heard()
     child.stop(str(path))
-    with closing(SqliteStorage(path, level="process", lease=600)) as mine:
+    with closing(SqliteStorage(path, durability="process", lease=600)) as mine:
         sleep(LEASE)
         claim = taken_over(mine, "one")
         child.signal(signal.SIGCONT)

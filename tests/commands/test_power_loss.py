@@ -1,11 +1,11 @@
-"""A loss of power: at level `power` what was told to be written is there; at `process` some of it is not."""
+"""A loss of power: with durability `power` what was told to be written is there; at `process` some of it is not."""
 
 from pathlib import Path
 from random import Random
 
 import pytest
 
-from actors.journal.storage import Level
+from actors.journal.storage import Durability
 from tests.commands.at_scale import share
 from tests.commands.powerloss.disk import Disk
 from tests.commands.powerloss.judge import counted
@@ -13,15 +13,17 @@ from tests.commands.powerloss.layer import Step
 from tests.commands.powerloss.workload import recorded
 
 
-@pytest.mark.parametrize(("level", "states"), [("power", share(1024)), ("process", share(384))])
-def test_after_a_loss_of_power_logs_are_as_the_level_says(level: Level, states: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("durability", "states"), [("power", share(1024)), ("process", share(384))])
+def test_after_a_loss_of_power_logs_are_as_the_level_says(
+    durability: Durability, states: int, tmp_path: Path
+) -> None:
     kept, found = tmp_path / "kept", tmp_path / "found"
     kept.mkdir()
     found.mkdir()
-    count = counted(recorded(kept, level, 1, 120), level, found, states, 1)
+    count = counted(recorded(kept, durability, 1, 120), durability, found, states, 1)
     assert count.total() == states
     assert count["corrupt"] == 0
-    assert (count["lost"] > 0) is (level == "process")
+    assert (count["lost"] > 0) is (durability == "process")
 
 
 def test_a_disk_keeps_what_was_synced_and_any_sector_of_the_rest() -> None:

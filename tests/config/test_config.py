@@ -308,7 +308,10 @@ B = '[backends.b]\nkind = "openai"\nmodel = "m"\n'
             B + '[pools.p]\nmembers = ["b"]\n[compaction]\nsummarizer = "p"\n',
             "actors.toml, line 7, column 1: no backend 'p'; there are: b",
         ),
-        ('[journal]\nfile = "x"\n', "[journal] has no key 'file'; keys: path, url, level, lease, keep"),
+        (
+            '[journal]\nfile = "x"\n',
+            "[journal] has no key 'file'; keys: path, url, durability, lease, retention",
+        ),
         (
             "[tenants.a]\nbudget = { token = 5 }\n",
             "[tenants.a.budget] has no key 'token'; did you mean 'tokens'?",

@@ -8,7 +8,7 @@ from pathlib import Path
 from struct import Struct
 
 from actors.core.log.events import LogEvent
-from actors.journal.storage import PAGE, Appended, Entry, Level, LogPage, decode_records
+from actors.journal.storage import PAGE, Appended, Durability, Entry, LogPage, decode_records
 from actors.journal.storage.memory import MemoryStorage
 
 _LENGTHS = Struct(">II")
@@ -18,7 +18,7 @@ _LENGTHS = Struct(">II")
 class FileStorage(MemoryStorage):
     """Logs in one file. `crossing` is called at every step of an append, so that a test can die there."""
 
-    level: Level = "power"
+    durability: Durability = "power"
 
     def __init__(self, path: Path, crossing: Callable[[], None] = lambda: None) -> None:
         super().__init__()

@@ -21,7 +21,7 @@ MakeStorage: TypeAlias = Callable[..., Storage]
 FILES: dict[str, MakeStorage] = {
     "memory": lambda _, clock=time: MemoryStorage(clock=clock),
     "sqlite-process": lambda folder, clock=time: SqliteStorage(
-        folder / "sessions.db", level="process", clock=clock
+        folder / "sessions.db", durability="process", clock=clock
     ),
     "sqlite-power": lambda folder, clock=time: SqliteStorage(folder / "sessions.db", clock=clock),
 }

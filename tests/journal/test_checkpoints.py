@@ -47,7 +47,7 @@ def test_the_write_ahead_log_is_moved_into_the_file_before_it_grows_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection, "CHECKPOINT", 64)
-    storage = SqliteStorage(tmp_path / "sessions.db", level="process")
+    storage = SqliteStorage(tmp_path / "sessions.db", durability="process")
     claim = begin(storage, "one")
     for _ in range(400):
         storage.append([Entry("one", claim.fence, (to("b"),))])
@@ -55,16 +55,16 @@ def test_the_write_ahead_log_is_moved_into_the_file_before_it_grows_long(
     storage.close()
 
 
-@pytest.mark.parametrize("level", ["process", "power"])
+@pytest.mark.parametrize("durability", ["process", "power"])
 def test_at_level_power_the_write_ahead_log_is_long_before_it_is_written(
-    level: Literal["process", "power"], tmp_path: Path
+    durability: Literal["process", "power"], tmp_path: Path
 ) -> None:
-    storage, lengths = SqliteStorage(tmp_path / "sessions.db", level=level), set[int]()
+    storage, lengths = SqliteStorage(tmp_path / "sessions.db", durability=durability), set[int]()
     claim = begin(storage, "one")
     for _ in range(100):
         storage.append([Entry("one", claim.fence, (to("b"),))])
         lengths.add((tmp_path / "sessions.db-wal").stat().st_size)
-    assert len(lengths) < 8 if level == "power" else len(lengths) == 100
+    assert len(lengths) < 8 if durability == "power" else len(lengths) == 100
     assert max(lengths) < connection.LENGTHENED
     storage.close()
 

@@ -85,11 +85,11 @@ def reading(path: Path) -> Iterator[sqlite3.Connection]:
         reader.close()
 
 
-@pytest.mark.parametrize("level", ["process", "power"])
+@pytest.mark.parametrize("durability", ["process", "power"])
 async def test_after_a_deletion_no_file_holds_a_byte_of_the_session(
-    level: Literal["process", "power"], path: Path
+    durability: Literal["process", "power"], path: Path
 ) -> None:
-    storage = SqliteStorage(path, level=level)
+    storage = SqliteStorage(path, durability=durability)
     write(storage, "gone")
     write(storage, "kept", b"other-words")
     assert copies(path) >= 4_000

@@ -50,7 +50,7 @@ def damage_of(path: Path) -> list[Damage]:
 
 
 def saved(path: Path, to: Path) -> dict[str, int]:
-    with closing(SqliteStorage(to, level="process")) as storage:
+    with closing(SqliteStorage(to, durability="process")) as storage:
         return dict(salvage(path, storage))
 
 

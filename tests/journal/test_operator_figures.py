@@ -54,7 +54,7 @@ def test_the_lag_of_checkpoints_grows_while_a_program_reads_the_file(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection, "CHECKPOINT", 1)
-    storage = SqliteStorage(path, level="process")
+    storage = SqliteStorage(path, durability="process")
     claim, lags = begin(storage, "one"), list[int]()
 
     def write() -> None:

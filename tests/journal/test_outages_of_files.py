@@ -26,7 +26,7 @@ MUCH = "x" * 20_000
 def file(folder: Path) -> SqliteStorage:
     """Return a storage on a file of its own, read once, so that its logs can be read whatever happens."""
     (at := folder / "logs").mkdir()
-    storage = SqliteStorage(at / "sessions.db", patience=0.01, level="process")
+    storage = SqliteStorage(at / "sessions.db", patience=0.01, durability="process")
     storage.open()
     assert storage.read("nobody") == []
     return storage

@@ -363,8 +363,8 @@ def test_the_tables_of_a_journal_say_nothing_of_any_event(
         ({"url": "https://h/d"}, "takes a postgresql:// address"),
         ({"url": f"postgresql://u:{PASSWORD}@h/d"}, "without a password"),
         ({"url": f"postgresql://h/d?password={PASSWORD}"}, "without a password"),
-        ({"url": "postgresql://h/d", "level": "process"}, "no level 'process'"),
-        ({"level": "power"}, "needs a path or a url"),
+        ({"url": "postgresql://h/d", "durability": "process"}, "no durability 'process'"),
+        ({"durability": "power"}, "needs a path or a url"),
     ],
 )
 def test_a_table_that_cannot_be_used_is_refused_in_one_line_without_a_password(
@@ -397,7 +397,7 @@ def test_an_address_that_cannot_be_read_is_refused_without_a_word_of_it(url: str
 def test_the_storage_is_what_an_address_names(postgres: Server, schema: str) -> None:
     storage = storage_at(postgres.url(schema), lease=3.0)
     assert isinstance(storage, PostgresStorage)
-    assert (storage.level, storage.lease) == ("power", 3.0)
+    assert (storage.durability, storage.lease) == ("power", 3.0)
     assert str(postgres.folder) in storage.where
 
 

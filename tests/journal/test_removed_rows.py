@@ -142,7 +142,7 @@ def test_no_file_has_a_byte_of_the_name_of_a_deleted_session(tmp_path: Path) -> 
         return sum(file.read_bytes().count(NAME.encode()) for file in tmp_path.iterdir())
 
     gone = [f"{NAME}-{number}" for number in range(200)]
-    with closing(SqliteStorage(tmp_path / "sessions.db", level="process")) as storage:
+    with closing(SqliteStorage(tmp_path / "sessions.db", durability="process")) as storage:
         for number, name in enumerate(gone):
             begin(storage, name)
             begin(storage, f"other-{number}")

@@ -318,7 +318,7 @@ def test_many_restarts_are_few_gaps_and_no_time_counts_too_early() -> None:
 async def test_a_runtime_whose_journal_is_kept_for_so_long_sweeps_by_itself(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    storage = SqliteStorage(tmp_path / "sessions.db", level="process", clock=clock)
+    storage = SqliteStorage(tmp_path / "sessions.db", durability="process", clock=clock)
     at_rest(storage, "old")
     storage.look_at_clock(int(clock.now), 0)
     clock.now += 20 * DAY
@@ -328,7 +328,7 @@ async def test_a_runtime_whose_journal_is_kept_for_so_long_sweeps_by_itself(
     storage.look_at_clock(int(clock.now), 11 * DAY)
     storage.close()
     monkeypatch.setattr("actors.runtime.runtime.Retention", partial(Retention, clock=clock))
-    settings = FileSettings(journal=JournalSettings.model_validate({"keep": "30 days"}))
+    settings = FileSettings(journal=JournalSettings.model_validate({"retention": "30 days"}))
     with anyio.fail_after(60):
         async with Runtime(Config(settings, {}), journal=storage) as runtime:
             while len(await runtime.journal.list()) > 1:
@@ -454,7 +454,7 @@ def contents(folder: Path) -> bytes:
 @pytest.mark.parametrize("seed", range(3))
 async def test_no_byte_of_what_was_deleted_is_left_in_any_file(tmp_path: Path, seed: int) -> None:
     """SQLite overwrites what is deleted; but of a page that it splits or joins it may leave what it moved."""
-    chance, storage = random.Random(seed), SqliteStorage(tmp_path / "sessions.db", level="process")
+    chance, storage = random.Random(seed), SqliteStorage(tmp_path / "sessions.db", durability="process")
     names = [f"s{number}" for number in range(12)]
     fences = {name: begin(storage, name, tenant=f"t{number % 2}").fence for number, name in enumerate(names)}
     for _ in range(150):

@@ -167,7 +167,7 @@ async def test_stats_say_since_when_and_why_the_journal_is_unavailable_and_so_do
         session = await runtime.open("a")
         await session.ask("Hello.")
         before = runtime.stats()
-        assert (before.is_ready, before.journal.why, before.journal.level) == (True, "", "memory")
+        assert (before.is_ready, before.journal.why, before.journal.durability) == (True, "", "memory")
         assert "actors_journal_available 1.0" in generate_latest(registry).decode().splitlines()
         storage.at = 0
         for _ in range(2):

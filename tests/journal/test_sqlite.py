@@ -1,4 +1,4 @@
-"""The SQLite file: its format, what others wrote, blobs, levels, and who is alive."""
+"""The SQLite file: its format, what others wrote, blobs, durabilities, and who is alive."""
 
 import os
 import sqlite3
@@ -399,8 +399,8 @@ def test_a_log_among_others_is_read_from_any_number_and_deleted_alone(tmp_path: 
 
 
 def test_levels_sync_what_they_say(tmp_path: Path) -> None:
-    for level, expected in (("process", 1), ("power", 2)):
-        storage = SqliteStorage(tmp_path / f"{level}.db", level=level)  # type: ignore[arg-type]  # it is a level
+    for durability, expected in (("process", 1), ("power", 2)):
+        storage = SqliteStorage(tmp_path / f"{durability}.db", durability=durability)  # type: ignore[arg-type]  # it is a durability
         with storage._connections.transaction() as connection:
             assert connection.execute("PRAGMA synchronous").fetchone() == (expected,)
         storage.close()
@@ -410,12 +410,12 @@ def test_levels_sync_what_they_say(tmp_path: Path) -> None:
 @pytest.mark.requirement("PROMISE-6")
 async def test_a_runtime_keeps_its_logs_in_the_file_that_it_is_given(tmp_path: Path) -> None:
     path = tmp_path / "sessions.db"
-    (tmp_path / "actors.toml").write_text(f'[journal]\npath = "{path}"\nlevel = "process"\n')
+    (tmp_path / "actors.toml").write_text(f'[journal]\npath = "{path}"\ndurability = "process"\n')
     environ = {"OPENAI_API_KEY": "k"}
     async with Runtime(environ=environ, journal=str(path)) as runtime:
         await runtime.open("openai:m", id="one")
     async with Runtime(load(tmp_path / "actors.toml", environ), environ=environ) as runtime:
-        assert runtime.storage.level == "process"
+        assert runtime.storage.durability == "process"
         (stored,) = runtime.storage.sessions()
     assert (stored.id, stored.events, stored.owner) == ("one", 1, None)
     assert sorted(os.listdir(tmp_path)) == ["actors.toml", "sessions.db", "sessions.db-lock"]

@@ -146,7 +146,7 @@ def _two_hosts(kind: str, request: pytest.FixtureRequest) -> tuple[Storage, Stor
         url = server.url(server.schema())
         return PostgresStorage(url), PostgresStorage(url)
     path: Path = request.getfixturevalue("tmp_path") / "sessions.db"
-    return SqliteStorage(path, level="process"), SqliteStorage(path, level="process")
+    return SqliteStorage(path, durability="process"), SqliteStorage(path, durability="process")
 
 
 @KINDS
@@ -176,7 +176,7 @@ async def test_a_runtime_that_is_left_in_a_sweep_logs_no_crash(
     )
     monkeypatch.setattr(storage, "delete", deleting)
     monkeypatch.setattr(storage, "close", closing_slowly)
-    settings = FileSettings(journal=JournalSettings.model_validate({"keep": f"{KEEP // DAY} days"}))
+    settings = FileSettings(journal=JournalSettings.model_validate({"retention": f"{KEEP // DAY} days"}))
     with anyio.fail_after(60):
         async with Runtime(Config(settings, {}), journal=storage):
             await is_sweeping.wait()

@@ -16,7 +16,7 @@ import pytest
 
 from actors import Runtime
 from actors.errors import JournalDamaged, JournalUnavailable
-from actors.journal.storage import Entry, Level
+from actors.journal.storage import Durability, Entry
 from actors.journal.storage.sqlite import SqliteStorage
 from actors.journal.storage.sqlite.check import JournalFile
 from actors.journal.storage.sqlite.wal import check_wal
@@ -41,7 +41,7 @@ import os, sys
 from actors.journal.storage import Entry
 from actors.journal.storage.sqlite import SqliteStorage
 from tests.journal.storages import begin, to
-storage = SqliteStorage(sys.argv[1], level=sys.argv[2])
+storage = SqliteStorage(sys.argv[1], durability=sys.argv[2])
 claim = begin(storage, "one")
 for number in range(20):
     storage.append([Entry("one", claim.fence, (to(str(number)),))])
@@ -51,17 +51,17 @@ os._exit(0)
 
 
 @cache
-def left_by_a_crash(level: Level) -> dict[str, bytes]:
+def left_by_a_crash(durability: Durability) -> dict[str, bytes]:
     """Have a host crash; return the files that it leaves, by their names."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "sessions.db"
-        subprocess.run([sys.executable, "-c", CRASH, str(path), level], check=True)
+        subprocess.run([sys.executable, "-c", CRASH, str(path), durability], check=True)
         return {each.name: each.read_bytes() for each in Path(folder).iterdir()}
 
 
-def crashed(path: Path, level: Level, frame: int) -> tuple[bytes, bytes]:
+def crashed(path: Path, durability: Durability, frame: int) -> tuple[bytes, bytes]:
     """Make the files that a crash leaves, and damage a frame of the write-ahead log; return the file and the log."""
-    for name, data in left_by_a_crash(level).items():
+    for name, data in left_by_a_crash(durability).items():
         path.with_name(name).write_bytes(data)
     log = bytearray(log_of(path).read_bytes())
     log[32 + (frame - 1) * (24 + PAGE) + 100] ^= 1
@@ -98,7 +98,7 @@ async def test_a_journal_that_lost_acknowledged_events_is_copied_and_the_loss_is
     path = tmp_path / "sessions.db"
     before = crashed(path, "process", 45)
     for _ in range(2):
-        async with Runtime(journal=SqliteStorage(path, level="process")) as runtime:
+        async with Runtime(journal=SqliteStorage(path, durability="process")) as runtime:
             (stored,) = await runtime.journal.list()
             assert 0 < stored.events < 21
     copy = copy_of(path)
@@ -122,7 +122,7 @@ def test_a_journal_that_lost_acknowledged_events_is_not_opened_before_the_copy_i
     def fail(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    with closing(SqliteStorage(path, level="process")) as storage:
+    with closing(SqliteStorage(path, durability="process")) as storage:
         with monkeypatch.context() as patch:
             patch.setattr("actors.journal.storage.sqlite.evidence.copyfileobj", fail)
             with pytest.raises(JournalUnavailable, match="No space left"):

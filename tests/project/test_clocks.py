@@ -58,7 +58,7 @@ async def logged(server: LoopbackServer, folder: Path, clock: Callable[[], float
     environ = {"OPENAI_BASE_URL": server.base_url}
 
     def runtime() -> Runtime:
-        journal = SqliteStorage(folder / "sessions.db", level="process", clock=clock)
+        journal = SqliteStorage(folder / "sessions.db", durability="process", clock=clock)
         return Runtime(environ=environ, journal=journal, compaction=COMPACTION, seed=1)
 
     async with runtime() as first:

@@ -13,7 +13,7 @@ import pytest
 
 from actors import Runtime
 from actors.errors import SessionLeased
-from actors.journal.storage import Claim, Entry, Level
+from actors.journal.storage import Claim, Durability, Entry
 from actors.journal.storage.sqlite import SqliteStorage
 from actors.testing import OpenAIServer, serve
 from tests.journal.storages import to
@@ -66,9 +66,9 @@ def host(path: Path) -> Iterator[Forking]:
 
 
 @pytest.mark.requirement("PROMISE-6")
-@pytest.mark.parametrize("level", ["process", "power"])
+@pytest.mark.parametrize("durability", ["process", "power"])
 def test_a_host_killed_in_a_write_is_taken_over_at_once_while_its_forked_workers_live(
-    level: Level, path: Path, host: Forking
+    durability: Durability, path: Path, host: Forking
 ) -> None:
     assert host.ask("claim", "one") == ["claimed", "1", "0"]
     assert host.ask("append", "one", 1, "kept") == ["1"]
@@ -76,7 +76,7 @@ def test_a_host_killed_in_a_write_is_taken_over_at_once_while_its_forked_workers
     host.hear_of_worker()
     assert host.ask("write", "one", 1) == ["writing"]
     Child.end(host)
-    with closing(SqliteStorage(path, level=level)) as mine:
+    with closing(SqliteStorage(path, durability=durability)) as mine:
         claim = mine.claim("one")
         assert claim == Claim(2, 1, claim.taken_from)
         assert claim.taken_from

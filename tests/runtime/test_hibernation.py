@@ -15,7 +15,7 @@ from actors.core.values.content import Message, Text
 from actors.core.values.packed import pack
 from actors.errors import JournalDamaged, JournalUnavailable, TooManySessions
 from actors.events import ApprovalDecision
-from actors.journal.storage import PAGE, Level, LogPage, Storage
+from actors.journal.storage import PAGE, Durability, LogPage, Storage
 from actors.journal.storage.memory import MemoryStorage
 from actors.kernel.cell import Cell
 from actors.runtime.handle import Session
@@ -180,7 +180,7 @@ async def test_a_session_whose_log_cannot_be_read_says_why_and_wakes_when_it_can
 ) -> None:
     class Unreadable(MemoryStorage):
         blocking = True
-        level: Level = "power"
+        durability: Durability = "power"
         fails = False
 
         def page(self, session: str, after: int = 0, most: int = PAGE) -> LogPage:

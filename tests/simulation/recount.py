@@ -95,7 +95,7 @@ EXCUSED: Mapping[str, str] = {
     "slow_handlers": "by the clock of the machine, which no run decides",
     "stalls": "by the clock of the machine, which no run decides",
     "learned": "words of servers, none of which refuses a parameter here",
-    "journal.level": "a name",
+    "journal.durability": "a name",
     "journal.unavailable_since": "a state and no count",
     "journal.why": "words",
     "journal.damage": "words",

@@ -212,7 +212,7 @@ class JournalStats(Struct, frozen=True):
     """The journal.
 
     Args:
-        level: Its durability.
+        durability: The failure that acknowledged events survive: `memory` (none), `process` or `power`.
         unavailable_since: Time when it became unavailable, as `time.time` returns it; None while it can write.
         why: The storage's error at that time, without any content.
         refused: Events that could not be written since the runtime was entered.
@@ -225,7 +225,7 @@ class JournalStats(Struct, frozen=True):
         commits: Durations of commits, in storages that may block.
     """
 
-    level: str = "memory"
+    durability: str = "memory"
     unavailable_since: float | None = None
     why: str = ""
     refused: int = 0

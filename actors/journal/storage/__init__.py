@@ -38,8 +38,8 @@ from actors.journal.storage.directory import EVERY, Page, SessionFilter, StoredS
 if TYPE_CHECKING:
     from pathlib import Path
 
-Level: TypeAlias = Literal["memory", "process", "power"]
-"""What a log outlives: nothing, the process (`kill -9`), or a loss of power too."""
+Durability: TypeAlias = Literal["memory", "process", "power"]
+"""The failure that acknowledged events survive: none, `kill -9` of the process, or also a power failure."""
 
 Appended: TypeAlias = int | Fenced | JournalBehind
 """What became of an entry: the number of its last event, or why it was not written."""
@@ -213,7 +213,7 @@ class Storage(Protocol):
 
     blocking: bool
     """True if its methods may block, and so belong in a thread."""
-    level: Level
+    durability: Durability
     lease: float | None
     """Seconds after which a host that is not heard of is gone; None where nobody else could take over."""
 

@@ -16,7 +16,7 @@ from actors.core.log.events import Closed, LogEvent
 from actors.core.settings.labels import metadata_of
 from actors.core.stats.stats import StorageSizes
 from actors.errors import ConfigError
-from actors.journal.storage import NOTHING, PAGE, Appended, Claim, Entry, Level, LogPage
+from actors.journal.storage import NOTHING, PAGE, Appended, Claim, Durability, Entry, LogPage
 from actors.journal.storage.clock import ObservedClock, observe
 from actors.journal.storage.deletion import RemainingData
 from actors.journal.storage.directory import EVERY, Page, SessionFilter, StoredSession, Summary
@@ -30,7 +30,7 @@ class MemoryStorage:
     """
 
     blocking = False
-    level: Level = "memory"
+    durability: Durability = "memory"
     lease: float | None = None
 
     def __init__(self, *, clock: Callable[[], float] = time) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from actors.core.log import events
 from actors.core.log.events import LogEvent
 from actors.core.values.packed import unpack
-from actors.journal.storage import Appended, Entry, Level
+from actors.journal.storage import Appended, Durability, Entry
 from actors.journal.storage.memory import MemoryStorage
 from actors.testing.simulation.observer import Observer
 
@@ -23,7 +23,7 @@ class SimulatedJournal(MemoryStorage):
         on_wait: Called with the session when a turn begins to wait for results or approvals.
     """
 
-    level: Level = "power"
+    durability: Durability = "power"
 
     def __init__(self, observer: Observer) -> None:
         super().__init__()

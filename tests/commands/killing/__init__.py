@@ -3,5 +3,5 @@
 Every other process has forked a worker, which is alive until the other process has gone on.
 
 `scenarios` says what a process does, `crossings` where it may be killed, `host` is the process, `aftermath` goes on
-and judges, `sweep` does all of it for each place, `__main__` for every place, scenario, level and backend.
+and judges, `sweep` does all of it for each place, `__main__` for every place, scenario, durability and backend.
 """

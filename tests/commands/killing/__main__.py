@@ -1,6 +1,6 @@
 """The kill sweep: a process is killed at every place of every write, and at random under load; another goes on.
 
-    python -m tests.commands.killing                      # all: every crossing, five scenarios, both levels and
+    python -m tests.commands.killing                      # all: every crossing, five scenarios, both durabilities and
     backends python -m tests.commands.killing --at 56 78 --random 2 --sessions 10 python -m tests.commands.killing
     --only load          # at random
 
@@ -21,7 +21,7 @@ from typing import TypeAlias
 from msgspec.json import decode, encode
 
 from tests.commands.killing.scenarios import SCENARIOS
-from tests.commands.killing.sweep import BACKENDS, LEVELS, Killed, at_crossings, under_load, warm
+from tests.commands.killing.sweep import BACKENDS, DURABILITIES, Killed, at_crossings, under_load, warm
 
 Told: TypeAlias = tuple[dict[str, dict[str, int]], list[str]]
 KILLS, DONE = "kills", "went to their end"
@@ -37,7 +37,7 @@ def main() -> int:
     parser.add_argument("--only", nargs="+", choices=kinds, default=kinds, help="kills of these kinds only")
     parser.add_argument("--at", type=int, nargs="+", help="these crossings only")
     parser.add_argument(
-        "--mixed", action="store_true", help="levels and backends in turn, not each with each"
+        "--mixed", action="store_true", help="durabilities and backends in turn, not each with each"
     )
     parser.add_argument("--random", type=int, default=500, help="kills under load, at random")
     parser.add_argument("--sessions", type=int, default=50, help="at once, under load")
@@ -96,12 +96,12 @@ def _swept(options: argparse.Namespace, part: int) -> Told:
 def _kills(options: argparse.Namespace, first: int, folder: Path) -> Iterator[tuple[str, Iterable[Killed]]]:
     """Yield the kills of each kind that are this part's to do."""
     part = slice(first, None, options.workers)
-    ways = [*product(LEVELS, BACKENDS)]
+    ways = [*product(DURABILITIES, BACKENDS)]
     cases = zip(SCENARIOS, cycle(ways)) if options.mixed else product(SCENARIOS, ways)
-    for name, (level, backend) in cases:
+    for name, (durability, backend) in cases:
         if name in options.only:
             crossings = count(part.start + 1, part.step) if options.at is None else options.at[part]
-            yield name, at_crossings(folder / "single", backend, level, name, crossings)
+            yield name, at_crossings(folder / "single", backend, durability, name, crossings)
     for seed in range(options.seed, options.seed + options.random)[part] if LOAD in options.only else ():
         yield LOAD, [under_load(folder / "load", options.sessions, options.events, seed)]
 

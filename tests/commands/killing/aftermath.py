@@ -35,7 +35,7 @@ async def judged(folder: Path) -> Counter[str]:
     server, found = OpenAIServer(spoken), Counter[str]()
     async with serve(server):
         environ = {"OPENAI_API_KEY": "any", "OPENAI_BASE_URL": server.base_url}
-        journal = SqliteStorage(folder / JOURNAL, level="process")
+        journal = SqliteStorage(folder / JOURNAL, durability="process")
         async with Runtime(environ=environ, journal=journal, compaction=COMPACTION) as runtime:
             for name, log in before.items():
                 found += await _went_on(runtime, server, folder, name, log, seen[name])
@@ -118,7 +118,7 @@ def _by_call(ran: Counter[str]) -> Counter[str]:
 
 def _logs(folder: Path) -> dict[str, list[LogEvent]]:
     path = folder / JOURNAL
-    with closing(SqliteStorage(path, level="process")) as storage:
+    with closing(SqliteStorage(path, durability="process")) as storage:
         logs = {stored.id: storage.read(stored.id) for stored in storage.sessions()}
         with closing(JournalFile(path)) as file:
             assert list(file.damage()) == []

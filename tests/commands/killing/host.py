@@ -18,7 +18,7 @@ from actors import Runtime
 from actors.core.data.jsonio import dump
 from actors.core.stream_events.event_json import event_json
 from actors.core.stream_events.events import DurableEvent, SessionEvent
-from actors.journal.storage import Level
+from actors.journal.storage import Durability
 from actors.journal.storage.sqlite import SqliteStorage
 from actors.runtime.handle import Session
 from actors.testing import OpenAIServer, serve
@@ -42,7 +42,7 @@ class Work(Struct, frozen=True):
 
     folder: Path
     backend: str
-    level: Level
+    durability: Durability
     sessions: Mapping[str, str]
     crossing: int = 0
     events: int = 0
@@ -107,7 +107,7 @@ async def host(work: Work, workers: Workers, pipe: int) -> None:
 
     async with serve(OpenAIServer(spoken)) as (server,):
         environ = {"OPENAI_API_KEY": "any", "OPENAI_BASE_URL": server.base_url}
-        journal = SqliteStorage(work.folder / JOURNAL, level=work.level)
+        journal = SqliteStorage(work.folder / JOURNAL, durability=work.durability)
         made = Runtime(environ=environ, journal=journal, compaction=COMPACTION)
         async with made as runtime, anyio.create_task_group() as tasks:
             for name, scenario in work.sessions.items():

@@ -14,13 +14,15 @@ from typing import get_args
 import anyio
 from msgspec import Struct
 
-from actors.journal.storage import Level
+from actors.journal.storage import Durability
 from tests.commands.killing.aftermath import judged
 from tests.commands.killing.host import Work, Workers, forked, host, hosted
 from tests.commands.killing.scenarios import SCENARIOS
 
 BACKENDS = ("asyncio", "trio")
-LEVELS: tuple[Level, ...] = tuple(level for level in get_args(Level) if level != "memory")
+DURABILITIES: tuple[Durability, ...] = tuple(
+    durability for durability in get_args(Durability) if durability != "memory"
+)
 
 
 def warm(folder: Path) -> None:
@@ -77,17 +79,17 @@ def killed(work: Work) -> Killed:
         shutil.rmtree(work.folder)
 
 
-def single(folder: Path, backend: str, level: Level, scenario: str, crossing: int) -> Work:
+def single(folder: Path, backend: str, durability: Durability, scenario: str, crossing: int) -> Work:
     """Return the work of one session, which has forked a worker at every other crossing."""
-    return Work(folder, backend, level, {"killed": scenario}, crossing, forks=bool(crossing % 2))
+    return Work(folder, backend, durability, {"killed": scenario}, crossing, forks=bool(crossing % 2))
 
 
 def at_crossings(
-    folder: Path, backend: str, level: Level, scenario: str, crossings: Iterable[int]
+    folder: Path, backend: str, durability: Durability, scenario: str, crossings: Iterable[int]
 ) -> Iterator[Killed]:
     """Kill a process at each of these crossings, until one is behind its last; then it has done all of it."""
     for crossing in crossings:
-        came_of = killed(single(folder, backend, level, scenario, crossing))
+        came_of = killed(single(folder, backend, durability, scenario, crossing))
         yield came_of
         if not came_of.status:
             return
@@ -96,7 +98,7 @@ def at_crossings(
 def under_load(folder: Path, sessions: int, most: int, seed: int) -> Killed:
     """Kill a process of many sessions, of all scenarios, at a random moment."""
     random = Random(seed)
-    backend, level = random.choice([*product(BACKENDS, LEVELS)])
+    backend, durability = random.choice([*product(BACKENDS, DURABILITIES)])
     scenarios = dict(zip((f"s{number}" for number in range(sessions)), cycle(SCENARIOS), strict=False))
     events, forks = random.randrange(1, most), random.random() < 0.5
-    return killed(Work(folder, backend, level, scenarios, events=events, forks=forks))
+    return killed(Work(folder, backend, durability, scenarios, events=events, forks=forks))

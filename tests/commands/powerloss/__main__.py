@@ -6,7 +6,7 @@ from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
-from actors.journal.storage import Level
+from actors.journal.storage import Durability
 from tests.commands.powerloss.judge import played
 
 EACH = 1000
@@ -14,25 +14,30 @@ EACH = 1000
 
 
 def main() -> int:
-    """Print how each level came out; 1 if `power` lost or broke anything, or `process` lost nothing."""
+    """Print how each durability came out; 1 if `power` lost or broke anything, or `process` lost nothing."""
     parser = argparse.ArgumentParser("python -m tests.commands.powerloss", description=__doc__)
-    parser.add_argument("--states", type=int, default=20_000, help="at level power; a tenth at process")
+    parser.add_argument(
+        "--states", type=int, default=20_000, help="with durability power; a tenth at process"
+    )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--workers", type=int, default=2)
     options = parser.parse_args()
-    found: dict[Level, Counter[str]] = {"power": Counter(), "process": Counter()}
+    found: dict[Durability, Counter[str]] = {"power": Counter(), "process": Counter()}
     with ProcessPoolExecutor(options.workers, get_context("spawn")) as pool:
-        wanted: dict[Level, int] = {"power": options.states, "process": options.states // 10}
+        wanted: dict[Durability, int] = {"power": options.states, "process": options.states // 10}
         runs = [
-            (level, pool.submit(played, level, options.seed + start // EACH, min(EACH, states - start)))
-            for level, states in wanted.items()
+            (
+                durability,
+                pool.submit(played, durability, options.seed + start // EACH, min(EACH, states - start)),
+            )
+            for durability, states in wanted.items()
             for start in range(0, states, EACH)
         ]
-        for level, run in runs:
-            found[level].update(run.result())
-    for level, count in found.items():
+        for durability, run in runs:
+            found[durability].update(run.result())
+    for durability, count in found.items():
         said = ", ".join(f"{count[word]:,} {word}" for word in ("whole", "lost", "corrupt"))
-        sys.stdout.write(f"{level}: {count.total():,} states, {said}\n")
+        sys.stdout.write(f"{durability}: {count.total():,} states, {said}\n")
     is_right = found["power"]["whole"] == options.states and found["process"]["lost"] > 0
     return 0 if is_right and not found["process"]["corrupt"] else 1
 

@@ -9,23 +9,25 @@ from tempfile import TemporaryDirectory
 
 from actors.core.log.events import LogEvent
 from actors.errors import JournalError
-from actors.journal.storage import Level
+from actors.journal.storage import Durability
 from actors.journal.storage.sqlite import SqliteStorage
 from tests.commands.powerloss.disk import Disk
 from tests.commands.powerloss.workload import FILE, Logs, Recording, recorded
 
 
-def played(level: Level, seed: int, states: int) -> Counter[str]:
+def played(durability: Durability, seed: int, states: int) -> Counter[str]:
     """Let a storage keep logs once, and lose the power so many times."""
     memory = Path("/dev/shm")
     with TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
         kept, found = Path(folder, "kept"), Path(folder, "found")
         kept.mkdir()
         found.mkdir()
-        return counted(recorded(kept, level, seed, 300), level, found, states, seed)
+        return counted(recorded(kept, durability, seed, 300), durability, found, states, seed)
 
 
-def counted(recording: Recording, level: Level, folder: Path, states: int, seed: int) -> Counter[str]:
+def counted(
+    recording: Recording, durability: Durability, folder: Path, states: int, seed: int
+) -> Counter[str]:
     """Lose the power so many times, start again each time, and count how that came out: whole, lost or corrupt."""
     random = Random(seed)
     syncs = [at for at, step in enumerate(recording.steps) if step.kind == "sync"]
@@ -36,7 +38,7 @@ def counted(recording: Recording, level: Level, folder: Path, states: int, seed:
     for place, files in _states(recording, places, random):
         while before + 1 < len(told) and recording.told[before + 1].steps <= place:
             before += 1
-        found[_judged(_logs(files, folder, level), told, before)] += 1
+        found[_judged(_logs(files, folder, durability), told, before)] += 1
     return found
 
 
@@ -58,14 +60,14 @@ def _judged(found: Logs | None, told: list[Logs], before: int) -> str:
     return "lost" if found in told[:before] else "corrupt"
 
 
-def _logs(files: Mapping[str, bytes], folder: Path, level: Level) -> Logs | None:
+def _logs(files: Mapping[str, bytes], folder: Path, durability: Durability) -> Logs | None:
     """Return the logs that a storage finds in these files; None if it refuses them."""
     for file in folder.iterdir():
         file.unlink()
     for name, data in files.items():
         (folder / name).write_bytes(data)
     try:
-        with closing(SqliteStorage(folder / FILE, level=level)) as storage:
+        with closing(SqliteStorage(folder / FILE, durability=durability)) as storage:
             names = [stored.id for stored in storage.sessions()]
             logs: dict[str, tuple[LogEvent, ...]] = {name: tuple(storage.read(name)) for name in names}
             storage.claim("another")

@@ -12,7 +12,7 @@ import pytest
 from actors.core.log.events import AskStarted, Closed, LogEvent, Opened
 from actors.core.values.content import Message, Text
 from actors.core.values.packed import pack
-from actors.journal.storage import Entry, Level
+from actors.journal.storage import Durability, Entry
 from actors.journal.storage.sqlite import SqliteStorage, connection
 from tests.commands.powerloss.layer import NotingLayer, NotingSqlite, Step
 
@@ -36,14 +36,14 @@ class Recording:
     told: list[Told]
 
 
-def recorded(folder: Path, level: Level, seed: int, steps: int) -> Recording:
+def recorded(folder: Path, durability: Durability, seed: int, steps: int) -> Recording:
     """Let a storage keep logs, over a file layer that notes everything."""
-    layer = NotingLayer(f"noting-{level}-{seed}-{folder.name}")
+    layer = NotingLayer(f"noting-{durability}-{seed}-{folder.name}")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(connection, "sqlite3", NotingSqlite(layer))
         patch.setattr(connection, "CHECKPOINT", 60)
         patch.setattr(connection.Connections, "_lengthen", partialmethod(_lengthen, layer.steps))
-        storage = SqliteStorage(folder / FILE, level=level)
+        storage = SqliteStorage(folder / FILE, durability=durability)
         told = [Told(0, {})]
         for logs in _kept(storage, Random(seed), steps):
             told.append(Told(len(layer.steps), dict(logs)))

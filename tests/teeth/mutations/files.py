@@ -33,7 +33,7 @@ MUTATIONS = (
         f"{CONNECTIONS}._check_wal",
         "check_wal(self.path)",
         """
-        if self._level == "power":
+        if self._durability == "power":
             check_wal(self.path)
         """,
         (

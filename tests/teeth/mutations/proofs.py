@@ -57,10 +57,10 @@ MUTATIONS = (
         KILLING,
     ),
     Mutation(
-        "power: level process syncs nothing at all",
+        "power: durability process syncs nothing at all",
         f"{SQLITE}:Connections._set_up",
-        '"FULL" if self._level == "power" else "NORMAL"',
-        '"FULL" if self._level == "power" else "OFF"',
+        '"FULL" if self._durability == "power" else "NORMAL"',
+        '"FULL" if self._durability == "power" else "OFF"',
         POWER,
     ),
     Mutation(

@@ -198,17 +198,17 @@ MUTATIONS = (
         (FILES,),
     ),
     Mutation(
-        "storage: level power syncs like level process",
+        "storage: durability power syncs like durability process",
         f"{CONNECTION}:Connections._set_up",
-        '"FULL" if self._level == "power" else "NORMAL"',
-        '"NORMAL" if self._level == "power" else "NORMAL"',
+        '"FULL" if self._durability == "power" else "NORMAL"',
+        '"NORMAL" if self._durability == "power" else "NORMAL"',
         (FILES,),
     ),
     Mutation(
-        "storage: a loss of power loses what level power told",
+        "storage: a loss of power loses what durability power told",
         f"{CONNECTION}:Connections._set_up",
-        '"FULL" if self._level == "power" else "NORMAL"',
-        '"NORMAL" if self._level == "power" else "NORMAL"',
+        '"FULL" if self._durability == "power" else "NORMAL"',
+        '"NORMAL" if self._durability == "power" else "NORMAL"',
         ("tests/commands/test_power_loss.py",),
     ),
     Mutation(

@@ -1,6 +1,6 @@
 """Store logs in a Postgres database, which hosts on several machines may share. It needs the extra `postgres`.
 
-There is one level, `power`: a commit is on the server's disk before it is acknowledged. Otherwise a server that
+The only durability is `power`: a commit is on the server's disk before it is acknowledged. Otherwise a server that
 crashed could lose events known to other machines, and fencing numbers.
 
 - `storage.py`: the storage: claims, appends, reads

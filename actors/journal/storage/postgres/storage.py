@@ -30,8 +30,8 @@ from actors.journal.storage import (
     PAGE,
     Appended,
     Claim,
+    Durability,
     Entry,
-    Level,
     LogPage,
     decode_records,
     decoded_page,
@@ -78,7 +78,7 @@ class PostgresStorage:
     """
 
     blocking = True
-    level: Level = "power"
+    durability: Durability = "power"
 
     def __init__(
         self,

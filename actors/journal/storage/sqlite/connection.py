@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from actors.core.stats.stats import StorageSizes
 from actors.errors import JournalDamaged, JournalUnavailable
-from actors.journal.storage import Level
+from actors.journal.storage import Durability
 from actors.journal.storage.deletion import RemainingData
 from actors.journal.storage.sqlite.backup import check_target, copy_into
 from actors.journal.storage.sqlite.erasure import is_rewritten, note_rewrite, remaining
@@ -43,12 +43,12 @@ class Connections:
 
     Args:
         path: The file.
-        level: The durability of a commit.
+        durability: The failure that a commit survives.
         patience: Seconds to wait for other writers.
     """
 
-    def __init__(self, path: Path, level: Level, patience: float) -> None:
-        self.path, self._level, self._patience = path, level, patience
+    def __init__(self, path: Path, durability: Durability, patience: float) -> None:
+        self.path, self._durability, self._patience = path, durability, patience
         self._wal, self._long = path.with_name(f"{path.name}-wal"), 0
         self._index = path.with_name(f"{path.name}-shm")
         self._lock = WriteLock(path.with_name(f"{path.name}-lock"), patience)
@@ -71,7 +71,7 @@ class Connections:
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """Provide a transaction, exclusive among all processes, and commit it (with a sync, depending on the level).
+        """Provide a transaction, exclusive among all processes, and commit it (synced if the durability is `power`).
 
         A nested transaction is part of the outer one.
         """
@@ -226,7 +226,7 @@ class Connections:
 
         Then a commit changes the file's bytes and not its length: syncing the length too costs several times as much.
         """
-        if self._level != "power" or (size := self._wal.stat().st_size) == self._long:
+        if self._durability != "power" or (size := self._wal.stat().st_size) == self._long:
             return
         with suppress(OSError), self._wal.open("ab") as file:
             file.write(bytes(max(0, min(size, LENGTHENED - size))))
@@ -266,11 +266,11 @@ class Connections:
         return connection
 
     def _check_wal(self) -> None:
-        """Reject a damaged write-ahead log; copy it if the level need not survive a loss of power."""
+        """Reject a damaged write-ahead log; copy it first if the durability is below `power`."""
         try:
             check_wal(self.path)
         except JournalDamaged as damage:
-            if self._level == "power":
+            if self._durability == "power":
                 raise
             keep_evidence(self.path, damage)
 
@@ -292,7 +292,7 @@ class Connections:
         return connection
 
     def _set_up(self, connection: sqlite3.Connection) -> None:
-        synchronous = "FULL" if self._level == "power" else "NORMAL"
+        synchronous = "FULL" if self._durability == "power" else "NORMAL"
         for pragma in (
             f"synchronous = {synchronous}",
             "wal_autocheckpoint = 0",

@@ -1,7 +1,7 @@
 """Keep a copy of a damaged write-ahead log before SQLite opens the journal and drops what follows the damage.
 
-A log that is not synced with each commit (level `process`) may be damaged by a loss of power, which may cost it the
-last events, so the journal is opened nevertheless. Everything after the damage is then only in the copy.
+A log that is not synced with each commit (durability `process`) may be damaged by a power failure and lose its last
+events, so the journal is opened nevertheless. Everything after the damage is then only in the copy.
 """
 
 import os

@@ -18,8 +18,8 @@ from actors.journal.storage import (
     PAGE,
     Appended,
     Claim,
+    Durability,
     Entry,
-    Level,
     LogPage,
     decode_records,
     decoded_page,
@@ -75,13 +75,13 @@ class SqliteStorage:
 
     Args:
         path: The file; it is created if missing, but its folder is not. Further files have its name and a suffix.
-        level: `process` survives `kill -9`; `power` also a loss of power, at the cost of a sync per commit.
+        durability: `process` survives `kill -9`; `power` also a loss of power, at the cost of a sync per commit.
         lease: Seconds without a heartbeat after which a host is gone; `kill -9` is noticed earlier.
         patience: Seconds to wait for another writing process, before `JournalUnavailable`.
         clock: The wall clock, in seconds since 1970.
 
     Raises:
-        ConfigError: The path cannot be a file, the level stores no file, or the platform has no file locks.
+        ConfigError: The path cannot be a file, the durability is `memory`, or the platform has no file locks.
     """
 
     blocking = True
@@ -90,21 +90,21 @@ class SqliteStorage:
         self,
         path: str | PathLike[str],
         *,
-        level: Level = "power",
+        durability: Durability = "power",
         lease: float = LEASE,
         patience: float = PATIENCE,
         clock: Callable[[], float] = time,
     ) -> None:
-        if level == "memory":
+        if durability == "memory":
             raise ConfigError(
-                f"{path}: level 'memory' keeps no file; use MemoryStorage, or 'process' or 'power'"
+                f"{path}: durability 'memory' keeps no file; use MemoryStorage, or 'process' or 'power'"
             )
         self._now = clock
         self.path = _file(path)
         check_platform(self.path)
-        self.level: Level = level
+        self.durability: Durability = durability
         self.lease: float | None = lease
-        self._connections = Connections(self.path, level, patience)
+        self._connections = Connections(self.path, durability, patience)
         self._hosts = Hosts(self.path, lease)
         self._rows: dict[str, PlacedRow] = {}
         self._is_searched = False

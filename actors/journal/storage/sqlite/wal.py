@@ -2,7 +2,7 @@
 
 SQLite reads it up to the first frame with a wrong checksum, and treats the rest as remains of a crash. That is
 correct for the last transaction, which was not acknowledged. But a transaction is written only after the previous one
-is on the disk (at level `power`), so if two complete transactions follow the wrong frame, acknowledged data is lost.
+is on the disk (durability `power`), so if two complete transactions follow the wrong frame, acknowledged data is lost.
 
 The log may be as long as the journal, if a crash interrupted a rewrite, so it is read in frames.
 """
