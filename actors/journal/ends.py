@@ -7,10 +7,10 @@ instead of reusing the numbers. The loss is recorded in the log before anything 
 
 from collections.abc import Iterable, Iterator
 
-from actors import telemetry
 from actors.core.log.events import EventsLost
 from actors.errors import JournalBehind
 from actors.journal.storage import Claim, Entry
+from actors.telemetry import logger
 
 
 class LogEnds:
@@ -36,7 +36,7 @@ class LogEnds:
         """Record that this host has claimed a session."""
         self._lost.pop(session, None)
         if claim.taken_from:
-            telemetry.session_taken_over(session, claim.taken_from)
+            logger.session_taken_over(session, claim.taken_from)
         if claim.fence:
             self._ends[session], self._fences[session] = claim.last, claim.fence
 
@@ -64,7 +64,7 @@ class LogEnds:
             last = max(last, *(event.last for event in before.events if isinstance(event, EventsLost)))
         self._ends[session] = first - 1
         self._lost[session] = Entry(session, fence, (EventsLost(first, last),), first - 1)
-        telemetry.events_lost(session, first, last)
+        logger.events_lost(session, first, last)
 
     def acknowledged_end(self, session: str, last: int) -> int:
         """Return the number of a log's `last` events that are visible to readers: the acknowledged ones, if this host

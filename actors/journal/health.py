@@ -10,9 +10,9 @@ from typing import TypeVar
 
 from msgspec import Struct, field
 
-from actors import telemetry
 from actors.core.stats.measures import DurationCounts
 from actors.core.stats.stats import LAG, JournalStats, StorageSizes
+from actors.telemetry import logger
 
 __all__ = ["LAG", "JournalHealth"]
 
@@ -60,18 +60,18 @@ class JournalHealth(Struct):
         """Record that the journal is unavailable."""
         if self.since is None:
             self.since, self.why = self.clock(), str(error)[:LONGEST]
-            telemetry.journal_unavailable(self.why)
+            logger.journal_unavailable(self.why)
 
     def found_damaged(self, error: Exception) -> None:
         """Record that a part of the journal is damaged, for the rest of the runtime's life."""
         if not self.damage:
             self.damage = str(error)[:LONGEST]
-            telemetry.journal_damaged(self.damage)
+            logger.journal_damaged(self.damage)
 
     def record_success(self) -> None:
         """Record a successful write, which ends an outage."""
         if self.since is not None:
-            telemetry.journal_available(self.clock() - self.since)
+            logger.journal_available(self.clock() - self.since)
             self.since, self.why = None, ""
 
     def record_beat(self, now: float) -> None:

@@ -18,13 +18,13 @@ from math import inf
 
 from msgspec import Struct, field
 
-from actors import telemetry
 from actors.adapters.failure import Failure
 from actors.core.policy.fair import FairQueue
 from actors.core.policy.pace import Breaker, Concurrency, MinuteBudget, RetryBudget
 from actors.core.values.stream import Usage
 from actors.errors import CircuitOpen, Overloaded
 from actors.kernel.event_loop import Waiter, event_loop, wake
+from actors.telemetry import logger
 
 TOKENS_PER_BYTE = 0.25
 """Tokens reserved per byte of a request until usage has been reported."""
@@ -355,14 +355,14 @@ class Admission:
     def _restart(self) -> None:
         """Restart with a concurrency of one after the breaker has closed."""
         self.concurrency.restart()
-        telemetry.circuit_closed(self._name)
+        logger.circuit_closed(self._name)
 
     def _record_failure(self, ticket: Ticket, failure: Failure) -> None:
         """Update the limits after a failed try, and log if the breaker opens."""
         was_open = self.breaker.until is not None
         self._learn(ticket, failure)
         if not was_open and (until := self.breaker.until) is not None:
-            telemetry.circuit_opened(self._name, until - self._now(), self.breaker.in_a_row)
+            logger.circuit_opened(self._name, until - self._now(), self.breaker.in_a_row)
 
     def _learn(self, ticket: Ticket, failure: Failure) -> None:
         """Update the limits after a failed try. Any error other than an outage shows that the backend is up."""

@@ -13,10 +13,10 @@ import anyio
 import anyio.to_thread
 import msgspec
 
-from actors import telemetry
 from actors.core.dialects.dialect import Dialect
 from actors.core.lanes.reproduction import RedactedRequest, reproduce
 from actors.core.transcript.diagnostics import Refusal
+from actors.telemetry import logger
 
 MOST = 256
 """Most files that one runtime writes; more would add nothing."""
@@ -38,7 +38,7 @@ class Dumps:
 
     def __init__(self, to: OnRefusal) -> None:
         self._to = to
-        self._listener = telemetry.listener("on_refusal")
+        self._listener = logger.listener("on_refusal")
         self._thread = anyio.CapacityLimiter(1)
         self._waiting = 0
 
@@ -61,7 +61,7 @@ class Dumps:
             elif number <= MOST:
                 await self._in_thread(partial(_write, refusal, dialect, self._to, number))
         except Exception as error:  # for example, a full disk
-            telemetry.actor_crashed("dump of a refusal", error)
+            logger.actor_crashed("dump of a refusal", error)
         finally:
             self._waiting -= 1
 

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, TypeAlias, assert_never
 import anyio
 from msgspec import Struct, field
 
-from actors import telemetry
 from actors.adapters.adapter import Adapter
 from actors.adapters.failure import ACTIONS, BACKEND_KINDS, AnswerFault, Failure, Kind
 from actors.adapters.request import Request
@@ -47,6 +46,7 @@ from actors.kernel.host_code import is_failure
 from actors.provider.admission import Admission, Pace, Ticket
 from actors.provider.attempts import Retries, Silence, merged_headers, timeouts_of, without_secrets
 from actors.provider.credentials import Credentials, Headers, Keys, Outgoing, query_secrets, with_query
+from actors.telemetry import logger
 from actors.transport import Response, Timeouts, Transport
 
 if TYPE_CHECKING:
@@ -354,7 +354,7 @@ class Round:
         if not (counts := self._decoder.left_out):
             return ()
         self._counters["left_out"] += sum(counts.values())
-        telemetry.left_out(self._command.key, counts)
+        logger.left_out(self._command.key, counts)
         return tuple(counts.items())
 
     def _new_decoder(self, *, stream: bool) -> "Decoder":
@@ -396,7 +396,7 @@ class Round:
         except BaseException as error:  # an unforeseen error fails this round only
             if not is_failure(error):
                 raise
-            telemetry.actor_crashed(f"round {self._command.key}", error)
+            logger.actor_crashed(f"round {self._command.key}", error)
             name = type(error).__name__
             return Failure("transient", "retry", f"The answer could not be read: {name}", error=name)
 
@@ -435,7 +435,7 @@ class Round:
         self._requests.answer.note(self._here.now() - self._began)
         if withheld := self._decoder.withheld:  # the request was accepted, but a part of it was invalid
             self._counters["tool_api_400_total"] += 1
-            telemetry.withheld(f"round {self._command.key}", withheld)
+            logger.withheld(f"round {self._command.key}", withheld)
 
     async def _read_answer(self, response: Response, patience: Scope, silence: Silence) -> None:
         """Read the answer to its end. A connection error after the end marker is ignored."""
@@ -497,7 +497,7 @@ class Round:
     def _report(self, failure: Failure, wait: float | None) -> None:
         """Log a failed request and notify a subscriber, with the seconds until the retry if there is one."""
         command, cause = self._command, Cause(failure.kind, failure.status)
-        telemetry.request_failed(command.session, command.binding, cause, failure.error_type, wait)
+        logger.request_failed(command.session, command.binding, cause, failure.error_type, wait)
         if command.sink is not None and command.sink.is_watched:
             place = command.turn, command.round, failure.error_type
             command.sink.put(RequestFailedEvent(*place, cause, wait))

@@ -9,7 +9,6 @@ from random import Random
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
-from actors import telemetry
 from actors.adapters.adapter import adapter
 from actors.core.dialects.dialect import Dialect
 from actors.core.history.compaction import COMPACTION_RANGES, Compaction
@@ -29,6 +28,7 @@ from actors.provider.pricing import Pricing
 from actors.provider.provider_actor import ProviderCommand
 from actors.provider.providers import Providers
 from actors.provider.resolver import PoolPlaces, Refuse, Resolver
+from actors.telemetry import logger
 from actors.tools import Toolset
 from actors.transport import Transport
 
@@ -78,7 +78,7 @@ class RuntimeBackends:
         self._calibrations, self.learned = Calibrations(), LearnedFacts()
         self._places = PoolPlaces(random, is_seeded=is_seeded)
         self._shared_budgets = shared_budgets(budgets or {}, settings.budgets, settings.pools)
-        self.meters = Meters(telemetry.slow_handler)
+        self.meters = Meters(logger.slow_handler)
         self.providers = Providers(config, transport, random, self.meters)
         self.rules: Rules = lru_cache(LANES)(self._rules)
         """The rules with which the lane of a binding is rendered."""

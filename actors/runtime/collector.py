@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final, Literal, TypeAlias, get_args
 
-from actors import telemetry
 from actors.errors import ConfigError
+from actors.telemetry import logger
 
 GcPolicy: TypeAlias = Literal["tuned"]
 """`tuning` raises the thresholds at which the garbage collector looks for cycles."""
@@ -81,7 +81,7 @@ class CollectorTuning:
             return
         self._has_advised = True
         if gc.isenabled() and 0 < gc.get_threshold()[0] < LOW:
-            telemetry.collector_untuned(sessions)
+            logger.collector_untuned(sessions)
 
     def forget_parent(self) -> None:
         """Begin anew in a forked child, which has none of its parent's runtimes."""

@@ -12,7 +12,6 @@ from typing import TypeAlias
 import anyio
 from msgspec import Struct
 
-from actors import telemetry
 from actors.core.log.events import LogEvent, Opened
 from actors.core.session.subagent_ids import split_id, started_calls, subagent_id
 from actors.core.values.identity import CallId
@@ -29,6 +28,7 @@ from actors.journal.pages import LogPages
 from actors.journal.read_throttle import ReadThrottle
 from actors.journal.storage import Claim
 from actors.kernel import Ref
+from actors.telemetry import logger
 
 Take: TypeAlias = Callable[[str, Sequence[LogEvent]], Awaitable[None]]
 
@@ -146,7 +146,7 @@ def _logging_failure() -> Iterator[None]:
     except SessionLeased:
         pass
     except JournalError as error:
-        telemetry.retention_failed(error)
+        logger.retention_failed(error)
 
 
 async def existing_logs(journal: Ref[JournalCommand], session: str) -> list[str]:

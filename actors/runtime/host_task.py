@@ -6,11 +6,11 @@ is taken from that report and not from the work itself, and a caller never waits
 
 import anyio
 
-from actors import telemetry
 from actors.errors import ActorsError, ShuttingDown
 from actors.kernel import System
 from actors.kernel.tasks import Work
 from actors.session.pending import copy_error
+from actors.telemetry import logger
 
 
 class HostTask:
@@ -33,7 +33,7 @@ class HostTask:
         if isinstance(error, Exception):
             self._error = copy_error(error)  # without its traceback, which holds this task
         if error is not None and not isinstance(error, ActorsError):
-            telemetry.actor_crashed(self._name, error)
+            logger.actor_crashed(self._name, error)
         self._over.set()
 
     @property

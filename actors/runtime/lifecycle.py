@@ -17,7 +17,6 @@ from types import EllipsisType
 
 import anyio
 
-from actors import telemetry
 from actors.core.session.awaiting import pending_calls
 from actors.core.session.lifecycle import LifecycleAction, LifecycleEvent, LifecycleState, step
 from actors.core.settings.spending import Used
@@ -44,6 +43,7 @@ from actors.session.commands import Close
 from actors.session.configuration import Change, Configuration
 from actors.session.pending import PendingAsks, copy_error
 from actors.session.records import AskRecord
+from actors.telemetry import logger
 from actors.tools import Toolset
 from actors.tools.toolsets import Item
 
@@ -281,7 +281,7 @@ class SessionLifecycle:
         self.record.pending_calls = ()
         self.record.enter("ended")
         if fenced is not None:
-            telemetry.session_fenced(self.name, fenced)
+            logger.session_fenced(self.name, fenced)
         self.holding.release()
         self.configuration.release()
         self.host.forget(self)

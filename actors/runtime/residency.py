@@ -10,11 +10,11 @@ from typing import Protocol
 
 from msgspec import Struct, field
 
-from actors import telemetry
 from actors.journal.holding import HeldBytes
 from actors.runtime.collector import CROWD, TUNING
 from actors.runtime.limits import HostLimits
 from actors.runtime.reuse import Reuse
+from actors.telemetry import logger
 
 TRIES = 64
 """Sessions that are tried each time when memory, or the place of a session, is needed."""
@@ -63,7 +63,7 @@ class Residency(Struct):
     folded: dict[str, HostedSession] = field(default_factory=dict)
     unused: dict[str, HostedSession] = field(default_factory=dict)
     held: HeldBytes = field(default_factory=HeldBytes)
-    reuse: Reuse = field(default_factory=lambda: Reuse(telemetry.memory_short))
+    reuse: Reuse = field(default_factory=lambda: Reuse(logger.memory_short))
 
     def add_folded(self, session: HostedSession) -> None:
         """Note that a session is kept folded. If that takes too much memory, make room."""

@@ -13,7 +13,6 @@ from time import time
 import anyio
 from msgspec import Struct
 
-from actors import telemetry
 from actors.errors import (
     ActorStopped,
     JournalDamaged,
@@ -30,6 +29,7 @@ from actors.journal.storage.deletion import Deletion, RemainingData
 from actors.journal.storage.directory import SessionFilter, StoredSession
 from actors.kernel import Ref
 from actors.runtime.deletion import existing_logs, goes_with
+from actors.telemetry import logger
 
 EVERY = 3600.0
 """Seconds between two sweeps."""
@@ -189,7 +189,7 @@ class Retention(Struct):
             except (ActorStopped, ShuttingDown):
                 return
             except JournalError as error:  # it is tried again
-                telemetry.retention_failed(error)
+                logger.retention_failed(error)
             await anyio.sleep(EVERY)
 
     async def sweep(self) -> int:
@@ -202,7 +202,7 @@ class Retention(Struct):
                 if each.used >= clock.earliest_now - self.retention:
                     if each.owner is None:
                         waiting += 1
-                        if len(examples) < telemetry.MOST:
+                        if len(examples) < logger.MOST:
                             examples.append(each.id)
                     continue
                 if len(expired) == BATCH or sum(one.bytes for one in expired) + each.bytes > BYTES:
@@ -211,9 +211,9 @@ class Retention(Struct):
                 expired.append(each)
             count += await self._expire(expired)
         if waiting:
-            telemetry.retention_waits(examples, waiting, clock.seconds_of_doubt)
+            logger.retention_waits(examples, waiting, clock.seconds_of_doubt)
         if count:
-            telemetry.retention_deleted(count)
+            logger.retention_deleted(count)
         await self._vacuum_daily()
         return count
 
@@ -248,4 +248,4 @@ class Retention(Struct):
         found = await vacuum(self.journal, REWRITTEN)
         self._vacuumed, self._is_vacuum_due = now, any(each.is_temporary for each in found)
         if found:
-            telemetry.deleted_data_remains([each.place for each in found], [each.reason for each in found])
+            logger.deleted_data_remains([each.place for each in found], [each.reason for each in found])

@@ -17,7 +17,6 @@ from random import Random
 from types import EllipsisType, TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from actors import telemetry
 from actors.core.data.record import replace
 from actors.core.history.compaction import Compaction
 from actors.core.session.lanes import Rules
@@ -54,6 +53,7 @@ from actors.scheduler.quarantine import Quarantine
 from actors.scheduler.threads import THREADS
 from actors.scheduler.watchdog import LoopWatch
 from actors.session.imported import beginning
+from actors.telemetry import logger
 from actors.telemetry.tracing import RuntimeTracing
 from actors.tools.toolsets import Item
 from actors.transport import Transport
@@ -92,7 +92,7 @@ class Runtime:
         on_tool_error: Called with each `ToolFailure`, in the event loop: what a tool or an approval raised. The model
             is told in one line only; the log (`actors.tools`) has the traceback too, at `debug`. If it raises, that is
             logged, and it is called no more.
-        tracing: Traces asks with OpenTelemetry: an `actors.telemetry.otel.Tracing`. If it or a span processor raises,
+        tracing: Traces asks with OpenTelemetry: an `actors.telemetry.Tracing`. If it or a span processor raises,
             that is logged, and nothing more is traced.
         on_refusal: Called with a `RedactedRequest`, which has no content, for each request that was refused for its
             structure; or a directory where they are written as JSON. If it raises, that is logged, and it is called no
@@ -136,9 +136,7 @@ class Runtime:
         self.system: System
         """The actors, and the tasks that serve them; made when the runtime is entered."""
         self._seed, self._gc = seed, checked_policy(gc)
-        self._on_tool_error = (
-            None if on_tool_error is None else telemetry.guard("on_tool_error", on_tool_error)
-        )
+        self._on_tool_error = None if on_tool_error is None else logger.guard("on_tool_error", on_tool_error)
         self._dumps = None if on_refusal is None else dumps_to(on_refusal)
         self.quarantine = Quarantine(self.config.limits.max_abandoned_calls)
         """The calls that run on though they are closed."""
@@ -171,11 +169,9 @@ class Runtime:
         if self._seed is None:
             self._random.seed()  # the process may have been forked since the runtime was made
         owner = StorageOwner(self.storage)
-        self.system = System(
-            seed=self._seed,
-            on_crash=telemetry.actor_crashed,
-            on_slow=self._backends.meters.record_slow_handler,
-        )
+        self.system = System(seed=self._seed,
+            on_crash=logger.actor_crashed,
+            on_slow=self._backends.meters.slowed)
         self.system.first = (self._settle, SETTLING), (self._close_toolsets, TOOLSETS)
         self.system.last = (self._close, CLOSING), (owner.close, CLOSING)
         try:
@@ -224,7 +220,7 @@ class Runtime:
     async def _settle(self) -> None:
         """Begin to end: no session is opened or used any more, and every ask is cancelled."""
         if self._host is not None and not self._was_left:
-            telemetry.never_left()
+            logger.never_left()
         if self._host is not None:
             await self._host.settle()
 
@@ -240,13 +236,13 @@ class Runtime:
                 self._host.readers.end(name)
         self._host = None
         self._registry.open.clear()
-        telemetry.tools_running(self.system.containment.names)
+        logger.tools_running(self.system.containment.names)
         if self._may_use_threads:  # it does not if it was cancelled while it was entered
             self._may_use_threads = False
             THREADS.leave()
             TUNING.leave(self._gc)
             self._watch.close()
-        await await_host(self.transport.close, partial(telemetry.host_code_failed, "transport", then="left"))
+        await await_host(self.transport.close, partial(logger.host_code_failed, "transport", then="left"))
 
     def _running_host(self) -> SessionHost:
         """Return the host, to a caller that may use it.
@@ -470,7 +466,7 @@ class Runtime:
     def _record_refusal(self, refusal: Refusal) -> None:
         self.refused += 1
         self.refusals.append(refusal)
-        telemetry.transcript_refused(refusal)
+        logger.transcript_refused(refusal)
         if self._dumps is not None and self._host is not None and self._dumps.take():
             codec = self.config.dialect(refusal.report.dialect)
             self._host.start(partial(self._dumps.dump, refusal, codec, self.refused), f"dump/{self.refused}")

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import anyio
 from msgspec import Struct, field
 
-from actors import telemetry
 from actors.core.log.events import LogEvent
 from actors.core.session.lanes import Rules
 from actors.core.session.rebuild import rebuild
@@ -42,6 +41,7 @@ from actors.runtime.residency import HostedSession, Residency
 from actors.scheduler.children import OpenBelow
 from actors.scheduler.executor import ToolFailure, ToolLimits
 from actors.scheduler.quarantine import Quarantine
+from actors.telemetry import logger
 from actors.tools import Toolset
 from actors.tools.toolsets import Toolsets
 
@@ -223,4 +223,4 @@ class SessionHost(Struct):
 
 def _log_error(name: str, error: BaseException | None) -> None:
     if error is not None:
-        telemetry.actor_crashed(name, error)
+        logger.actor_crashed(name, error)

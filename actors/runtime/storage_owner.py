@@ -11,9 +11,9 @@ from collections.abc import Callable
 import anyio
 import anyio.to_thread
 
-from actors import telemetry
 from actors.journal.storage import Storage
 from actors.kernel.host_code import call_host
+from actors.telemetry import logger
 
 
 class StorageOwner:
@@ -57,4 +57,4 @@ class StorageOwner:
             if not self._is_closed:
                 self._is_closed = True
                 # what was told is written; others may have to wait for the lease
-                call_host(self._storage.close, telemetry.journal_unclosed)
+                call_host(self._storage.close, logger.journal_unclosed)

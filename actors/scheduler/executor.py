@@ -11,7 +11,6 @@ from functools import partial
 
 from msgspec import Struct
 
-from actors import telemetry
 from actors.core.data.ingest import DEFAULT_LIMITS
 from actors.core.data.truncate import SizeLimits
 from actors.core.stats.measures import ToolMeasures
@@ -24,6 +23,7 @@ from actors.scheduler.children import NOBODY, OpenBelow
 from actors.scheduler.ordering import ResourceOrder
 from actors.scheduler.quarantine import Quarantine
 from actors.scheduler.watchdog import CallLabel
+from actors.telemetry import logger
 
 
 class ToolFailure(Struct, frozen=True):
@@ -170,16 +170,16 @@ class Executor:
 
     def report_failure(self, call_id: str, tool: str, error: BaseException) -> None:
         """Report a tool's exception to the host."""
-        telemetry.tool_failed(self.session, call_id, tool, error)
+        logger.tool_failed(self.session, call_id, tool, error)
         if self._failed is not None:
             self._failed(ToolFailure(self.session, call_id, tool, error))
 
     def _on_task_end(self, name: str, error: BaseException | None) -> None:
         self.running -= 1
         if isinstance(error, RuntimeError):  # a scope that was not the innermost when it was left
-            telemetry.tool_spoiled(self.session, name, error)
+            logger.tool_spoiled(self.session, name, error)
 
 
 def _log_crash(name: str, error: BaseException | None) -> None:
     if error is not None:
-        telemetry.actor_crashed(name, error)
+        logger.actor_crashed(name, error)

@@ -8,7 +8,7 @@ have ended.
 from collections import Counter
 from typing import Any, TypeAlias
 
-from actors import telemetry
+from actors.telemetry import logger
 from actors.tools import Tool
 
 AnyTool: TypeAlias = Tool[..., Any]  # Any: any function
@@ -45,7 +45,7 @@ class Quarantine:
         self._held[key] += 1
         self.entered += 1
         if self._held[key] == self._most:
-            telemetry.tool_barred(tool.name, self._most)
+            logger.tool_barred(tool.name, self._most)
 
     def leave(self, tool: AnyTool) -> None:
         """Count it no longer: its tool has ended."""

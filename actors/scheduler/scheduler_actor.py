@@ -18,7 +18,6 @@ from typing import Any, ClassVar, TypeAlias, assert_never
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from actors import telemetry
 from actors.core.data.jsonio import JsonValue
 from actors.core.log.events import (
     CallEvent,
@@ -49,6 +48,7 @@ from actors.ledger.ledger_actor import LedgerCommand, LedgerSnapshot, Record, Re
 from actors.scheduler.calls import GRACE, BatchContext, CallExecution, for_model
 from actors.scheduler.executor import Executor
 from actors.scheduler.views import NO_VIEW, TurnView
+from actors.telemetry import logger
 from actors.tools import Approval, Tool
 
 Tools: TypeAlias = Mapping[str, Tool[..., Any]]  # Any: any function
@@ -372,9 +372,9 @@ class _Guarded:
 
     def _deny(self, error: BaseException) -> Approval:
         """Deny the call, because its approval rule raised."""
-        telemetry.host_code_failed(f"the approval rule of tool {self.tool.name!r}", error, "denied")
+        logger.host_code_failed(f"the approval rule of tool {self.tool.name!r}", error, "denied")
         return "deny"
 
     def _reject_arguments(self, error: BaseException) -> tuple[ArgumentError, ...]:
-        telemetry.host_code_failed(f"the types of tool {self.tool.name!r}", error, "refused")
+        logger.host_code_failed(f"the types of tool {self.tool.name!r}", error, "refused")
         return (ArgumentError("", for_model(error)),)

@@ -13,10 +13,10 @@ from weakref import WeakSet
 
 from msgspec import Struct
 
-from actors import telemetry
 from actors.core.stats.stats import Stalls
 from actors.kernel.contained import Contained, Containment
 from actors.kernel.forking import reset_after_fork
+from actors.telemetry import logger
 
 LOOK = 0.25
 """Seconds between two looks at a tool that was told of."""
@@ -74,7 +74,7 @@ class LoopWatch:
             self._told = step
             self.seen = Stalls(self.seen.count + 1, self.seen.seconds + now - since)
             if isinstance(about := contained.about, CallLabel):
-                telemetry.loop_stalled(about.session, about.call_id, about.tool, now - since, self._place())
+                logger.loop_stalled(about.session, about.call_id, about.tool, now - since, self._place())
         self._looked = now
         return LOOK
 

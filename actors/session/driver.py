@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 import anyio
 from msgspec.structs import replace
 
-from actors import telemetry
 from actors.adapters.failure import TOO_LONG
 from actors.core.history.compaction import AFTER, CompactionResult
 from actors.core.log.events import (
@@ -52,6 +51,7 @@ from actors.session.requests import TurnRequests
 from actors.session.served import ServedTurn, with_endpoint_change
 from actors.session.steps import TurnSteps
 from actors.session.tool_changes import ToolChanges
+from actors.telemetry import logger
 
 
 @dataclass(slots=True)
@@ -168,9 +168,7 @@ class TurnDriver:
     def _note_failover(self, served: ServedTurn, following: str) -> None:
         """Log that another member of the pool continues after a failed turn."""
         if isinstance(served.step, CloseStep) and served.step.handover is None:
-            telemetry.ask_failed_over(
-                self.ask.log.state.session, served.binding, served.step.cause, following
-            )
+            logger.ask_failed_over(self.ask.log.state.session, served.binding, served.step.cause, following)
 
     def _record_prompt_size(
         self, choice: MemberSelector, pool: Pool, member: str, served: ServedTurn

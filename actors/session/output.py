@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache, partial
 from typing import Any, Generic, TypeVar
 
-from actors import telemetry
 from actors.core.data.jsonio import Json, JsonValue, dump, parse
 from actors.core.data.record import replace
 from actors.core.schemas.arguments import ArgumentError, compile_schema
@@ -19,6 +18,7 @@ from actors.core.turn.output import MAX_ANSWER, Candidate, candidates
 from actors.errors import ConfigError, ToolDefinitionError
 from actors.kernel.host_code import call_host
 from actors.scheduler.calls import for_model
+from actors.telemetry import logger
 from actors.tools.signature import reader_of
 
 T = TypeVar("T")
@@ -105,7 +105,7 @@ class Output(Generic[T]):
 
 
 def _unreadable(error: BaseException) -> str:
-    telemetry.host_code_failed("the type of output=", error, "failed the ask")
+    logger.host_code_failed("the type of output=", error, "failed the ask")
     return f"the answer could not be read, because the type of output= raised {' '.join(for_model(error).split())}"
 
 

@@ -8,11 +8,11 @@ from typing import cast
 
 from msgspec import Struct, field
 
-from actors import telemetry
 from actors.core.session.phases import Phase
 from actors.core.stats.measures import AskCounts, AskOutcome, SessionStage
 from actors.core.stream_events.results import AskResult, PendingCall
 from actors.errors import ActorsError
+from actors.telemetry import logger
 
 _STAGES: dict[Phase, SessionStage] = {
     "asking": "asking",
@@ -56,14 +56,14 @@ class AskRecord(Struct):
         if result.status in self.counts.outcomes:
             self.counts.outcomes[cast("AskOutcome", result.status)] += 1
         if result.status == "failed":
-            telemetry.ask_failed(self.session, result, self.advise)
+            logger.ask_failed(self.session, result, self.advise)
         elif result.status == "interrupted":
-            telemetry.ask_interrupted(self.session, result)
+            logger.ask_interrupted(self.session, result)
 
     def refuse(self, error: ActorsError) -> None:
         """Note that an ask was not accepted, or waited too long behind a turn that waits for its caller."""
         self.counts.outcomes["refused"] += 1
-        telemetry.ask_refused(self.session, error)
+        logger.ask_refused(self.session, error)
 
     def drop(self, asks: int) -> None:
         """Note that so many accepted asks do not come to their end: their session has ended, or is put away."""

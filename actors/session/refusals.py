@@ -8,7 +8,6 @@ The turn's steps and the request for a summary ask this; what they learn is shar
 
 from collections.abc import Callable, Sequence
 
-from actors import telemetry
 from actors.adapters.failure import Failure
 from actors.adapters.request import Request, Settings
 from actors.core.history.history import History
@@ -18,6 +17,7 @@ from actors.core.render import names_since
 from actors.core.turn.turn import PARAMETER_REFUSALS, MediaRefused
 from actors.core.values.progress import Cause, RefusalKind, RefusedRequest
 from actors.provider.backend import ResolvedBackend
+from actors.telemetry import logger
 
 
 def refused_parameters(
@@ -51,7 +51,7 @@ def learn(
     """Remember for the binding what it refused; return what the ask's result says of it."""
     backend.facts.learn(omissions, settings, why)
     for omission in omissions:
-        telemetry.parameter_refused(backend.binding, omission.name, is_value=omission.is_value)
+        logger.parameter_refused(backend.binding, omission.name, is_value=omission.is_value)
     names = tuple([omission.name for omission in omissions])
     kind: RefusalKind = "schema" if all(name.startswith("schema_") for name in names) else "parameter"
     return RefusedRequest(backend.binding, kind, why, names)

@@ -11,7 +11,6 @@ from functools import partial
 
 from msgspec import Struct
 
-from actors import telemetry
 from actors.adapters.failure import Failure
 from actors.adapters.request import Request
 from actors.core.history.history import History
@@ -32,6 +31,7 @@ from actors.provider.rounds import Generate, Generated
 from actors.renderer.renderer_actor import Invalidate, Render
 from actors.session.inflight import AskInFlight
 from actors.session.refusals import learn, refused_media, refused_parameters
+from actors.telemetry import logger
 
 
 class RequestPlan(Struct, frozen=True):
@@ -182,7 +182,7 @@ class TurnRequests:
         cause, body = Cause(failure.kind, failure.status), self.build(plan, rendered).body
         media = refused_media(failure, cause, body, state.history, self.known, start)
         if media is not None:
-            telemetry.media_refused(state.session, binding, cause)
+            logger.media_refused(state.session, binding, cause)
             refusal = RefusedRequest(binding, "media", failure.message, ("media",))
             self.ask.tally.refusals.append(refusal)
         return media

@@ -9,7 +9,6 @@ from functools import partial
 
 import anyio
 
-from actors import telemetry
 from actors.core.settings.values import ToolChoice
 from actors.core.stream_events.events import ToolChangeDeferredEvent
 from actors.core.values.content import Thinking
@@ -18,6 +17,7 @@ from actors.renderer.renderer_actor import MarkStale
 from actors.session.configuration import Equipment
 from actors.session.inflight import AskInFlight
 from actors.session.steps import TurnSteps
+from actors.telemetry import logger
 
 
 class ToolChanges:
@@ -101,6 +101,6 @@ class ToolChanges:
         if why == self._reported:
             return
         self._reported, state = why, self._ask.log.state
-        telemetry.tools_held(state.session, why)
+        logger.tools_held(state.session, why)
         if self._ask.sink.is_watched:
             self._ask.sink.put(ToolChangeDeferredEvent(state.turns, number, why))

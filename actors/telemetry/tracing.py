@@ -8,11 +8,11 @@ from contextvars import Context as Variables
 from functools import partial
 from typing import TYPE_CHECKING
 
-from actors import telemetry
 from actors.core.stream_events.events import SessionEvent
 from actors.core.stream_events.sink import Sink
 from actors.errors import ConfigError
 from actors.kernel.host_code import Listener
+from actors.telemetry import logger
 
 if TYPE_CHECKING:
     from actors.telemetry.otel import AskSpans, Tracing
@@ -28,10 +28,10 @@ class RuntimeTracing:
     def __init__(self, tracer: "Tracing") -> None:
         if not hasattr(tracer, "start_ask"):
             raise ConfigError(
-                f"tracing= takes a Tracing (actors.telemetry.otel), or None, not {type(tracer).__name__}"
+                f"tracing= takes a Tracing (actors.telemetry), or None, not {type(tracer).__name__}"
             )
         self._tracer = tracer
-        self._listener = telemetry.listener("tracing")
+        self._listener = logger.listener("tracing")
 
     def attach(self, session: str, sink: Sink, variables: Variables) -> Sink:
         """Start the trace of an ask, and return a sink that also forwards the ask's events to the trace."""

@@ -5,8 +5,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from prometheus_client import CollectorRegistry, generate_latest
 
 from actors import Runtime, tool
-from actors.telemetry.otel import Tracing
-from actors.telemetry.prometheus import PrometheusCollector
+from actors.telemetry import PrometheusCollector, Tracing
 from actors.testing import Call, OpenAIServer, Say, Turn, serve
 
 

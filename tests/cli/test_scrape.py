@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from actors.cli import scrape
 from actors.config import BackendLimits
-from actors.telemetry.prometheus import PrometheusCollector
+from actors.telemetry import PrometheusCollector
 from actors.testing import SERVER_ERROR, Call, Say, Turn
 from actors.tools import tool
 from tests.cli.command import actors_now

@@ -37,11 +37,11 @@ LOGS_LATE = """
 import sys
 from pathlib import Path
 import anyio
-from actors import telemetry
+from actors.telemetry import logger
 from tests.commands.endurance import endured
 anyio.run(endured, Path(sys.argv[1]), 24, 24, 1)
 before = set(sys.modules)
-telemetry.slow("s1/session", "Submit", 1.0)
+logger.slow("s1/session", "Submit", 1.0)
 print(sorted(set(sys.modules) - before))
 """
 

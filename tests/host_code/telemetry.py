@@ -9,8 +9,7 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, TracerProvider
 
 from actors.runtime.runtime import Runtime
-from actors.telemetry.otel import Tracing
-from actors.telemetry.prometheus import PrometheusCollector
+from actors.telemetry import PrometheusCollector, Tracing
 from actors.testing import Say, Turn, serve
 from actors.tools import tool
 from tests.host_code.rows import ONE, Bomb, row, sound

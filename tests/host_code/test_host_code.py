@@ -10,8 +10,8 @@ from typing import TypedDict, Unpack
 import pytest
 import trio
 
-import actors.telemetry
 from actors.kernel.event_loop import event_loop
+from actors.telemetry import logger
 from tests.host_code import environments, services, telemetry, tools
 from tests.host_code.rows import ROWS, Bomb
 from tests.host_code.signatures import code_parameters, parameters_of
@@ -85,10 +85,8 @@ def test_a_new_parameter_that_takes_code_is_found_wherever_it_stands() -> None:
 def test_every_log_event_is_guarded() -> None:
     events = [
         value
-        for name, value in vars(actors.telemetry).items()
-        if isinstance(value, FunctionType)
-        and value.__module__ == actors.telemetry.__name__
-        and name[0] != "_"
+        for name, value in vars(logger).items()
+        if isinstance(value, FunctionType) and value.__module__ == logger.__name__ and name[0] != "_"
     ]
     unguarded = [each.__name__ for each in events if each.__code__.co_name != "safe"]
     assert unguarded == ["never_raising", "listener", "guard"]

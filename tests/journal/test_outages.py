@@ -62,7 +62,7 @@ class Outage(MemoryStorage):
 def crashes(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Nothing that these tests do is a crash."""
     found: list[tuple[str, BaseException]] = []
-    monkeypatch.setattr("actors.telemetry.actor_crashed", lambda name, error: found.append((name, error)))
+    monkeypatch.setattr("actors.telemetry.logger.crashed", lambda name, error: found.append((name, error)))
     yield
     assert found == []
 

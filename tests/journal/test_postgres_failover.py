@@ -219,7 +219,7 @@ async def test_of_events_that_a_failover_lost_a_caller_a_reader_the_log_and_fsck
     url: str, storage: PostgresStorage, standby: Standby, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     losses: list[tuple[str, int, int]] = []
-    monkeypatch.setattr("actors.telemetry.events_lost", lambda *loss: losses.append(loss))
+    monkeypatch.setattr("actors.telemetry.logger.events_lost", lambda *loss: losses.append(loss))
     async with _asked(storage, openai(*[Turn(Say("Done."))] * 4)) as (_, session):
         kept = [event async for event in session.events(follow=False)]
         last = max(event.seq for event in kept if isinstance(event, DurableEvent))

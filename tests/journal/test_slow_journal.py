@@ -18,7 +18,7 @@ from actors.journal.log import SENT
 from actors.journal.storage import Appended, Entry
 from actors.journal.storage.memory import MemoryStorage
 from actors.kernel import SHARED, System
-from actors.telemetry.prometheus import PrometheusCollector
+from actors.telemetry import PrometheusCollector
 from actors.testing import Call, Say, Turn
 from tests.commands.at_scale import extent
 from tests.journal.test_outages import DONE, Outage

@@ -13,7 +13,7 @@ import anyio.from_thread
 import anyio.lowlevel
 import pytest
 
-from actors import Runtime, telemetry
+from actors import Runtime
 from actors.config import Config, FileSettings, RuntimeLimits
 from actors.config.settings import JournalSettings
 from actors.core.log.events import Failed
@@ -25,6 +25,7 @@ from actors.journal.storage.memory import MemoryStorage
 from actors.journal.storage.postgres import PostgresStorage
 from actors.journal.storage.sqlite import SqliteStorage
 from actors.runtime.retention import Retention
+from actors.telemetry import logger
 from tests.journal.postgres import Server
 from tests.journal.storages import begin, made, to
 from tests.journal.test_erasure import copies, reading, write
@@ -227,17 +228,15 @@ async def test_a_sweep_remembers_no_more_doubtful_sessions_than_it_logs(
     clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     storage, logged = MemoryStorage(clock=clock), list[tuple[int, int]]()
-    monkeypatch.setattr(
-        telemetry, "retention_waits", lambda names, count, _: logged.append((len(names), count))
-    )
+    monkeypatch.setattr(logger, "retention_waits", lambda names, count, _: logged.append((len(names), count)))
     async with hosting(a=openai(), storage=storage) as runtime:
         swept = retention(runtime, clock)
         await months(clock, swept, 1)
-        for number in range(telemetry.MOST + 20):
+        for number in range(logger.MOST + 20):
             at_rest(storage, f"s{number}")
         clock.now += 400 * DAY
         assert await swept.sweep() == 0
-    assert logged == [(telemetry.MOST, telemetry.MOST + 20)]
+    assert logged == [(logger.MOST, logger.MOST + 20)]
 
 
 async def test_data_that_a_sweep_cannot_remove_is_logged_and_tried_again_the_next_day(

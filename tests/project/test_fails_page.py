@@ -117,7 +117,7 @@ async def test_messages_of_refused_calls_are_on_the_page() -> None:
 
 
 def test_log_events_on_the_page_are_those_of_the_log() -> None:
-    source = (ROOT / "actors" / "telemetry" / "__init__.py").read_text(encoding="utf-8")
+    source = (ROOT / "actors" / "telemetry" / "logger.py").read_text(encoding="utf-8")
     events = quoted("A line in the log")
     assert len(events) > 10
     assert [each for each in events if f'"{each}"' not in source and f"'{each}'" not in source] == []

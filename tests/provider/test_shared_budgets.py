@@ -22,7 +22,7 @@ from actors.errors import CompactionFailed, ConfigError, OverBudget
 from actors.kernel.event_loop import Waiter, event_loop
 from actors.provider.budgets import Demand, RuntimeBudgets, Share, SharedBudget, Window
 from actors.runtime.handle import Session
-from actors.telemetry.prometheus import PrometheusCollector
+from actors.telemetry import PrometheusCollector
 from actors.testing import Call, OpenAIServer, Say, Stall, Turn, serve
 from tests.runtime_support import Gate, assert_paired, backend_at, bodies, log, openai
 

@@ -284,7 +284,7 @@ async def test_a_runtime_that_is_left_while_a_session_lets_go_of_its_log_reports
         start(host, work, name)
 
     monkeypatch.setattr(SessionHost, "start", started)
-    monkeypatch.setattr("actors.telemetry.actor_crashed", lambda name, _: crashes.append(name))
+    monkeypatch.setattr("actors.telemetry.logger.crashed", lambda name, _: crashes.append(name))
     async with hosting(a=openai(), storage=storage) as runtime:
         await runtime.open("a", id="one")
         await runtime.open("a", id="two")

@@ -18,7 +18,7 @@ from actors.core.stats.stats import LoopLag
 from actors.journal.log import SLICE, fold_in_slices
 from actors.kernel.turnstile import WIDTH
 from actors.runtime.claims import Claims
-from actors.telemetry.prometheus import PrometheusCollector
+from actors.telemetry import PrometheusCollector
 from actors.transport.connection import Connection
 from benchmarks.turn import SEARCH, TARGET, open_runtime
 from tests.runtime.polls import Polls, counting_polls

@@ -209,7 +209,7 @@ async def test_what_a_session_cannot_be_opened_with_is_refused_in_one_line(
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({"tracing": True}, "tracing= takes a Tracing (actors.telemetry.otel), or None, not bool"),
+        ({"tracing": True}, "tracing= takes a Tracing (actors.telemetry), or None, not bool"),
         ({"prices": {3: Price(1, 2)}}, "prices= takes a mapping of models' names"),
         ({"prices": [Price(1, 2)]}, "prices= takes a mapping of models' names"),
         ({"config": 3}, "config= takes the path of an actors.toml, a Config, or None, not int"),

@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from actors import Runtime
 from actors.errors import JournalDamaged
 from actors.journal.storage.sqlite import SqliteStorage
-from actors.telemetry.prometheus import PrometheusCollector
+from actors.telemetry import PrometheusCollector
 from tests.journal.test_damage import DAMAGE, damaged, log
 
 pytestmark = pytest.mark.anyio

@@ -15,7 +15,7 @@ from actors.journal.storage import PAGE, LogPage
 from actors.journal.storage.memory import MemoryStorage
 from actors.runtime.machine import usable_memory
 from actors.runtime.reuse import HITS, REBUILDS
-from actors.telemetry.prometheus import PrometheusCollector
+from actors.telemetry import PrometheusCollector
 from benchmarks.turn import SEARCH, TARGET, open_runtime
 
 pytestmark = pytest.mark.anyio

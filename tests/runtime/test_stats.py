@@ -19,7 +19,7 @@ from actors.core.values.identity import Binding
 from actors.events import ApprovalDecision
 from actors.runtime.runtime import Runtime
 from actors.strict.server import LoopbackServer
-from actors.telemetry.prometheus import PrometheusCollector
+from actors.telemetry import PrometheusCollector
 from actors.testing import SERVER_ERROR, Call, Disconnect, Say, Stall, Status, Turn
 from tests.runtime.test_rebuild import crash
 from tests.runtime_support import Gate, anthropic, gathered, hosting, log, openai

@@ -29,7 +29,7 @@ from actors.journal.storage.postgres.check import JournalTables
 from actors.journal.storage.sqlite import SqliteStorage
 from actors.journal.storage.sqlite.check import JournalFile
 from actors.sync import BlockingRuntime
-from actors.telemetry.prometheus import PrometheusCollector
+from actors.telemetry import PrometheusCollector
 from actors.testing import OpenAIServer, Say, Status, Turn
 from tests.journal.postgres import Server
 from tests.journal.storages import STORAGES, begin, made, to

@@ -246,7 +246,7 @@ async def test_a_session_that_is_ended_while_a_held_switch_is_settled_does_not_c
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     crashes: list[object] = []
-    monkeypatch.setattr("actors.telemetry.actor_crashed", lambda name, error: crashes.append((name, error)))
+    monkeypatch.setattr("actors.telemetry.logger.crashed", lambda name, error: crashes.append((name, error)))
     gate = Gate()
     async with hosting(a=openai(*WORK), b=anthropic()) as runtime:
         session = await runtime.open("a", tools=[gate.tool])

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import structlog
 from structlog.typing import EventDict, WrappedLogger
 
-import actors.telemetry
+import actors.telemetry.logger
 
 
 class LoggedEvent(NamedTuple):
@@ -24,8 +24,8 @@ class LoggedEvent(NamedTuple):
 
 
 def events_in_source() -> Iterator[LoggedEvent]:
-    """Yield every event that `actors.telemetry` logs."""
-    source = Path(actors.telemetry.__file__).read_text(encoding="utf-8")
+    """Yield every event that `actors.telemetry.logger` logs."""
+    source = Path(actors.telemetry.logger.__file__).read_text(encoding="utf-8")
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "emit":
             level, name = (ast.literal_eval(each) for each in node.args)

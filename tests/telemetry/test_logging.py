@@ -15,7 +15,7 @@ import structlog
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors import telemetry, tool
+from actors import tool
 from actors.adapters.failure import Failure
 from actors.config import BackendLimits, PoolSettings
 from actors.core.stats.measures import AskCounts
@@ -26,6 +26,7 @@ from actors.journal.ends import LogEnds
 from actors.journal.storage import Claim
 from actors.kernel.host_code import call_host
 from actors.provider.admission import Admission, Pace, Ticket
+from actors.telemetry import logger
 from actors.telemetry.emission import MARGIN, emit, escape, trace_of
 from actors.testing import SERVER_ERROR, Call, Say, Status, Turn
 from tests.naming import case
@@ -91,8 +92,8 @@ async def test_events_go_through_structlog_as_the_program_has_configured_it() ->
 def test_the_level_of_a_configured_structlog_counts() -> None:
     quiet = structlog.make_filtering_bound_logger(logging.WARNING)
     with structlog_configured(wrapper_class=quiet) as seen:
-        telemetry.tool_failed("s", "c", "t", ValueError())
-        telemetry.tool_barred("t", 3)
+        logger.tool_failed("s", "c", "t", ValueError())
+        logger.tool_barred("t", 3)
     assert [event["event"] for event in seen] == ["tool_barred"]
 
 
@@ -100,12 +101,12 @@ def test_an_asynchronous_logger_of_structlog_is_written_to_at_once() -> None:
     asynchronous = structlog.stdlib.AsyncBoundLogger
     factory = structlog.stdlib.LoggerFactory()
     with structlog_configured(wrapper_class=asynchronous, logger_factory=factory) as seen:
-        telemetry.tool_barred("t", 3)
+        logger.tool_barred("t", 3)
     assert [event["event"] for event in seen] == ["tool_barred"]
 
 
 def test_without_structlog_a_record_has_its_fields_as_attributes(caplog: pytest.LogCaptureFixture) -> None:
-    telemetry.tool_barred("t\x1b", 3)
+    logger.tool_barred("t\x1b", 3)
     (record,) = caplog.records
     assert (record.name, record.levelname, record.created > 0) == ("actors.tools", "WARNING", True)
     fields = vars(record)
@@ -118,13 +119,13 @@ def test_a_tool_that_raises_is_one_line_at_info_and_its_traceback_is_at_debug() 
     failing = call_host(partial(operator.getitem, [], 0), lambda error: error)
     assert isinstance(failing, IndexError)
     with printed(plain, logging.INFO) as told:
-        telemetry.tool_failed("s", "c", "t", failing)
+        logger.tool_failed("s", "c", "t", failing)
     (line,) = told.getvalue().splitlines()
     assert line.startswith(
         "INFO actors.tools event='tool_failed' session='s' call='c' tool='t' error='IndexError'"
     )
     with printed(plain, logging.DEBUG) as told:
-        telemetry.tool_failed("s", "c", "t", failing)
+        logger.tool_failed("s", "c", "t", failing)
     _, second, *trace = told.getvalue().splitlines()
     assert second == "DEBUG actors.tools event='tool_traceback' session='s' call='c' tool='t'"
     assert (trace[0], trace[-1]) == (
@@ -140,21 +141,21 @@ def _log_of_others(text: str) -> None:
     """Log events with a text of others' wherever one can be: of tools, their errors, servers and providers."""
     error = type("Odd", (ValueError,), {})(text)
     error.add_note(text)
-    telemetry.tool_failed(text, text, text, error)
-    telemetry.tool_failed("s", "c", "t", ExceptionGroup(text or "-", [error]))
+    logger.tool_failed(text, text, text, error)
+    logger.tool_failed("s", "c", "t", ExceptionGroup(text or "-", [error]))
     name = text.replace("\0", "").encode(errors="ignore").decode()
-    telemetry.tool_failed("s", "c", "t", type(name, (KeyError,), {})(text))
-    telemetry.tool_spoiled(text, text, error)
-    telemetry.toolset_lost(text, ToolsetFailed(text), 1.0)
-    telemetry.answer_refused(text, ToolsetFailed(text))
-    telemetry.tool_left_out(text, text, ToolsetFailed(text))
-    telemetry.tools_held(text, text)
-    telemetry.tools_running([text, "b"])
-    telemetry.left_out(text, {text: 1})
-    telemetry.withheld(text, [text])
-    telemetry.parameter_refused(Binding(text, text, text, text, text), text, is_value=False)
-    telemetry.journal_unavailable(text)
-    telemetry.loop_stalled(text, text, text, 1.0, text)
+    logger.tool_failed("s", "c", "t", type(name, (KeyError,), {})(text))
+    logger.tool_spoiled(text, text, error)
+    logger.toolset_lost(text, ToolsetFailed(text), 1.0)
+    logger.answer_refused(text, ToolsetFailed(text))
+    logger.tool_left_out(text, text, ToolsetFailed(text))
+    logger.tools_held(text, text)
+    logger.tools_running([text, "b"])
+    logger.left_out(text, {text: 1})
+    logger.withheld(text, [text])
+    logger.parameter_refused(Binding(text, text, text, text, text), text, is_value=False)
+    logger.journal_unavailable(text)
+    logger.loop_stalled(text, text, text, 1.0, text)
 
 
 EVENTS = 13

@@ -31,7 +31,7 @@ from actors.errors import AskFailed, Fenced, QueueFull
 from actors.journal.storage.sqlite import SqliteStorage
 from actors.provider.meters import Meters
 from actors.strict.server import serve
-from actors.telemetry.prometheus import PrometheusCollector
+from actors.telemetry import PrometheusCollector
 from actors.testing import SERVER_ERROR, Call, Disconnect, Say, Stall, Status, Turn
 from tests.naming import case
 from tests.runtime_support import Gate, anthropic, backend_at, hosting, openai

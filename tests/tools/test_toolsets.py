@@ -202,7 +202,7 @@ async def test_a_toolset_that_goes_on_when_it_is_cancelled_is_told_of_and_left_t
             await ended.wait()
 
     monkeypatch.setattr("actors.tools.toolsets.HOLD", 0.01)
-    monkeypatch.setattr("actors.telemetry.toolset_stuck", told.append)
+    monkeypatch.setattr("actors.telemetry.logger.toolset_stuck", told.append)
     async with hosting(a=openai()) as runtime:
         session = await runtime.open("a", tools=[ToolSource(deaf, "deaf", closing=0.01)])
         await session.close()

@@ -23,8 +23,8 @@ from mcp.os.posix.utilities import terminate_posix_process_tree
 from mcp.shared.message import SessionMessage
 from mcp_types import PARSE_ERROR, ErrorData, JSONRPCError, RequestId, jsonrpc_message_adapter
 
-from actors import telemetry
 from actors.errors import AnswerTooLarge, ToolsetDown
+from actors.telemetry import logger
 from actors.tools.mcp.disclosure import redact, secrets_of
 from actors.tools.mcp.limits import McpLimits
 from actors.tools.mcp.refusals import error_data
@@ -246,7 +246,7 @@ class Lines:
         self._dropped, self._start = 0, b""
         problem = self._limits.too_long(size) if is_dropped else self._limits.excess(line)
         if problem is not None:
-            telemetry.answer_refused(self._name, problem)
+            logger.answer_refused(self._name, problem)
             yield from self._refusals(start, line[-1024:], problem)
         elif line.strip():
             yield self._parse(line)

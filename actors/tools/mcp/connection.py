@@ -17,11 +17,11 @@ from mcp_types import CONNECTION_CLOSED, ToolListChangedNotification
 from mcp_types import Tool as Listed
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from actors import telemetry
 from actors.core.data.jsonio import JsonValue
 from actors.core.log.events import Effects
 from actors.core.values.identity import content_name
 from actors.errors import ToolDefinitionError, ToolsetDown
+from actors.telemetry import logger
 from actors.tools import Approval, Tool, ToolContext
 from actors.tools.mcp.answers import TOOLS
 from actors.tools.mcp.options import REST, McpServer
@@ -143,7 +143,7 @@ class ServerTools:
             try:
                 tools.append(self._build_tool(name, each))
             except ToolDefinitionError as error:
-                telemetry.tool_left_out(self._server.name, each.name, error)
+                logger.tool_left_out(self._server.name, each.name, error)
         return tuple(tools)
 
     def _build_tool(self, name: str, listed: Listed) -> Tool[..., Any]:  # Any: any function

@@ -15,8 +15,8 @@ from typing import Any
 from httpx2 import AsyncBaseTransport, AsyncByteStream, Headers, Request, Response
 from mcp_types import INVALID_REQUEST, ErrorData, RequestId
 
-from actors import telemetry
 from actors.errors import AnswerTooLarge
+from actors.telemetry import logger
 from actors.tools.mcp.limits import McpLimits
 from actors.tools.mcp.refusals import error_answer, error_data
 
@@ -82,7 +82,7 @@ class GuardedTransport(AsyncBaseTransport):
                 content=bytes(body),
                 extensions=response.extensions,
             )
-        telemetry.answer_refused(self._name, problem)
+        logger.answer_refused(self._name, problem)
         return _error(request_id, error_data(problem))
 
     async def aclose(self) -> None:
@@ -146,7 +146,7 @@ class BoundedEvents(AsyncByteStream):
         return self._limits.excess(b"\n".join(lines).strip())
 
     def _refuse(self, problem: AnswerTooLarge) -> None:
-        telemetry.answer_refused(self._name, problem)
+        logger.answer_refused(self._name, problem)
         if self._asked is not None:
             answer = error_answer(self._asked, error_data(problem))
             self._ready.append(b"event: message\ndata: %b\n\n" % answer)

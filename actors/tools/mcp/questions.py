@@ -25,9 +25,9 @@ from mcp_types import (
     TextContent,
 )
 
-from actors import telemetry
 from actors.core.values.content import Block, Media, Message, Text
 from actors.kernel.host_code import await_host
+from actors.telemetry import logger
 from actors.tools.mcp.options import Elicitation, McpServer, Sampling
 
 T = TypeVar("T")
@@ -55,7 +55,7 @@ def elicitation(server: McpServer) -> ElicitationFnT | None:
 
 def _log_failure(server: str, option: str, error: BaseException) -> ErrorData:
     """Log an exception of the host's function, and return the error for the server."""
-    telemetry.host_code_failed(f"{option}= of MCP server {server!r}", error, "answered with an error")
+    logger.host_code_failed(f"{option}= of MCP server {server!r}", error, "answered with an error")
     return FAILED
 
 

@@ -14,8 +14,8 @@ from mcp.client._transport import ReadStream, TransportStreams, WriteStream
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse, RequestId
 
-from actors import telemetry
 from actors.errors import ToolDefinitionError
+from actors.telemetry import logger
 from actors.tools.mcp.answers import accept_result
 
 
@@ -109,7 +109,7 @@ class IncomingStream(ReadStream[SessionMessage | Exception]):
         return item
 
     def _leave_out(self, tool: str, why: str) -> None:
-        telemetry.tool_left_out(self._server, tool, ToolDefinitionError(f"Tool {tool[:80]!r}: {why}"))
+        logger.tool_left_out(self._server, tool, ToolDefinitionError(f"Tool {tool[:80]!r}: {why}"))
 
     async def aclose(self) -> None:
         await self._stream.aclose()

@@ -11,10 +11,10 @@ from weakref import WeakValueDictionary
 
 import anyio
 
-from actors import telemetry
 from actors.errors import ShuttingDown
 from actors.kernel import System
 from actors.kernel.event_loop import Changes
+from actors.telemetry import logger
 from actors.tools import Tool, Toolset, tool
 from actors.tools.toolsets.offer import AnyTool, SessionTools
 from actors.tools.toolsets.owner import ToolsetOwner
@@ -137,7 +137,7 @@ class Toolsets:
             with anyio.move_on_after(owner.source.closing + HOLD) as scope:
                 await owner.wait_closed()
             if scope.cancelled_caught:
-                telemetry.toolset_stuck(owner.source.name)
+                logger.toolset_stuck(owner.source.name)
         self._owners = [owner for owner in self._owners if owner not in owners]
         self._shared = {key: kept for key, kept in self._shared.items() if kept[1] not in owners}
         self._changes.tell()
@@ -146,4 +146,4 @@ class Toolsets:
 def _finish(over: "anyio.Event", error: BaseException | None) -> None:
     over.set()
     if error is not None:
-        telemetry.actor_crashed("toolsets", error)
+        logger.actor_crashed("toolsets", error)

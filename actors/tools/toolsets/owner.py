@@ -16,11 +16,11 @@ from typing import Any, Literal, TypeAlias
 
 import anyio
 
-from actors import telemetry
 from actors.errors import ActorsError, ToolDefinitionError, ToolsetDown, ToolsetFailed
 from actors.kernel import System
 from actors.kernel.deadlines import Timer
 from actors.kernel.event_loop import Changes
+from actors.telemetry import logger
 from actors.tools import Tool, Toolset
 from actors.tools.toolsets.source import LiveTools, OpenedTools, ToolSource, is_tool_list
 
@@ -212,7 +212,7 @@ class ToolsetOwner:
         self._was_up = False
         if self._closing:
             if was_up and self.state == "up" and error is not None:
-                telemetry.toolset_unclosed(self.source.name, root_error(error) or error)
+                logger.toolset_unclosed(self.source.name, root_error(error) or error)
             self._settle("closed")
         elif not self.version:
             self._settle("failed")
@@ -220,7 +220,7 @@ class ToolsetOwner:
             self._mark_down()
             lasted = self._system.now() - self._began
             self._delay = FIRST if was_up and lasted > self._delay else min(2 * self._delay, MOST)
-            telemetry.toolset_lost(self.source.name, root_error(error), self._delay)
+            logger.toolset_lost(self.source.name, root_error(error), self._delay)
             self._plan(FIRST if self._is_wanted else self._delay)
 
     def _mark_down(self) -> None:

@@ -48,7 +48,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "sweeps: every doubtful session is remembered",
         "actors/runtime/retention.py:Retention.sweep",
-        "len(examples) < telemetry.MOST",
+        "len(examples) < logger.MOST",
         "True",
         (f"{SWEEPS}::test_a_sweep_remembers_no_more_doubtful_sessions_than_it_logs",),
     ),

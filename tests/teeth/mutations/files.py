@@ -83,7 +83,7 @@ MUTATIONS = (
     Mutation(
         "retention: sessions that seem to have expired are not logged",
         "actors/runtime/retention.py:Retention.sweep",
-        "telemetry.retention_waits(*...)",
+        "logger.retention_waits(*...)",
         "pass",
         (f"{RETENTION}::test_a_clock_that_jumps_ahead_deletes_a_session_after_a_day_that_was_observed",),
     ),

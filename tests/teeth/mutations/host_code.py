@@ -61,7 +61,7 @@ MUTATIONS = (
     ),
     Mutation(
         "host code: a log handler that raises ends what was logged about",
-        "actors/telemetry/__init__.py:never_raising",
+        "actors/telemetry/logger.py:never_raising",
         "call_host(partial(log, *args, **kwargs), _on_log_failure)",
         "log(*args, **kwargs)",
         (PLAYS,),
@@ -82,7 +82,7 @@ MUTATIONS = (
     ),
     Mutation(
         "host code: a hook for failures crashes the session",
-        "actors/telemetry/__init__.py:guard",
+        "actors/telemetry/logger.py:guard",
         "safe.call(lambda: callback(event))",
         "callback(event)",
         (PLAYS,),

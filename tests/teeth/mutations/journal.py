@@ -317,7 +317,7 @@ self._apply(event)
     Mutation(
         "a runtime is left in order while its journal is unavailable",
         "actors/runtime/storage_owner.py:StorageOwner._close",
-        "call_host(self._storage.close, telemetry.journal_unclosed)",
+        "call_host(self._storage.close, logger.journal_unclosed)",
         "self._storage.close()",
         (
             "tests/journal/test_outages_of_files.py"

@@ -31,7 +31,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "refusal: what was done for the request is not logged",
-        "actors/telemetry/__init__.py:transcript_refused",
+        "actors/telemetry/logger.py:transcript_refused",
         "emit(*..., **..., dedupe=...)",
         "emit(*..., **..., duplicates=...)",
         ("tests/session/test_refusals.py",),

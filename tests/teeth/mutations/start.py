@@ -9,7 +9,7 @@ LATER = (
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "start: logging is imported before there is anything to log",
-        "actors/telemetry/__init__.py:zip_longest",
+        "actors/telemetry/logger.py:zip_longest",
         "from itertools import islice, zip_longest",
         """
         import logging

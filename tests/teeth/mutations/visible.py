@@ -69,7 +69,7 @@ MUTATIONS = (
     ),
     Mutation(
         "logging: a tool that raises is an error of the runtime",
-        "actors/telemetry/__init__.py:tool_failed",
+        "actors/telemetry/logger.py:tool_failed",
         "emit('info', *..., **...)",
         "emit('error', *..., **...)",
         (f"{LOGS}::test_a_tool_that_raises_is_one_line_at_info_and_its_traceback_is_at_debug",),
@@ -77,7 +77,7 @@ MUTATIONS = (
     Mutation(
         "logging: a failed ask is not logged",
         "actors/session/records.py:AskRecord.end",
-        "telemetry.ask_failed(self.session, result, self.advise)",
+        "logger.ask_failed(self.session, result, self.advise)",
         "pass",
         (FAILURES,),
     ),
@@ -91,7 +91,7 @@ MUTATIONS = (
     Mutation(
         "logging: a retry is not logged",
         "actors/provider/rounds.py:Round._report",
-        "telemetry.request_failed(*...)",
+        "logger.request_failed(*...)",
         "None",
         (FAILURES,),
     ),
@@ -112,7 +112,7 @@ MUTATIONS = (
     Mutation(
         "logging: a take-over is not logged",
         "actors/journal/ends.py:LogEnds.record_claim",
-        "telemetry.session_taken_over(session, claim.taken_from)",
+        "logger.session_taken_over(session, claim.taken_from)",
         "pass",
         (f"{LOGS}::test_a_session_that_is_taken_over_is_an_event_on_both_hosts",),
     ),

@@ -9,8 +9,8 @@ from hashlib import sha256
 from pathlib import Path
 from shutil import copyfileobj
 
-from actors import telemetry
 from actors.errors import JournalDamaged
+from actors.telemetry import logger
 
 _PIECE = 1024 * 1024
 
@@ -28,7 +28,7 @@ def keep_evidence(path: Path, damage: JournalDamaged) -> None:
     for source, target in ((path, copy), (log, _sibling(copy, "-wal"))):
         if not target.exists():
             _copy(source, target)
-    telemetry.journal_damaged(str(damage), str(copy))
+    logger.journal_damaged(str(damage), str(copy))
 
 
 def _sibling(path: Path, suffix: str) -> Path:
