@@ -28,7 +28,7 @@ from actors.core.dialects.dialect import (
     ResponsesDialect,
 )
 from actors.core.dialects.profiles import dialect
-from actors.core.history.history import History
+from actors.core.history.history import History, from_transcript
 from actors.core.lanes.lane import Lane, Rendered, advance, empty_lane
 from actors.core.lanes.preview import Preview
 from actors.core.lanes.reproduction import RedactedRequest
@@ -96,7 +96,7 @@ def from_wire(transcript: object, name: str | None = None) -> tuple[History, Led
         TranscriptError: It is not a transcript at all, or plainly one of another dialect, or fits none or several.
         UnknownTarget: There is no such dialect.
     """
-    history = History.read(*read_transcript(transcript, name))
+    history = from_transcript(*read_transcript(transcript, name))
     return history, history.ledger
 
 

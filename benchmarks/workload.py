@@ -15,7 +15,7 @@ from actors.adapters.request import Settings
 from actors.core.data.jsonio import quote
 from actors.core.data.segments import Segments
 from actors.core.dialects.profiles import dialect
-from actors.core.history.history import History
+from actors.core.history.history import History, extend
 from actors.core.lanes.lane import Lane, Rendered, advance, empty_lane
 from actors.core.ledger import Ledger
 from actors.core.log.events import CallEvent, Returned, Scheduled, Started
@@ -157,7 +157,7 @@ class Live:
     def append(self, steps: list[Step]) -> None:
         """Append steps to the history and the ledger."""
         for step in steps:
-            self.history = self.history.extended((pack(step.message),))
+            self.history = extend(self.history, (pack(step.message),))
             if step.events:
                 self.ledger = self.ledger.apply(*step.events)
 

@@ -98,8 +98,8 @@ async def hosting(
                 yield runtime
                 for name in runtime.sessions:
                     await assert_rebuilds(runtime, runtime.session(name))
-            for stored in runtime.storage.sessions():
-                assert_closed_is_last(runtime.storage, stored.id)
+            for stored in runtime._storage.sessions():
+                assert_closed_is_last(runtime._storage, stored.id)
 
 
 def backend_at(
@@ -127,7 +127,7 @@ def backend_at(
 
 def log(runtime: Runtime, session: Session) -> list[LogEvent]:
     """Return a session's events as a storage that outlives the process gives them back."""
-    return [decode_event(encode_event(event)) for event in runtime.storage.read(session.id)]
+    return [decode_event(encode_event(event)) for event in runtime._storage.read(session.id)]
 
 
 async def assert_rebuilds(runtime: Runtime, session: Session) -> None:
@@ -145,7 +145,7 @@ async def assert_rebuilds(runtime: Runtime, session: Session) -> None:
 
 async def _assert_rebuilds(runtime: Runtime, session: Session) -> None:
     """Compare state, ledger, and lanes byte for byte."""
-    state, lanes = rebuild(log(runtime, session), runtime.rules)
+    state, lanes = rebuild(log(runtime, session), runtime._backends.rules)
     live = await session._session.ask(GetState())  # the test judges what no user can see
     ledger = await session.ledger()
     assert ledger == state.ledger
@@ -167,7 +167,7 @@ def assert_closed_is_last(storage: Storage, name: str) -> None:
 
 def actors(runtime: Runtime) -> list[str]:
     """Return the names of all actors."""
-    return list(runtime.system.cells)
+    return list(runtime._system.cells)
 
 
 async def toolsets_left(runtime: Runtime) -> None:
@@ -178,19 +178,19 @@ async def toolsets_left(runtime: Runtime) -> None:
 
 def let_pass(runtime: Runtime, seconds: float) -> None:
     """Let all of a runtime's deadlines come that much sooner."""
-    deadlines = runtime.system.deadlines
+    deadlines = runtime._system.deadlines
     deadlines._heap = [(when - seconds, number, timer) for when, number, timer in deadlines._heap]
     deadlines._sooner.tell()
 
 
 def restarted(runtime: Runtime) -> list[str]:
     """Return the names of the actors that were restarted."""
-    return [name for name, cell in runtime.system.cells.items() if cell.restarts]
+    return [name for name, cell in runtime._system.cells.items() if cell.restarts]
 
 
 def folded(runtime: Runtime, session: Session) -> tuple[SessionState, Lanes]:
     """Return what a session's log folds to."""
-    return rebuild(log(runtime, session), runtime.rules)
+    return rebuild(log(runtime, session), runtime._backends.rules)
 
 
 def bodies(server: LoopbackServer) -> list[Json]:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar, Unpack, overload
 
 from actors.core.data.jsonio import JsonValue
 from actors.core.history.compaction import CompactionResult
-from actors.core.history.history import History
+from actors.core.history.history import History, with_ledger
 from actors.core.lanes.preview import Preview
 from actors.core.ledger import Ledger
 from actors.core.session.state import SessionState
@@ -275,7 +275,7 @@ class Session(SessionCaller):
         Its `report` says what was done to the messages that the session was opened with, `system` is its prompt.
         """
         state, ledger = await self._current_state()
-        return state.history.knowing(ledger)
+        return with_ledger(state.history, ledger)
 
     async def ledger(self) -> Ledger:
         """Return the record of every tool call. It shows how a call ended only once that is durable."""

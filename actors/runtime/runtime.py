@@ -19,22 +19,19 @@ from typing import TYPE_CHECKING, Any, Self
 
 from actors.core.data.record import replace
 from actors.core.history.compaction import Compaction
-from actors.core.session.lanes import Rules
 from actors.core.settings.labels import Scalar
 from actors.core.settings.spending import Budget, Prices
-from actors.core.stats.stats import RuntimeStats, Stalls
+from actors.core.stats.stats import RuntimeStats
 from actors.core.transcript.diagnostics import Refusal
 from actors.core.turn.batch import Approve
 from actors.core.turn.guards import Repeats
 from actors.core.values.content import Message
-from actors.core.values.identity import Binding
 from actors.errors import ConfigError, KernelError
 from actors.journal.journal_actor import BATCH
 from actors.journal.storage import Storage
 from actors.journal.storage.named import storage_for
-from actors.kernel import Ref, System
+from actors.kernel import System
 from actors.kernel.host_code import await_host
-from actors.provider.provider_actor import ProviderCommand
 from actors.runtime.backends import RuntimeBackends
 from actors.runtime.collector import TUNING, GcPolicy, checked_policy
 from actors.runtime.given import check_given, check_wait, configuration, dumps_to, http_transport, session_id
@@ -129,21 +126,21 @@ class Runtime:
         self._tracing = None if tracing is None else RuntimeTracing(tracing)
         environ = os.environ if environ is None else environ
         self.config = configuration(config, environ)
-        self.storage: Storage = storage_for(journal, self.config.settings.journal)
+        self._storage: Storage = storage_for(journal, self.config.settings.journal)
         if transport is None:
             transport = http_transport(self.config, environ)
-        self.transport = transport
-        self.system: System
+        self._transport = transport
+        self._system: System
         """The actors, and the tasks that serve them; made when the runtime is entered."""
         self._seed, self._gc = seed, checked_policy(gc)
         self._on_tool_error = None if on_tool_error is None else logger.guard("on_tool_error", on_tool_error)
         self._dumps = None if on_refusal is None else dumps_to(on_refusal)
-        self.quarantine = Quarantine(self.config.limits.max_abandoned_calls)
+        self._quarantine = Quarantine(self.config.limits.max_abandoned_calls)
         """The calls that run on though they are closed."""
         self._random = Random(seed)  # noqa: S311  jitter, not secrets
         self._backends = RuntimeBackends(
             self.config,
-            self.transport,
+            self._transport,
             self._random,
             is_seeded=seed is not None,
             prices=prices,
@@ -157,9 +154,8 @@ class Runtime:
         self._registry = SessionRegistry()
         self.refusals: deque[Refusal] = deque(maxlen=EVIDENCE)
         """The last transcripts refused for their structure, oldest first: our bugs, with their evidence."""
-        self.refused = 0  # how many there have been
-        access = HostAccess(self._running_host, self._opening_host)
-        self.journal = JournalAdmin(access, self._registry, self.refusals)
+        self._refusal_count = 0
+        self.journal = JournalAdmin(self, self._registry, self.refusals)
         """The sessions that have a log, open or not."""
 
     async def __aenter__(self) -> Self:
@@ -168,20 +164,20 @@ class Runtime:
         self._was_entered, self._was_left = True, False
         if self._seed is None:
             self._random.seed()  # the process may have been forked since the runtime was made
-        owner = StorageOwner(self.storage)
-        self.system = System(seed=self._seed,
+        owner = StorageOwner(self._storage)
+        self._system = System(seed=self._seed,
             on_crash=logger.actor_crashed,
             on_slow=self._backends.meters.slowed)
-        self.system.first = (self._settle, SETTLING), (self._close_toolsets, TOOLSETS)
-        self.system.last = (self._close, CLOSING), (owner.close, CLOSING)
+        self._system.first = (self._settle, SETTLING), (self._close_toolsets, TOOLSETS)
+        self._system.last = (self._close, CLOSING), (owner.close, CLOSING)
         try:
-            await self.system.__aenter__()
+            await self._system.__aenter__()
             try:
                 await owner.open()
                 self._begin()
             except BaseException as error:
                 self._was_left = True
-                await self.system.__aexit__(type(error), error, error.__traceback__)
+                await self._system.__aexit__(type(error), error, error.__traceback__)
                 raise
         except BaseException:
             self._was_entered = False
@@ -191,16 +187,16 @@ class Runtime:
     def _begin(self) -> None:
         """Take sessions from now on."""
         THREADS.enter()
-        self._watch = LoopWatch(self.system.containment)
-        self._backends.begin(self.system)
+        self._watch = LoopWatch(self._system.containment)
+        self._backends.begin(self._system)
         TUNING.enter(self._gc)
         self._may_use_threads = True
         self._host = make_host(
-            self.system,
-            self.storage,
+            self._system,
+            self._storage,
             self.config,
             self._backends,
-            self.quarantine,
+            self._quarantine,
             self._registry.remove,
             SubagentOpener(self.open, self.session, self.config.limits.max_subagent_depth),
             self._on_tool_error,
@@ -215,7 +211,7 @@ class Runtime:
         if self._host is not None:  # it may have left before us, if the event loop is being shut down
             self._host.check()
         self._was_left = True
-        return await self.system.__aexit__(kind, error, trace)
+        return await self._system.__aexit__(kind, error, trace)
 
     async def _settle(self) -> None:
         """Begin to end: no session is opened or used any more, and every ask is cancelled."""
@@ -236,13 +232,13 @@ class Runtime:
                 self._host.readers.end(name)
         self._host = None
         self._registry.open.clear()
-        logger.tools_running(self.system.containment.names)
+        logger.tools_running(self._system.containment.names)
         if self._may_use_threads:  # it does not if it was cancelled while it was entered
             self._may_use_threads = False
             THREADS.leave()
             TUNING.leave(self._gc)
             self._watch.close()
-        await await_host(self.transport.close, partial(logger.host_code_failed, "transport", then="left"))
+        await await_host(self._transport.close, partial(logger.host_code_failed, "transport", then="left"))
 
     def _running_host(self) -> SessionHost:
         """Return the host, to a caller that may use it.
@@ -392,7 +388,7 @@ class Runtime:
     def _keep_no_longer(self) -> None:
         """Have sessions expire, if the configuration says so."""
         host, retention = self._running_host(), self.config.settings.journal.retention
-        if retention is not None and self.storage.durability != "memory":
+        if retention is not None and self._storage.durability != "memory":
             removal = self.journal._removal(host)
             host.start(Retention(host.journal, retention, removal.delete_unused).run, "journal/retention")
 
@@ -410,18 +406,18 @@ class Runtime:
         """Return what was counted since the runtime was entered, and how things stand now. It asks no actor."""
         host, meters = self._running_host(), self._backends.meters
         backends, open_, active = self._backends.stats, len(self.sessions), len(host.residency.active)
-        held, slow, storage = self.quarantine.by_tool(), meters.slow, self.storage
-        waiting, now = host.journal.waiting, self.system.now()
+        held, slow, storage = self._quarantine.by_tool(), meters.slow, self._storage
+        waiting, now = host.journal.waiting, self._system.now()
         journal = meters.journal.stats(storage.durability, storage.lease, storage.sizes, waiting, BATCH, now)
         counted = (
             backends,
             open_,
             active,
             host.residency.held.total,
-            self.refused,
+            self._refusal_count,
             held,
             slow,
-            self.stalls,
+            self._watch.seen,
             journal,
         )
         of_host = (
@@ -435,38 +431,16 @@ class Runtime:
         return RuntimeStats(*counted, self._backends.budgets.stats, learned, *of_host)
 
     @property
-    def stalls(self) -> Stalls:
-        """How often, and how long in all, an async tool held up the event loop."""
-        return self._watch.seen
-
-    @property
     def sessions(self) -> OpenSessions:
         """Ids of the open sessions, oldest first, and by id the sessions: a view that is always up to date."""
         return self._registry.ids
 
-    @property
-    def prices(self) -> Prices:
-        """What models cost: the prices that the runtime was given, and after them those of the file."""
-        return self._backends.prices
-
-    @property
-    def rules(self) -> Rules:
-        """The rules with which the lane of a binding is rendered."""
-        return self._backends.rules
-
-    @property
-    def compaction(self) -> Compaction:
-        """When and how histories are made shorter."""
-        return self._backends.compaction
-
-    def provider(self, member: str, binding: Binding) -> Ref[ProviderCommand]:
-        """Return the provider actor of a member."""
-        return self._backends.provider(member, binding)
-
     def _record_refusal(self, refusal: Refusal) -> None:
-        self.refused += 1
+        self._refusal_count += 1
         self.refusals.append(refusal)
         logger.transcript_refused(refusal)
         if self._dumps is not None and self._host is not None and self._dumps.take():
             codec = self.config.dialect(refusal.report.dialect)
-            self._host.start(partial(self._dumps.dump, refusal, codec, self.refused), f"dump/{self.refused}")
+            self._host.start(
+                partial(self._dumps.dump, refusal, codec, self._refusal_count), f"dump/{self._refusal_count}"
+            )

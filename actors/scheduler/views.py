@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeAlias
 from msgspec import Struct
 
 from actors.core.data.jsonio import sanitise
-from actors.core.history.history import NO_MESSAGES, History
+from actors.core.history.history import NO_MESSAGES, History, with_ledger
 from actors.core.ledger import NO_CALLS, Ledger
 from actors.core.stream_events.events import SessionEvent, ToolProgressEvent
 from actors.core.values.content import ToolCall
@@ -76,7 +76,7 @@ class CallView:
     @property
     def history(self) -> History:
         """The conversation as it stood when the turn began."""
-        return self._turn.history.knowing(self._turn.ledger)
+        return with_ledger(self._turn.history, self._turn.ledger)
 
     @property
     def now(self) -> float:

@@ -16,7 +16,7 @@ from actors.adapters.failure import TOO_LONG, Failure
 from actors.core.history import compaction
 from actors.core.history.compaction import CompactionResult
 from actors.core.history.estimate import tokens_of_results
-from actors.core.history.history import History
+from actors.core.history.history import History, extend
 from actors.core.lanes.lane import Rendered
 from actors.core.ledger import Ledger
 from actors.core.log.events import Compacted, EpochBegan, ResultsTrimmed, RoundEnded, Short
@@ -204,7 +204,7 @@ class Compactor:
 
     def _asking(self, before: int) -> History:
         """Return the history before a message, followed by the instruction to summarise it."""
-        return self._log.state.history.upto(before).extended((compaction.instruction(),))
+        return extend(self._log.state.history.upto(before), (compaction.instruction(),))
 
     async def _leave_out_media(self, plan: RequestPlan, failure: Failure, rendered: Rendered) -> bool:
         """Begin an epoch without the attachments that were refused; return False if there are none."""

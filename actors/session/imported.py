@@ -5,7 +5,7 @@ from functools import partial
 
 from msgspec import MsgspecError
 
-from actors.core.history.history import History
+from actors.core.history.history import History, from_packed
 from actors.core.log.events import Opened
 from actors.core.session.state import opening
 from actors.core.values.content import Message
@@ -47,4 +47,4 @@ def _history_of(came: tuple[Message, ...]) -> History:
             raise TranscriptError(
                 f"messages[{number}]: {error}; a provider's own are read by from_wire(messages, dialect)"
             ) from None
-    return History.came(came, packed)
+    return from_packed(came, packed)

@@ -54,7 +54,7 @@ async def talk(runtime: Runtime) -> None:
             elif event.type == "complete":
                 print(event.result.text)
     print((await session.ask("Is it long?")).text)
-    print(list(runtime.sessions), sorted(stored.id for stored in runtime.storage.sessions()))
+    print(list(runtime.sessions), sorted(stored.id for stored in await runtime.journal.list()))
 
 
 async def main() -> None:

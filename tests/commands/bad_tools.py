@@ -221,7 +221,7 @@ async def _judged(runtime: Runtime, opened: list[Session], seen: Seen, port: byt
         ledger = await runtime.session(name).ledger()
         seen.open_calls += sum(known.status == "pending" for known in ledger.interactions())
     for session in opened:
-        events = runtime.storage.read(session.id)
+        events = runtime._storage.read(session.id)
         seen.logs[session.id] = [encode_event(_keyless(event)).replace(port, b":1/") for event in events]
 
 

@@ -263,8 +263,8 @@ class Storm:
             for number in range(FRESH):
                 tasks.start_soon(ask, f"fresh{number}")
         with anyio.move_on_after(30):
-            await _until(lambda: not runtime.quarantine.size and THREADS.taken <= self._threads)
-        self.outcome.quarantined = runtime.quarantine.size
+            await _until(lambda: not runtime._quarantine.size and THREADS.taken <= self._threads)
+        self.outcome.quarantined = runtime._quarantine.size
         self.outcome.threads = max(0, THREADS.taken - self._threads)
         self.outcome.in_flight = sum(now.in_flight + now.waiting for now in runtime.stats().backends.values())
         self.outcome.refused = len(self.server.refusals) + len(self.full.refusals)

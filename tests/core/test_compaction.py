@@ -20,7 +20,7 @@ from actors.core.history.compaction import (
     turn_starts,
 )
 from actors.core.history.estimate import Calibration, ReportedRequest, estimate_tokens, tokens_of
-from actors.core.history.history import History
+from actors.core.history.history import History, shorten, with_ledger
 from actors.core.ledger import Ledger
 from actors.core.log.events import (
     AskStarted,
@@ -131,7 +131,7 @@ def test_a_result_that_was_shortened_is_a_mark_on_the_wire_and_whole_in_the_ledg
     assert known is not None
     assert known.completion is not None
     assert str(known.completion.content).count("REAL1") == 100
-    told = [each for each in session.state.history.knowing(session.state.ledger) if each.role == "tool"]
+    told = [each for each in with_ledger(session.state.history, session.state.ledger) if each.role == "tool"]
     assert "REAL1" in str(told[0].results[0].content)  # who reads the history is shown all of it
 
 
@@ -238,7 +238,7 @@ def test_what_would_be_saved_is_what_may_become_a_summary_or_marks(session: Simu
     assert (
         possible_savings(history, ledger, replace(settings, large_result_bytes=600), 9, 1.0) == second + 602
     )
-    shortened = history.shortened([(mint(1), "large")])
+    shortened = shorten(history, [(mint(1), "large")])
     assert possible_savings(shortened, ledger, settings, 9, 1.0) == second - 602
     assert third > second + 700
 

@@ -92,7 +92,7 @@ def test_what_is_normal_already_stays_as_it_is_and_nothing_is_said_of_it() -> No
     messages = [human(), model(Text("t"), ONE), human()]
     said = History(messages)
     assert said.since(0) == messages
-    assert said.packed == ((), tuple(map(pack, messages)))
+    assert said._packed == ((), tuple(map(pack, messages)))
     assert (said.report.findings, said.report.dedupe, said.report.notes) == ((), (), ())
 
 

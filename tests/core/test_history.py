@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.core.data.persistent_map import NOTHING, PersistentMap
-from actors.core.history.history import History
+from actors.core.history.history import History, replace_messages
 from actors.core.ledger import Ledger
 from actors.core.log.events import Scheduled
 from actors.core.values.content import Message, Text, ToolCall, ToolResult
@@ -68,7 +68,7 @@ def test_what_is_equal_is_not_unequal() -> None:
 def test_compaction_replaces_a_stretch_by_its_summary(start: int, stop: int) -> None:
     summary = Message("user", [Text("summary")])
     whole = History(SAID)
-    assert list(whole.replaced(start, stop, pack(summary))) == [*SAID[:start], summary, *SAID[stop:]]
+    assert list(replace_messages(whole, start, stop, pack(summary))) == [*SAID[:start], summary, *SAID[stop:]]
     assert list(whole) == SAID
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from actors.core.data.jsonio import quote
 from actors.core.data.record import replace
 from actors.core.data.segments import SHARED
-from actors.core.history.history import History
+from actors.core.history.history import History, replace_messages
 from actors.core.lanes.lane import Rendered, advance, empty_lane
 from actors.core.ledger import Ledger
 from actors.core.log.events import (
@@ -353,7 +353,7 @@ def test_a_range_that_is_none_is_not_compacted() -> None:
     history = History([Message("user", [Text("a")])])
     for start, stop in ((1, 0), (0, 2), (-1, 1)):
         with pytest.raises(CanonicalFault, match="no range"):
-            history.replaced(start, stop, pack(Message("user", [Text("s")])))
+            replace_messages(history, start, stop, pack(Message("user", [Text("s")])))
 
 
 @pytest.mark.requirement("PROMISE-4", "REQ-915-014")

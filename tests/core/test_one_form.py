@@ -60,9 +60,9 @@ async def test_from_an_asks_text_to_the_requests_each_message_is_encoded_once_an
         assert (await session.ask("So?")).text == "Three."
         made, read = dict(encoder.counts), dict(decoder.counts)
         history = (await session._session.ask(GetState())).history  # the bytes that no user can see
-        blocks, rest = history.packed
+        blocks, rest = history._packed
         kept = [*(item for block in blocks for item in block), *rest]
-        events = runtime.storage.read(session.id)
+        events = runtime._storage.read(session.id)
     assert list(made.values()) == [1] * len(kept) == [1] * 7
     assert [read.get(item, 0) for item in kept] == [
         2,

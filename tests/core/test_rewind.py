@@ -5,6 +5,7 @@ import pytest
 from actors.core.data.jsonio import quote
 from actors.core.data.record import replace
 from actors.core.history.compaction import summary_scope
+from actors.core.history.history import is_removed, with_ledger
 from actors.core.history.turn_ends import end_of, is_within, refusal, with_range
 from actors.core.log.codec import decode_event, encode_event
 from actors.core.log.events import (
@@ -124,7 +125,7 @@ def test_a_summary_does_not_stand_for_what_left(session: Simulated) -> None:
 
 def test_a_session_that_is_opened_on_a_history_knows_nothing_of_what_left(session: Simulated) -> None:
     session.write(Rewound(2))
-    opened = opening("other", "t", session.state.history.knowing(session.state.ledger))
+    opened = opening("other", "t", with_ledger(session.state.history, session.state.ledger))
     assert [known.call_id for known in opened.known] == [mint(1), mint(2)]
 
 
@@ -179,4 +180,4 @@ def test_the_numbers_of_calls_that_left_are_ranges() -> None:
     assert with_range(ranges, 12, 11) == ranges
     inside = [number for number in range(16) if is_within(((5, 9), (12, 14)), mint(number))]
     assert inside == [5, 6, 7, 8, 9, 12, 13, 14]
-    assert replace(SessionState().history, removed=((5, 9),)).has_removed(mint(6))
+    assert is_removed(replace(SessionState().history, _removed=((5, 9),)), mint(6))

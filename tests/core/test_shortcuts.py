@@ -12,7 +12,7 @@ import pytest
 from actors.adapters.document import load
 from actors.core.data.jsonio import Quoted, quote, sanitise
 from actors.core.data.record import replace
-from actors.core.history.history import History
+from actors.core.history.history import History, extend
 from actors.core.ledger import Ledger
 from actors.core.log.codec import decode_event, encode_event
 from actors.core.log.events import (
@@ -74,10 +74,10 @@ def test_each_block_comes_back_from_a_history_as_it_went_in(block: object) -> No
 def test_what_is_kept_in_great_numbers_is_not_visited_by_the_garbage_collector() -> None:
     packed = pack(Message("assistant", BLOCKS, 1, HOME))
     events = (Opened("s", "t", None, (packed,)), AskStarted(1, packed), RequestSent(1, 1, HOME, 0, 1))
-    history = History().extended((packed,) * 100)
+    history = extend(History(), (packed,) * 100)
     for _ in range(4):  # once for each tuple in a tuple: they are no longer tracked then
         gc.collect()
-    for kept in (packed, *events, Returned(CallId("c")), history, history.packed, Text("x"), HOME):
+    for kept in (packed, *events, Returned(CallId("c")), history, history._packed, Text("x"), HOME):
         assert not gc.is_tracked(kept)
     assert list(history.upto(1)) == [Message("assistant", BLOCKS, 1, HOME)]
 
@@ -113,8 +113,8 @@ def test_a_history_and_a_log_in_memory_share_one_packed_message() -> None:
     packed, started = pack(Message("user", (Text("words"),))), Started(CallId("c"))
     events = (Opened("id", "t", None, (packed,)), AskStarted(1, packed), started)
     state = SessionState().apply(events[0]).apply(events[1])
-    assert state.history.packed[1][0] is packed
-    assert state.history.packed[1][1] is packed
+    assert state.history._packed[1][0] is packed
+    assert state.history._packed[1][1] is packed
     storage = MemoryStorage()
     assert storage.append([Entry("id", storage.claim("id").fence, events)]) == [3]
     assert storage.read("id") == list(events)

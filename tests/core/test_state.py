@@ -7,7 +7,7 @@ import pytest
 from actors.core.data.jsonio import quote
 from actors.core.data.record import replace
 from actors.core.dialects.dialect import Dialect
-from actors.core.history.history import History
+from actors.core.history.history import History, with_ledger
 from actors.core.ledger import Ledger
 from actors.core.log.codec import decode_event, encode_event
 from actors.core.log.events import (
@@ -97,7 +97,7 @@ def test_an_imported_history_brings_the_ledger_its_blocks_support() -> None:
     state = after(opening("s", "t", History(messages)))
     assert state.ledger == History(messages).ledger
     assert state.history.since(0) == [ASKED, ANSWER]
-    assert list(state.history.knowing(state.ledger)) == list(messages)
+    assert list(with_ledger(state.history, state.ledger)) == list(messages)
     assert state.calls == 1
 
 
@@ -255,10 +255,10 @@ def test_a_session_counts_the_bytes_of_what_it_was_told() -> None:
 def test_a_conversation_shows_each_result_once_after_its_call() -> None:
     ledger = Ledger().apply(Returned(CALL.id, quote("ok")))
     told = Message("tool", [ToolResult(CALL.id, "ok", is_complete=True)])
-    assert list(History([ASKED, ANSWER, ASKED]).knowing(ledger)) == [ASKED, ANSWER, told, ASKED]
+    assert list(with_ledger(History([ASKED, ANSWER, ASKED]), ledger)) == [ASKED, ANSWER, told, ASKED]
     imported = History([ASKED, ANSWER, ASKED, Message("tool", [ToolResult(CALL.id, "ok")])])
-    assert list(imported.knowing(ledger)) == [ASKED, ANSWER, told, ASKED]
-    assert list(History([ASKED, ANSWER]).knowing(Ledger())) == [ASKED, ANSWER]
+    assert list(with_ledger(imported, ledger)) == [ASKED, ANSWER, told, ASKED]
+    assert list(with_ledger(History([ASKED, ANSWER]), Ledger())) == [ASKED, ANSWER]
 
 
 def test_call_events_and_the_sessions_own_may_meet_in_any_order() -> None:
@@ -318,7 +318,7 @@ def test_nothing_of_a_state_is_visited_by_the_garbage_collector() -> None:
     assert len(state.ledger) == 1
     gc.collect()  # what is a tuple of such things is no longer tracked then
     gc.collect()
-    for kept in (state, state.history, state.history.packed, state.ledger):
+    for kept in (state, state.history, state.history._packed, state.ledger):
         assert not gc.is_tracked(kept)
 
 
@@ -333,7 +333,7 @@ def test_a_session_opened_on_anothers_history_takes_over_how_calls_ended_and_not
         RequestSent(1, 1, OPENAI, 0, 1, ((ids[1], "interrupted"), (ids[2], "lost"))),
         Returned(ids[2], quote("late")),
     )
-    opened = opening("s", "t", History([Message("assistant", calls)]).knowing(ledger))
+    opened = opening("s", "t", with_ledger(History([Message("assistant", calls)]), ledger))
     known = after(opened).ledger.interactions()
     assert [item.reason for item in known] == ["cancelled", "interrupted", None, "outcome_unknown"]
     assert [item.sealed for item in known] == [None] * 4

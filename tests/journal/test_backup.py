@@ -91,7 +91,7 @@ async def test_a_backup_that_is_taken_under_writers_has_every_event_that_was_ack
                 writer.is_stopped.set()
             for writer in writers.values():
                 await anyio.to_thread.run_sync(writer.join, 60)
-        final = {name: len(runtime.storage.read(name)) for name in (*WRITERS, "asked")}
+        final = {name: len(runtime._storage.read(name)) for name in (*WRITERS, "asked")}
     file = JournalFile(copy)
     with closing(file):
         assert list(file.damage()) == []
@@ -148,10 +148,10 @@ async def test_a_copy_is_a_journal_to_go_on_with_and_has_no_byte_of_a_deleted_se
     path: Path, copy: Path
 ) -> None:
     async with hosting(a=openai(Turn(Say("Yes."))), storage=SqliteStorage(path)) as runtime:
-        begin(runtime.storage, "gone")
+        begin(runtime._storage, "gone")
         text = Json(b'"' + b"words-of-gone" * 400 + b'"')
-        runtime.storage.append([Entry("gone", 1, (Failed(CallId("c"), text),))])
-        runtime.storage.delete("gone")
+        runtime._storage.append([Entry("gone", 1, (Failed(CallId("c"), text),))])
+        runtime._storage.delete("gone")
         session = await runtime.open("a", id="one")
         await session.ask("Well?")
         await runtime.journal.backup(copy)

@@ -123,11 +123,11 @@ async def test_a_dry_run_names_the_sessions_with_their_subagents_and_deletes_not
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", id="mine", tools=[helper])
         await session.ask("Go.")
-        at_rest(runtime.storage, "other")
+        at_rest(runtime._storage, "other")
         planned = await runtime.journal.delete("mine", "nobody", dry_run=True)
         assert planned.sessions == ("mine", "mine-c1")
-        assert kept(runtime.storage) == {"mine", "mine-c1", "other"}
+        assert kept(runtime._storage) == {"mine", "mine-c1", "other"}
         assert list(runtime.sessions) == ["mine"]
         deletion = await runtime.journal.delete("mine", "nobody")
         assert set(deletion.sessions) == set(planned.sessions)
-        assert kept(runtime.storage) == {"other"}
+        assert kept(runtime._storage) == {"other"}

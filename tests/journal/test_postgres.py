@@ -410,7 +410,7 @@ async def test_a_runtime_keeps_its_logs_in_the_database_that_it_is_given(
     async with Runtime(environ=environ, journal=postgres.url(schema)) as runtime:
         await runtime.open("openai:m", id="one")
     async with Runtime(environ=environ, journal=postgres.url(schema)) as runtime:
-        (stored,) = runtime.storage.sessions()
+        (stored,) = runtime._storage.sessions()
     assert (stored.id, stored.events, stored.owner) == ("one", 1, None)
 
 

@@ -349,10 +349,10 @@ async def test_all_sessions_of_a_tenant_are_deleted_with_what_is_below_them(cloc
         mine = await runtime.open("a", id="mine", tenant="m", tools=[helper])
         await mine.ask("Go.")
         await runtime.open("a", id="other", tenant="o")
-        at_rest(runtime.storage, "closed", tenant="m")
-        assert kept(runtime.storage) == ["closed", "mine", "mine-c1", "other"]
+        at_rest(runtime._storage, "closed", tenant="m")
+        assert kept(runtime._storage) == ["closed", "mine", "mine-c1", "other"]
         assert len((await runtime.journal.delete(tenant="m")).sessions) == 3
-        assert kept(runtime.storage) == ["other"]
+        assert kept(runtime._storage) == ["other"]
         assert list(runtime.sessions) == ["other"]
         with pytest.raises(ConfigError, match=r"takes ids, tenant= or older_than="):
             await runtime.journal.delete()
@@ -361,12 +361,12 @@ async def test_all_sessions_of_a_tenant_are_deleted_with_what_is_below_them(cloc
 async def test_what_was_used_before_a_time_is_deleted_by_that_time_and_no_clock(clock: Clock) -> None:
     async with hosting(a=openai(), storage=MemoryStorage(clock=clock)) as runtime:
         for name in ("one", "two", "three"):
-            at_rest(runtime.storage, name, tenant=name[0])
+            at_rest(runtime._storage, name, tenant=name[0])
             clock.now += DAY
         third = datetime.fromtimestamp(clock.now - DAY, UTC)
         assert len((await runtime.journal.delete(tenant="o", older_than=third)).sessions) == 1
         assert len((await runtime.journal.delete(older_than=third)).sessions) == 1
-        assert kept(runtime.storage) == ["three"]
+        assert kept(runtime._storage) == ["three"]
 
 
 @pytest.mark.parametrize("kind", ["sqlite-process"])
@@ -421,7 +421,7 @@ async def test_a_session_is_left_alone_if_one_below_it_is_in_use(clock: Clock) -
             return len(asked) > 1
 
         assert await delete_unused(journal, {"mine": entry.events}, reserve) == []
-        assert kept(runtime.storage) == ["mine", "mine-c1"]
+        assert kept(runtime._storage) == ["mine", "mine-c1"]
         assert sorted(await delete_unused(journal, {"mine": entry.events}, reserve)) == ["mine", "mine-c1"]
         assert asked == [["mine", "mine-c1"]] * 2
 

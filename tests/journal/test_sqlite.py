@@ -415,8 +415,8 @@ async def test_a_runtime_keeps_its_logs_in_the_file_that_it_is_given(tmp_path: P
     async with Runtime(environ=environ, journal=str(path)) as runtime:
         await runtime.open("openai:m", id="one")
     async with Runtime(load(tmp_path / "actors.toml", environ), environ=environ) as runtime:
-        assert runtime.storage.durability == "process"
-        (stored,) = runtime.storage.sessions()
+        assert runtime._storage.durability == "process"
+        (stored,) = runtime._storage.sessions()
     assert (stored.id, stored.events, stored.owner) == ("one", 1, None)
     assert sorted(os.listdir(tmp_path)) == ["actors.toml", "sessions.db", "sessions.db-lock"]
 

@@ -70,7 +70,7 @@ async def logged(server: LoopbackServer, folder: Path, clock: Callable[[], float
         session = await second.resume("one", tools=tools(folder))
         await acted(session, "compaction", lambda _: None)
         said = [repr(message) for message in await session.history()]
-        return said + [type(event).__name__ for event in second.storage.read("one")]
+        return said + [type(event).__name__ for event in second._storage.read("one")]
 
 
 @pytest.mark.anyio

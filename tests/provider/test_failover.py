@@ -226,7 +226,7 @@ async def test_a_structural_refusal_is_rewritten_once_and_not_hidden_by_a_failov
         assert [at.binding.backend for at in answer.attempts] == ["a"]
         began = [event for event in log(runtime, session) if isinstance(event, EpochBegan)]
         assert [(event.epoch, event.reason, event.plain) for event in began] == [(1, "refusal", True)]
-        assert runtime.refused == 1
+        assert runtime._refusal_count == 1
         (refused,) = answer.refusals
         assert (refused.binding.backend, refused.kind) == ("a", "transcript")
         assert refused.reason == STRUCTURAL[first]
@@ -259,7 +259,7 @@ async def test_another_backend_answers_after_a_second_structural_refusal_and_the
         assert failed.cause is not None
         assert failed.cause.kind == "transcript"
         assert [(each.binding.backend, each.kind) for each in answer.refusals] == [("a", "transcript")] * 2
-        assert runtime.refused == len(runtime.refusals) == 2
+        assert runtime._refusal_count == len(runtime.refusals) == 2
         assert runtime.stats().backends["a"].tools.tool_api_400_total == 2
     assert (one.received, two.received) == (3, 1)
     assert two.refusals == []
@@ -280,7 +280,7 @@ async def test_a_pool_without_failover_on_refusal_fails_the_ask_after_a_second_s
         assert (one.received, two.received) == (3, 0)
         await session.switch("b")
         assert (await session.ask("And?")).text == "Here."
-        assert runtime.refused == 2
+        assert runtime._refusal_count == 2
     assert two.refusals == []
 
 
@@ -292,7 +292,7 @@ async def test_what_was_refused_is_never_sent_again_as_it_was() -> None:
     async with hosting(a=server) as runtime:
         session = await runtime.open("a")
         assert (await session.ask("Do it.", check=False)).status == "failed"
-        assert runtime.refused == 1
+        assert runtime._refusal_count == 1
     assert server.received == 1
 
 
@@ -312,7 +312,7 @@ async def test_a_structural_refusal_is_counted_and_handed_on_without_what_was_sa
         async with hosting(a=one, b=two, pools=pool("a", "b"), on_refusal=to) as runtime:
             session = await runtime.open("pool", id="trip")
             assert (await session.ask(words)).status == "complete"
-            provider = runtime.provider("a", runtime.config.backend("a").binding)
+            provider = runtime._backends.provider("a", runtime.config.backend("a").binding)
             assert (await provider.ask(Counters()))["tool_api_400_total"] == 1
             if to is hook:
                 await told.wait()
@@ -337,7 +337,7 @@ async def test_of_many_refusals_at_once_no_more_are_handed_on_than_may_wait(
         assert [full.take() for _ in range(2)] == [True, False]
         monkeypatch.setattr(dumps, "WAITING", 0)
         assert (await (await runtime.open("a")).ask("Hello.", check=False)).status == "failed"
-        assert runtime.refused == len(runtime.refusals) == 1
+        assert runtime._refusal_count == len(runtime.refusals) == 1
     assert found == []
 
 

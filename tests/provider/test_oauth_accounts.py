@@ -119,7 +119,7 @@ async def test_five_turns_of_parallel_calls_over_a_token_that_ends_within_a_turn
                     assert (answer.status, answer.text) == ("complete", f"Turn {number} is done.")
                     told.append(repr(answer))
             told += [repr(runtime.config), repr(runtime.config.resolve("b")), caplog.text]
-            told += [repr(event) for event in runtime.storage.read(session.id)]
+            told += [repr(event) for event in runtime._storage.read(session.id)]
     statuses = [exchange.status for exchange in server.requests]
     assert (statuses.count(401), statuses.count(200)) == (2, 10)
     assert server.refusals == []  # of a body; the two of a token are counted by the account

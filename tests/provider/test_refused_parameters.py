@@ -275,7 +275,7 @@ async def test_an_unsupported_parameter_is_left_out_of_this_request_and_of_later
         stats = runtime.stats()
         assert stats.backends["a"].refused_parameters == 1
         assert [list(fact.parameters) for fact in stats.learned] == [[loss]]
-        assert runtime.refused == 0
+        assert runtime._refusal_count == 0
     assert [at(body, path) is None for body in sent(server)] == [False, True, True]
     assert server.refusals == []
     logged = [record for record in caplog.records if "parameter_refused" in record.getMessage()]

@@ -69,7 +69,7 @@ async def talked() -> AsyncIterator[tuple[Runtime, Session]]:
 
 def records(runtime: Runtime, name: str) -> list[bytes]:
     """Return a session's log as bytes."""
-    return [encode_event(event) for event in runtime.storage.read(name)]
+    return [encode_event(event) for event in runtime._storage.read(name)]
 
 
 async def test_a_fork_is_a_session_of_its_own_that_goes_on_with_the_same_history() -> None:

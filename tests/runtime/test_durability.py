@@ -100,6 +100,6 @@ async def test_after_a_crash_what_may_have_run_is_outcome_unknown_and_nothing_is
     first, second = ledger.interactions()
     assert (first.status, first.reason) == ("complete", None)
     assert (second.status, second.reason) == ("unknown", "outcome_unknown")
-    log = runtime.storage.read("crashing")
+    log = runtime._storage.read("crashing")
     assert len([event for event in log if isinstance(event, Scheduled)]) == 2
     assert server.refusals == []

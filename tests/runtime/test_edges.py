@@ -118,7 +118,7 @@ async def test_a_round_nobody_waits_for_any_more_is_stopped() -> None:
                     if event.type == "text":
                         break
                 await session._lifecycle.close(in_order=False)  # as when it crashes too often
-            while any(cell.life and cell.life.children for cell in runtime.system.cells.values()):
+            while any(cell.life and cell.life.children for cell in runtime._system.cells.values()):
                 await anyio.lowlevel.checkpoint()
 
 

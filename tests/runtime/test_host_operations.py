@@ -288,7 +288,7 @@ async def test_a_runtime_that_is_left_while_a_session_lets_go_of_its_log_reports
     async with hosting(a=openai(), storage=storage) as runtime:
         await runtime.open("a", id="one")
         await runtime.open("a", id="two")
-        host, life = runtime._running_host(), runtime.system.cells["journal"].life
+        host, life = runtime._running_host(), runtime._system.cells["journal"].life
         assert life is not None
         life.hold()
         while host.journal.offer(ReleaseSession("nobody", 0)):

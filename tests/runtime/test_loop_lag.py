@@ -140,9 +140,9 @@ async def test_a_long_log_is_folded_slice_by_slice_to_the_same_session(
 ) -> None:
     async with open_runtime() as runtime:
         session = await runtime.open(TARGET, tools=[SEARCH])
-        while len(log := runtime.storage.read(session.id)) <= 3 * SLICE:
+        while len(log := runtime._storage.read(session.id)) <= 3 * SLICE:
             assert (await session.ask("Search.")).status == "complete"
-        state, lanes = rebuild(log, runtime.rules)
+        state, lanes = rebuild(log, runtime._backends.rules)
         with anyio.fail_after(60), counting_polls() as polls:
             fold = LogFold.add
 
@@ -152,7 +152,7 @@ async def test_a_long_log_is_folded_slice_by_slice_to_the_same_session(
                 fold(folding, part)
 
             monkeypatch.setattr(LogFold, "add", noted)
-            again, lanes_again = await fold_in_slices(log, runtime.rules)
+            again, lanes_again = await fold_in_slices(log, runtime._backends.rules)
         assert (polls.noted, polls.most_at_once) == (-(-len(log) // SLICE), 1)
         assert (again, again.ledger) == (state, state.ledger)
         (binding,) = lanes.bindings()
@@ -165,7 +165,7 @@ async def test_a_session_with_a_long_log_that_is_used_again_is_folded_slice_by_s
     parts = list[int]()
     async with open_runtime() as runtime:
         session = await runtime.open(TARGET, tools=[SEARCH])
-        while len(runtime.storage.read(session.id)) <= 2 * SLICE:
+        while len(runtime._storage.read(session.id)) <= 2 * SLICE:
             assert (await session.ask("Search.")).status == "complete"
         while not session._lifecycle.passivate():
             await anyio.lowlevel.checkpoint()

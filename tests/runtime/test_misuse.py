@@ -203,7 +203,7 @@ async def test_what_a_session_cannot_be_opened_with_is_refused_in_one_line(
         with pytest.raises(ConfigError, match="^" + says.replace("(", r"\(")):
             await runtime.open("a", **options)
         assert len(runtime.sessions) == 0
-        assert list(runtime.storage.sessions()) == []
+        assert list(runtime._storage.sessions()) == []
 
 
 @pytest.mark.parametrize(

@@ -109,7 +109,7 @@ async def test_the_target_is_the_one_of_the_log_after_the_log_went_back() -> Non
         await session.history()  # makes its actors
         await session.switch("b")
         assert session.target == "b"
-        storage = runtime.storage
+        storage = runtime._storage
         assert isinstance(storage, MemoryStorage)
         written = storage._logs[session.id]
         storage._logs[session.id] = up_to(written, item_count(written) - 1)

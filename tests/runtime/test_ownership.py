@@ -126,7 +126,7 @@ async def nothing_left(runtime: Runtime, *expected: str) -> None:
     """Wait until no session is claimed, open or running but those that are expected."""
     with anyio.fail_after(30):
         await runtime.journal.list()  # the journal has done what was sent before
-        await until(lambda: set(claims_held(runtime.storage)) <= set(expected))
+        await until(lambda: set(claims_held(runtime._storage)) <= set(expected))
         await until(lambda: not {name.partition("/")[0] for name in actors(runtime)} - {"journal", *expected})
         await until(lambda: not runtime._registry._reserved)
     assert set(runtime.sessions) <= set(expected)

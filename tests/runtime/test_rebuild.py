@@ -220,8 +220,8 @@ async def test_a_provider_that_crashed_too_often_is_made_anew() -> None:
         assert (await session.ask("Hello.")).status == "complete"
         ((binding, first),) = runtime._backends.providers.made.items()
         ended = anyio.Event()
-        runtime.system.watch(first, ended.set)
-        await runtime.system.stop(first)
+        runtime._system.watch(first, ended.set)
+        await runtime._system.stop(first)
         await ended.wait()
         assert (await session.ask("Hello.")).status == "complete"
         assert runtime._backends.providers.made[binding] is not first
@@ -247,8 +247,8 @@ async def test_a_tool_that_runs_on_after_a_crash_is_in_quarantine_until_it_ends(
                 tasks.start_soon(session.ask, "Go.")
                 await begun.wait()
                 await crash(session, which)
-            while runtime.quarantine.by_tool() != {"work": 1}:
+            while runtime._quarantine.by_tool() != {"work": 1}:
                 await anyio.lowlevel.checkpoint()
             release.set()
-            while runtime.quarantine.size:
+            while runtime._quarantine.size:
                 await anyio.lowlevel.checkpoint()

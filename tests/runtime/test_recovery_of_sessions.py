@@ -101,7 +101,7 @@ class Held(MemoryStorage):
 
 def restarts(runtime: Runtime, session: Session) -> int:
     """Return how often a session's actors were restarted."""
-    return runtime.system.cells[f"{session.id}/session"].restarts
+    return runtime._system.cells[f"{session.id}/session"].restarts
 
 
 async def restarted(runtime: Runtime, session: Session) -> None:
@@ -370,7 +370,7 @@ async def test_a_damaged_record_is_named_with_its_session_and_its_number() -> No
     runtime = Runtime(Config(FileSettings(), {}), journal=storage)
     async with System() as system:
         journal = system.spawn(lambda: JournalActor(storage), "journal", depth=SHARED)
-        generation = Generation("s", 1, journal, runtime.rules, MemoryUse(HeldBytes()), 1)
+        generation = Generation("s", 1, journal, runtime._backends.rules, MemoryUse(HeldBytes()), 1)
         with anyio.fail_after(60), pytest.raises(JournalError) as raised:
             await generation.replay()
     assert "Session 's', record 2: Not an event: cancelled.reason: 'contacted'" in str(raised.value)

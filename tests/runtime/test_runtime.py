@@ -177,8 +177,8 @@ async def test_leaving_a_runtime_with_turns_in_flight_ends_them_all() -> None:
         for name in runtime.sessions:  # they cannot be compared while they move
             runtime._registry.open.pop(name)
     assert ends == ["cancelled", "cancelled"]
-    for stored in runtime.storage.sessions():
-        assert isinstance(runtime.storage.read(stored.id)[-1], TurnEnded)
+    for stored in runtime._storage.sessions():
+        assert isinstance(runtime._storage.read(stored.id)[-1], TurnEnded)
     _assert_nothing_runs()
 
 
@@ -542,9 +542,9 @@ async def test_a_handler_that_holds_everybody_up_is_logged_by_name_without_what_
     caplog.set_level("INFO", logger="actors")
     async with hosting(a=openai(Turn(Say("Here.")))) as runtime:
         session = await runtime.open("a")
-        runtime.system.slow = 0.0  # from now on every handler is slow
+        runtime._system.slow = 0.0  # from now on every handler is slow
         assert (await session.ask("A secret.")).text == "Here."
-        runtime.system.slow = 3600.0
+        runtime._system.slow = 3600.0
     told = [record.getMessage() for record in caplog.records if "slow_handler" in record.getMessage()]
     assert any("actor='session-1/session'" in line and "command='Submit'" in line for line in told)
     assert not any("secret" in line for line in told)

@@ -321,10 +321,10 @@ async def test_a_runtime_that_stopped_and_goes_on_ends_the_session_that_was_take
             async with Runtime(environ={"OPENAI_BASE_URL": base_url}, journal=where) as runtime:
                 session = await runtime.resume("trip", tools=tools(file), wait=60)
                 before = (await session.ask("And now?")).status
-                events = runtime.storage.read("trip")
+                events = runtime._storage.read("trip")
                 child.tell("go on")
                 child.signal(signal.SIGCONT)
                 heard = [await anyio.to_thread.run_sync(child.heard) for _ in range(2)]
-                assert runtime.storage.read("trip") == events
+                assert runtime._storage.read("trip") == events
     assert before == "complete"
     assert heard == [["trip", "Fenced"], ["spare", "complete"]]

@@ -99,7 +99,7 @@ async def test_reasoning_that_another_upstream_cannot_read_is_given_up_and_the_s
         session = await runtime.open("a", tools=[gate.tool])
         assert (await session.ask("Do it.")).text == "Done."
         assert (await session.ask("And?")).text == "Bye."
-        assert runtime.refused == len(one.refusals)
+        assert runtime._refusal_count == len(one.refusals)
     assert [refusal.rule for refusal in one.refusals] == ["ORT-03"]
     assert gate.runs == ["x"]
     assert "north" not in json.dumps(bodies(one)[-1])

@@ -54,9 +54,9 @@ async def test_a_tool_that_blocks_the_loop_is_named_with_its_place_while_it_does
     with caplog.at_level(logging.WARNING, "actors.tools"):
         async with hosting(gpt=server) as runtime:
             session = await runtime.open("gpt", tools=[blocks], id="slow")
-            assert runtime.stalls.count == 0
+            assert runtime._watch.seen.count == 0
             assert (await session.ask("Go.")).status == "complete"
-            stalls = runtime.stalls
+            stalls = runtime._watch.seen
     [[line]] = seen
     assert "session='slow' call='hist_tool_1' tool='blocks'" in line
     assert f"{__file__}:" in line
@@ -85,7 +85,7 @@ async def test_a_tool_that_waits_is_no_stall_and_the_thread_that_looks_ends_by_i
         session = await runtime.open("gpt", tools=[waits])
         assert (await session.ask("Go.")).status == "complete"
         assert looked.is_set()
-        assert runtime.stalls.count == 0
+        assert runtime._watch.seen.count == 0
     for thread in watchers():
         thread.join(PATIENCE)
     assert len(watchers()) == before == 0
@@ -146,17 +146,17 @@ async def test_a_tool_whose_calls_run_on_gets_no_more_until_they_have_ended(
             session = await runtime.open("gpt", tools=[hears_nothing])
             for count in (1, 2):
                 await _asked_and_cancelled(runtime, session.id, lambda: len(running) == count)  # noqa: B023
-                assert runtime.quarantine.size == count
+                assert runtime._quarantine.size == count
             assert "running=2" in told(caplog, "tool_barred")[0]
             assert (await session.ask("Once more.")).text == "So I go on."
             assert len(running) == 2
             assert "tool_barred" in list(results(bodies(server)[-1]).values())[-1]
             deaf.hear()
-            while runtime.quarantine.size:
+            while runtime._quarantine.size:
                 await anyio.lowlevel.checkpoint()
             assert (await session.ask("And now?")).status == "complete"
             assert len(running) == 3
-            assert (runtime.quarantine.size, runtime.quarantine.entered) == (0, 2)
+            assert (runtime._quarantine.size, runtime._quarantine.entered) == (0, 2)
 
 
 class Deaf:

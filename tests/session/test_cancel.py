@@ -417,7 +417,7 @@ async def test_a_turn_whose_requests_are_overtaken_by_results_renders_again_and_
     async with hosting(a=openai(Turn(Say("Here.")))) as runtime:
         session = await runtime.open("a")
         session._lifecycle.activate()
-        life = runtime.system.cells[f"{session.id}/session"].life
+        life = runtime._system.cells[f"{session.id}/session"].life
         assert life is not None
         assert isinstance(life.actor, SessionActor)
         refs = session._refs

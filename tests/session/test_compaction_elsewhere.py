@@ -115,10 +115,12 @@ def test_a_file_says_when_histories_are_made_shorter_and_a_program_comes_first(t
         '[backends.a]\nkind = "openai"\nmodel = "gpt"\n',
         tmp_path,
     )
-    assert Runtime(said).compaction == Compaction(0.5, 1, 4096, 2, "a")
-    assert Runtime(said, compaction=MADE).compaction == MADE
-    assert Runtime(filed('[compaction]\nthreshold = "never"\n', tmp_path)).compaction == Compaction(None)
-    assert Runtime(filed("", tmp_path)).compaction == Compaction()
+    assert Runtime(said)._backends.compaction == Compaction(0.5, 1, 4096, 2, "a")
+    assert Runtime(said, compaction=MADE)._backends.compaction == MADE
+    assert Runtime(filed('[compaction]\nthreshold = "never"\n', tmp_path))._backends.compaction == Compaction(
+        None
+    )
+    assert Runtime(filed("", tmp_path))._backends.compaction == Compaction()
     for wrong, name in (
         ("threshold = 1.5", "threshold"),
         ("keep_turns = -1", "keep_turns"),
@@ -127,7 +129,9 @@ def test_a_file_says_when_histories_are_made_shorter_and_a_program_comes_first(t
         with pytest.raises(ConfigError, match=rf"actors\.toml, line 2.*{name}"):
             filed(f"[compaction]\n{wrong}\n", tmp_path)
     assert (
-        Runtime(compaction=Compaction(summarizer="openai:gpt-5.2"), environ={}).compaction.summarizer
+        Runtime(
+            compaction=Compaction(summarizer="openai:gpt-5.2"), environ={}
+        )._backends.compaction.summarizer
         == "openai:gpt-5.2"
     )
     unusable: list[Any] = ["b", "", "nobody:gpt", 5]

@@ -50,7 +50,7 @@ def handled(monkeypatch: pytest.MonkeyPatch, runtime: Runtime) -> Iterator[list[
         messages.append(type(command).__name__)
         handle(cell, command)
 
-    system = runtime.system
+    system = runtime._system
     with monkeypatch.context() as patch:
         patch.setattr(Cell, "handle", collect)
         before = system.counts()

@@ -105,7 +105,7 @@ async def test_a_turn_of_five_calls_comes_to_the_same_in_a_session_and_in_a_suba
         await session.ask(task)
         helper = subagent("helper", "Helps.", target="b", system=prompt, tools=offered)
         await (await runtime.open("a", tools=[helper], id="trip")).ask("Go on.")
-        logs = [_comparable(runtime.storage.read(name)) for name in (session.id, "trip-c1")]
+        logs = [_comparable(runtime._storage.read(name)) for name in (session.id, "trip-c1")]
     assert below.refusals == []
     first, second = _requests(below)[:2], _requests(below)[2:]
     assert first == second

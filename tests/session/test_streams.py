@@ -171,7 +171,7 @@ async def test_a_reader_that_does_not_read_is_told_to_resync_and_slows_nobody(
         assert [isinstance(event, CompleteEvent) for event in events].count(True) == 1
         assert isinstance(events[-1], CompleteEvent)
         (resync,) = [e for e in events if isinstance(e, ResyncEvent)]
-        missed = runtime.storage.read(session.id, after=resync.seq)
+        missed = runtime._storage.read(session.id, after=resync.seq)
         assert len(missed) >= 12
         assert len(events) < 8
 

@@ -256,7 +256,9 @@ async def test_a_session_that_is_ended_while_a_held_switch_is_settled_does_not_c
             gate.open("a", "b")
             async for event in events:
                 if isinstance(event, SwitchAppliedEvent):
-                    await runtime.system.stop(session._session)  # before what tells it that the ask has ended
+                    await runtime._system.stop(
+                        session._session
+                    )  # before what tells it that the ask has ended
                     break
     assert crashes == []
 

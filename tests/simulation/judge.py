@@ -16,7 +16,7 @@ from tests.simulation.witness import Witness
 async def compare(world: World, runtime: Runtime, session: Session) -> None:
     """Compare a session with the fold of its log: state, ledger, and each lane byte for byte."""
     records = [encode_event(event) for event in world.journal.read(session.id)]
-    state, lanes = rebuild([decode_event(record) for record in records], runtime.rules)
+    state, lanes = rebuild([decode_event(record) for record in records], runtime._backends.rules)
     live = await session._session.ask(GetState())
     ledger = await session.ledger()
     if ledger != state.ledger or live.history != state.history:
@@ -36,6 +36,6 @@ async def quiescent(world: World, witness: Witness, runtime: Runtime) -> None:
     for _ in range(60):
         is_asking = any(each.in_flight or each.waiting for each in runtime.stats().backends.values())
         is_open = any(sighting.open_calls for sighting in witness.seen.values())
-        if not (is_asking or is_open) and world.toolbox.running.total() == runtime.quarantine.size:
+        if not (is_asking or is_open) and world.toolbox.running.total() == runtime._quarantine.size:
             return
         await anyio.sleep(1)

@@ -49,7 +49,7 @@ async def test_what_a_subagent_used_counts_in_the_budget_above_and_not_in_the_as
         result = await session.ask("Go.")
         (spent,) = delegated(log(runtime, session))
         total = await used(session)
-        below = runtime.storage.read("trip-c1")[0]
+        below = runtime._storage.read("trip-c1")[0]
     assert (spent.call_id, spent.session, spent.used.rounds) == ("hist_tool_1", "trip-c1", 2)
     assert spent.used.tokens > 0
     assert total.rounds == 4
@@ -208,7 +208,7 @@ async def test_where_nothing_is_left_no_subagent_is_opened_and_the_model_is_told
         session = await opened(runtime, Budget(rounds=1))
         assert (await session.ask("Go.", check=False)).status == "failed"
         (known,) = (await session.ledger()).interactions()
-        assert sorted(each.id for each in runtime.storage.sessions()) == ["trip"]
+        assert sorted(each.id for each in runtime._storage.sessions()) == ["trip"]
     assert known.completion is not None
     assert str(known.completion.error).startswith("OverBudget: No subagent is opened: ")
 

@@ -30,7 +30,7 @@ ASKS_TWICE = [Turn(Call("twice")), ANSWER]
 
 
 def kept(runtime: Runtime) -> list[str]:
-    return sorted(each.id for each in runtime.storage.sessions())
+    return sorted(each.id for each in runtime._storage.sessions())
 
 
 async def test_the_logs_of_all_subagents_are_deleted_with_the_log_above_and_no_others() -> None:
@@ -54,8 +54,8 @@ async def test_a_session_that_a_program_gave_such_an_id_is_left_alone() -> None:
         session = await runtime.open("a", tools=[helper], id="trip")
         await session.ask("Go.")
         assert kept(runtime) == ["trip", "trip-c1", "trip-c1-2", "trip-c2"]
-        first = runtime.storage.read("trip")[0]
-        below = runtime.storage.read("trip-c1-2")[0]
+        first = runtime._storage.read("trip")[0]
+        below = runtime._storage.read("trip-c1-2")[0]
         assert isinstance(first, Opened)
         assert isinstance(below, Opened)
         assert (first.above, below.above) == ("", first.key)

@@ -32,7 +32,7 @@ def below() -> LoopbackServer:
 def ends(runtime: Runtime, session: str) -> list[LogEvent]:
     """Return how the calls, the turn and the session ended, by its log."""
     kept = (Cancelled, Failed, TurnEnded, Closed)
-    return [event for event in runtime.storage.read(session) if isinstance(event, kept)]
+    return [event for event in runtime._storage.read(session) if isinstance(event, kept)]
 
 
 def assert_ended_in_order(runtime: Runtime, session: str) -> None:
@@ -208,7 +208,7 @@ async def test_a_subagents_end_is_in_its_log_before_that_of_the_call() -> None:
             async with session.stream("Go.") as events:
                 async for event in events:
                     if event.type == "tool_results":
-                        seen.append(isinstance(runtime.storage.read("trip-c1")[-1], Closed))
+                        seen.append(isinstance(runtime._storage.read("trip-c1")[-1], Closed))
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(watch)
@@ -231,7 +231,7 @@ async def test_when_the_session_above_crashes_its_subagent_ends_and_its_call_is_
 
             tasks.start_soon(ask)
             await gate.started("a")
-            runtime.system.cells[f"trip/{actor}"].crash(RuntimeError("crash"))
+            runtime._system.cells[f"trip/{actor}"].crash(RuntimeError("crash"))
         assert [result.status for result in results] == ["interrupted"]
         assert restarted(runtime)
         while "trip-c1" in runtime.sessions:
@@ -251,12 +251,12 @@ async def test_a_subagent_that_crashes_fails_its_call(actor: str) -> None:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(session.ask, "Go.")
             await gate.started("a")
-            runtime.system.cells[f"trip-c1/{actor}"].crash(RuntimeError("crash"))
+            runtime._system.cells[f"trip-c1/{actor}"].crash(RuntimeError("crash"))
         (call,) = (await session.ledger()).interactions()
         assert call.completion is not None
         assert str(call.completion.error).startswith("SubagentFailed: helper did not complete (interrupted)")
         assert isinstance(log(runtime, session)[-1], TurnEnded)
-        assert isinstance(runtime.storage.read("trip-c1")[-1], Closed)
+        assert isinstance(runtime._storage.read("trip-c1")[-1], Closed)
 
 
 async def test_a_runtime_that_is_left_ends_its_subagents_in_order() -> None:

@@ -32,7 +32,7 @@ def helper(*tools: Tool[..., Any], **options: Any) -> Tool[..., Any]:  # Any: an
 
 
 def events(runtime: Runtime, session: str) -> list[LogEvent]:
-    return runtime.storage.read(session)
+    return runtime._storage.read(session)
 
 
 async def only(session: Session) -> str:
@@ -147,7 +147,7 @@ async def test_a_log_that_is_kept_takes_no_id_from_a_later_subagent() -> None:
         await earlier.close()
         session = await runtime.open("a", tools=[helper()], id="trip")
         await session.ask("Go.")
-        assert sorted(each.id for each in runtime.storage.sessions()) == ["trip", "trip-c1", "trip-c1-2"]
+        assert sorted(each.id for each in runtime._storage.sessions()) == ["trip", "trip-c1", "trip-c1-2"]
 
 
 # --- what it may not -------------------------------------------------------------------------------------
@@ -227,7 +227,7 @@ async def test_subagents_stand_no_deeper_than_the_limit(depth: int) -> None:
     async with hosting(a=OpenAIServer(says), limits=RuntimeLimits(max_subagent_depth=depth)) as runtime:
         session = await runtime.open("a", tools=[deeper], id="x")
         text = (await session.ask("Go.")).text
-        assert sorted(each.id for each in runtime.storage.sessions()) == [
+        assert sorted(each.id for each in runtime._storage.sessions()) == [
             "x" + "-c1" * level for level in range(depth + 1)
         ]
     assert "SubagentDepthExceeded: A subagent of session" in text
@@ -297,7 +297,7 @@ async def test_a_late_reader_of_the_session_above_reads_the_subagents_own_log() 
         await gathered(session, "Go.")
         late = [event async for event in session.events(follow=False)]
     assert not any(isinstance(event, SubagentEvent) for event in late)
-    assert runtime.storage.read("trip-c1")
+    assert runtime._storage.read("trip-c1")
 
 
 async def test_of_a_subagent_nobody_watches_nothing_is_shown() -> None:

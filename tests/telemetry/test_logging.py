@@ -316,7 +316,7 @@ async def test_a_session_that_is_taken_over_is_an_event_on_both_hosts() -> None:
         async with hosting(a=openai(ANSWER, ANSWER)) as runtime:
             session = await runtime.open("a", id="mine")
             await session.ask("Hello.")
-            runtime.storage.claim("mine")  # as another host does
+            runtime._storage.claim("mine")  # as another host does
             with pytest.raises(Fenced):
                 await session.ask("Are you there?")
         LogEnds().record_claim("mine", Claim(3, 5, "there:1:ab"))

@@ -164,7 +164,7 @@ async def test_every_figure_that_an_alert_needs_is_in_the_stats_and_in_prometheu
         journal = stats.journal
         assert value(samples, "actors_journal_commit_seconds_count") >= journal.commits.count > 0
         assert value(samples, "actors_journal_file_bytes") > 0
-        assert value(samples, "actors_journal_lease_seconds") == runtime.storage.lease
+        assert value(samples, "actors_journal_lease_seconds") == runtime._storage.lease
 
 
 @pytest.mark.anyio
@@ -259,7 +259,7 @@ async def test_a_session_that_another_host_has_taken_over_is_counted_no_more() -
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[LOOK])
         await session.ask("Look.")
-        runtime.storage.claim(session.id)
+        runtime._storage.claim(session.id)
         with pytest.raises(Fenced):
             await session.ask(results={CallId("hist_tool_1"): "found"})
         while list(runtime.sessions):  # its actors end a moment later

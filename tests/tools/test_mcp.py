@@ -270,7 +270,7 @@ async def test_a_program_that_is_not_there_and_an_address_where_nobody_listens_a
         ) as raised:
             await runtime.open("a", tools=[mcp.http("http://127.0.0.1:9/mcp", {"Authorization": "s3cret"})])
         assert "s3cret" not in str(raised.value) + repr(raised.value)
-        assert runtime.system.containment.names == []
+        assert runtime._system.containment.names == []
 
 
 async def test_a_server_of_the_configuration_is_named_and_its_secrets_are_variables(tmp_path: Path) -> None:
@@ -513,6 +513,6 @@ async def test_nothing_of_a_child_is_left_when_its_session_has_ended() -> None:
         await toolsets_left(runtime)
         while is_alive(pid):  # noqa: ASYNC110  a server that a busy machine ends late is killed a moment later
             await anyio.sleep(0.001)
-        assert runtime.system.containment.names == []
+        assert runtime._system.containment.names == []
         # the model's connection is kept, and counts as two ends here
         assert len(os.listdir("/proc/self/fd")) <= before + 2

@@ -96,7 +96,7 @@ async def talked(runtime: Runtime, source: ToolSource, seen: Gathered) -> None:
             seen.saw(event, json.dumps(event_json(event)))
     seen.saw(session, await session.history(), await session.ledger(), await session.preview("a"))
     seen.saw(*session._lifecycle.tools, *session._lifecycle.configuration.owners)
-    seen.saw(*[encode_event(event) for event in runtime.storage.read(session.id)])
+    seen.saw(*[encode_event(event) for event in runtime._storage.read(session.id)])
     await session.close()
 
 

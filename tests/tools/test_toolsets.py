@@ -208,7 +208,7 @@ async def test_a_toolset_that_goes_on_when_it_is_cancelled_is_told_of_and_left_t
         await session.close()
         await toolsets_left(runtime)
         assert told == ["deaf"]
-        assert runtime.system.containment.names == ["toolset/deaf"]
+        assert runtime._system.containment.names == ["toolset/deaf"]
         ended.set()
 
 
@@ -272,7 +272,7 @@ async def test_a_toolset_that_takes_too_long_to_open_is_given_up() -> None:
     async with hosting(a=openai(), seconds=10) as runtime:
         with pytest.raises(ToolsetFailed, match=r"'bench' cannot be opened: it did not open within 0\.01 s"):
             await runtime.open("a", tools=[bench.source(opening=0.01)])
-        assert runtime.system.containment.names == []
+        assert runtime._system.containment.names == []
 
 
 async def test_cancelling_an_open_while_its_toolset_opens_leaves_nothing_behind() -> None:
@@ -287,7 +287,7 @@ async def test_cancelling_an_open_while_its_toolset_opens_leaves_nothing_behind(
             tasks.start_soon(opens)
             await bench.opening.wait()
             tasks.cancel_scope.cancel()
-        assert runtime.system.containment.names == []
+        assert runtime._system.containment.names == []
         assert list(runtime.sessions) == []
         bench.holds.set()
         await runtime.open("a", tools=[bench.source()], id="s")
@@ -438,7 +438,7 @@ async def test_tries_to_open_again_grow_apart_and_a_call_hastens_the_next() -> N
             owner._withdraw()
         assert delays[:4] == [0.4, 0.8, 1.6, 3.2]
         assert delays[-1] == 30.0
-        owner._timer = runtime.system.deadlines.at(runtime.system.now() + 1000, owner._start)
+        owner._timer = runtime._system.deadlines.at(runtime._system.now() + 1000, owner._start)
         bench.refuses = None
         owner.state = "down"
         assert (await owner.current("work")).name == "work"

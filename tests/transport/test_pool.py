@@ -202,9 +202,9 @@ async def test_the_settings_of_a_runtime_are_those_of_its_transport() -> None:
 
     limits = RuntimeLimits(connections=7, connecting=2)
     runtime = Runtime(Config(FileSettings(limits=limits), {}))
-    assert isinstance(runtime.transport, HttpTransport)
-    runtime.transport.send("http://127.0.0.1:1/", (), Segments.of(b"{}"), Timeouts())
-    (pool,) = runtime.transport._pools.values()
+    assert isinstance(runtime._transport, HttpTransport)
+    runtime._transport.send("http://127.0.0.1:1/", (), Segments.of(b"{}"), Timeouts())
+    (pool,) = runtime._transport._pools.values()
     assert (pool.free, pool._connects.value) == (7, 2)
 
 

@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from actors.core.data.record import StoredRecord
 from actors.core.history.estimate import size_of, tokens_of, tokens_of_results
-from actors.core.history.history import History
+from actors.core.history.history import History, is_removed, shortened_results
 from actors.core.ledger import Ledger
 from actors.core.log.events import Short, ToolCallRecord
 from actors.core.settings.ranges import Range, is_number, text, whole, word
@@ -150,7 +150,7 @@ def repeated_results(
             if (size := _size(ledger.get(call.id))) is None:
                 continue
             what = call.name, bytes(call.json)
-            if what in again and size >= SMALL and call.id not in history.short:
+            if what in again and size >= SMALL and call.id not in shortened_results(history):
                 yield call.id, "repeated"
             again.add(what)
 
@@ -162,7 +162,7 @@ def long_results(
     for message in messages:
         for call in message.calls:
             size = _size(ledger.get(call.id))
-            if size is not None and size >= max(least, SMALL) and call.id not in history.short:
+            if size is not None and size >= max(least, SMALL) and call.id not in shortened_results(history):
                 yield call.id, why
 
 
@@ -238,7 +238,7 @@ def summary_scope(history: History, ledger: Ledger, stop: int) -> SummaryScope:
         for known in ledger.interactions()
         if known.call_id not in visible
         and known.completion is not None
-        and not history.has_removed(known.call_id)
+        and not is_removed(history, known.call_id)
     }
     said = (block for message in messages[:stop] if message.role == "user" for block in message.blocks)
     return SummaryScope(results, tuple([block for block in said if isinstance(block, Media)]))

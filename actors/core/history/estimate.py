@@ -12,9 +12,8 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from actors.core.data.chunked import from_index
 from actors.core.data.record import StoredRecord
-from actors.core.history.history import History
+from actors.core.history.history import History, packed_messages, shortened_results
 from actors.core.ledger import Ledger
 from actors.core.values.content import ToolResult
 from actors.core.values.identity import Binding, CallId
@@ -116,11 +115,11 @@ def estimate_tokens(
 def tokens_of(history: History, ledger: Ledger, ratio: float, start: int = 0) -> float:
     """Return the estimated tokens of the messages from `start` on, including the results of their calls."""
     size, media = 0, 0
-    for packed in from_index(history.packed, start):
+    for packed in packed_messages(history, start):
         size += bytes_of(packed)
         media += _media_of(packed)
     calls = [call.id for message in history.since(start) for call in message.calls]
-    whole = [call_id for call_id in calls if call_id not in history.short]
+    whole = [call_id for call_id in calls if call_id not in shortened_results(history)]
     return size / ratio + media * MEDIA + tokens_of_results(whole, ledger, ratio)
 
 

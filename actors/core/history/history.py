@@ -47,7 +47,7 @@ class History(
     results.
     """
 
-    packed: ChunkedVector[Packed]
+    _packed: ChunkedVector[Packed]
     """The stored messages."""
     ledger: Ledger
     """The results found in the history's own blocks. Empty in a session, whose ledger actor holds all results."""
@@ -55,91 +55,37 @@ class History(
     """The repairs and losses of the import."""
     system: str | None
     """The system prompt of the imported transcript, if any."""
-    short: PersistentMap[CallId, Short]
+    _short: PersistentMap[CallId, Short]
     """The calls whose results are rendered as marks, with the reason. The ledger keeps the results."""
-    removed: CallRanges
+    _removed: CallRanges
     """The calls removed by rewinds. The ledger records their late results, but no transcript contains them."""
 
     __reduce__ = reduce_fields
 
     def __new__(cls, messages: Iterable[Message] = (), ledger: Ledger = NO_CALLS) -> "History":
-        came = tuple(messages)
-        return cls.came(came, tuple(map(pack, came)), ledger)
-
-    @staticmethod
-    def came(messages: Sequence[Message], packed: Sequence[Packed], ledger: Ledger = NO_CALLS) -> "History":
-        """Return the history of messages of any shape with their packed forms. Unchanged messages share theirs."""
-        said, own, report = normalize(messages, ledger)
-        known = dict(zip(map(id, messages), packed, strict=True))
-        return _of([known.get(id(each)) or pack(each) for each in said], own, report)
-
-    @classmethod
-    def read(cls, placed: Iterable[Placed], remarks: ReportBuilder, system: str | None) -> "History":
-        """Return the history of a provider's transcript, in which call ids are the provider's.
-
-        `placed` is in wire order; a wire message that mixes roles may appear as several messages.
-        """
-        said, ledger, report = import_transcript(placed, remarks)
-        return _of(map(pack, said), ledger, report, system)
+        given = tuple(messages)
+        return from_packed(given, tuple(map(pack, given)), ledger)
 
     def append(self, *messages: Message, ledger: Ledger = NO_CALLS) -> "History":
         """Return the history with these messages, of any shape, normalized and appended."""
         if not messages:
             return self
-        before = map(unpack, from_index(self.packed, 0))  # lazy: plain user messages do not need it
+        before = map(unpack, from_index(self._packed, 0))  # lazy: plain user messages do not need it
         said, known, report = normalize(messages, ledger, before=before, known=self.ledger)
-        return replace(self.extended(map(pack, said)), ledger=known, report=self.report.then(report))
-
-    def extended(self, packed: Iterable[Packed]) -> "History":
-        """Return the history with these normal, packed messages appended; it shares their bytes."""
-        return replace(self, packed=append(self.packed, packed))
-
-    def knowing(self, ledger: Ledger) -> "History":
-        """Return the history with `ledger` as the source of its results."""
-        return replace(self, ledger=ledger)
+        return replace(extend(self, map(pack, said)), ledger=known, report=self.report.then(report))
 
     @property
     def length(self) -> int:
         """Number of stored messages."""
-        return item_count(self.packed)
+        return item_count(self._packed)
 
     def since(self, cursor: int) -> list[Message]:
         """Return the stored messages from index `cursor` on. The cost grows with the messages returned."""
-        return list(map(unpack, from_index(self.packed, cursor)))
+        return list(map(unpack, from_index(self._packed, cursor)))
 
     def upto(self, length: int) -> "History":
         """Return the history's first `length` stored messages."""
-        return replace(self, packed=up_to(self.packed, length))
-
-    def replaced(self, start: int, stop: int, summary: Packed) -> "History":
-        """Return the history with stored messages `start` to `stop` (excluded) replaced by a summary.
-
-        Raises:
-            CanonicalFault: The history has no such range.
-        """
-        if not 0 <= start <= stop <= self.length:
-            raise CanonicalFault(f"A history of {self.length} messages has no range {start} to {stop}")
-        packed = append(up_to(self.packed, start), (summary, *from_index(self.packed, stop)))
-        return replace(self, packed=packed)
-
-    def rewind(self, length: int, calls: range) -> "History":
-        """Return the history's first `length` messages; `calls` are the numbers of the calls in the removed messages.
-
-        Raises:
-            CanonicalFault: The history has fewer messages.
-        """
-        if not 0 <= length <= self.length:
-            raise CanonicalFault(f"A history of {self.length} messages cannot be rewound to {length}")
-        removed = with_range(self.removed, calls.start, calls.stop - 1)
-        return replace(self, packed=up_to(self.packed, length), removed=removed)
-
-    def has_removed(self, call_id: CallId) -> bool:
-        """Return True if a rewind removed this call."""
-        return is_within(self.removed, call_id)
-
-    def shortened(self, results: Iterable[tuple[CallId, Short]]) -> "History":
-        """Return the history with these results rendered as marks."""
-        return replace(self, short=self.short.update(dict(results)))
+        return replace(self, _packed=up_to(self._packed, length))
 
     def __len__(self) -> int:
         return sum(1 for _ in self) if len(self.ledger) else self.length
@@ -151,10 +97,10 @@ class History(
     def __getitem__(self, index: int | slice) -> Message | list[Message]:
         if isinstance(index, slice) or len(self.ledger):
             return list(self)[index]
-        return unpack(item(self.packed, range(self.length)[index]))
+        return unpack(item(self._packed, range(self.length)[index]))
 
     def __iter__(self) -> Iterator[Message]:
-        for message in map(unpack, from_index(self.packed, 0)):
+        for message in map(unpack, from_index(self._packed, 0)):
             yield message
             known = [item for call in message.calls if (item := self.ledger.get(call.id)) is not None]
             if results := [result for item in known if (result := _so_far(item)) is not None]:
@@ -163,7 +109,7 @@ class History(
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, History):
             return NotImplemented
-        return self.packed == other.packed and self.ledger == other.ledger
+        return self._packed == other._packed and self.ledger == other.ledger
 
     def __ne__(self, other: object) -> bool:
         return not self == other  # Struct's own `__ne__` compares all fields
@@ -172,6 +118,76 @@ class History(
 
     def __repr__(self) -> str:
         return f"<History of {len(self)} messages>"
+
+
+def from_packed(messages: Sequence[Message], packed: Sequence[Packed], ledger: Ledger = NO_CALLS) -> History:
+    """Return the history of messages of any shape with their packed forms. Unchanged messages share theirs."""
+    said, own, report = normalize(messages, ledger)
+    known = dict(zip(map(id, messages), packed, strict=True))
+    return _of([known.get(id(each)) or pack(each) for each in said], own, report)
+
+
+def from_transcript(placed: Iterable[Placed], remarks: ReportBuilder, system: str | None) -> History:
+    """Return the history of a provider's transcript, in which call ids are the provider's.
+
+    `placed` is in wire order; a wire message that mixes roles may appear as several messages.
+    """
+    said, ledger, report = import_transcript(placed, remarks)
+    return _of(map(pack, said), ledger, report, system)
+
+
+def packed_messages(history: History, start: int = 0) -> Iterator[Packed]:
+    """Return the stored messages from index `start` on, packed."""
+    return from_index(history._packed, start)
+
+
+def shortened_results(history: History) -> PersistentMap[CallId, Short]:
+    """Return the calls whose results are rendered as marks, with the reason."""
+    return history._short
+
+
+def with_ledger(history: History, ledger: Ledger) -> History:
+    """Return the history with `ledger` as the source of its results."""
+    return replace(history, ledger=ledger)
+
+
+def extend(history: History, packed: Iterable[Packed]) -> History:
+    """Return the history with these normal, packed messages appended; it shares their bytes."""
+    return replace(history, _packed=append(history._packed, packed))
+
+
+def replace_messages(history: History, start: int, stop: int, summary: Packed) -> History:
+    """Return the history with stored messages `start` to `stop` (excluded) replaced by a summary.
+
+    Raises:
+        CanonicalFault: The history has no such range.
+    """
+    if not 0 <= start <= stop <= history.length:
+        raise CanonicalFault(f"A history of {history.length} messages has no range {start} to {stop}")
+    packed = append(up_to(history._packed, start), (summary, *from_index(history._packed, stop)))
+    return replace(history, _packed=packed)
+
+
+def rewind(history: History, length: int, calls: range) -> History:
+    """Return the history's first `length` messages; `calls` are the numbers of the calls in the removed messages.
+
+    Raises:
+        CanonicalFault: The history has fewer messages.
+    """
+    if not 0 <= length <= history.length:
+        raise CanonicalFault(f"A history of {history.length} messages cannot be rewound to {length}")
+    removed = with_range(history._removed, calls.start, calls.stop - 1)
+    return replace(history, _packed=up_to(history._packed, length), _removed=removed)
+
+
+def is_removed(history: History, call_id: CallId) -> bool:
+    """Return True if a rewind removed this call."""
+    return is_within(history._removed, call_id)
+
+
+def shorten(history: History, results: Iterable[tuple[CallId, Short]]) -> History:
+    """Return the history with these results rendered as marks."""
+    return replace(history, _short=history._short.update(dict(results)))
 
 
 def _of(packed: Iterable[Packed], ledger: Ledger, report: ImportReport, system: str | None = None) -> History:

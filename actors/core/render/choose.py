@@ -12,9 +12,11 @@ A real result that arrived after the seal is rendered once, as a text with its m
 Results of calls that a rewind removed are never rendered.
 """
 
+from functools import partial
+
 from actors.core.data.jsonio import Json, quote, unquote
 from actors.core.data.persistent_map import PersistentMap
-from actors.core.history.history import History
+from actors.core.history.history import History, is_removed, shortened_results
 from actors.core.ledger import Answer, Ledger
 from actors.core.log.events import Gap, Short
 from actors.core.transcript.diagnostics import Notes
@@ -70,8 +72,8 @@ class Choice:
         self._has_own = len(own) > 0
         self.some_are_late = self._has_own and own is not ledger
         self._recorded = self._either_answer if self.some_are_late else ledger.answer
-        self._notes, self._short = notes, history.short
-        self._is_removed = history.has_removed
+        self._notes, self._short = notes, shortened_results(history)
+        self._is_removed = partial(is_removed, history)
         self._known_missing = state.missing
         self._missing: dict[CallId, bool] = {}
         self._late_count = state.late_count

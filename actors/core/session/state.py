@@ -11,11 +11,19 @@ not matter. They meet in `RequestSent`, which seals synthetic results.
 from collections.abc import Sequence
 from math import inf
 
-from actors.core.data.chunked import from_index
 from actors.core.data.record import StoredRecord, replace
 from actors.core.history import turn_ends
 from actors.core.history.estimate import ReportedRequest
-from actors.core.history.history import NO_MESSAGES, History
+from actors.core.history.history import (
+    NO_MESSAGES,
+    History,
+    extend,
+    is_removed,
+    packed_messages,
+    replace_messages,
+    rewind,
+    shorten,
+)
 from actors.core.history.turn_ends import NO_TURN_ENDS, TurnEnd, TurnEnds
 from actors.core.ledger import NO_CALLS, Ledger, closed_record
 from actors.core.log import events
@@ -162,18 +170,18 @@ class SessionState(StoredRecord, frozen=True):
     def _shrink(self, event: events.HistoryEvent) -> "SessionState":
         match event:
             case events.ResultsTrimmed(results=results):
-                history = self.history.shortened(results)
+                history = shorten(self.history, results)
                 return replace(self, history=history, measured=_without_counts(self.measured))
             case events.Compacted(start=start, stop=stop, summary=summary):
                 at = max(0, self.asked_at - (stop - start) + 1)
                 ends = turn_ends.ends_around(self.ends, start, stop)
-                return self._with_history(self.history.replaced(start, stop, summary), at, ends)
+                return self._with_history(replace_messages(self.history, start, stop, summary), at, ends)
             case events.Rewound(turn=turn):
                 return self._rewind(turn)
 
     def _with_messages(self, *messages: Packed) -> "SessionState":
         size = self.size + sum(map(size_of, messages))
-        return replace(self, history=self.history.extended(messages), size=size)
+        return replace(self, history=extend(self.history, messages), size=size)
 
     def _with_turn_end(self, turn: int) -> TurnEnds:
         return turn_ends.with_end(self.ends, TurnEnd(turn, self.history.length, self.calls))
@@ -182,13 +190,13 @@ class SessionState(StoredRecord, frozen=True):
         """Return the state with the history cut to a turn's end; unchanged if the history does not contain it."""
         if (end := turn_ends.end_of(self.ends, turn)) is None:
             return self
-        history = self.history.rewind(end.length, range(end.calls + 1, self.calls + 1))
+        history = rewind(self.history, end.length, range(end.calls + 1, self.calls + 1))
         return self._with_history(
             history, min(self.asked_at, end.length), turn_ends.ends_until(self.ends, turn)
         )
 
     def _with_history(self, history: History, asked_at: int, ends: TurnEnds) -> "SessionState":
-        size, measured = sum(map(size_of, from_index(history.packed, 0))), _without_counts(self.measured)
+        size, measured = sum(map(size_of, packed_messages(history))), _without_counts(self.measured)
         return replace(self, history=history, size=size, asked_at=asked_at, measured=measured, ends=ends)
 
     def with_call_events(self, happened: Sequence[events.CallEvent]) -> "SessionState":
@@ -255,12 +263,12 @@ def opening(session: str, target: str, history: History) -> events.Opened:
         [
             closed_record(item)
             for item in history.ledger.interactions()
-            if not history.has_removed(item.call_id)
+            if not is_removed(history, item.call_id)
         ]
     )
     made = {call.id for message in history.since(0) for call in message.calls}
     used = max(map(number_of, made.union(item.call_id for item in known)), default=0)
-    messages = tuple(from_index(history.packed, 0))
+    messages = tuple(packed_messages(history))
     return events.Opened(session, target, history.system, messages, known, used, history.report)
 
 

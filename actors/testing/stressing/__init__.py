@@ -107,7 +107,7 @@ async def _run_load(
         running = Loaded(runtime, work, tools, approve)
         await running.run()
         seconds = anyio.current_time() - began
-        return running.tally, seconds, await _counters(runtime), runtime.refused
+        return running.tally, seconds, await _counters(runtime), runtime._refusal_count
 
 
 async def _counters(runtime: Runtime) -> Counter[str]:

@@ -63,7 +63,7 @@ async def _went_on(
     assert_paired(body)
     known = ledger.interactions()
     assert all(item.status != "pending" for item in known)
-    if not any(isinstance(event, Compacted) for event in runtime.storage.read(name)):
+    if not any(isinstance(event, Compacted) for event in runtime._storage.read(name)):
         assert len(synthetic(body)) == sum(item.reason is not None for item in known)
     _assert_outcomes(log, ledger)
     await assert_rebuilds(runtime, session)

@@ -167,7 +167,7 @@ if True:
     Mutation(
         "memory: what a summary stands for is counted still",
         "actors/core/session/state.py:SessionState._with_history",
-        "sum(map(size_of, from_index(history.packed, 0)))",
+        "sum(map(size_of, packed_messages(history)))",
         "self.size",
         (STATE,),
     ),

@@ -153,8 +153,8 @@ MUTATIONS = (
     Mutation(
         "host code: a transport that cannot be closed keeps the journal open",
         "actors/runtime/runtime.py:Runtime._close",
-        "await await_host(self.transport.close, ...)",
-        "await self.transport.close()",
+        "await await_host(self._transport.close, ...)",
+        "await self._transport.close()",
         (PLAYS,),
     ),
     Mutation(

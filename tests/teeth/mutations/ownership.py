@@ -66,7 +66,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "ownership: a runtime whose entering was cancelled leaves its journal open",
         "actors/runtime/runtime.py:Runtime.__aenter__",
-        "await self.system.__aexit__(type(error), error, error.__traceback__)",
+        "await self._system.__aexit__(type(error), error, error.__traceback__)",
         "pass",
         (f"{TESTS}::test_a_runtime_that_is_cancelled_at_any_await_of_its_life_leaves_nothing_open",),
     ),

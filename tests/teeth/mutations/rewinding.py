@@ -17,7 +17,7 @@ MUTATIONS = (
     Mutation(
         "rewinding: nothing leaves the history",
         f"{STATE}:SessionState._rewind",
-        "self.history.rewind(end.length, ...)",
+        "rewind(self.history, end.length, ...)",
         "self.history",
         (f"{CORE}::test_later_messages_leave_the_history_and_all_else_stays",),
     ),
@@ -55,14 +55,14 @@ MUTATIONS = (
     Mutation(
         "rewinding: a summary names what left",
         "actors/core/history/compaction.py:summary_scope",
-        "not history.has_removed(known.call_id)",
+        "not is_removed(history, known.call_id)",
         "True",
         (f"{CORE}::test_a_summary_does_not_stand_for_what_left",),
     ),
     Mutation(
         "rewinding: a session opened on the history knows what left",
         f"{STATE}:opening",
-        "not history.has_removed(item.call_id)",
+        "not is_removed(history, item.call_id)",
         "True",
         (f"{CORE}::test_a_session_that_is_opened_on_a_history_knows_nothing_of_what_left",),
     ),

@@ -98,8 +98,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "scale: a running tool counts as one that runs on",
         "actors/runtime/runtime.py:Runtime.stats",
-        "self.quarantine.by_tool()",
-        "dict.fromkeys(self.system.containment.names, 1)",
+        "self._quarantine.by_tool()",
+        "dict.fromkeys(self._system.containment.names, 1)",
         (HELD,),
     ),
     Mutation(
