@@ -390,7 +390,7 @@ def _body(profile: Dialect) -> Any:  # Any: JSON
     """Return the body, under a model's name that says nothing of the vendor."""
     rendered = shown(at_home(profile), profile, binding(profile))
     settings = Settings(model="m", system="Be brief.", max_tokens=1000, stream=False)
-    return json.loads(adapter(profile).request(rendered.segments, settings, rendered.facts).body)
+    return json.loads(adapter(profile).request(rendered._segments, settings, rendered._facts).body)
 
 
 def pretty(value: Any, indent: str = "") -> str:  # Any: JSON
@@ -456,7 +456,7 @@ def entering(profile: Dialect) -> Iterator[str]:
     gained = [*_fillers(rendered, profile)]
     yield f"- Added: {', '.join(gained) or 'nothing'}."
     yield f"- Ids: {_id(profile) or 'none, results are paired by position'}."
-    (name,) = rendered.facts.tools - {"weather"}
+    (name,) = rendered._facts.tools - {"weather"}
     yield f"- The image in a result {_place(rendered, profile)}."
     yield f"- Names: `files.read` {'stays' if name == 'files.read' else f'is called `{name}`'}."
 

@@ -2,8 +2,8 @@
 
 `Runtime` hosts sessions. Every other public name has one home: `actors.events` (stream events), `actors.log_events`,
 `actors.transcripts` (the pure functions), `actors.errors`, `actors.config`, `actors.telemetry`, `actors.journal`,
-`actors.testing`, `actors.mcp` and `actors.sync`. Names are imported when they are first used, so importing this package
-is cheap.
+`actors.testing`, `actors.mcp`, `actors.sync` and `actors.types` (for annotations). Names are imported when they are
+first used, so importing this package is cheap.
 """
 
 from importlib import import_module
@@ -111,8 +111,19 @@ _HOMES = {
         "ToolSource",
     ),
 }
-_OTHERS = ("errors", "events", "journal", "log_events", "testing", "transcripts")
-"""Modules whose public names are imported from them."""
+_OTHERS = (
+    "config",
+    "errors",
+    "events",
+    "journal",
+    "log_events",
+    "mcp",
+    "telemetry",
+    "testing",
+    "transcripts",
+    "types",
+)
+"""The other public modules. `actors.sync` has the names of this one."""
 _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 
@@ -140,6 +151,6 @@ if not TYPE_CHECKING:  # a type checker sees the imports above, and no other nam
         ):  # the import system asks for submodules
             return ""
         for module in _OTHERS:
-            if hasattr(import_module(f"{__name__}.{module}"), name):
+            if name in import_module(f"{__name__}.{module}").__all__:
                 return f"; it is {__name__}.{module}.{name}"
         return ""

@@ -61,6 +61,58 @@ Expected outcomes, such as a cancelled call or a failed tool, are values and not
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+__all__ = [  # `ActorsError` and `AskFailed` are names of `actors`
+    "ActorFailed",
+    "ActorStopped",
+    "AnswerTooLarge",
+    "AskOrderError",
+    "AskTimeout",
+    "CanonicalFault",
+    "CircuitOpen",
+    "CompactionFailed",
+    "ConfigError",
+    "CredentialFailed",
+    "DecisionRefused",
+    "Fault",
+    "Fenced",
+    "JournalBehind",
+    "JournalDamaged",
+    "JournalError",
+    "JournalUnavailable",
+    "KernelError",
+    "MediaError",
+    "MissingKey",
+    "NotAwaited",
+    "OverBudget",
+    "Overloaded",
+    "ProjectionFault",
+    "ProviderError",
+    "ProviderFailed",
+    "QueueFull",
+    "ReentrantCall",
+    "RenderingFault",
+    "ResourceBusy",
+    "SessionClosed",
+    "SessionError",
+    "SessionExists",
+    "SessionLeased",
+    "SessionUnknown",
+    "ShuttingDown",
+    "StreamFault",
+    "SubagentDepthExceeded",
+    "SubagentFailed",
+    "ThreadsBusy",
+    "TooManySessions",
+    "ToolChanged",
+    "ToolDefinitionError",
+    "ToolsetDown",
+    "ToolsetFailed",
+    "TranscriptError",
+    "UnknownSeq",
+    "UnknownTarget",
+    "WrongEventLoop",
+]
+
 
 class ActorsError(Exception):
     """Base of every error raised on purpose by this package."""
@@ -79,7 +131,7 @@ class Fault(ActorsError):
 
     def __init__(self, message: str, *, call_ids: Sequence[str] = (), rule: str | None = None) -> None:
         super().__init__(message)
-        self.call_ids = tuple(call_ids)
+        self.call_ids: tuple[str, ...] = tuple(call_ids)
         self.rule = rule
 
 

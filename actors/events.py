@@ -12,6 +12,8 @@
                 pass
 """
 
+from actors.core.policy.routing import SkippedMember
+from actors.core.schemas.repair import Repair
 from actors.core.stream_events.event_json import event_json, sse_frame
 from actors.core.stream_events.event_schema import SCHEMA
 from actors.core.stream_events.events import (
@@ -32,6 +34,7 @@ from actors.core.stream_events.events import (
     LaneRewrittenEvent,
     MemberSkippedEvent,
     MessageEvent,
+    OwnEvent,
     RequestFailedEvent,
     RequestRenderedEvent,
     RequestSentEvent,
@@ -46,6 +49,7 @@ from actors.core.stream_events.events import (
     SwitchFailedEvent,
     SwitchQueuedEvent,
     SwitchSupersededEvent,
+    TerminalEvent,
     TextEvent,
     ThinkingEvent,
     ToolCallEvent,
@@ -59,7 +63,7 @@ from actors.core.stream_events.events import (
     TurnStartedEvent,
 )
 from actors.core.stream_events.results import ApprovalDecision, PendingCall
-from actors.core.values.progress import Attempt, Cause
+from actors.core.values.progress import Attempt, Cause, RefusedRequest
 
 __all__ = [
     "SCHEMA",
@@ -83,7 +87,10 @@ __all__ = [
     "LaneRewrittenEvent",
     "MemberSkippedEvent",
     "MessageEvent",
+    "OwnEvent",
     "PendingCall",
+    "RefusedRequest",
+    "Repair",
     "RequestFailedEvent",
     "RequestRenderedEvent",
     "RequestSentEvent",
@@ -93,11 +100,13 @@ __all__ = [
     "SessionClosedEvent",
     "SessionEvent",
     "SessionOpenedEvent",
+    "SkippedMember",
     "SubagentEvent",
     "SwitchAppliedEvent",
     "SwitchFailedEvent",
     "SwitchQueuedEvent",
     "SwitchSupersededEvent",
+    "TerminalEvent",
     "TextEvent",
     "ThinkingEvent",
     "ToolCallEvent",

@@ -11,5 +11,6 @@ itself is a stranger's word: its tools are asked about before they run, unless i
 """
 
 from actors.tools.mcp import Elicit, Elicitation, McpOptions, Sample, Sampling, http, stdio
+from actors.tools.mcp.options import ElicitationAnswer
 
-__all__ = ["Elicit", "Elicitation", "McpOptions", "Sample", "Sampling", "http", "stdio"]
+__all__ = ["Elicit", "Elicitation", "ElicitationAnswer", "McpOptions", "Sample", "Sampling", "http", "stdio"]

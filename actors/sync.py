@@ -197,7 +197,7 @@ class BlockingSession:
 
     def __init__(self, runtime: "BlockingRuntime", session: Session) -> None:
         self._runtime, self._session = runtime, session
-        self.id = session.id
+        self.id: str = session.id
 
     def __enter__(self) -> Self:
         return self
@@ -294,7 +294,7 @@ class BlockingSession:
         ask = InterruptibleAsk(self._session)
         given = partial(self._session.stream_text, message, results=results, approvals=approvals, **settings)
         text = self._on_loop(given)
-        ask.watch(text.events)
+        ask.watch(text._events)
         return Steps(self._runtime, partial(anext, text, None), ask)
 
     def events(self, after: int = 0, *, follow: bool = True) -> Steps[SessionEvent]:

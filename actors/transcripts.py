@@ -8,24 +8,49 @@
 `decode` reads a provider's answer. The classes here are the values that these functions take and return.
 """
 
-from collections.abc import Sequence
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias
 
+from actors.adapters import codec
 from actors.adapters.adapter import adapter
-from actors.adapters.codec import decode
 from actors.adapters.importing import read_transcript
 from actors.adapters.request import Request, Settings, ToolSpec
 from actors.core.check import check
 from actors.core.data.jsonio import Json, dump
 from actors.core.dialects.dialect import (
+    AnthropicCaching,
     AnthropicDialect,
+    AnthropicReasoning,
+    AnthropicRequest,
+    BlockTurns,
     Cache,
+    Caching,
+    ChatCaching,
     ChatDialect,
+    ChatMedia,
+    ChatReasoning,
+    ChatRequest,
+    ChatTurns,
+    ConverseCaching,
     ConverseDialect,
+    ConverseMedia,
+    ConverseReasoning,
+    ConverseRequest,
+    ConverseTurns,
     Dialect,
+    GeminiCaching,
     GeminiDialect,
+    GeminiMedia,
+    GeminiReasoning,
+    GeminiRequest,
+    GeminiTurns,
+    PartMedia,
     Profile,
+    ResponsesCaching,
     ResponsesDialect,
+    ResponsesReasoning,
+    ResponsesRequest,
+    ResponsesTurns,
 )
 from actors.core.dialects.profiles import dialect
 from actors.core.history.history import History, from_transcript
@@ -34,39 +59,91 @@ from actors.core.lanes.preview import Preview
 from actors.core.lanes.reproduction import RedactedRequest
 from actors.core.ledger import Ledger
 from actors.core.log.events import ToolCallRecord
+from actors.core.models.facts import ModelFacts
+from actors.core.models.rules import Ids, MediaRules, ReasoningRules, RequestRules, TurnRules
 from actors.core.render import RenderTarget, ThinkingPolicy
 from actors.core.settings.asking import check_choice
 from actors.core.settings.values import ToolChoiceSetting
-from actors.core.transcript.diagnostics import Report
-from actors.core.values.content import ProviderBlock, ProviderState
+from actors.core.transcript.diagnostics import Refusal, Report
+from actors.core.values.content import Message, ProviderBlock, ProviderState
 from actors.core.values.identity import Binding
 from actors.core.values.intake import Finding, ImportReport
+from actors.core.values.stream import (
+    ArgumentsDelta,
+    CallDone,
+    CallStarted,
+    Finish,
+    StreamEvent,
+    TextDelta,
+    ThinkingDelta,
+    Usage,
+)
 from actors.errors import TranscriptError
 from actors.tools import Tool
 
 __all__ = [
+    "AnswerDecoder",
+    "AnthropicCaching",
     "AnthropicDialect",
+    "AnthropicReasoning",
+    "AnthropicRequest",
+    "ArgumentsDelta",
+    "BlockTurns",
+    "Caching",
+    "CallDone",
+    "CallStarted",
+    "ChatCaching",
     "ChatDialect",
+    "ChatMedia",
+    "ChatReasoning",
+    "ChatRequest",
+    "ChatTurns",
+    "ConverseCaching",
     "ConverseDialect",
+    "ConverseMedia",
+    "ConverseReasoning",
+    "ConverseRequest",
+    "ConverseTurns",
+    "Declared",
     "Dialect",
     "Finding",
+    "Finish",
+    "GeminiCaching",
     "GeminiDialect",
+    "GeminiMedia",
+    "GeminiReasoning",
+    "GeminiRequest",
+    "GeminiTurns",
     "History",
+    "Ids",
     "ImportReport",
     "Lane",
     "Ledger",
+    "MediaRules",
+    "ModelFacts",
+    "PartMedia",
     "Preview",
     "Profile",
     "ProviderBlock",
     "ProviderState",
+    "ReasoningRules",
     "RedactedRequest",
+    "Refusal",
     "Rendered",
     "Report",
-    "Request",
+    "RequestRules",
+    "ResponsesCaching",
     "ResponsesDialect",
+    "ResponsesReasoning",
+    "ResponsesRequest",
+    "ResponsesTurns",
+    "StreamEvent",
+    "TextDelta",
+    "ThinkingDelta",
     "ThinkingPolicy",
     "ToolCallRecord",
     "ToolSpec",
+    "TurnRules",
     "check",
     "decode",
     "dialect",
@@ -75,7 +152,45 @@ __all__ = [
     "render",
 ]
 
-ToolDeclaration: TypeAlias = (
+
+class AnswerDecoder(Protocol):
+    """The decoder of one answer: feed it the body's bytes as they arrive, then close it."""
+
+    def feed(self, chunk: bytes) -> list[StreamEvent]:
+        """Decode bytes split at any point and return the new events. Bytes after the end are ignored.
+
+        `Usage` events carry cumulative figures: the last one counts, and they must not be summed.
+
+        Raises:
+            StreamFault: The provider reported an error inside the answer, the answer is too large, or the bytes are
+                not a stream of this dialect. The deltas of this chunk are lost; their content is in
+                `partial_message`.
+        """
+
+    def close(self) -> Message:
+        """Return the model's message. Events of the last bytes are in `late`.
+
+        Raises:
+            StreamFault: The answer ended without its end marker, or reports that it is none.
+        """
+
+    def partial_message(self) -> Message:
+        """Return the message of the content so far, without unfinished calls."""
+
+    @property
+    def late(self) -> Iterable[StreamEvent]:
+        """The events that became known only in `close`."""
+
+    @property
+    def usage(self) -> Usage:
+        """The latest token figures."""
+
+    @property
+    def left_out(self) -> Mapping[str, int]:
+        """Content of the answer that the message lacks, as counts by the provider's name for it."""
+
+
+Declared: TypeAlias = (
     "Tool[..., Any] | ToolSpec | dict[str, Any]"  # Any: any function; a schema as JSON
 )
 
@@ -185,8 +300,8 @@ def request_for(rendered: Rendered, settings: Settings, cache_key: str = "") -> 
     """
     if rendered.report.faults:
         raise rendered.report.faults[0]
-    facts = rendered.facts._replace(lane=cache_key)
-    request = adapter(rendered.dialect).request(rendered.segments, settings, facts)
+    facts = rendered._facts._replace(lane=cache_key)
+    request = adapter(rendered.dialect).request(rendered._segments, settings, facts)
     if faults := check(request.body, rendered.dialect):
         raise faults[0]
     return request
@@ -199,3 +314,24 @@ def _spec(declared: ToolDeclaration) -> ToolSpec:
         return declared
     schema: Json = dump(declared.get("parameters") or {"type": "object", "properties": {}})
     return ToolSpec(declared["name"], declared.get("description", ""), schema)
+
+
+def decode(
+    dialect: Dialect,
+    binding: Binding | None = None,
+    *,
+    stream: bool = True,
+    first_call: int = 1,
+    turn: int = 0,
+) -> AnswerDecoder:
+    """Return a decoder for one answer.
+
+    Args:
+        dialect: The dialect of the answer.
+        binding: The answering binding; by default, a nameless backend of this dialect.
+        stream: Whether the answer is streamed; otherwise it is one JSON document, whose events are in `late` after
+            `close`.
+        first_call: Number of the first canonical id to mint.
+        turn: Number of the turn, for the message.
+    """
+    return codec.decode(dialect, binding, stream=stream, first_call=first_call, turn=turn)

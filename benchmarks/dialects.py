@@ -61,7 +61,7 @@ def decoding(name: str) -> tuple[Callable[[], object], Callable[[], object]]:
 
 
 def _wire(name: str) -> Wire:
-    return strict_server(name).wire
+    return strict_server(name)._wire
 
 
 def _texts(name: str, events: Sequence[bytes]) -> list[str]:

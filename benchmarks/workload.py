@@ -189,7 +189,7 @@ class Live:
         return render
 
     def _request(self, render: Rendered) -> Segments:
-        return self._prepared.request(render.segments, render.facts).segments
+        return self._prepared.request(render._segments, render._facts).segments
 
 
 def imported_messages(steps: list[Step]) -> list[Message]:

@@ -155,8 +155,8 @@ async def _assert_rebuilds(runtime: Runtime, session: Session) -> None:
     shown = await session._refs.renderer.ask(AdoptedLanes())  # as above
     assert set(shown) == set(lanes.bindings())
     for binding, lane in shown.items():
-        assert b"".join(lane.segments) == b"".join(lanes.of(binding).segments), binding
-        assert lane.state == lanes.of(binding).state, binding
+        assert b"".join(lane._segments) == b"".join(lanes.of(binding)._segments), binding
+        assert lane._state == lanes.of(binding)._state, binding
 
 
 def assert_closed_is_last(storage: Storage, name: str) -> None:

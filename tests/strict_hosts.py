@@ -91,7 +91,7 @@ def _profile(name: str) -> CompatibleProfile:
 
 def endpoint(name: str, server: LoopbackServer) -> str:
     """Return the path below which the dialect of this name finds its server."""
-    return {"vertex": VERTEX, "vertex_anthropic": CLAUDE_ON_VERTEX}.get(name, server.base_path)
+    return {"vertex": VERTEX, "vertex_anthropic": CLAUDE_ON_VERTEX}.get(name, server._base_path)
 
 
 def backend(name: str, server: LoopbackServer) -> BackendSettings:

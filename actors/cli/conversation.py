@@ -19,7 +19,7 @@ from actors.errors import ConfigError, MissingKey
 from actors.runtime.handle import Session
 from actors.runtime.runtime import Runtime
 from actors.tools import Tool
-from actors.tools.toolsets import Item
+from actors.tools.toolsets import ToolItem
 
 
 @asynccontextmanager
@@ -35,7 +35,7 @@ async def conversation(
     continues = _continues(options)
     async with serve_target(options, needs_target=not continues) as (found, name):
         config, servers = with_servers(found, options.mcp, verdicts)
-        offered: list[Item] = [
+        offered: list[ToolItem] = [
             *with_verdicts(_tools(options), verdicts, are_all=not servers),
             *servers,
         ]
@@ -82,7 +82,7 @@ def _continues(options: argparse.Namespace) -> bool:
 async def _resume(
     runtime: Runtime,
     name: str | None,
-    offered: Sequence[Item],
+    offered: Sequence[ToolItem],
     options: argparse.Namespace,
     approve: Approvals,
 ) -> Session:
@@ -113,7 +113,7 @@ def _new_id() -> str:
 async def _open(
     runtime: Runtime,
     name: str,
-    offered: Sequence[Item],
+    offered: Sequence[ToolItem],
     options: argparse.Namespace,
     approve: Approvals,
 ) -> Session:

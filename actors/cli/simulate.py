@@ -24,7 +24,7 @@ from actors.runtime.collector import TUNING
 from actors.strict.faults import read_fault
 from actors.strict.script_file import turns
 from actors.strict.server import LoopbackServer
-from actors.testing import Exchange, Fault, ServerLimits, Turn, strict_server
+from actors.testing import Exchange, InjectedFault, ServerLimits, Turn, strict_server
 from actors.testing.standin import model
 
 RECORDINGS = 1000
@@ -102,7 +102,7 @@ def _script(path: str | None) -> list[Turn] | None:
         raise TranscriptError(f"{path} is not a script: {error}") from error
 
 
-def _faults(given: Sequence[str]) -> dict[int, Fault]:
+def _faults(given: Sequence[str]) -> dict[int, InjectedFault]:
     try:
         return dict(read_fault(text) for text in given)
     except ValueError as error:

@@ -52,21 +52,26 @@ from actors.config.dialects import custom_dialect
 from actors.config.environment import Noting, guard
 from actors.config.fields import HeaderVariable, base_url, header_value, label
 from actors.config.models import matching_overrides
-from actors.config.providers import PROVIDERS, Kind, Provider, aws_region
+from actors.config.providers import PROVIDERS, Kind, OwnHost, Provider, aws_region
 from actors.config.settings import (
     Auth,
     BackendLimits,
     BackendSettings,
     FileSettings,
+    JournalSettings,
+    McpSettings,
     PoolSettings,
     ReasoningSettings,
     RuntimeLimits,
+    TenantSettings,
 )
 from actors.core.dialects.dialect import Dialect
 from actors.core.dialects.narrow import for_model
 from actors.core.dialects.profiles import PROFILES, dialect
 from actors.core.models.facts import Overrides
 from actors.core.render import RenderTarget
+from actors.core.settings.spending import Prices
+from actors.core.settings.values import RequestSettings, ToolChoiceSetting
 from actors.core.values.identity import Binding
 from actors.errors import ConfigError, MissingKey, UnknownTarget
 
@@ -81,13 +86,22 @@ __all__ = [
     "Config",
     "Credential",
     "FileSettings",
+    "HeaderVariable",
+    "JournalSettings",
     "Key",
     "Kind",
+    "McpSettings",
+    "OwnHost",
     "PoolSettings",
+    "Prices",
+    "Provider",
     "ReasoningSettings",
+    "RequestSettings",
     "ResolvedPool",
     "RuntimeLimits",
+    "TenantSettings",
     "TokenCommand",
+    "ToolChoiceSetting",
     "load",
 ]
 
@@ -135,15 +149,15 @@ class Config:
         Raises:
             UnknownTarget: There is no profile with the binding's dialect.
         """
-        return for_model(self.dialect(binding.dialect), binding.model, self.model_overrides(binding))
+        return for_model(self.dialect(binding.dialect), binding.model, self._model_overrides(binding))
 
-    def model_overrides(self, binding: Binding) -> tuple[Overrides, ...]:
+    def _model_overrides(self, binding: Binding) -> tuple[Overrides, ...]:
         """Return the `[models]` tables that match a binding, the least specific first."""
         settings = self.settings.backends.get(binding.backend)
         names = {binding.backend} if settings is None else {binding.backend, settings.kind}
         return matching_overrides(self.settings.models, names, binding.model)
 
-    def reader(self, binding: Binding) -> RenderTarget:
+    def _reader(self, binding: Binding) -> RenderTarget:
         """Return the render target of a binding: its treatment of reasoning, and whether thinking has a budget."""
         settings = self.settings.backends.get(binding.backend)
         if settings is None:

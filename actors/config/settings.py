@@ -213,15 +213,15 @@ _SHARE_OR_NEVER = Range(
 )
 
 if TYPE_CHECKING:
-    BackendPrice: TypeAlias = Price
-    BudgetTable: TypeAlias = Budget
-    CompactionTable: TypeAlias = Compaction
-    PriceTable: TypeAlias = Price
+    _BackendPrice: TypeAlias = Price
+    _BudgetTable: TypeAlias = Budget
+    _CompactionTable: TypeAlias = Compaction
+    _PriceTable: TypeAlias = Price
 else:
-    BackendPrice = table(Price, {key: PRICE_RANGES[key] for key in PRICE_RANGES if key != "context"})
-    BudgetTable = table(Budget, {key: BUDGET_RANGES[key] for key in (*SHARED_LIMITS, "per")}, _check_shared)
-    CompactionTable = table(Compaction, COMPACTION_RANGES | {"threshold": _SHARE_OR_NEVER})
-    PriceTable = table(Price, PRICE_RANGES)
+    _BackendPrice = table(Price, {key: PRICE_RANGES[key] for key in PRICE_RANGES if key != "context"})
+    _BudgetTable = table(Budget, {key: BUDGET_RANGES[key] for key in (*SHARED_LIMITS, "per")}, _check_shared)
+    _CompactionTable = table(Compaction, COMPACTION_RANGES | {"threshold": _SHARE_OR_NEVER})
+    _PriceTable = table(Price, PRICE_RANGES)
 
 
 if TYPE_CHECKING:
@@ -268,7 +268,7 @@ class BackendSettings(RequestTable):
     stream: bool = True
     dialect: Label | None = None
     context: Count | None = None
-    price: BackendPrice | None = None
+    price: _BackendPrice | None = None
     limits: BackendLimits = BackendLimits()
 
     @property
@@ -293,7 +293,7 @@ class PoolSettings(Frozen):
     failover_after_output: bool = False
     failover_on_refusal: bool = True
     weights: dict[str, Annotated[int, Field(ge=1, le=100)]] = Field(default={})
-    budget: BudgetTable | None = None
+    budget: _BudgetTable | None = None
 
 
 class TenantSettings(Frozen):
@@ -304,7 +304,7 @@ class TenantSettings(Frozen):
     """
 
     weight: Annotated[float, Field(gt=0, le=1000, allow_inf_nan=False)] = 1.0
-    budget: BudgetTable | None = None
+    budget: _BudgetTable | None = None
 
 
 class McpSettings(Frozen):
@@ -388,8 +388,8 @@ class FileSettings(Frozen):
     mcp: dict[str, McpSettings] = Field(default={})
     limits: RuntimeLimits = RuntimeLimits()
     journal: JournalSettings = JournalSettings()
-    prices: dict[str, PriceTable] = Field(default={})
-    compaction: CompactionTable = Compaction()
+    prices: dict[str, _PriceTable] = Field(default={})
+    compaction: _CompactionTable = Compaction()
 
     @property
     def budgets(self) -> dict[str, Budget]:

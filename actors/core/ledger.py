@@ -72,7 +72,7 @@ class Ledger(Struct, frozen=True, gc=False, eq=False, init=False, metaclass=Cons
         """Return the record of a call, or None."""
         return self._known.get(call_id)
 
-    def answer(self, call_id: CallId) -> Answer | None:
+    def _answer(self, call_id: CallId) -> Answer | None:
         """Return the real result for a transcript; None if there was none before the seal."""
         known = self._known.get(call_id)
         if known is None or known.sealed is not None or (end := known.end) is None:

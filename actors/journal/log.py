@@ -230,7 +230,7 @@ class Generation:
     def note_sent(self, binding: Binding, rendered: Rendered) -> None:
         """Store the lane of a request that is in the log, until the renderer adopts it."""
         self.sent_lanes[binding] = rendered.lane
-        self.holding.count("lanes", self.holding.lanes + rendered.lane.size - rendered.before)
+        self.holding.count("lanes", self.holding.lanes + rendered.lane.size - rendered._before)
 
     def begin(self, context: Context[Any], then: Callable[[Replay], None]) -> None:  # Any: each of its actors
         """Let an actor of a later generation continue from the log. It handles nothing until `then` has received the

@@ -45,7 +45,7 @@ class ResolvedBackend(Struct):
 
         `omitted`: parameters to leave out because the provider rejected them (`omissions`).
         """
-        facts = rendered.facts._replace(lane=lane_key(session, self.binding))
+        facts = rendered._facts._replace(lane=lane_key(session, self.binding))
         wanted = choice, asked, omitted, NO_FACTS.tools if self.settings.tools else facts.tools
         if (
             self._prepared is None or self._prepared[0] != wanted
@@ -54,7 +54,7 @@ class ResolvedBackend(Struct):
             if omitted:
                 settings = replace(settings, omitted=tuple([omission.name for omission in omitted]))
             self._prepared = wanted, self.adapter.prepare(settings, facts.tools)
-        return self._prepared[1].request(rendered.segments, facts)
+        return self._prepared[1].request(rendered._segments, facts)
 
     def needs_words(self, asked: Asked | None) -> bool:
         """Return True if the form of an ask's answer must be described in the prompt; False if it has no form."""

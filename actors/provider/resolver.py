@@ -110,7 +110,7 @@ class Resolver:
         self.provider = provide
         self.refused = refuse
         self._system = system
-        self.handovers = {tool.name: tool.handover for tool in tools if tool.handover is not None}
+        self.handovers = {tool.name: tool._handover for tool in tools if tool._handover is not None}
         self._tools = tuple(ToolSpec(tool.name, tool.description, tool.parameters) for tool in tools)
         self._resolved: dict[str, tuple[Backend, ResolvedBackend]] = {}
 
@@ -225,7 +225,7 @@ class Resolver:
             tools=self._tools,
             **asdict(backend.request),
             thinking=backend.reasoning.mode,
-            budgeted=self._config.reader(backend.binding).budgeted,
+            budgeted=self._config._reader(backend.binding).budgeted,
             thinking_tokens=backend.reasoning.tokens,
             upstream=backend.upstream,
             cache=backend.cache,

@@ -121,4 +121,4 @@ class RuntimeBackends:
 
     def _rules(self, binding: Binding) -> tuple[Dialect, Encoder, RenderTarget]:
         codec = adapter(self._config.dialect_of(binding))
-        return codec.dialect, codec.encoder, self._config.reader(binding)
+        return codec.dialect, codec.encoder, self._config._reader(binding)

@@ -13,6 +13,7 @@ from actors.core.lanes.preview import Preview
 from actors.core.ledger import Ledger
 from actors.core.session.state import SessionState
 from actors.core.settings.asking import AskSettings, parse_settings
+from actors.core.settings.labels import Scalar
 from actors.core.stream_events.events import SessionEvent
 from actors.core.stream_events.results import Approvals, AskResult, CallResults, PendingCall, SwitchOutcome
 from actors.core.values.content import ToolResult
@@ -30,7 +31,7 @@ from actors.session.preview import preview_of
 from actors.session.resolutions import host_call
 from actors.session.streams import AnswerSink, TextStream
 from actors.session.user_input import UserInput
-from actors.tools.toolsets import Item
+from actors.tools.toolsets import ToolItem
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -47,7 +48,8 @@ class Session(SessionCaller):
 
     def __init__(self, lifecycle: SessionLifecycle) -> None:
         super().__init__(lifecycle)
-        self.title, self.metadata = lifecycle.spec.title, lifecycle.spec.metadata
+        self.title: str = lifecycle.spec.title
+        self.metadata: Mapping[str, Scalar] = lifecycle.spec.metadata
         """What `Runtime.open` was given, and its log has; a title may be empty, and the mapping cannot be changed."""
 
     @property
@@ -236,7 +238,7 @@ class Session(SessionCaller):
         self,
         *,
         system: str | EllipsisType | None = ...,
-        tools: Iterable[Item] | EllipsisType = ...,
+        tools: Iterable[ToolItem] | EllipsisType = ...,
     ) -> SwitchOutcome:
         """Replace the system prompt or the tools from the next ask on; queued while a turn is in flight.
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from os import PathLike
 from time import time
-from typing import NamedTuple, TypeAlias
+from typing import Protocol
 
 from actors.core.log.events import LogEvent
 from actors.core.settings.labels import Scalar, checked_metadata, checked_title
@@ -33,8 +33,6 @@ from actors.runtime.session_host import SessionHost
 
 LONG = 64 * 1024
 """Size of an exported file that is read while the event loop waits: some milliseconds. A longer one has a thread."""
-
-StoredSessions: TypeAlias = list[StoredSession]
 
 
 class HostAccess(NamedTuple):
@@ -65,7 +63,7 @@ class JournalAdmin:
         metadata: Mapping[str, Scalar] | None = None,
         limit: int = 100,
         after: Page | None = None,
-    ) -> StoredSessions:
+    ) -> Sequence[StoredSession]:
         """Return the sessions that have a log, open or not, those used last first.
 
         `tenant`: whose, `""` for those of none. `state`: `idle`, `running`, `awaiting` or `closed`.

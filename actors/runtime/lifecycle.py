@@ -45,7 +45,7 @@ from actors.session.pending import PendingAsks, copy_error
 from actors.session.records import AskRecord
 from actors.telemetry import logger
 from actors.tools import Toolset
-from actors.tools.toolsets import Item
+from actors.tools.toolsets import ToolItem
 
 OBJECTS = 4096
 """Estimated bytes of a session's objects while it is in memory, without its messages, calls and lanes."""
@@ -297,7 +297,7 @@ class SessionLifecycle:
     async def change(
         self,
         system: str | EllipsisType | None,
-        tools: Iterable[Item] | EllipsisType,
+        tools: Iterable[ToolItem] | EllipsisType,
         target: str | None = None,
     ) -> Change:
         """Return the change that `Session.configure` asks for, its toolsets open. Drop it, or have it taken.

@@ -13,7 +13,7 @@ from actors.core.turn.batch import Approve
 from actors.journal.storage.memory import MemoryStorage
 from actors.runtime.runtime import Runtime
 from actors.session.user_input import UserInput
-from actors.tools.toolsets import Item
+from actors.tools.toolsets import ToolItem
 
 if TYPE_CHECKING:
     from actors.config import Config
@@ -27,7 +27,7 @@ async def run(
     message: UserInput,
     *,
     output: type[T],
-    tools: Iterable[Item] = (),
+    tools: Iterable[ToolItem] = (),
     system: str | None = None,
     approve: Approve | None = None,
     deps: object = None,
@@ -44,7 +44,7 @@ async def run(
     message: UserInput,
     *,
     output: Any = None,  # Any: a type or JSON
-    tools: Iterable[Item] = (),
+    tools: Iterable[ToolItem] = (),
     system: str | None = None,
     approve: Approve | None = None,
     deps: object = None,
@@ -60,7 +60,7 @@ async def run(
     message: UserInput,
     *,
     output: Any = None,  # Any: as above
-    tools: Iterable[Item] = (),
+    tools: Iterable[ToolItem] = (),
     system: str | None = None,
     approve: Approve | None = None,
     deps: object = None,

@@ -42,7 +42,7 @@ from actors.session.configuration import Configuration
 from actors.session.imported import opened_on
 from actors.session.pending import PendingAsks
 from actors.tools import Toolset
-from actors.tools.toolsets import Item, SessionTools
+from actors.tools.toolsets import SessionTools, ToolItem
 
 
 class SessionConfig(Struct, frozen=True):
@@ -59,7 +59,7 @@ class SessionConfig(Struct, frozen=True):
         ConfigError: `approve` is no function.
     """
 
-    tools: Iterable[Item] = ()
+    tools: Iterable[ToolItem] = ()
     approve: Approve | None = None
     deps: object = None
     on_repeat: Repeats | None = None

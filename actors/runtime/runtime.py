@@ -52,7 +52,7 @@ from actors.scheduler.watchdog import LoopWatch
 from actors.session.imported import beginning
 from actors.telemetry import logger
 from actors.telemetry.tracing import RuntimeTracing
-from actors.tools.toolsets import Item
+from actors.tools.toolsets import ToolItem
 from actors.transport import Transport
 
 if TYPE_CHECKING:
@@ -125,7 +125,8 @@ class Runtime:
         )
         self._tracing = None if tracing is None else RuntimeTracing(tracing)
         environ = os.environ if environ is None else environ
-        self.config = configuration(config, environ)
+        self.config: Config = configuration(config, environ)
+        """The settings, read-only."""
         self._storage: Storage = storage_for(journal, self.config.settings.journal)
         if transport is None:
             transport = http_transport(self.config, environ)
@@ -155,7 +156,7 @@ class Runtime:
         self.refusals: deque[Refusal] = deque(maxlen=EVIDENCE)
         """The last transcripts refused for their structure, oldest first: our bugs, with their evidence."""
         self._refusal_count = 0
-        self.journal = JournalAdmin(self, self._registry, self.refusals)
+        self.journal: JournalAdmin = JournalAdmin(self, self._registry, self.refusals)
         """The sessions that have a log, open or not."""
 
     async def __aenter__(self) -> Self:
@@ -269,7 +270,7 @@ class Runtime:
         self,
         target: str,
         *,
-        tools: Iterable[Item] = (),
+        tools: Iterable[ToolItem] = (),
         id: str | None = None,  # noqa: A002  the field's standard name
         system: str | None = None,
         messages: Iterable[Message] = (),
@@ -342,7 +343,7 @@ class Runtime:
         self,
         id: str,  # noqa: A002  the field's standard name
         *,
-        tools: Iterable[Item] = (),
+        tools: Iterable[ToolItem] = (),
         approve: Approve | None = None,
         deps: object = None,
         system: str | EllipsisType | None = ...,

@@ -18,7 +18,7 @@ from actors.session.output import output_of
 from actors.tools import Tool, ToolContext, tool
 from actors.tools.handover import Handover
 from actors.tools.options import ToolOptions
-from actors.tools.toolsets import Item
+from actors.tools.toolsets import ToolItem
 from actors.tools.toolsets.source import check_list, source_of
 
 
@@ -28,7 +28,7 @@ def subagent(
     *,
     target: str | None = None,
     system: str | None = None,
-    tools: Iterable[Item] = (),
+    tools: Iterable[ToolItem] = (),
     output: Any = None,  # Any: a type or a JSON Schema
     **options: Unpack[ToolOptions],
 ) -> Tool[..., Any]:  # Any: nobody but a session calls it
@@ -91,7 +91,7 @@ def handoff(
     *,
     target: str,
     system: str | EllipsisType | None = ...,
-    tools: Sequence[Item] | EllipsisType = ...,
+    tools: Sequence[ToolItem] | EllipsisType = ...,
     **options: Unpack[ToolOptions],
 ) -> Tool[..., Any]:  # Any: as above
     """Return a tool without arguments that hands the conversation over to another target.
@@ -119,4 +119,4 @@ def handoff(
         return "The conversation was handed over. Go on with it."
 
     made = tool(name=name, description=description, **options)(hand_over)
-    return replace(made, handover=handover)
+    return replace(made, _handover=handover)

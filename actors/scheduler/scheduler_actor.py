@@ -367,8 +367,8 @@ class _Guarded:
     def bind(self, arguments: Mapping[str, JsonValue]) -> BoundArguments | tuple[ArgumentError, ...]:
         return call_host(partial(self.tool.bind, arguments), self._reject_arguments)
 
-    def only_reading(self, arguments: Mapping[str, JsonValue]) -> FittingValue | None:
-        return self.tool.only_reading(arguments)
+    def _only_reading(self, arguments: Mapping[str, JsonValue]) -> FittingValue | None:
+        return self.tool._only_reading(arguments)
 
     def _deny(self, error: BaseException) -> Approval:
         """Deny the call, because its approval rule raised."""

@@ -210,7 +210,7 @@ class Compactor:
         """Begin an epoch without the attachments that were refused; return False if there are none."""
         if failure.kind != "media":
             return False
-        length, state = self._log.state.history.length, rendered.lane.state
+        length, state = self._log.state.history.length, rendered.lane._state
         media = self._requests.without_media(plan, rendered, failure, length)
         if media is None:
             return False

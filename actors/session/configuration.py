@@ -20,7 +20,7 @@ from actors.provider.budgets import SharedBudget
 from actors.provider.resolver import Resolver, over_budget
 from actors.tools import Tool, Toolset
 from actors.tools.handover import Handover
-from actors.tools.toolsets import Item, SessionTools, Toolsets
+from actors.tools.toolsets import SessionTools, ToolItem, Toolsets
 from actors.tools.toolsets.owner import ToolsetOwner
 
 Resolve: TypeAlias = Callable[[Toolset, str | None], Resolver]
@@ -54,7 +54,7 @@ class Unwritten(Struct):
 
 
 Prepare: TypeAlias = Callable[
-    [str | EllipsisType | None, Iterable[Item] | EllipsisType, str], Awaitable[Change]
+    [str | EllipsisType | None, Iterable[ToolItem] | EllipsisType, str], Awaitable[Change]
 ]
 """Returns a change of system prompt and tools for a target, with its toolsets open."""
 

@@ -28,7 +28,7 @@ def preview_of(
         request.body,
         rendered.report,
         dict(rendered.report.losses) | dict.fromkeys(request.losses, 1),
-        rendered.before,
+        rendered._before,
         request.assumed,
         too_full(resolver, state, ledger, backend.binding, state.history.length) is not None,
         equipment.why_over(state, target) or "",

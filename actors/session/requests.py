@@ -107,7 +107,7 @@ class TurnRequests:
 
     async def _seal(self, plan: RequestPlan, rendered: Rendered, snapshot: LedgerSnapshot) -> bool:
         """Write that a request is sent; return False if it was rendered from an old snapshot."""
-        ask, binding, state = self.ask, self.backend.binding, rendered.lane.state
+        ask, binding, state = self.ask, self.backend.binding, rendered.lane._state
         place = self.turn, plan.round, binding, state.epoch, state.cursor
         sealed = seals(rendered, snapshot.ledger)
         omitted = self._effective(plan, rendered) if plan.omitted else ()
@@ -128,8 +128,8 @@ class TurnRequests:
 
     def _show(self, event: RequestSent, rendered: Rendered) -> None:
         place, lane = (event.turn, event.round, event.binding), rendered.lane
-        sizes = rendered.before, lane.size
-        self.ask.sink.put(RequestRenderedEvent(*place, lane.state.epoch, *sizes, rendered.report))
+        sizes = rendered._before, lane.size
+        self.ask.sink.put(RequestRenderedEvent(*place, lane._state.epoch, *sizes, rendered.report))
 
     async def send(self, plan: RequestPlan, request: Request, sink: Sink | None = None) -> Generated:
         """Send a request and return what came of it.

@@ -165,7 +165,7 @@ class TurnSteps:
         return turns.Ready()
 
     def _is_declined(self, rendered: Rendered) -> bool:
-        return self._declined is not None and b"".join(rendered.segments) == self._declined[0]
+        return self._declined is not None and b"".join(rendered._segments) == self._declined[0]
 
     async def _rewrite(self, step: turns.RewriteStep) -> Outcome:
         """Begin an epoch: with notes for attachments, without the reasoning of the old one, or conservatively."""
@@ -175,7 +175,7 @@ class TurnSteps:
         event = EpochBegan(binding, epoch, reason, step.plain, step.why)
         if step.media:
             assert self._rendered is not None
-            is_plain = self._rendered.lane.state.plain
+            is_plain = self._rendered.lane._state.plain
             event = EpochBegan(binding, epoch, "media", is_plain, step.why, step.media)
         epoch_start = len(self._log.state.history)
         await self._log.write(event)
@@ -184,10 +184,10 @@ class TurnSteps:
 
     async def _epoch(self) -> int:
         if self._rendered is not None:
-            return self._rendered.lane.state.epoch
+            return self._rendered.lane._state.epoch
         render = Render(self.backend.binding, self._log.state.history, self._ask.ledger.latest)
         rendered = await self._refs.renderer.ask(render)
-        return rendered.lane.state.epoch
+        return rendered.lane._state.epoch
 
     def _choice(self, *, tools_off: bool) -> ToolChoiceSetting | None:
         """Return the tool choice of a request; after a call the model is free to answer in words."""
@@ -331,7 +331,7 @@ class TurnSteps:
         from actors.core.rulebook import REASONING  # few requests are refused
 
         assert self._rendered is not None
-        self._declined = b"".join(self._rendered.segments), why
+        self._declined = b"".join(self._rendered._segments), why
         request = self._requests.build(self._plan, self._rendered)
         session, binding = self._log.state.session, self.backend.binding
         self._ask.resolver.refused(Refusal(session, binding, by, why, request.body, report))

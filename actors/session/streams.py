@@ -143,7 +143,7 @@ class TextStream:
         begin: Callable[[], Awaitable[None]],
         checked: Callable[[AskResult], AskResult],
     ) -> None:
-        self.events, self._begin, self._checked = events, begin, checked
+        self._events, self._begin, self._checked = events, begin, checked
         self._round = RoundText()
         self._has_begun = False
         self._place: tuple[int, ...] = (0, 0)
@@ -157,7 +157,7 @@ class TextStream:
         if not self._has_begun:
             await self._submit()
         while True:
-            event = await anext(self.events)
+            event = await anext(self._events)
             if isinstance(event, CompleteEvent | ErrorEvent):
                 self.result = self._checked(event.result)
             elif text := self._text(event):
@@ -166,15 +166,15 @@ class TextStream:
     async def aclose(self) -> None:
         """Stop reading. The turn goes on: `Session.cancel` stops it."""
         self._has_begun = True
-        self.events.leave()
+        self._events.leave()
 
     async def _submit(self) -> None:
         self._has_begun = True
         try:
             await self._begin()
         except BaseException:
-            self.events.close()
-            self.events.leave()
+            self._events.close()
+            self._events.leave()
             raise
 
     def _text(self, event: SessionEvent) -> str:

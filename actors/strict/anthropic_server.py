@@ -31,9 +31,9 @@ class AnthropicServer(LoopbackServer):
     """
 
     dialect = "anthropic"
-    base_path = ""
-    paths = frozenset({"/v1/messages", "/v1/messages/count_tokens"})
-    request_id_header = "request-id"
+    _base_path = ""
+    _paths = frozenset({"/v1/messages", "/v1/messages/count_tokens"})
+    _request_id_header = "request-id"
 
     def __init__(
         self,
@@ -48,12 +48,12 @@ class AnthropicServer(LoopbackServer):
         self.oauth = oauth
         self._threads = ThreadStore(self._limits.recordings)
 
-    def make_wire(self, host: str) -> Wire:
+    def _make_wire(self, host: str) -> Wire:
         return AnthropicWire(self._settings, self.mode, host)
 
-    def read(self, request: HttpRequest) -> Json:
+    def _read(self, request: HttpRequest) -> Json:
         """Return the parsed body, with the messages of a stored thread that it continues in front."""
-        parsed = super().read(request)
+        parsed = super()._read(request)
         try:
             return self._threads.continue_thread(parsed)
         except (RuleBroken, TypeError, KeyError, AttributeError):  # the rules report the fault
@@ -66,37 +66,37 @@ class AnthropicServer(LoopbackServer):
             lambda: anthropic.validate(request.body, self.mode, settings, count=count, threads=self._threads)
         )
 
-    def prompt(self, request: HttpRequest, parsed: Json) -> Prompt | None:
+    def _prompt(self, request: HttpRequest, parsed: Json) -> Prompt | None:
         profile = profile_of(parsed, self._settings)
         return anthropic_prompt(parsed, _betas(request), minimum=profile.cache_minimum)
 
-    def answer_stored(self, request: HttpRequest) -> bytes | None:
+    def _stored(self, request: HttpRequest) -> bytes | None:
         is_list = (request.method, request.path) == ("GET", "/v1/models")
         return dump(anthropic_models(self._settings.models)) if is_list else None
 
-    def refuse_credentials(self, request: HttpRequest) -> ServerRefusal | None:
+    def _denied(self, request: HttpRequest) -> ServerRefusal | None:
         if self.oauth is not None:
             return _oauth_refusal(request, self.oauth)
         if self.api_key is None:
             return None
         key = request.headers.get("x-api-key") or bearer(request)
         if not same(key, self.api_key):
-            return self.wire.failure(401)
+            return self._wire.failure(401)
         if "anthropic-version" not in request.headers:
-            return replace(self.wire.failure(400), message="anthropic-version: header is required")
+            return replace(self._wire.failure(400), message="anthropic-version: header is required")
         return None
 
-    def direct_answer(self, request: HttpRequest) -> bytes | None:
+    def _direct_answer(self, request: HttpRequest) -> bytes | None:
         if not request.path.endswith("/count_tokens"):
             return None
         tokens = len(request.body) // 4
-        edited = self.read(request).get("context_management") is not None
+        edited = self._read(request).get("context_management") is not None
         edits = {"context_management": {"original_input_tokens": tokens}} if edited else {}
         return dump({"input_tokens": tokens, **edits})
 
     def _parts(self, turn: Turn, request: Json, order: int, streamed: bool) -> list[bytes]:
         if request.get("thread") is not None:
-            answer = parse(self.wire.response(turn, request, order))
+            answer = parse(self._wire.response(turn, request, order))
             self._threads.keep(request, answer["id"], answer["content"])
         return super()._parts(turn, request, order, streamed)
 

@@ -30,10 +30,10 @@ class BedrockServer(LoopbackServer):
     """
 
     dialect = "bedrock"
-    base_path = ""
-    paths: frozenset[str] = frozenset()
-    request_id_header = "x-amzn-requestid"
-    stream_type = "application/vnd.amazon.eventstream"
+    _base_path = ""
+    _paths: frozenset[str] = frozenset()
+    _request_id_header = "x-amzn-requestid"
+    _stream_type = "application/vnd.amazon.eventstream"
 
     def __init__(
         self,
@@ -47,14 +47,14 @@ class BedrockServer(LoopbackServer):
         self._aws_key = aws_key
         super().__init__(script, **options)
 
-    def make_wire(self, host: str) -> Wire:
+    def _make_wire(self, host: str) -> Wire:
         return BedrockWire(self._settings, self.mode, host)
 
-    def is_routed(self, request: HttpRequest) -> bool:
+    def _routed(self, request: HttpRequest) -> bool:
         return _PATH.fullmatch(request.path) is not None
 
-    def read(self, request: HttpRequest) -> Json:
-        body, path = super().read(request), _PATH.fullmatch(request.path)
+    def _read(self, request: HttpRequest) -> Json:
+        body, path = super()._read(request), _PATH.fullmatch(request.path)
         if path is None or not isinstance(body, dict):
             return body
         return {**body, "model": unquote(path["model"]), "stream": path["stream"] is not None}
@@ -66,17 +66,17 @@ class BedrockServer(LoopbackServer):
             request.body, "bedrock", mode=self.mode, settings=replace(self._settings, model=model)
         )
 
-    def prompt(self, request: HttpRequest, parsed: Json) -> Prompt | None:
+    def _prompt(self, request: HttpRequest, parsed: Json) -> Prompt | None:
         settings = replace(self._settings, model=parsed["model"])
         profile = (settings.models or {}).get(settings.model, settings.profile)
         if profile.upstream is None:
             return None
         return anthropic_prompt(passed_on(parsed, settings), minimum=profile.upstream.cache_minimum)
 
-    def refuse_credentials(self, request: HttpRequest) -> ServerRefusal | None:
-        return denial(request, self.wire, self.api_key, self._aws_key)
+    def _denied(self, request: HttpRequest) -> ServerRefusal | None:
+        return denial(request, self._wire, self.api_key, self._aws_key)
 
-    def refusal_headers(self, refusal: ServerRefusal) -> tuple[tuple[str, str], ...]:
+    def _refusal_headers(self, refusal: ServerRefusal) -> tuple[tuple[str, str], ...]:
         return (("x-amzn-errortype", f"{refusal.type}:http://internal.amazon.com/coral/com.amazon.bedrock/"),)
 
 

@@ -66,7 +66,7 @@ class PromptCache:
         self._ideal = _Entries(limit)
         self._turn = 0
 
-    def take(self, prompt: Prompt) -> Cached:
+    def _take(self, prompt: Prompt) -> Cached:
         """Read the longest cached prefix of a prompt, write new entries, and count both."""
         places = list(_places(prompt) if prompt.marked else _steps(prompt))
         total = sum(len(piece.text) for piece in prompt.pieces) // BYTES_PER_TOKEN

@@ -31,14 +31,14 @@ class HostedClaude(AnthropicServer):
     A script sees the request with its `model`, and with `stream` set if the answer is streamed.
     """
 
-    paths: frozenset[str] = frozenset()
-    route: ClassVar[re.Pattern[str]]
+    _paths: frozenset[str] = frozenset()
+    _route: ClassVar[re.Pattern[str]]
 
-    def is_routed(self, request: HttpRequest) -> bool:
-        return self.route.fullmatch(request.path) is not None
+    def _routed(self, request: HttpRequest) -> bool:
+        return self._route.fullmatch(request.path) is not None
 
-    def read(self, request: HttpRequest) -> Json:
-        body, path = super().read(request), self.route.fullmatch(request.path)
+    def _read(self, request: HttpRequest) -> Json:
+        body, path = super()._read(request), self._route.fullmatch(request.path)
         if path is None or not isinstance(body, dict):
             return body
         return {
@@ -47,13 +47,13 @@ class HostedClaude(AnthropicServer):
         }
 
     def judge(self, request: HttpRequest) -> ServerRefusal | None:
-        path = self.route.fullmatch(request.path)
+        path = self._route.fullmatch(request.path)
         model = unquote(path["model"]) if path else ""
         return refusal_of(
             lambda: anthropic_hosts.validate(request.body, self.dialect, self.mode, self._settings, model)
         )
 
-    def answer_stored(self, request: HttpRequest) -> bytes | None:
+    def _stored(self, request: HttpRequest) -> bytes | None:
         """Return None: the clouds list their models on other hosts."""
         return None
 
@@ -65,7 +65,7 @@ class VertexAnthropicServer(HostedClaude):
     """
 
     dialect = "vertex_anthropic"
-    route = re.compile(
+    _route = re.compile(
         r"/v1/projects/[^/]+/locations/[^/]+/publishers/anthropic/models/(?P<model>[^/:]+):"
         r"(?:rawPredict|(?P<stream>streamRawPredict))"
     )
@@ -74,8 +74,8 @@ class VertexAnthropicServer(HostedClaude):
     def endpoint(self) -> str:
         return f"{self.base_url}/v1/projects/project-1/locations/global/publishers/anthropic"
 
-    def refuse_credentials(self, request: HttpRequest) -> ServerRefusal | None:
-        return LoopbackServer.refuse_credentials(self, request)
+    def _denied(self, request: HttpRequest) -> ServerRefusal | None:
+        return LoopbackServer._denied(self, request)
 
 
 class BedrockAnthropicServer(HostedClaude):
@@ -86,9 +86,9 @@ class BedrockAnthropicServer(HostedClaude):
     """
 
     dialect = "bedrock_anthropic"
-    request_id_header = "x-amzn-requestid"
-    stream_type = "application/vnd.amazon.eventstream"
-    route = re.compile(r"/model/(?P<model>[^/]+)/invoke(?P<stream>-with-response-stream)?")
+    _request_id_header = "x-amzn-requestid"
+    _stream_type = "application/vnd.amazon.eventstream"
+    _route = re.compile(r"/model/(?P<model>[^/]+)/invoke(?P<stream>-with-response-stream)?")
 
     def __init__(
         self,
@@ -101,13 +101,13 @@ class BedrockAnthropicServer(HostedClaude):
         super().__init__(script, settings=settings, **options)
         self._aws_key = aws_key
 
-    def make_wire(self, host: str) -> Wire:
+    def _make_wire(self, host: str) -> Wire:
         messages = AnthropicWire(self._settings, self.mode, host)
         return InvokeModelWire(messages, BedrockWire(BedrockSettings(), self.mode))
 
-    def refuse_credentials(self, request: HttpRequest) -> ServerRefusal | None:
-        return denial(request, self.wire, self.api_key, self._aws_key)
+    def _denied(self, request: HttpRequest) -> ServerRefusal | None:
+        return denial(request, self._wire, self.api_key, self._aws_key)
 
-    def refusal_headers(self, refusal: ServerRefusal) -> tuple[tuple[str, str], ...]:
-        kind = self.wire.failure(refusal.status).type
+    def _refusal_headers(self, refusal: ServerRefusal) -> tuple[tuple[str, str], ...]:
+        kind = self._wire.failure(refusal.status).type
         return (("x-amzn-errortype", f"{kind}:http://internal.amazon.com/coral/com.amazon.bedrock/"),)

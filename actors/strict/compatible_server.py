@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TypeAlias, Unpack
 
 from actors.strict.catalogue import openai_models
-from actors.strict.faults import Fault
+from actors.strict.faults import InjectedFault
 from actors.strict.loopback import HttpRequest, LoopbackAnswer
 from actors.strict.recollection import Recollection
 from actors.strict.rules import validate
@@ -54,13 +54,12 @@ class CompatibleServer(LoopbackServer):
     Args:
         vendor: Name of its dialect.
         settings: The models that exist; by default any name, with the vendor's profile.
-        manner: Response format, if it is not the vendor's usual one.
 
     Raises:
         ValueError: The vendor is unknown.
     """
 
-    request_id_header = "x-request-id"
+    _request_id_header = "x-request-id"
 
     def __init__(
         self,
@@ -68,20 +67,20 @@ class CompatibleServer(LoopbackServer):
         *,
         vendor: str,
         settings: CompatibleSettings | None = None,
-        manner: Manner | None = None,
+        _manner: Manner | None = None,
         **options: Unpack[ServerOptions],
     ) -> None:
         if vendor not in HOSTS:
             raise ValueError(f"No rules for vendor {vendor!r}; known: {', '.join(HOSTS)}")
-        self.settings = settings or CompatibleSettings()
+        self.settings: CompatibleSettings = settings or CompatibleSettings()
         self.dialect = self.vendor = vendor
         bases = _BASES.get(vendor, ("/v1",))
-        self.base_path, self.paths = bases[0], frozenset(f"{base}/chat/completions" for base in bases)
-        self._manner = manner or MANNERS.get(vendor, Manner())
+        self._base_path, self._paths = bases[0], frozenset(f"{base}/chat/completions" for base in bases)
+        self._manner = _manner or MANNERS.get(vendor, Manner())
         super().__init__(script, **options)
         self._handed_out = Recollection(self._limits.recordings)
 
-    def make_wire(self, host: str) -> Wire:
+    def _make_wire(self, host: str) -> Wire:
         self._writer = CompatibleWire(host, self.vendor, self._manner, lambda: self.settings)
         return self._writer
 
@@ -91,13 +90,13 @@ class CompatibleServer(LoopbackServer):
             refusal = self._changed_reasoning(parse(request.body))
         return refusal
 
-    def prompt(self, request: HttpRequest, parsed: Json) -> Prompt | None:
+    def _prompt(self, request: HttpRequest, parsed: Json) -> Prompt | None:
         if self.vendor == "openrouter" and to_anthropic(parsed, self.settings):
             return anthropic_prompt(in_anthropics_form(parsed), lane=parsed.get("prompt_cache_key") or "")
-        return super().prompt(request, parsed)
+        return super()._prompt(request, parsed)
 
-    def answer_stored(self, request: HttpRequest) -> bytes | None:
-        listed = {path.removesuffix("/chat/completions") + "/models" for path in self.paths}
+    def _stored(self, request: HttpRequest) -> bytes | None:
+        listed = {path.removesuffix("/chat/completions") + "/models" for path in self._paths}
         is_list = request.method == "GET" and request.path in listed
         return dump(openai_models(self.settings.models)) if is_list else None
 
@@ -131,7 +130,7 @@ class KimiServer(CompatibleServer):
         self, script: ScriptSource = None, *, short_ids: bool = False, **options: Unpack[CompatibleOptions]
     ) -> None:
         manner = replace(MANNERS["kimi"], ids="kimi_short" if short_ids else "kimi")
-        super().__init__(script, vendor="kimi", manner=manner, **options)
+        super().__init__(script, vendor="kimi", _manner=manner, **options)
 
 
 class DeepSeekServer(CompatibleServer):
@@ -161,7 +160,7 @@ class OpenRouterServer(CompatibleServer):
 
     def answer(self, request: HttpRequest) -> LoopbackAnswer:
         """Check one request by the rules of its upstream, record it and return the answer."""
-        upstream = self._upstream(self.received, self.read(request))
+        upstream = self._upstream(self.received, self._read(request))
         self.settings = replace(self.settings, upstream=upstream)
         return super().answer(request)
 
@@ -181,7 +180,7 @@ class GroqServer(CompatibleServer):
         super().__init__(script, vendor="groq", **options)
 
     def _serve_turn(
-        self, request: HttpRequest, parsed: Json, fault: Fault | None, order: int
+        self, request: HttpRequest, parsed: Json, fault: InjectedFault | None, order: int
     ) -> LoopbackAnswer:
         failed = _model_fault(self.script.turn(parsed), parsed) if fault is None else None
         if failed is None:
@@ -201,22 +200,22 @@ class AzureServer(CompatibleServer):
     ) -> None:
         super().__init__(script, vendor="azure", **options)
         self._deployment = deployment
-        self.base_path = f"/openai/deployments/{deployment}" if deployment else "/openai/v1"
-        self.paths = frozenset({f"{self.base_path}/chat/completions"})
+        self._base_path = f"/openai/deployments/{deployment}" if deployment else "/openai/v1"
+        self._paths = frozenset({f"{self._base_path}/chat/completions"})
 
     @property
     def endpoint(self) -> str:
         return f"{self.base_url}?api-version=2024-10-21" if self._deployment else self.base_url
 
-    def is_routed(self, request: HttpRequest) -> bool:
+    def _routed(self, request: HttpRequest) -> bool:
         has_version = re.search(r"(?:^|&)api-version=[^&]", request.query) is not None
-        return super().is_routed(request) and (has_version or not self._deployment)
+        return super()._routed(request) and (has_version or not self._deployment)
 
-    def refuse_credentials(self, request: HttpRequest) -> ServerRefusal | None:
+    def _denied(self, request: HttpRequest) -> ServerRefusal | None:
         key = request.headers.get("api-key") or bearer(request)
         if self.api_key is None or same(key, self.api_key):
             return None
-        return self.wire.failure(401)
+        return self._wire.failure(401)
 
 
 def _model_fault(turn: Turn, request: Json) -> ServerRefusal | None:

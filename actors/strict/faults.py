@@ -134,8 +134,10 @@ class Reframed:
         return [b"\xef\xbb\xbf" + written[0], *written[1:]] if self.mark else written
 
 
-Fault: TypeAlias = Status | Disconnect | Stall | ErrorInStream | Garbage | MalformedEvent | Flood | Reframed
-Faults: TypeAlias = Mapping[int, Fault] | Callable[[int, Json], Fault | None]
+InjectedFault: TypeAlias = (
+    Status | Disconnect | Stall | ErrorInStream | Garbage | MalformedEvent | Flood | Reframed
+)
+InjectedFaults: TypeAlias = Mapping[int, InjectedFault] | Callable[[int, Json], InjectedFault | None]
 
 RATE_LIMITED = Status(429, retry_after="1")
 QUOTA = Status(
@@ -148,14 +150,14 @@ SERVER_ERROR = Status(500)
 OVERLOADED = Status(529)
 
 
-def fault_for(faults: Faults, number: int, request: Json) -> Fault | None:
+def fault_for(faults: InjectedFaults, number: int, request: Json) -> InjectedFault | None:
     """Return the fault of request `number`, or None. `request` is None if the body was not JSON."""
     if callable(faults):
         return faults(number, request)
     return faults.get(number)
 
 
-_READ: Mapping[str, Callable[[int | None], Fault]] = {
+_READ: Mapping[str, Callable[[int | None], InjectedFault]] = {
     "cut": lambda count: Disconnect(after_bytes=count),
     "reset": lambda count: Disconnect(after_bytes=count, reset=True),
     "stall": lambda count: Stall(after_bytes=count),
@@ -165,7 +167,7 @@ _READ: Mapping[str, Callable[[int | None], Fault]] = {
 }
 
 
-def read_fault(text: str) -> tuple[int, Fault]:
+def read_fault(text: str) -> tuple[int, InjectedFault]:
     """Parse a request number and its fault from a command line option such as `2:429` or `3:cut=100`.
 
     The fault is a status, optionally followed by an equals sign and the value of `retry-after`, or one of `cut`,

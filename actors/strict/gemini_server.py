@@ -46,9 +46,9 @@ class GeminiServer(LoopbackServer):
     bearer tokens, and no key.
     """
 
-    base_path = ""
-    paths = frozenset()
-    request_id_header = "x-request-id"
+    _base_path = ""
+    _paths = frozenset()
+    _request_id_header = "x-request-id"
 
     def __init__(
         self,
@@ -61,11 +61,11 @@ class GeminiServer(LoopbackServer):
     ) -> None:
         self._settings = replace(settings or GeminiSettings(), vertex=vertex)
         api = "gemini" if self._settings.profile.signatures else "gemini_2"
-        self.dialect = "vertex" if vertex else api
+        self.dialect: str = "vertex" if vertex else api
         super().__init__(script, **options)
         self.oauth = oauth
 
-    def make_wire(self, host: str) -> Wire:
+    def _make_wire(self, host: str) -> Wire:
         return GeminiWire(self._settings, host)
 
     @property
@@ -73,12 +73,12 @@ class GeminiServer(LoopbackServer):
         path = "/v1/projects/project-1/locations/global/publishers/google" if self._settings.vertex else ""
         return self.base_url + path
 
-    def is_routed(self, request: HttpRequest) -> bool:
+    def _routed(self, request: HttpRequest) -> bool:
         return self._route(request) is not None
 
-    def read(self, request: HttpRequest) -> Json:
+    def _read(self, request: HttpRequest) -> Json:
         """Return the parsed body with normalised keys and the `model` from the path."""
-        body, route = super().read(request), self._route(request)
+        body, route = super()._read(request), self._route(request)
         if not isinstance(body, dict) or route is None or route["method"] == "countTokens":
             return body
         try:
@@ -87,7 +87,7 @@ class GeminiServer(LoopbackServer):
             return body
         return {**body, "model": route["model"]}
 
-    def streams(self, request: HttpRequest, parsed: Json) -> bool:
+    def _streams(self, request: HttpRequest, parsed: Json) -> bool:
         route = self._route(request)
         return route is not None and route["method"] == "streamGenerateContent"
 
@@ -101,24 +101,24 @@ class GeminiServer(LoopbackServer):
 
     def _invalid_continuation(self, request: HttpRequest, settings: GeminiSettings) -> ServerRefusal | None:
         """Return the refusal of a continuation token of another request, or None."""
-        body = self.read(request)
+        body = self._read(request)
         if not isinstance(body, dict) or "continuationToken" not in body or is_continuation(body, settings):
             return None
         return replace(
-            self.wire.failure(400), message="Continuation token is invalid.", param="continuation_token"
+            self._wire.failure(400), message="Continuation token is invalid.", param="continuation_token"
         )
 
-    def direct_answer(self, request: HttpRequest) -> bytes | None:
+    def _direct_answer(self, request: HttpRequest) -> bytes | None:
         route = self._route(request)
         if route is None or route["method"] != "countTokens":
             return None
         return dump({"totalTokens": len(request.body) // 4})
 
-    def answer_stored(self, request: HttpRequest) -> bytes | None:
+    def _stored(self, request: HttpRequest) -> bytes | None:
         is_list = request.method == "GET" and _MODELS.fullmatch(request.path) and not self._settings.vertex
         return dump(gemini_models(self._settings.models)) if is_list else None
 
-    def refuse_credentials(self, request: HttpRequest) -> ServerRefusal | None:
+    def _denied(self, request: HttpRequest) -> ServerRefusal | None:
         if self.oauth is not None:
             return self._oauth_refusal(request, self.oauth)
         if self.api_key is None:
@@ -127,19 +127,21 @@ class GeminiServer(LoopbackServer):
         if hmac.compare_digest(key.encode(), self.api_key.encode()):
             return None
         if self._settings.vertex:
-            return self.wire.failure(401)
+            return self._wire.failure(401)
         return replace(
-            self.wire.failure(400), message="API key not valid. Please pass a valid API key.", param="api_key"
+            self._wire.failure(400),
+            message="API key not valid. Please pass a valid API key.",
+            param="api_key",
         )
 
     def _oauth_refusal(self, request: HttpRequest, oauth: OAuth) -> ServerRefusal | None:
         token, project = bearer(request), request.headers.get("x-goog-user-project")
         if not token and "x-goog-api-key" not in request.headers:
-            refusal = replace(self.wire.failure(403), message=_UNREGISTERED)
+            refusal = replace(self._wire.failure(403), message=_UNREGISTERED)
         elif not token or oauth.state(token) != "valid":
-            refusal = replace(self.wire.failure(401), message=_CREDENTIALS)
+            refusal = replace(self._wire.failure(401), message=_CREDENTIALS)
         elif oauth.project not in (None, project):
-            refusal = replace(self.wire.failure(403), message=_NO_PROJECT)
+            refusal = replace(self._wire.failure(403), message=_NO_PROJECT)
         else:
             return None
         oauth.refusals += 1

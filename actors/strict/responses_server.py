@@ -28,9 +28,9 @@ class ResponsesServer(LoopbackServer):
     """
 
     dialect = "openai_responses"
-    base_path = "/v1"
-    paths = frozenset(_KEYS)
-    request_id_header = "x-request-id"
+    _base_path = "/v1"
+    _paths = frozenset(_KEYS)
+    _request_id_header = "x-request-id"
 
     def __init__(
         self,
@@ -44,13 +44,13 @@ class ResponsesServer(LoopbackServer):
         self._store = ResponsesStore(self._limits.recordings)
         self._resources = ResponsesResources(self._store, self._settings.profile)
 
-    def make_wire(self, host: str) -> Wire:
+    def _make_wire(self, host: str) -> Wire:
         self._writer = ResponsesWire(self._settings, host)
         return self._writer
 
-    def read(self, request: HttpRequest) -> Json:
+    def _read(self, request: HttpRequest) -> Json:
         """Return the parsed body, with stored objects in place of the ids that name them."""
-        parsed = super().read(request)
+        parsed = super()._read(request)
         if not isinstance(parsed, dict):
             return parsed
         # The template of a prompt supplies the missing fields.
@@ -67,14 +67,14 @@ class ResponsesServer(LoopbackServer):
             lambda: responses.validate(request.body, mode, self._settings, self._store, keys=keys)
         )
 
-    def direct_answer(self, request: HttpRequest) -> bytes | None:
+    def _direct_answer(self, request: HttpRequest) -> bytes | None:
         if request.path == _COUNT:
             return dump({"object": "response.input_tokens", "input_tokens": len(request.body) // 4})
         if request.path == _COMPACT:
-            return dump(self._writer.compact(self.read(request), self.received - 1))
+            return dump(self._writer.compact(self._read(request), self.received - 1))
         return None
 
-    def answer_stored(self, request: HttpRequest) -> bytes | ServerRefusal | None:
+    def _stored(self, request: HttpRequest) -> bytes | ServerRefusal | None:
         if (request.method, request.path) == ("GET", "/v1/models"):
             return dump(openai_models(self._settings.models))
         try:

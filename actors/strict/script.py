@@ -76,7 +76,7 @@ class Builtin:
     value: Mapping[str, Json]
 
 
-Part: TypeAlias = Say | Think | Redacted | Call | Builtin
+TurnPart: TypeAlias = Say | Think | Redacted | Call | Builtin
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -97,7 +97,7 @@ class Turn:
         cached: Tokens of the input to report as read from the prompt cache, and as written to it.
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[TurnPart, ...]
     stop: str | None
     ids: Literal["minted", "restart", "blank"]
     index: Literal["counted", "zero", "missing"]
@@ -110,7 +110,7 @@ class Turn:
 
     def __init__(
         self,
-        *parts: Part,
+        *parts: TurnPart,
         stop: str | None = None,
         ids: Literal["minted", "restart", "blank"] = "minted",
         index: Literal["counted", "zero", "missing"] = "counted",

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 
 from actors.strict.rules.base import Json
 from actors.strict.rules.reading import parse
-from actors.strict.script import Call, Part, Redacted, Say, Think, Turn
+from actors.strict.script import Call, Redacted, Say, Think, Turn, TurnPart
 
 _OPTIONS: Mapping[str, Callable[[Json], bool]] = {
     "stop": lambda value: value is None or isinstance(value, str),
@@ -63,7 +63,7 @@ def _turn(value: Json, where: str) -> Turn:
     return Turn(*(_part(part, f"{where}, part {at}") for at, part in enumerate(held["parts"])), **options)
 
 
-def _part(value: Json, where: str) -> Part:
+def _part(value: Json, where: str) -> TurnPart:
     if isinstance(value, str):
         return Say(value)
     kind = next((kind for kind in _KEYS if isinstance(value, dict) and kind in value), None)

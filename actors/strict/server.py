@@ -25,10 +25,10 @@ from actors.strict.catalogue import openai_models
 from actors.strict.faults import (
     Disconnect,
     ErrorInStream,
-    Fault,
-    Faults,
     Flood,
     Garbage,
+    InjectedFault,
+    InjectedFaults,
     MalformedEvent,
     Reframed,
     Stall,
@@ -67,7 +67,7 @@ class Exchange:
     body: bytes
     verdict: ServerRefusal | None
     status: int
-    fault: Fault | None
+    fault: InjectedFault | None
     query: str = ""
 
 
@@ -90,7 +90,7 @@ class ServerOptions(TypedDict, total=False):
     """The options that the servers of all dialects accept; `LoopbackServer` describes them."""
 
     mode: Mode
-    faults: Faults | None
+    faults: InjectedFaults | None
     api_key: str | None
     write_bytes: int | None
     host: str
@@ -118,29 +118,29 @@ class LoopbackServer:
     """
 
     dialect: str
-    base_path: str
-    paths: frozenset[str]
-    request_id_header: ClassVar[str]
-    stream_type: ClassVar[str] = "text/event-stream; charset=utf-8"
+    _base_path: str
+    _paths: frozenset[str]
+    _request_id_header: ClassVar[str]
+    _stream_type: ClassVar[str] = "text/event-stream; charset=utf-8"
 
     def __init__(
         self,
         script: ScriptSource = None,
         *,
         mode: Mode = "strict",
-        faults: Faults | None = None,
+        faults: InjectedFaults | None = None,
         api_key: str | None = None,
         write_bytes: int | None = None,
         host: str = "",
         limits: ServerLimits | None = None,
         cache: PromptCache | None = None,
     ) -> None:
-        self.script = Script.of(script)
+        self.script: Script = Script.of(script)
         self.mode: Mode = mode
-        self.wire = self.make_wire(host)
-        self.faults: Faults = faults if faults is not None else {}
+        self._wire = self._make_wire(host)
+        self.faults: InjectedFaults = faults if faults is not None else {}
         self.api_key = api_key
-        self.cache = cache or PromptCache()
+        self.cache: PromptCache = cache or PromptCache()
         self.port: int | None = None
         self.address = "127.0.0.1"
         self.on_exchange: Callable[[Exchange], None] | None = None
@@ -158,7 +158,7 @@ class LoopbackServer:
         """
         if self.port is None:
             raise RuntimeError(f"{type(self).__name__} has no address yet; enter `serve(...)` first.")
-        return f"http://{_url_host(self.address)}:{self.port}{self.base_path}"
+        return f"http://{_url_host(self.address)}:{self.port}{self._base_path}"
 
     @property
     def endpoint(self) -> str:
@@ -210,11 +210,11 @@ class LoopbackServer:
     def answer(self, request: HttpRequest) -> LoopbackAnswer:
         """Check one request, record it and return the answer."""
         order, self._received = self._received, self._received + 1
-        parsed = self.read(request)
+        parsed = self._read(request)
         fault = fault_for(self.faults, order, parsed)
         verdict: ServerRefusal | None = None
         answer = self._access_refusal(request, order)
-        found = self.answer_stored(request) if answer is None else None
+        found = self._stored(request) if answer is None else None
         if isinstance(found, ServerRefusal):
             verdict, answer = found, self._refusal(found, order)
         elif found is not None:
@@ -237,19 +237,19 @@ class LoopbackServer:
         if self.on_exchange is not None:
             self.on_exchange(exchange)
 
-    def is_routed(self, request: HttpRequest) -> bool:
+    def _routed(self, request: HttpRequest) -> bool:
         """Return True if the server serves the path."""
-        return request.path in self.paths
+        return request.path in self._paths
 
-    def read(self, request: HttpRequest) -> Json:
+    def _read(self, request: HttpRequest) -> Json:
         """Return the parsed body for scripts, faults and the wire; None if it is not JSON."""
         return _parse(request.body)
 
-    def streams(self, request: HttpRequest, parsed: Json) -> bool:
+    def _streams(self, request: HttpRequest, parsed: Json) -> bool:
         """Return True if the request asks for a stream."""
         return bool(parsed.get("stream"))
 
-    def make_wire(self, host: str) -> Wire:
+    def _make_wire(self, host: str) -> Wire:
         """Create the wire encoder of this dialect. Called once, before the other options are set."""
         raise NotImplementedError
 
@@ -257,62 +257,64 @@ class LoopbackServer:
         """Return the refusal of the dialect's rules, or None."""
         raise NotImplementedError
 
-    def refuse_credentials(self, request: HttpRequest) -> ServerRefusal | None:
+    def _denied(self, request: HttpRequest) -> ServerRefusal | None:
         """Return the refusal of credentials or version headers, or None. The base class checks a bearer token."""
         if self.api_key is None or same(bearer(request), self.api_key):
             return None
-        return self.wire.failure(401)
+        return self._wire.failure(401)
 
-    def direct_answer(self, request: HttpRequest) -> bytes | None:
+    def _direct_answer(self, request: HttpRequest) -> bytes | None:
         """Return the answer to an accepted request that bypasses the model, such as a token count, or None."""
         return None
 
-    def prompt(self, request: HttpRequest, parsed: Json) -> Prompt | None:
+    def _prompt(self, request: HttpRequest, parsed: Json) -> Prompt | None:
         """Return the prompt of an accepted request for the cache, or None if the host has no cache."""
         return automatic_prompt(parsed, self.dialect) if self.dialect in AUTOMATIC else None
 
-    def answer_stored(self, request: HttpRequest) -> bytes | ServerRefusal | None:
+    def _stored(self, request: HttpRequest) -> bytes | ServerRefusal | None:
         """Return the answer to a request for a stored resource, such as the models, or None for other requests."""
         return None
 
-    def refusal_headers(self, refusal: ServerRefusal) -> tuple[tuple[str, str], ...]:
+    def _refusal_headers(self, refusal: ServerRefusal) -> tuple[tuple[str, str], ...]:
         """Return the headers that describe the kind of refusal."""
         return ()
 
     def _access_refusal(self, request: HttpRequest, order: int) -> LoopbackAnswer | None:
         if request.too_large:
-            refusal = self._refusal(self.wire.failure(413), order)
+            refusal = self._refusal(self._wire.failure(413), order)
             return replace(refusal, headers=(*refusal.headers, ("connection", "close")))
-        denied = self.refuse_credentials(request)
+        denied = self._denied(request)
         return None if denied is None else self._refusal(denied, order)
 
-    def _route_refusal(self, request: HttpRequest, fault: Fault | None, order: int) -> LoopbackAnswer | None:
-        if not self.is_routed(request):
-            return self._refusal(self.wire.failure(404), order)
+    def _route_refusal(
+        self, request: HttpRequest, fault: InjectedFault | None, order: int
+    ) -> LoopbackAnswer | None:
+        if not self._routed(request):
+            return self._refusal(self._wire.failure(404), order)
         if "upgrade" in request.headers:  # to a websocket; a client that hears so at once goes on without
-            return self._refusal(self.wire.failure(426), order)
+            return self._refusal(self._wire.failure(426), order)
         if request.method != "POST":
-            return self._refusal(self.wire.failure(405), order)
+            return self._refusal(self._wire.failure(405), order)
         return self._status(fault, order) if isinstance(fault, Status) else None
 
     def _serve_turn(
-        self, request: HttpRequest, parsed: Json, fault: Fault | None, order: int
+        self, request: HttpRequest, parsed: Json, fault: InjectedFault | None, order: int
     ) -> LoopbackAnswer:
-        streamed = self.streams(request, parsed)
+        streamed = self._streams(request, parsed)
         if isinstance(fault, ErrorInStream) and not streamed:
             return self._refusal(self._error_refusal(fault), order)
         if isinstance(fault, Garbage):
             return self._plain(fault.body, order)
-        if (direct := self.direct_answer(request)) is not None:
+        if (direct := self._direct_answer(request)) is not None:
             return _apply_fault(self._plain(direct, order), fault)
         turn = self.script.turn(parsed)
         if fault is None or isinstance(fault, Reframed):
             self.script.advance()
-        turn = self._with_cache_usage(turn, self.prompt(request, parsed))
+        turn = self._with_cache_usage(turn, self._prompt(request, parsed))
         parts = self._spoil_stream(self._parts(turn, parsed, order, streamed), fault, order)
-        if isinstance(fault, Reframed) and streamed and self.stream_type.startswith("text/"):
+        if isinstance(fault, Reframed) and streamed and self._stream_type.startswith("text/"):
             parts = fault.write(parts)
-        headers = (("content-type", self.stream_type) if streamed else _JSON, self._mark(order))
+        headers = (("content-type", self._stream_type) if streamed else _JSON, self._mark(order))
         return _apply_fault(LoopbackAnswer(200, headers, tuple(parts), streamed), fault)
 
     def _plain(self, body: bytes, order: int) -> LoopbackAnswer:
@@ -320,20 +322,20 @@ class LoopbackServer:
 
     def _with_cache_usage(self, turn: Turn, prompt: Prompt | None) -> Turn:
         """Return the turn with the tokens that the cache read and wrote; unchanged if there were none."""
-        cached = self.cache.take(prompt) if prompt is not None else None
+        cached = self.cache._take(prompt) if prompt is not None else None
         if cached is None or not (cached.read or cached.written):
             return turn
         return turn.counted((cached.total, turn.usage[1]), (cached.read, cached.written))
 
     def _parts(self, turn: Turn, request: Json, order: int, streamed: bool) -> list[bytes]:
         if streamed:
-            return self.wire.events(turn, request, order)
-        return [self.wire.response(turn, request, order)]
+            return self._wire.events(turn, request, order)
+        return [self._wire.response(turn, request, order)]
 
-    def _spoil_stream(self, parts: list[bytes], fault: Fault | None, order: int) -> list[bytes]:
+    def _spoil_stream(self, parts: list[bytes], fault: InjectedFault | None, order: int) -> list[bytes]:
         match fault:
             case ErrorInStream(after_events=count):
-                return [*parts[:count], self.wire.error_event(self._error_refusal(fault), order)]
+                return [*parts[:count], self._wire.error_event(self._error_refusal(fault), order)]
             case MalformedEvent(after_events=count, data=data):
                 return [*parts[:count], data, *parts[count:]]
             case Flood(after_events=count, data=data):
@@ -342,11 +344,11 @@ class LoopbackServer:
                 return parts
 
     def _error_refusal(self, fault: ErrorInStream) -> ServerRefusal:
-        failure = self.wire.failure(fault.status)
+        failure = self._wire.failure(fault.status)
         return replace(failure, message=fault.message or failure.message)
 
     def _status(self, fault: Status, order: int) -> LoopbackAnswer:
-        usual = self.wire.failure(fault.status)
+        usual = self._wire.failure(fault.status)
         told = replace(
             usual,
             type=fault.type or usual.type,
@@ -354,26 +356,26 @@ class LoopbackServer:
             message=fault.message or usual.message,
             param=fault.param or usual.param,
         )
-        body = self.wire.error(told, order) if fault.body is None else fault.body
-        headers = (_JSON, self._mark(order), *self.refusal_headers(told), *fault.headers)
+        body = self._wire.error(told, order) if fault.body is None else fault.body
+        headers = (_JSON, self._mark(order), *self._refusal_headers(told), *fault.headers)
         return LoopbackAnswer(fault.status, headers, (body,))
 
     def _refusal(self, refusal: ServerRefusal, order: int) -> LoopbackAnswer:
-        body = self.wire.error(refusal, order)
-        headers = (_JSON, self._mark(order), *self.refusal_headers(refusal))
+        body = self._wire.error(refusal, order)
+        headers = (_JSON, self._mark(order), *self._refusal_headers(refusal))
         return LoopbackAnswer(refusal.status, headers, (body,))
 
     def _mark(self, order: int) -> tuple[str, str]:
-        return (self.request_id_header, f"req_{order}")
+        return (self._request_id_header, f"req_{order}")
 
 
 class OpenAIServer(LoopbackServer):
     """OpenAI Chat Completions at `base_url` + `/chat/completions`. `settings` names the models that exist."""
 
     dialect = "openai_chat"
-    base_path = "/v1"
-    paths = frozenset({"/v1/chat/completions"})
-    request_id_header = "x-request-id"
+    _base_path = "/v1"
+    _paths = frozenset({"/v1/chat/completions"})
+    _request_id_header = "x-request-id"
 
     def __init__(
         self,
@@ -385,13 +387,13 @@ class OpenAIServer(LoopbackServer):
         self._settings = settings or OpenAISettings()
         super().__init__(script, **options)
 
-    def make_wire(self, host: str) -> Wire:
+    def _make_wire(self, host: str) -> Wire:
         return OpenAIWire(host)
 
     def judge(self, request: HttpRequest) -> ServerRefusal | None:
         return validate(request.body, self.dialect, mode=self.mode, settings=self._settings)
 
-    def answer_stored(self, request: HttpRequest) -> bytes | None:
+    def _stored(self, request: HttpRequest) -> bytes | None:
         is_list = (request.method, request.path) == ("GET", "/v1/models")
         return dump(openai_models(self._settings.models)) if is_list else None
 
@@ -422,7 +424,7 @@ def _url_host(address: str) -> str:
     return f"[{own}]" if ":" in own else own
 
 
-def _apply_fault(answer: LoopbackAnswer, fault: Fault | None) -> LoopbackAnswer:
+def _apply_fault(answer: LoopbackAnswer, fault: InjectedFault | None) -> LoopbackAnswer:
     match fault:
         case Disconnect(after_bytes=cut, reset=reset):
             return replace(answer, cut=cut, then="reset" if reset else "close")

@@ -7,7 +7,7 @@ A token counts as four bytes of the body, which is close to the counts of provid
 
 from collections.abc import Callable
 
-from actors.strict.faults import Fault, Status
+from actors.strict.faults import InjectedFault, Status
 from actors.strict.rules.base import Json, dump
 
 BYTES = 4
@@ -37,11 +37,11 @@ def tokens_of(request: Json) -> int:
     return len(dump(request)) // BYTES
 
 
-def window(dialect: str, most: int) -> Callable[[int, Json], Fault | None]:
+def window(dialect: str, most: int) -> Callable[[int, Json], InjectedFault | None]:
     """Return faults that refuse requests of more than the given number of tokens."""
     code = "context_length_exceeded" if dialect in ("openai_chat", "openai_responses") else None
 
-    def fault(number: int, request: Json) -> Fault | None:
+    def fault(number: int, request: Json) -> InjectedFault | None:
         del number
         if (tokens := tokens_of(request)) <= most:
             return None

@@ -91,25 +91,25 @@ class Tracing:
             from opentelemetry import metrics, trace
         except ImportError:
             raise ConfigError('Tracing needs opentelemetry-api: pip install "llm-actors[otel]"') from None
-        self.content = content
-        self.tracer = trace.get_tracer(NAME, tracer_provider=tracer_provider)
+        self._content = content
+        self._tracer = trace.get_tracer(NAME, tracer_provider=tracer_provider)
         meter = metrics.get_meter(NAME, meter_provider=meter_provider)
-        self.duration = meter.create_histogram("gen_ai.client.inference.duration", unit="s")
-        self.first = meter.create_histogram("gen_ai.client.inference.time_to_first_chunk", unit="s")
-        self.counters = {
+        self._duration = meter.create_histogram("gen_ai.client.inference.duration", unit="s")
+        self._first = meter.create_histogram("gen_ai.client.inference.time_to_first_chunk", unit="s")
+        self._counters = {
             kind: meter.create_counter(f"gen_ai.client.inference.usage.{kind}", unit="{token}")
             for kind in _counts(Usage())
         }
-        self.histograms = {
+        self._histograms = {
             kind: meter.create_histogram(f"gen_ai.client.inference.operation.{kind}", unit="{token}")
             for kind in ("input_tokens", "output_tokens")
         }
 
-    def start_ask(self, session: str, variables: Variables) -> "AskSpans":
+    def _traced(self, session: str, variables: Variables) -> "AskSpans":
         """Start the spans of an ask. Its tools run in `variables`, so their spans become children of the ask's span."""
         from opentelemetry import context, trace
 
-        span = self.tracer.start_span(
+        span = self._tracer.start_span(
             "invoke_agent",
             attributes={"gen_ai.operation.name": "invoke_agent", "gen_ai.conversation.id": session},
         )
@@ -176,7 +176,7 @@ class AskSpans:
 
         kind = trace.SpanKind.CLIENT if is_remote else trace.SpanKind.INTERNAL
         above = trace.set_span_in_context(self._ask)
-        return self._tracing.tracer.start_span(name, above, kind=kind, attributes=attributes)
+        return self._tracing._tracer.start_span(name, above, kind=kind, attributes=attributes)
 
     def _start_call(self, event: ToolCallEvent) -> None:
         about = {
@@ -186,14 +186,14 @@ class AskSpans:
             "gen_ai.tool.call.id": event.call_id,
         }
         span = self._begin(f"execute_tool {event.name}", about, is_remote=False)
-        if self._tracing.content:
+        if self._tracing._content:
             span.set_attribute("gen_ai.tool.call.arguments", dump(event.arguments).decode())
         self._calls[event.call_id] = span
 
     def _request_event(self, event: SessionEvent) -> None:
         """Start and end the spans of the turn's requests."""
         match event:
-            case AskStartedEvent(message=message) if self._tracing.content:
+            case AskStartedEvent(message=message) if self._tracing._content:
                 self._ask.set_attribute("gen_ai.input.messages", _messages("user", message.blocks))
             case RequestRenderedEvent(binding=binding):
                 self._start_request(binding)
@@ -235,7 +235,7 @@ class AskSpans:
         if self._chat is not None:
             reason = _finish_reason(event)
             self._chat.span.set_attribute("gen_ai.response.finish_reasons", [reason])
-            if self._tracing.content:
+            if self._tracing._content:
                 said = _messages("assistant", message.blocks, reason)
                 self._chat.span.set_attribute("gen_ai.output.messages", said)
         self._end_request("interrupted" if event.error else "", event.usage)
@@ -251,7 +251,7 @@ class AskSpans:
         """Record that a part of the answer has arrived."""
         if self._chat is not None and not self._chat.is_answered:
             self._chat.is_answered = True
-            self._tracing.first.record(perf_counter() - self._chat.began, self._chat.about)
+            self._tracing._first.record(perf_counter() - self._chat.began, self._chat.about)
 
     def _end_request(self, error: str, usage: Usage | None = None) -> None:
         """End the span of the request, if one is open."""
@@ -266,14 +266,14 @@ class AskSpans:
         _fail(request.span, error)
         request.span.end()
         error_attributes = {"error.type": error} if error else {}
-        self._tracing.duration.record(perf_counter() - request.began, request.about | error_attributes)
+        self._tracing._duration.record(perf_counter() - request.began, request.about | error_attributes)
 
     def _count(self, about: dict[str, str], usage: Usage | None) -> None:
         counts = _counts(usage or Usage())
-        for kind, counter in self._tracing.counters.items():
-            if counts[kind] or kind in self._tracing.histograms:
+        for kind, counter in self._tracing._counters.items():
+            if counts[kind] or kind in self._tracing._histograms:
                 counter.add(counts[kind], {**about, "gen_ai.token.modality": "unknown"})
-        for kind, histogram in self._tracing.histograms.items():
+        for kind, histogram in self._tracing._histograms.items():
             histogram.record(counts[kind], about)
 
     def _end_call(self, call_id: str, error: str) -> None:
@@ -293,7 +293,7 @@ class AskSpans:
         span, binding = self._ask, result.binding
         span.set_attributes({**_provider_attributes(binding), "gen_ai.response.model": binding.model})
         _spend(span, result.usage)
-        if self._tracing.content:
+        if self._tracing._content:
             reason = "stop" if result.status == "complete" else "error"
             span.set_attribute("gen_ai.output.messages", _messages("assistant", (Text(result.text),), reason))
         if result.status in ("failed", "interrupted", "cancelled"):

@@ -26,7 +26,7 @@ class RuntimeTracing:
     """
 
     def __init__(self, tracer: "Tracing") -> None:
-        if not hasattr(tracer, "start_ask"):
+        if not hasattr(tracer, "_traced"):
             raise ConfigError(
                 f"tracing= takes a Tracing (actors.telemetry), or None, not {type(tracer).__name__}"
             )
@@ -35,7 +35,7 @@ class RuntimeTracing:
 
     def attach(self, session: str, sink: Sink, variables: Variables) -> Sink:
         """Start the trace of an ask, and return a sink that also forwards the ask's events to the trace."""
-        trace = self._listener.call(partial(self._tracer.start_ask, session, variables))
+        trace = self._listener.call(partial(self._tracer._traced, session, variables))
         return sink if trace is None else _TracedSink(sink, trace, self._listener)
 
 

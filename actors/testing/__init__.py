@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from actors.strict.claude_servers import BedrockAnthropicServer, VertexAnthropicServer
     from actors.strict.compatible_server import (
         AzureServer,
+        CompatibleOptions,
         CompatibleServer,
         DeepSeekServer,
         GroqServer,
@@ -29,15 +30,17 @@ if TYPE_CHECKING:
         SERVER_ERROR,
         Disconnect,
         ErrorInStream,
-        Fault,
         Flood,
         Garbage,
+        InjectedFault,
+        InjectedFaults,
         MalformedEvent,
         Reframed,
         Stall,
         Status,
     )
     from actors.strict.gemini_server import GeminiServer
+    from actors.strict.loopback import HttpRequest, LoopbackAnswer
     from actors.strict.oauth import OAuth
     from actors.strict.responses_server import ResponsesServer
     from actors.strict.rules import (
@@ -54,13 +57,32 @@ if TYPE_CHECKING:
         ResponsesProfile,
         ResponsesSettings,
         ServerRefusal,
+        ServerSettings,
         validate,
     )
-    from actors.strict.script import Builtin, Call, Redacted, Say, Script, Think, Turn
-    from actors.strict.server import Exchange, OpenAIServer, ServerLimits, serve
+    from actors.strict.script import (
+        Behaviour,
+        Builtin,
+        Call,
+        Redacted,
+        Say,
+        Script,
+        ScriptSource,
+        Think,
+        Turn,
+        TurnPart,
+    )
+    from actors.strict.server import (
+        Exchange,
+        LoopbackServer,
+        OpenAIServer,
+        ServerLimits,
+        ServerOptions,
+        serve,
+    )
     from actors.strict.sigv4 import AwsKey
     from actors.testing.in_thread import serve_in_thread
-    from actors.testing.offline_runtime import answer, call, offline, say, think
+    from actors.testing.offline_runtime import ScriptPart, answer, call, offline, say, think
     from actors.testing.simulation import Odds, SimulationReport, simulate
     from actors.testing.stressing import StressReport, stress
 
@@ -79,8 +101,10 @@ __all__ = [
     "BedrockProfile",
     "BedrockServer",
     "BedrockSettings",
+    "Behaviour",
     "Builtin",
     "Call",
+    "CompatibleOptions",
     "CompatibleProfile",
     "CompatibleServer",
     "CompatibleSettings",
@@ -88,14 +112,18 @@ __all__ = [
     "Disconnect",
     "ErrorInStream",
     "Exchange",
-    "Fault",
     "Flood",
     "Garbage",
     "GeminiProfile",
     "GeminiServer",
     "GeminiSettings",
     "GroqServer",
+    "HttpRequest",
+    "InjectedFault",
+    "InjectedFaults",
     "KimiServer",
+    "LoopbackAnswer",
+    "LoopbackServer",
     "MalformedEvent",
     "MistralServer",
     "OAuth",
@@ -112,14 +140,19 @@ __all__ = [
     "ResponsesSettings",
     "Say",
     "Script",
+    "ScriptPart",
+    "ScriptSource",
     "ServerLimits",
+    "ServerOptions",
     "ServerRefusal",
+    "ServerSettings",
     "SimulationReport",
     "Stall",
     "Status",
     "StressReport",
     "Think",
     "Turn",
+    "TurnPart",
     "VertexAnthropicServer",
     "answer",
     "call",
@@ -141,6 +174,7 @@ _HOMES = {
     "strict.claude_servers": ("BedrockAnthropicServer", "VertexAnthropicServer"),
     "strict.compatible_server": (
         "AzureServer",
+        "CompatibleOptions",
         "CompatibleServer",
         "DeepSeekServer",
         "GroqServer",
@@ -150,21 +184,23 @@ _HOMES = {
     ),
     "strict.dialects": ("SERVERS", "strict_server"),
     "strict.faults": (
-        "OVERLOADED",
-        "QUOTA",
-        "RATE_LIMITED",
-        "SERVER_ERROR",
         "Disconnect",
         "ErrorInStream",
-        "Fault",
+        "InjectedFault",
+        "InjectedFaults",
         "Flood",
         "Garbage",
         "MalformedEvent",
+        "OVERLOADED",
+        "QUOTA",
+        "RATE_LIMITED",
         "Reframed",
+        "SERVER_ERROR",
         "Stall",
         "Status",
     ),
     "strict.gemini_server": ("GeminiServer",),
+    "strict.loopback": ("HttpRequest", "LoopbackAnswer"),
     "strict.oauth": ("OAuth",),
     "strict.responses_server": ("ResponsesServer",),
     "strict.rules": (
@@ -181,13 +217,25 @@ _HOMES = {
         "ResponsesProfile",
         "ResponsesSettings",
         "ServerRefusal",
+        "ServerSettings",
         "validate",
     ),
-    "strict.script": ("Builtin", "Call", "Redacted", "Say", "Script", "Think", "Turn"),
-    "strict.server": ("Exchange", "OpenAIServer", "ServerLimits", "serve"),
+    "strict.script": (
+        "Behaviour",
+        "Builtin",
+        "Call",
+        "TurnPart",
+        "Redacted",
+        "Say",
+        "Script",
+        "ScriptSource",
+        "Think",
+        "Turn",
+    ),
+    "strict.server": ("Exchange", "LoopbackServer", "OpenAIServer", "ServerLimits", "ServerOptions", "serve"),
     "strict.sigv4": ("AwsKey",),
     "testing.in_thread": ("serve_in_thread",),
-    "testing.offline_runtime": ("answer", "call", "offline", "say", "think"),
+    "testing.offline_runtime": ("ScriptPart", "answer", "call", "offline", "say", "think"),
     "testing.simulation": ("Odds", "SimulationReport", "simulate"),
     "testing.stressing": ("StressReport", "stress"),
 }

@@ -52,8 +52,6 @@ class Tool(Generic[P, R]):
         effects: Effects of a call on the outside world. `pure`: none, so a call may run again, or be answered with the
             result of an equal call. `idempotent`: repeated runs with one idempotency key have the effect of one run.
             `once`: a call never runs again.
-        handover: The target, system prompt and tools that the conversation continues with after a call; see
-            `actors.handoff`.
         resources: Names of the resources that a call writes to, or a function that returns them for the arguments of a
             call. Calls of a session with a common resource run one after another, in call order.
 
@@ -70,7 +68,7 @@ class Tool(Generic[P, R]):
     timeout: float | None = None
     effects: Effects = "once"
     resources: ResourceRule = ()
-    handover: Handover | None = None
+    _handover: Handover | None = None  # made by `actors.handoff`
     _model: Parameters | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -106,7 +104,7 @@ class Tool(Generic[P, R]):
             function,
             **options,
         )
-        new.__dict__["check"] = check
+        new.__dict__["_check"] = check
         if (taken := new.context_parameter) in _properties(new.schema):
             raise ToolDefinitionError(
                 f"Tool {name!r}: its schema has a field {taken!r}, "
@@ -165,7 +163,7 @@ class Tool(Generic[P, R]):
         return (named,) if isinstance(named, str) else tuple(map(str, named))
 
     @cached_property
-    def check(self) -> ArgumentCheck:
+    def _check(self) -> ArgumentCheck:
         """The compiled schema, compiled on first use."""
         return compile_schema(self.schema, tool=self.name)
 
@@ -193,13 +191,13 @@ class Tool(Generic[P, R]):
         the function's types. `actors.core.turn.batch` decides whether to correct small mistakes.
         """
         given = dict(arguments)
-        if errors := self.check.errors(given):
+        if errors := self._check.errors(given):
             return errors
         return BoundArguments(given) if self._model is None else self._model.convert(given)
 
-    def only_reading(self, arguments: Mapping[str, JsonValue]) -> FittingValue | None:
+    def _only_reading(self, arguments: Mapping[str, JsonValue]) -> FittingValue | None:
         """Return the arguments corrected to fit the schema if exactly one correction is possible; otherwise None."""
-        return only_reading(dict(arguments), self.check)
+        return only_reading(dict(arguments), self._check)
 
 
 def _properties(schema: Mapping[str, JsonValue]) -> Collection[object]:
@@ -289,5 +287,5 @@ def with_function(
 ) -> Tool[..., Any]:  # Any: any function
     """Return a copy of a tool with another name and function, and the same description and schema."""
     new = replace(tool, name=name, function=function)
-    new.__dict__["check"] = tool.check
+    new.__dict__["_check"] = tool._check
     return new

@@ -27,7 +27,7 @@ class Toolset:
             added = item if isinstance(item, Tool) else tool(item)
             if added.name in self._tools:
                 raise ToolDefinitionError(f"Two tools are named {added.name!r}; rename one with name=")
-            _ = added.check  # compile now: an invalid schema must not fail in a turn
+            _ = added._check  # compile now: an invalid schema must not fail in a turn
             self._tools[added.name] = added
 
     def __iter__(self) -> Iterator[Tool[..., Any]]:  # Any: any function

@@ -14,7 +14,7 @@ from actors.testing import (
     BedrockSettings,
     Call,
     ErrorInStream,
-    Fault,
+    InjectedFault,
     OpenAIServer,
     Redacted,
     Say,
@@ -97,7 +97,7 @@ async def test_a_conversation_goes_round_three_providers_and_is_never_refused(tm
 
 @pytest.mark.usefixtures("short_waits")
 async def test_a_throttled_stream_and_a_busy_model_are_tried_again(tmp_path: Path) -> None:
-    faults: dict[int, Fault] = {
+    faults: dict[int, InjectedFault] = {
         0: ErrorInStream(0, status=503),
         1: Status(429, type="ModelNotReadyException"),
     }

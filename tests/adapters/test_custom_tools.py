@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
+from actors.adapters.codec import decode
 from actors.adapters.request import ToolSpec
 from actors.core.data.jsonio import Json
 from actors.core.dialects.profiles import PROFILES
 from actors.core.values.content import Message, ToolCall
 from actors.testing import validate
-from actors.transcripts import check, decode, encode, from_wire, render
+from actors.transcripts import check, encode, from_wire, render
 from tests.adapters.wire_streams import chunk, openai_stream, responses_stream, run
 
 Wire = dict[str, Any]  # Any: JSON

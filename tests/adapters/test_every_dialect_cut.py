@@ -42,7 +42,7 @@ def stream(name: str) -> bytes:
     binding = Binding("here", name, endpoint(name, host), "", "model-1")
     rendered = render(ASKED, Ledger(), dialect(name), binding=binding)
     settings = Settings(model="model-1", tools=TOOLS, stream=True)
-    answer = asked(host, binding, codec.request(rendered.segments, settings, rendered.facts))
+    answer = asked(host, binding, codec.request(rendered._segments, settings, rendered._facts))
     assert answer.status == 200
     return b"".join(answer.parts)
 

@@ -44,7 +44,7 @@ def contents(*entries: Said) -> Any:  # Any: JSON
 def sent(messages: list[Message], binding: Binding = HOME) -> Any:  # Any: JSON
     rendered = render(History(messages), Ledger(), dialect(binding.dialect), binding=binding)
     assert rendered.report.faults == ()
-    return json.loads(b"[" + b"".join(rendered.segments) + b"]")
+    return json.loads(b"[" + b"".join(rendered._segments) + b"]")
 
 
 def request(settings: Settings, profile: Dialect = GEMINI) -> tuple[Request, Any]:  # Any: JSON

@@ -237,7 +237,7 @@ def told(name: str, reader: str) -> tuple[str, Report]:
         "gemini_2" if reader == "gemini" else reader, Script([])
     )  # whose signatures are made up
     sent = adapter(PROFILES[reader]).request(
-        rendered.segments, Settings(model="model-1", max_tokens=9), rendered.facts
+        rendered._segments, Settings(model="model-1", max_tokens=9), rendered._facts
     )
     assert asked(server, OWNERS[reader], sent).status == 200, server.refusals
     return body.decode(), rendered.report
@@ -383,7 +383,7 @@ def test_reasoning_goes_back_under_the_name_that_the_profile_says(
     unlike = replace(reasons, field="reasoning" if field == "reasoning_content" else "reasoning_content")
     other = replace(profile, reasoning=unlike)
     assert check(encode(rendered, model="m"), other) != []
-    sent = adapter(profile).request(rendered.segments, Settings(model="model-1"), rendered.facts)
+    sent = adapter(profile).request(rendered._segments, Settings(model="model-1"), rendered._facts)
     server = strict_host("ollama", Script([]))
     assert asked(server, owner, sent).status == 200, server.refusals
 

@@ -64,7 +64,7 @@ def rendered(name: str, *messages: Message, after: Rendered | None = None) -> Re
 
 def request(name: str, sent: Rendered, lane: str = "", **settings: Any) -> Request:
     asked = {"model": MODELS.get(name, "m"), "system": "Be brief.", "tools": TOOLS} | settings
-    return adapter(dialect(name)).request(sent.segments, Settings(**asked), sent.facts._replace(lane=lane))
+    return adapter(dialect(name)).request(sent._segments, Settings(**asked), sent._facts._replace(lane=lane))
 
 
 @pytest.mark.requirement("PROMISE-14")
@@ -82,7 +82,7 @@ def test_no_byte_of_a_lane_is_changed_and_what_is_not_marked_is_sent_as_it_is_ke
     first = rendered(name, *ASKED)
     second = rendered(name, *ASKED, *WENT_ON, after=first)
     third = rendered(name, *ASKED, *WENT_ON, *SAID, after=second)
-    kept = [b"".join(step.lane.segments) for step in (first, second, third)]
+    kept = [b"".join(step.lane._segments) for step in (first, second, third)]
     assert kept[2].startswith(kept[1])
     assert kept[1].startswith(kept[0])
     for step, lane in zip((first, second, third), kept, strict=True):
@@ -147,7 +147,7 @@ def test_a_mark_cuts_no_segment_but_the_one_it_stands_in() -> None:
     first = rendered("anthropic", *long, *ASKED)
     second = rendered("anthropic", *long, *ASKED, *WENT_ON, after=first)
     sent = {id(segment) for segment in request("anthropic", second).segments}
-    assert len([segment for segment in second.lane.segments if id(segment) not in sent]) <= 1
+    assert len([segment for segment in second.lane._segments if id(segment) not in sent]) <= 1
 
 
 @pytest.mark.requirement("PROMISE-14")
@@ -158,10 +158,10 @@ def test_a_mark_where_the_request_before_ended_is_found_however_much_came_since(
     said = [Message("assistant", [Text(f"{number} {'y' * SHARED}")]) for number in range(PAGE)]
     since = [message for pair in zip(said, told, strict=True) for message in pair]
     second = rendered(name, *ASKED, *since, after=first)
-    assert second.lane.segments.paged >= first.lane.size
+    assert second.lane._segments.paged >= first.lane.size
     made = request(name, second)
     assert PLACES[name][-2] in marks(made.body)
-    lane = replace(second.lane, segments=second.lane.segments.flatten())
+    lane = replace(second.lane, _segments=second.lane._segments.flatten())
     assert made.body == request(name, replace(second, lane=lane)).body
 
 

@@ -75,7 +75,7 @@ def request(schema: JsonValue, name: str, model: str = "m") -> Request:
     history = History([Message("user", [Text("hi")])])
     rendered = render(history, Ledger(), dialect(name))
     return adapter(dialect(name)).request(
-        rendered.segments, Settings(model=model, tools=(spec,)), rendered.facts
+        rendered._segments, Settings(model=model, tools=(spec,)), rendered._facts
     )
 
 

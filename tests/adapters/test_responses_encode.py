@@ -128,7 +128,7 @@ def test_reasoning_goes_back_to_its_own_account_and_model_only(binding: Binding)
     assert items(messages)[1] == sent(1)
     rendered = cold(messages, Ledger(), binding)
     assert refused(rendered) is None
-    assert b"gAAA1" not in b"".join(rendered.segments)
+    assert b"gAAA1" not in b"".join(rendered._segments)
 
 
 def test_foreign_reasoning_never_becomes_an_item() -> None:
@@ -161,7 +161,7 @@ def test_a_reasoning_item_goes_out_once_in_an_epoch() -> None:
     longer = [*messages, again, Message("user", [Text("v")])]
     second = render(History(longer), Ledger(), OPENAI_RESPONSES, first.lane, binding=HERE)
     assert refused(second) is None
-    assert b"".join(second.segments).count(b"gAAA1") == 1
+    assert b"".join(second._segments).count(b"gAAA1") == 1
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_a_native_call_id_goes_back_and_a_foreign_one_is_minted() -> None:
 def asked(**settings: Any) -> tuple[Wire, tuple[str, ...]]:  # Any: fields of Settings
     profile = settings.pop("profile", OPENAI_RESPONSES)
     lane = render(History([Message("user", [Text("u")])]), Ledger(), profile)
-    request = adapter(profile).request(lane.segments, Settings(model="m", **settings))
+    request = adapter(profile).request(lane._segments, Settings(model="m", **settings))
     assert request.path == "/responses"
     assert check(request.body, profile) == []
     body: Wire = json.loads(request.body)
@@ -295,7 +295,7 @@ def test_generated_histories_send_no_item_id() -> None:
         messages, ledger = history(seed)
         rendered = cold(messages, ledger, HERE)
         assert refused(rendered) is None, seed
-        for part in json.loads(b"[" + b"".join(rendered.segments) + b"]"):
+        for part in json.loads(b"[" + b"".join(rendered._segments) + b"]"):
             assert "id" not in part
             thoughts += part["type"] == "reasoning"
     assert thoughts
@@ -310,6 +310,6 @@ def test_an_answer_may_have_no_fewer_tokens_than_the_host_takes(asked: int, sent
     profile = dialect("openai_responses")
     rendered = render(History([Message("user", [Text("u")])]), Ledger(), profile)
     settings = Settings(model="m", max_tokens=asked)
-    request = adapter(profile).request(rendered.segments, settings, rendered.facts)
+    request = adapter(profile).request(rendered._segments, settings, rendered._facts)
     assert json.loads(request.body)["max_output_tokens"] == sent
     assert validate(request.body, "openai_responses", mode="strict") is None

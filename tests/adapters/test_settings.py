@@ -29,7 +29,7 @@ def request(settings: Settings, profile: Dialect, *messages: Message, budgeted: 
     reader = RenderTarget(CLAUDE, budgeted=budgeted)
     rendered = advance(empty_lane(profile), history, Ledger(), profile, encoder, reader)
     assert rendered.report.faults == ()
-    return adapter(profile).request(rendered.segments, settings, rendered.facts)
+    return adapter(profile).request(rendered._segments, settings, rendered._facts)
 
 
 def body(made: Request) -> Any:  # Any: JSON
@@ -158,7 +158,7 @@ def test_a_loop_is_closed_once_in_the_life_of_a_lane() -> None:
     assert second.report.fillers == ()
     assert second.report.faults == ()
     assert second.transcript.startswith(first.transcript[:-3])
-    made = adapter(ANTHROPIC).request(second.segments, MANUAL, second.facts)
+    made = adapter(ANTHROPIC).request(second._segments, MANUAL, second._facts)
     assert validate(made.body, "anthropic", settings=TRUSTING) is None
 
 

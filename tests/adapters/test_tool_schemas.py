@@ -130,9 +130,9 @@ def test_a_union_without_a_type_of_its_own_is_shown_as_an_object_and_judged_as_i
     tool = Tool.from_schema("t", "", union, lambda **arguments: arguments)
     root, _ = made(tool.schema)
     assert (root["type"], root["properties"]) == ("object", {"a": STRING, "b": NUMBER})
-    assert tool.check.errors({"a": "x"}) == ()
-    assert tool.check.errors({}) != ()
-    assert tool.check.errors({"a": "x", "b": 1}) != ()
+    assert tool._check.errors({"a": "x"}) == ()
+    assert tool._check.errors({}) != ()
+    assert tool._check.errors({"a": "x", "b": 1}) != ()
 
 
 def test_a_schema_that_multiplies_itself_by_references_is_given_up_within_bounds() -> None:
@@ -185,7 +185,7 @@ def test_no_provider_refuses_a_tool_for_a_choice_at_its_root(name: str) -> None:
         schema = dump({"type": "object", keyword: arms, "$defs": definitions})
         rendered = render(History([Message("user", [Text("u")])]), Ledger(), dialect(name), binding=HOST)
         settings = Settings(model="m", tools=(ToolSpec("t", "", schema),))
-        body = adapter(dialect(name)).request(rendered.segments, settings, rendered.facts).body
+        body = adapter(dialect(name)).request(rendered._segments, settings, rendered._facts).body
         assert check(body, dialect(name)) == []
         assert validate(body, name) is None
 

@@ -241,11 +241,11 @@ def test_reasoning_of_another_upstream_is_foreign(first: str | None, second: str
     for message in turns:
         history += [message, Message("tool", [ToolResult(message.calls[0].id, "ok")])]
         rendered = render(History(history), Ledger(), profile, lane, binding=ROUTER)
-        assert b"".join(rendered.lane.segments).startswith(sent)
-        lane, sent = rendered.lane, b"".join(rendered.lane.segments)
+        assert b"".join(rendered.lane._segments).startswith(sent)
+        lane, sent = rendered.lane, b"".join(rendered.lane._segments)
     told = [message for message in json.loads(b"[%b]" % sent) if message["role"] == "assistant"]
     assert ["reasoning_details" in message for message in told] == [True, False, True]
-    assert sent == b"".join(render(History(history), Ledger(), profile, binding=ROUTER).lane.segments)
+    assert sent == b"".join(render(History(history), Ledger(), profile, binding=ROUTER).lane._segments)
 
 
 def _pinned(upstream: str, backend: str = "pinned") -> Binding:
@@ -344,7 +344,7 @@ def test_mistral_hears_from_the_model_between_a_result_and_a_user() -> None:
     assert roles == ["user", "assistant", "tool", "assistant", "user"]
     more = [*history, Message("assistant", [Text("so")]), GO]
     second = render(History(more), Ledger(), dialect("mistral"), first.lane)
-    assert b"".join(second.lane.segments).startswith(b"".join(first.lane.segments))
+    assert b"".join(second.lane._segments).startswith(b"".join(first.lane._segments))
 
 
 def test_a_template_sees_roles_that_alternate() -> None:
@@ -384,7 +384,7 @@ def asked(name: str, **settings: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
     """What a request with these settings says beside its messages, and what it could not say."""
     codec = adapter(dialect(name))
     rendered = render(History([GO]), Ledger(), codec.dialect)
-    request = codec.request(rendered.segments, Settings(model="m", **settings))
+    request = codec.request(rendered._segments, Settings(model="m", **settings))
     assert check(request.body, codec.dialect) == []
     body = json.loads(request.body)
     return {
@@ -487,7 +487,7 @@ def test_a_choice_in_a_tool_of_kimis_is_one_that_stands_for_a_type(
     kimi = dialect("kimi")
     rendered = render(History([GO]), Ledger(), kimi)
     settings = Settings(model="m", tools=(ToolSpec("read", "", ingest(schema).json),), stream=False)
-    request = adapter(kimi).request(rendered.segments, settings, rendered.facts)
+    request = adapter(kimi).request(rendered._segments, settings, rendered._facts)
     body = json.loads(request.body)
     assert body["tools"][0]["function"]["parameters"]["properties"]["p"] == sent
     assert (request.losses, check(request.body, kimi)) == (losses, [])

@@ -19,7 +19,7 @@ from actors.strict.server import LoopbackServer
 from actors.testing import (
     AnthropicServer,
     Call,
-    Fault,
+    InjectedFault,
     OpenAIServer,
     Say,
     Script,
@@ -78,10 +78,10 @@ class Scene:
     asked: anyio.Event = field(default_factory=anyio.Event)
 
 
-def _scene(*turns: Turn, fault: Fault | None = None, kind: type = OpenAIServer) -> Scene:
+def _scene(*turns: Turn, fault: InjectedFault | None = None, kind: type = OpenAIServer) -> Scene:
     scene = Scene(kind(list(turns)))
 
-    def meets(number: int, _: object) -> Fault | None:
+    def meets(number: int, _: object) -> InjectedFault | None:
         scene.asked.set()
         return fault if number == 0 else None
 

@@ -29,7 +29,7 @@ from actors.journal.storage.memory import MemoryStorage
 from actors.runtime.handle import Session
 from actors.runtime.runtime import Runtime
 from actors.scheduler.threads import THREADS
-from actors.testing import Call, Fault, OpenAIServer, Say, Stall, Turn, serve
+from actors.testing import Call, InjectedFault, OpenAIServer, Say, Stall, Turn, serve
 from actors.tools import tool
 from actors.transport import HttpTransport, Response, Timeouts
 from tests.commands.bad_tools import LASTING, Lasting
@@ -269,7 +269,7 @@ class Storm:
         self.outcome.in_flight = sum(now.in_flight + now.waiting for now in runtime.stats().backends.values())
         self.outcome.refused = len(self.server.refusals) + len(self.full.refusals)
 
-    def _fault(self, number: int, request: Json) -> Fault | None:
+    def _fault(self, number: int, request: Json) -> InjectedFault | None:
         """Fall silent where the words of the user want that."""
         words = _words(request)
         if request["messages"][-1]["role"] == "tool" or not words.startswith(("first byte", "in arguments")):

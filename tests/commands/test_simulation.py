@@ -309,7 +309,7 @@ def test_a_line_of_a_report_plays_it_again() -> None:
     report = simulate(2, sessions=4, turns=3, odds=Odds(fault=0.3))
     again = eval(report.line, {"simulate": simulate, "Odds": Odds})
     assert again == report
-    part = simulate(2, sessions=4, turns=3, only=[name for name in report.plan.names if name[0] == "1"])
+    part = simulate(2, sessions=4, turns=3, only=[name for name in report._plan.names if name[0] == "1"])
     assert part.counts["asks"] < report.counts["asks"]
     assert eval(part.line, {"simulate": simulate}) == part
 

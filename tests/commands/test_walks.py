@@ -35,7 +35,7 @@ def gone_once(seed: int) -> tuple[list[str], Counter[str]]:
     seen.update(event.reason for event in walk.session.log if isinstance(event, EpochBegan))
     seen.update(f"epoch {epoch > 0}" for _, epoch, _ in walk.session.sent)
     for _, _, rendered in walk.session.sent:
-        sent, titles = text(rendered), rendered.lane.state.usage.titles
+        sent, titles = text(rendered), rendered.lane._state.usage.titles
         seen.update(["late"] if b"[Late result of" in sent else ())
         seen.update(["full"] if b"holds as many as can be shown" in sent else ())
         seen.update("named again" for _, times in titles.items() if times > 1)

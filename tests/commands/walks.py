@@ -56,7 +56,7 @@ from actors.core.turn.broken_answer import interrupted_message
 from actors.core.values.content import Media, Message, Text, ToolCall
 from actors.core.values.identity import Binding, CallId
 from actors.core.values.packed import pack
-from actors.strict.script import Builtin, Call, Part, Redacted, Say, Script, Think, Turn
+from actors.strict.script import Builtin, Call, Redacted, Say, Script, Think, Turn, TurnPart
 from actors.strict.server import LoopbackServer
 from tests.core.session_log import Simulated, rules, seen, text
 from tests.generated.histories import history
@@ -132,7 +132,7 @@ class Model:
             fragment=self.random.choice((1, 8, 40)),
         )
 
-    def builtin(self, name: str) -> Iterator[Part]:
+    def builtin(self, name: str) -> Iterator[TurnPart]:
         """What a tool of the provider's own did."""
         self.ran += 1
         for _, value in self.random.choice(OWN[name]):
@@ -140,7 +140,7 @@ class Model:
             part.pop("thoughtSignature", None)
             yield Builtin(part)
 
-    def parts(self, tools: Sequence[str]) -> Iterator[Part]:
+    def parts(self, tools: Sequence[str]) -> Iterator[TurnPart]:
         for _ in range(self.random.randrange(5)):
             match self.random.randrange(6):
                 case 0:
@@ -316,7 +316,7 @@ class Walk:
         self.session.write(Configured(self.system, names, f"{self.system} {names}"))
 
     def begin(self, binding: Binding, *, plain: bool = False) -> None:
-        epoch = self.session.lanes.of(binding).state.epoch + 1
+        epoch = self.session.lanes.of(binding)._state.epoch + 1
         self.session.write(EpochBegan(binding, epoch, "refusal" if plain else "compaction", plain))
 
     # ---- one request and its answer
@@ -325,8 +325,8 @@ class Walk:
         """Send a request, read the answer, run its calls; say whether the turn goes on."""
         session, codec = self.session, adapter(dialect(binding.dialect))
         rendered = session.send(binding)
-        facts = rendered.facts._replace(lane=lane_key("s", binding))
-        request = codec.request(rendered.segments, self.settings(binding), facts)
+        facts = rendered._facts._replace(lane=lane_key("s", binding))
+        request = codec.request(rendered._segments, self.settings(binding), facts)
         names = {own: wire for wire, own in request.names.items()}
         known = [names.get(tool.name, tool.name) for tool in self.tools]
         self.turn = self.spoken(binding, known)
@@ -364,7 +364,7 @@ class Walk:
             raise Wrong(f"{binding}: {answer.status} {b''.join(answer.parts).decode()}")
         if rendered.report.faults:
             raise Wrong(f"{binding}: judge: {rendered.report.faults[0]}")
-        lane = binding, rendered.lane.state.epoch
+        lane = binding, rendered.lane._state.epoch
         body = unmarked(request.body, binding.dialect)
         if not text(rendered).startswith(self.sent.get(lane, b"")) or text(rendered) not in body:
             raise Wrong(f"{binding}: the request does not begin with the one before")
@@ -427,11 +427,11 @@ class Walk:
             raise Wrong("the log folds to another history or ledger")
         for binding in self.session.lanes.bindings():
             live, folded = self.session.lanes.of(binding), lanes.of(binding)
-            if b"".join(live.segments) != b"".join(folded.segments) or live.state != folded.state:
+            if b"".join(live._segments) != b"".join(folded._segments) or live._state != folded._state:
                 raise Wrong(f"{binding}: the log folds to another lane")
 
 
-def _numbered(part: Part) -> Part:
+def _numbered(part: TurnPart) -> TurnPart:
     """A call under an id of Kimi's form that was given before."""
     return replace(part, id=f"functions.{part.name}:0") if isinstance(part, Call) else part
 

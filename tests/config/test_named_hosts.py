@@ -71,7 +71,7 @@ async def test_reasoning_is_read_under_either_name_and_an_effort_is_sent(
     tmp_path: Path, written: str, stream: bool
 ) -> None:
     manner = Manner("reasoning") if written == "reasoning" else Manner("reasoning_content")
-    host = CompatibleServer(list(SCRIPT), vendor="open_models", manner=manner, api_key="sk-named")
+    host = CompatibleServer(list(SCRIPT), vendor="open_models", _manner=manner, api_key="sk-named")
     file = tmp_path / "actors.toml"
     with anyio.fail_after(60):
         async with serve(host):

@@ -46,7 +46,7 @@ from actors.core.transcript.transcript import Encoder
 from actors.core.values.content import Media, Message, ToolResult
 from actors.core.values.identity import Binding, CallId
 from actors.core.values.packed import pack
-from actors.strict.rules import Settings as HostSettings
+from actors.strict.rules import ServerSettings as HostSettings
 from actors.testing import (
     AnthropicSettings,
     BedrockSettings,
@@ -113,7 +113,7 @@ def cold(
 
 def body(rendered: Rendered) -> bytes:
     """The request that sends a rendered lane."""
-    return adapter(rendered.dialect).request(rendered.segments, Settings(model="any"), rendered.facts).body
+    return adapter(rendered.dialect).request(rendered._segments, Settings(model="any"), rendered._facts).body
 
 
 def refused(rendered: Rendered) -> str | None:
@@ -128,7 +128,7 @@ def refused(rendered: Rendered) -> str | None:
 
 def text(rendered: Rendered) -> bytes:
     """A lane's bytes, without what closes its last message."""
-    return b"".join(rendered.lane.segments)
+    return b"".join(rendered.lane._segments)
 
 
 # ---- a log
@@ -157,7 +157,7 @@ class Simulated:
         rendered = self.render(binding)
         if rendered.begins is not None:
             self.write(rendered.begins)
-        epoch, cursor = rendered.lane.state.epoch, len(self.state.history)
+        epoch, cursor = rendered.lane._state.epoch, len(self.state.history)
         sealed = seals(rendered, self.state.ledger)
         self.write(RequestSent(1, len(self.sent) + 1, binding, epoch, cursor, sealed))
         self.sent.append((binding, epoch, rendered))
@@ -165,7 +165,7 @@ class Simulated:
 
     def restart(self, binding: Binding, *, plain: bool) -> None:
         """Begin an epoch of a binding's lane."""
-        epoch = self.lanes.of(binding).state.epoch + 1
+        epoch = self.lanes.of(binding)._state.epoch + 1
         self.write(EpochBegan(binding, epoch, "refusal" if plain else "thinking", plain))
 
 

@@ -202,7 +202,7 @@ def test_a_lane_that_is_folded_from_the_log_knows_what_it_has_shown() -> None:
     simulated.write(AskStarted(1, pack(OK)), AskStarted(2, pack(human(PLAN, *map(page, range(4))))))
     simulated.send(HERE)
     _, lanes = rebuild(reread(simulated.log), rules)
-    assert lanes.of(HERE).state == simulated.lanes.of(HERE).state
+    assert lanes.of(HERE)._state == simulated.lanes.of(HERE)._state
     simulated.write(AskStarted(3, pack(OK)), AskStarted(4, pack(human(PLAN, IMAGE))))
     again = lanes.render(HERE, simulated.state.history, simulated.state.ledger)
     assert again == simulated.send(HERE)

@@ -179,10 +179,10 @@ def test_what_the_encoders_write_is_read_once(name: str) -> None:
     for seed in spread(range(80), [*PROFILES].index(name)):
         messages, ledger = history(seed)
         rendered = render(History(messages, ledger), ledger, dialect, binding=READERS[name])
-        text = b"".join(rendered.lane.segments)
+        text = b"".join(rendered.lane._segments)
         assert extend(start(dialect), text)[1] == []
         assert accepted(start(dialect), text) is not None, (seed, text)
-        assert accepted(start(dialect), *rendered.lane.segments) is not None, (seed, text)
+        assert accepted(start(dialect), *rendered.lane._segments) is not None, (seed, text)
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,7 @@ def test_generated_histories_are_made_shorter_and_no_dialect_refuses_them() -> N
         state, lanes = rebuild(session.log, rules)
         assert state.history == session.state.history
         for binding in session.lanes.bindings():
-            assert b"".join(lanes.of(binding).segments) == b"".join(session.lanes.of(binding).segments)
+            assert b"".join(lanes.of(binding)._segments) == b"".join(session.lanes.of(binding)._segments)
     assert many > share(160) // 2
 
 
@@ -145,7 +145,7 @@ def test_every_lane_begins_an_epoch_with_its_next_request_and_thinking_bound_to_
     session.write(AskStarted(4, pack(Message("user", [Text("Question 4.")]))))
     for binding in (CLAUDE, OPENAI, CLAUDE):
         rendered = session.send(binding)
-        assert rendered.lane.state.epoch == 1
+        assert rendered.lane._state.epoch == 1
         assert b"c2ln" not in text(rendered)
     reasons = [event.reason for event in session.log if isinstance(event, EpochBegan)]
     assert reasons == ["compaction", "compaction"]
@@ -320,6 +320,6 @@ def test_a_request_for_a_summary_leaves_the_lane_as_it_was(binding: Binding, ses
     before = session.lanes.of(binding)
     asked = session.state.history.append(Message("user", [Text("Summarise.")]))
     rendered = session.lanes.render(binding, asked, session.state.ledger)
-    session.write(RequestSent(9, 1, binding, before.state.epoch, asked.length, aside=True))
+    session.write(RequestSent(9, 1, binding, before._state.epoch, asked.length, aside=True))
     assert session.lanes.of(binding) is before
-    assert text(rendered).startswith(b"".join(before.segments)[:-1] or b"")
+    assert text(rendered).startswith(b"".join(before._segments)[:-1] or b"")

@@ -56,7 +56,7 @@ def told(rendered: Rendered) -> Counter[str]:
 
 def shown(rendered: Rendered) -> str:
     """All that a reader is shown, and what waits for the next human message."""
-    carried = rendered.lane.state.carried
+    carried = rendered.lane._state.carried
     return text(rendered).decode() + "".join(
         block.text if isinstance(block, Text) else f'{block.data}"' for block in carried
     )
@@ -306,7 +306,7 @@ def test_a_late_result_waits_for_a_human_message(binding: Binding) -> None:
     ledger = Ledger().apply(SEALED, Returned(CallId("c1"), quote("R1.")))
     rendered = cold(batch(1)[:2], ledger, binding)
     assert b"R1." not in text(rendered)
-    assert rendered.lane.state.carried == (Text("[Late result of read: R1.]"),)
+    assert rendered.lane._state.carried == (Text("[Late result of read: R1.]"),)
 
 
 @either_dialect
@@ -408,7 +408,7 @@ def test_each_result_of_a_generated_history_says_in_the_body_what_was_recorded(n
         answers = told_in(body(rendered), rendered.dialect)
         made_up = [call_id for call_id, _ in rendered.report.synthetic]
         for call_id, (words, failed) in zip(rendered.report.calls, answers, strict=True):
-            recorded = ledger.answer(call_id) or said.ledger.answer(call_id)
+            recorded = ledger._answer(call_id) or said.ledger._answer(call_id)
             if call_id in made_up or recorded is None:
                 assert "No result was recorded" in words
                 continue

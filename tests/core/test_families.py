@@ -95,7 +95,7 @@ def judged(
     reader = replace(READERS[base], dialect="house")
     for conversation, ledger in conversations:
         rendered = render(conversation, ledger, house, binding=reader)
-        request = adapter(house).request(rendered.segments, Settings(model="any"), rendered.facts)
+        request = adapter(house).request(rendered._segments, Settings(model="any"), rendered._facts)
         assert check(request.body, house) == [], tables
 
 

@@ -96,7 +96,7 @@ def test_after_a_large_image_was_sent_the_lane_stays_with_few_and_none_goes() ->
     history = history.append(*said)
     second = render(history, Ledger(), profile, first.lane)
     body = sent(second, "anthropic")
-    assert b"".join(second.lane.segments).startswith(b"".join(first.lane.segments))
+    assert b"".join(second.lane._segments).startswith(b"".join(first.lane._segments))
     assert count(body, [large, *before, *after]) == 20
     assert body.count(b"the conversation holds as many as can be shown") == 7
     assert dict(second.report.losses)["media"] == 7
@@ -134,7 +134,7 @@ def test_no_request_of_a_growing_lane_is_refused_and_what_was_sent_stays(
             history = history.append(Message("user", [*blocks, *media]))
         rendered = render(history, Ledger(), profile, lane)
         sent(rendered, name)
-        lane, now = rendered.lane, b"".join(rendered.lane.segments)
+        lane, now = rendered.lane, b"".join(rendered.lane._segments)
         assert now.startswith(last)
         last = now
         lengths.append(history.length)
@@ -150,7 +150,7 @@ def test_no_request_of_a_growing_lane_is_refused_and_what_was_sent_stays(
             lengths,
         )
     )
-    assert b"".join(replay.segments) == last
+    assert b"".join(replay._segments) == last
 
 
 # ---- damaged ones

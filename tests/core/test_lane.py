@@ -86,9 +86,9 @@ def test_lanes_rebuilt_from_the_log_are_the_same_bytes() -> None:
             state, lanes = rebuild(log, rules)
             assert (state.history, state.ledger) == (session.state.history, session.state.ledger)
             for binding in BINDINGS:
-                assert b"".join(lanes.of(binding).segments) == b"".join(session.lanes.of(binding).segments)
-                assert lanes.of(binding).state == session.lanes.of(binding).state
-                assert lanes.of(binding).judge == session.lanes.of(binding).judge
+                assert b"".join(lanes.of(binding)._segments) == b"".join(session.lanes.of(binding)._segments)
+                assert lanes.of(binding)._state == session.lanes.of(binding)._state
+                assert lanes.of(binding)._judge == session.lanes.of(binding)._judge
 
 
 @pytest.mark.requirement("PROMISE-3", "REQ-915-010")
@@ -413,9 +413,9 @@ def test_a_long_result_is_one_object_in_the_log_the_ledger_and_every_lane(bindin
     for event in log:
         state = state.apply(event)
     lane = advance(empty_lane(rules(binding)[0]), state.history, state.ledger, *rules(binding)).lane
-    assert b"".join(lane.segments).count(long) == 2
-    assert lane.size == len(b"".join(lane.segments))
-    assert [segment is long for segment in lane.segments] == [False, True, False, True, False]
+    assert b"".join(lane._segments).count(long) == 2
+    assert lane.size == len(b"".join(lane._segments))
+    assert [segment is long for segment in lane._segments] == [False, True, False, True, False]
 
 
 @either_dialect
@@ -436,8 +436,8 @@ def test_a_long_conversation_is_the_same_bytes_at_once_and_turn_by_turn(binding:
         lane = advance(lane, history.upto(stop), Ledger(), *rules(binding)).lane
     whole = cold(messages, Ledger(), binding)
     assert refused(whole) is None
-    assert text(whole) == b"".join(lane.segments)
-    assert (whole.lane.judge, whole.lane.state) == (lane.judge, lane.state)
+    assert text(whole) == b"".join(lane._segments)
+    assert (whole.lane._judge, whole.lane._state) == (lane._judge, lane._state)
 
 
 def test_a_request_renders_only_what_is_new() -> None:
@@ -453,7 +453,7 @@ def test_a_request_renders_only_what_is_new() -> None:
 
 
 def new(rendered: Rendered) -> int:
-    return rendered.lane.size - rendered.before
+    return rendered.lane.size - rendered._before
 
 
 @either_dialect

@@ -50,17 +50,17 @@ def test_what_was_configured_begins_an_epoch_where_reasoning_is_bound_to_it_and_
     session.write(BEGUN, said(3, binding)[0])
     rendered = session.send(binding)
     assert session.state.history.system == "Be brief."
-    assert rendered.lane.state.epoch == is_bound
-    assert (rendered.before == 0) == is_bound
+    assert rendered.lane._state.epoch == is_bound
+    assert (rendered._before == 0) == is_bound
     assert (b"THOUGHT1" in text(rendered)) <= (not is_bound)
     if not is_bound:
         assert text(rendered).startswith(before)
     session.write(said(3, binding)[1], said(4, binding)[0])
-    assert session.send(binding).lane.state.epoch == is_bound
+    assert session.send(binding).lane._state.epoch == is_bound
     state, lanes = rebuild(reread(session.log), rules)
     assert state == session.state
-    assert lanes.of(binding).state == session.lanes.of(binding).state
-    assert b"".join(lanes.of(binding).segments) == b"".join(session.lanes.of(binding).segments)
+    assert lanes.of(binding)._state == session.lanes.of(binding)._state
+    assert b"".join(lanes.of(binding)._segments) == b"".join(session.lanes.of(binding)._segments)
 
 
 def test_thinking_of_the_new_epoch_goes_back_and_that_of_the_old_one_does_not() -> None:
@@ -77,7 +77,7 @@ def test_the_same_again_changes_nothing() -> None:
     claude = READERS["anthropic"]
     session = spoken(claude)
     session.write(Configured(None, (), "one"), said(3, claude)[0])
-    assert session.send(claude).lane.state.epoch == 0
+    assert session.send(claude).lane._state.epoch == 0
 
 
 def test_a_lane_that_had_to_be_plain_stays_plain() -> None:
@@ -85,4 +85,4 @@ def test_a_lane_that_had_to_be_plain_stays_plain() -> None:
     session = spoken(claude)
     session.restart(claude, plain=True)
     session.write(BEGUN, said(3, claude)[0])
-    assert session.send(claude).lane.state.plain
+    assert session.send(claude).lane._state.plain

@@ -92,7 +92,7 @@ def test_every_lane_begins_an_epoch_and_its_request_is_accepted(session: Simulat
     state, lanes = rebuild(log, rules)
     assert state == session.state
     for binding in (CLAUDE, GPT):
-        assert lanes.of(binding).state == session.lanes.of(binding).state
+        assert lanes.of(binding)._state == session.lanes.of(binding)._state
 
 
 @pytest.mark.requirement("PROMISE-2")

@@ -151,8 +151,8 @@ def test_a_ledger_asked_for_one_thing_answers_as_when_asked_for_all() -> None:
         known = ledger.get(call_id)
         result = known.completion if known else None
         shown = result and (result.rendered_json, result.error is not None, result.media)
-        assert ledger.answer(call_id) == shown
-    assert [ledger.answer(call_id) is not None for call_id in calls] == [True, True, *[False] * 4]
+        assert ledger._answer(call_id) == shown
+    assert [ledger._answer(call_id) is not None for call_id in calls] == [True, True, *[False] * 4]
 
 
 @pytest.mark.parametrize("call_id", ["hist_tool_1", "", "é", "hist_tool_1#1", *map(str, range(50))])

@@ -111,9 +111,9 @@ def test_compaction_and_the_epoch_after_it_rewrite_the_lanes() -> None:
     ]
     state, lanes = rebuild(log, rules)
     assert list(state.history) == [summary]
-    assert lanes.of(OPENAI).state.epoch == 1
-    assert b"summary" in b"".join(lanes.of(OPENAI).segments)
-    assert b'"u"' not in b"".join(lanes.of(OPENAI).segments)
+    assert lanes.of(OPENAI)._state.epoch == 1
+    assert b"summary" in b"".join(lanes.of(OPENAI)._segments)
+    assert b'"u"' not in b"".join(lanes.of(OPENAI)._segments)
 
 
 def test_a_lane_that_is_replayed_counts_the_messages_that_a_summary_has_replaced() -> None:
@@ -129,7 +129,7 @@ def test_a_lane_that_is_replayed_counts_the_messages_that_a_summary_has_replaced
 def test_a_lane_takes_up_what_the_history_held_at_its_request() -> None:
     log: list[LogEvent] = [Opened("s", "t"), AskStarted(1, pack(ASKED)), AskStarted(2, pack(ASKED))]
     _, lanes = rebuild([*log, RequestSent(1, 1, OPENAI, 0, 1)], rules)
-    assert lanes.of(OPENAI).state.cursor == 1
+    assert lanes.of(OPENAI)._state.cursor == 1
     assert lanes.bindings() == (OPENAI,)
     assert lanes.of(CLAUDE).size == 0
 
@@ -182,9 +182,9 @@ def test_requests_in_a_row_are_rendered_as_one_and_end_where_they_ended() -> Non
             live.send(binding)
         asked.clear()
         _, lanes = rebuild(live.log, counted)
-        assert lanes.of(binding).segments.size == lanes.size
-        assert b"".join(lanes.of(binding).segments) == b"".join(live.lanes.of(binding).segments)
-        assert lanes.of(binding).state == live.lanes.of(binding).state
+        assert lanes.of(binding)._segments.size == lanes.size
+        assert b"".join(lanes.of(binding)._segments) == b"".join(live.lanes.of(binding)._segments)
+        assert lanes.of(binding)._state == live.lanes.of(binding)._state
         assert len(asked) == 2 or rules(binding)[0].reasoning.binding == "upstream"
 
 
@@ -200,9 +200,9 @@ def test_what_a_gateway_was_sent_before_it_was_known_who_serves_there_stays_as_i
         live.write(AskStarted(1, pack(ASKED)), RoundEnded(1, 1, pack(said)), AskStarted(2, pack(ASKED)))
         live.send(router)
     _, lanes = rebuild(live.log, rules)
-    was = b"".join(live.lanes.of(router).segments)
+    was = b"".join(live.lanes.of(router)._segments)
     assert was.count(b"reasoning.text") == 2
-    assert b"".join(lanes.of(router).segments) == was
+    assert b"".join(lanes.of(router)._segments) == was
 
 
 def test_an_epoch_of_which_the_log_says_nothing_begins_with_the_first_request_behind_what_ended_the_last() -> (
@@ -215,8 +215,8 @@ def test_an_epoch_of_which_the_log_says_nothing_begins_with_the_first_request_be
         *(AskStarted(2, pack(ASKED)), RequestSent(3, 1, OPENAI, 1, 2)),
     ]
     lane = rebuild(log, rules)[1].of(OPENAI)
-    assert (lane.state.epoch, lane.state.epoch_start, lane.state.cursor) == (1, 1, 2)
-    assert b"".join(lane.segments).count(b"user") == 2
+    assert (lane._state.epoch, lane._state.epoch_start, lane._state.cursor) == (1, 1, 2)
+    assert b"".join(lane._segments).count(b"user") == 2
 
 
 def test_a_seal_and_what_came_before_and_behind_it_stand_as_they_happened() -> None:

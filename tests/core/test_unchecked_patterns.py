@@ -101,8 +101,8 @@ def test_a_pattern_that_cannot_be_checked_is_left_to_the_tool_and_the_rest_is_ch
     fields: Schema = {"a": {"type": "string", "pattern": pattern}, "b": {"type": "string", "pattern": "^b$"}}
     tool = Tool.from_schema("work", "Work.", {"type": "object", "properties": fields}, lambda **_: "done")
     assert tool.schema["properties"] == fields
-    assert tool.check.errors({"a": "ab", "b": "b"}) == ()
-    assert [error.path for error in tool.check.errors({"a": 1, "b": "c"})] == ["a", "b"]
+    assert tool._check.errors({"a": "ab", "b": "b"}) == ()
+    assert [error.path for error in tool._check.errors({"a": 1, "b": "c"})] == ["a", "b"]
 
 
 def test_keys_that_match_a_pattern_that_cannot_be_checked_are_no_surplus() -> None:

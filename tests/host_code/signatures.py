@@ -26,7 +26,7 @@ from actors.transport import Transport
 
 PUBLIC = (
     *(getattr(actors, name) for name in actors.__all__ if name not in ("Dialect", "SessionEvent")),
-    *(getattr(mcp, name) for name in mcp.__all__ if name not in ("Elicit", "Sample")),
+    *(getattr(mcp, name) for name in mcp.__all__ if name not in ("Elicit", "ElicitationAnswer", "Sample")),
     otel.Tracing,
     prometheus.PrometheusCollector,
     Config,
@@ -58,7 +58,7 @@ _NAMES = {
     "Config": Config,
     "TracerProvider": TracerProvider,
     "MeterProvider": MeterProvider,
-    "Answered": object,  # of a function, whose type is not looked into
+    "ElicitationAnswer": object,  # of a function, whose type is not looked into
 }
 """What annotations name that only type checkers see."""
 

@@ -72,7 +72,7 @@ def requested(live: Live, messages: Iterable[Message], ledger: Ledger) -> Reques
     reader = Binding("live", live.profile.name, live.base_url, "", live.model)
     rendered = render(History(messages, ledger), ledger, live.profile, binding=reader)
     settings = Settings(model=live.model, tools=TOOLS, max_tokens=1)
-    return adapter(live.profile).request(rendered.segments, settings, rendered.facts)
+    return adapter(live.profile).request(rendered._segments, settings, rendered._facts)
 
 
 async def refused(live: Live, requests: Iterable[tuple[str, Request]]) -> list[str]:

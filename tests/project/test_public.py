@@ -1,14 +1,21 @@
 """The public face: what other people's programs may import, and that importing it costs little."""
 
+import re
 import subprocess
 import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cached_property
+from importlib import import_module
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 
 import actors
 from actors import errors, transcripts
 from actors.core.dialects.profiles import PROFILES
+from tests.project.public_names import MODULES, homes, mentions, unannotated_attributes
 
 PUBLIC = """
     ActorsError AskFailed AskResult AskSettings Binding Budget Code Compaction CompactionResult LiveTools
@@ -20,6 +27,54 @@ PUBLIC = """
 def test_the_public_names_are_these_and_every_one_can_be_imported() -> None:
     assert actors.__all__ == PUBLIC.split()
     assert all(getattr(actors, name) is not None for name in actors.__all__)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_every_public_name_can_be_imported_from_its_home(module: str) -> None:
+    names = import_module(module).__all__
+    assert names == sorted(names, key=lambda name: (not name.isupper(), name[0].islower(), name))
+    assert [name for name in names if getattr(import_module(module), name, None) is None] == []
+
+
+def test_every_public_name_has_one_home_and_one_meaning() -> None:
+    assert [places for places in homes().values() if len(places) > 1] == []
+    meanings = defaultdict[str, list[str]](list)
+    for (home,) in homes().values():
+        meanings[home.rpartition(".")[2]].append(home)
+    assert [each for each in meanings.values() if len(each) > 1] == [["actors.run", "actors.sync.run"]]
+
+
+def test_the_table_of_public_names_in_the_design_lists_each_under_its_home() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "explanation" / "design.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(actors[.a-z_]*)` \| ([^|]*) \|", page, re.MULTILINE)
+    listed = [(module, name) for module, names in rows for name in re.findall(r"`(\w+)`", names)]
+    assert {module for module, _ in listed} == set(MODULES)
+    assert [name for module, name in listed if name not in import_module(module).__all__] == []
+    assert {name for module, name in listed if module == "actors"} == set(actors.__all__)
+
+
+def test_every_type_in_a_public_signature_has_a_public_home() -> None:
+    assert [each for each in mentions() if each.type not in homes()] == []
+    assert [*unannotated_attributes()] == []
+
+
+def test_every_method_and_property_of_a_public_class_is_documented() -> None:
+    assert [*_undocumented()] == []
+
+
+def _undocumented() -> Iterator[str]:
+    for (home,) in homes().values():
+        module, _, name = home.rpartition(".")
+        kind = getattr(import_module(module), name)
+        for attribute in dir(kind) if isinstance(kind, type) else ():
+            owners = [each for each in kind.__mro__ if attribute in vars(each)]
+            if not attribute.startswith("_") and owners[0].__module__.startswith("actors."):
+                members = [vars(each)[attribute] for each in owners]
+                is_code = callable(members[0]) or isinstance(
+                    members[0], classmethod | property | cached_property
+                )
+                if is_code and not any(member.__doc__ for member in members):
+                    yield f"{home}.{attribute}"
 
 
 DIALECTS = """

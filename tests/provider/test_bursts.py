@@ -20,7 +20,7 @@ from actors.provider.admission import Pace
 from actors.provider.attempts import Retries
 from actors.provider.rounds import Answer, BrokenAnswer, Generated
 from actors.runtime.handle import Session
-from actors.testing import Disconnect, Fault, OpenAIServer, Say, Status, Turn
+from actors.testing import Disconnect, InjectedFault, OpenAIServer, Say, Status, Turn
 from actors.transport import HttpTransport, Response, Timeouts
 from benchmarks.storms import DOWN, WHOLE, Backend, Plain, ask, provider_for
 from tests.commands.at_scale import extent
@@ -65,11 +65,11 @@ class Together(HttpTransport):
 class Blip:
     """Faults of a server that answers the first try of each request which `hits` says with this one."""
 
-    fault: Fault
+    fault: InjectedFault
     hits: str = "burst"
     seen: set[str] = field(default_factory=set)
 
-    def __call__(self, number: int, request: Any) -> Fault | None:  # Any: a body under test
+    def __call__(self, number: int, request: Any) -> InjectedFault | None:  # Any: a body under test
         words = request["messages"][-1]["content"]
         words = words if isinstance(words, str) else words[0]["text"]
         if words in self.seen or not words.startswith(self.hits):
@@ -97,7 +97,7 @@ RESET = Disconnect(after_bytes=0, reset=True)
 @pytest.mark.parametrize("count", IN_FLIGHT)
 @pytest.mark.parametrize("fault", [RESET, Status(503)], ids=["reset", "503"])
 async def test_one_cause_that_fails_all_that_is_in_flight_costs_each_request_one_try(
-    count: int, fault: Fault
+    count: int, fault: InjectedFault
 ) -> None:
     server = OpenAIServer(answer, faults=Blip(fault))
     ends = Counter[str]()

@@ -148,7 +148,7 @@ async def _generated(
     """Ask a server once, over HTTP, with these credentials."""
     codec = adapter(dialect("bedrock"))
     rendered = render(History([Message("user", (Text("Do it."),))]), Ledger(), dialect("bedrock"))
-    request = codec.request(rendered.segments, Settings(model=model, stream=stream))
+    request = codec.request(rendered._segments, Settings(model=model, stream=stream))
     binding = Binding("b", "bedrock", server.base_url, "", model)
     transport = HttpTransport()
     endpoint = Endpoint(server.base_url, credentials, stream=stream)

@@ -23,7 +23,7 @@ from actors.testing import (
     SERVER_ERROR,
     Call,
     Disconnect,
-    Fault,
+    InjectedFault,
     OpenAIServer,
     Say,
     Stall,
@@ -80,7 +80,7 @@ class Unreachable(OpenAIServer):
 @pytest.mark.parametrize("fault", [QUOTA, SERVER_ERROR, Disconnect(), Disconnect(reset=True)])
 @pytest.mark.requirement("REQ-915-004", "REQ-915-043", "PROMISE-5")
 async def test_a_round_that_fails_before_any_output_is_continued_on_the_next_backend(
-    first: Made, second: Made, fault: Fault
+    first: Made, second: Made, fault: InjectedFault
 ) -> None:
     one, two = first(ANSWER, faults={0: fault}), second(ANSWER)
     async with hosting(a=one, b=two, pools=pool("a", "b")) as runtime:

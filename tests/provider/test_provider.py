@@ -36,8 +36,8 @@ from actors.testing import (
     Call,
     Disconnect,
     ErrorInStream,
-    Fault,
     Garbage,
+    InjectedFault,
     MalformedEvent,
     Say,
     Stall,
@@ -362,7 +362,7 @@ async def test_blank_lines_before_an_answer_say_nothing_of_its_form(
 )
 @pytest.mark.usefixtures("short_waits")
 async def test_a_failure_before_any_output_is_tried_again_and_nobody_notices(
-    made: Made, fault: Fault
+    made: Made, fault: InjectedFault
 ) -> None:
     server = made(ANSWER, faults={0: fault})
     async with hosting(a=server, backend=BackendLimits(attempts=2)) as runtime:
@@ -384,7 +384,7 @@ async def test_a_failure_before_any_output_is_tried_again_and_nobody_notices(
 @EVERYWHERE
 @MADE
 @pytest.mark.parametrize("fault", [Disconnect(after_bytes=1200), ErrorInStream(after_events=6)])
-async def test_once_a_delta_was_shown_nothing_is_tried_again(made: Made, fault: Fault) -> None:
+async def test_once_a_delta_was_shown_nothing_is_tried_again(made: Made, fault: InjectedFault) -> None:
     server = made(ANSWER, faults={0: fault})
     async with hosting(a=server, backend=BackendLimits(attempts=4)) as runtime:
         session = await runtime.open("a")
@@ -522,7 +522,7 @@ async def test_a_server_that_answers_a_stream_with_a_document_is_understood(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = strict_server(name, [Turn(Say("Wait."), Call("work", {"name": "a"})), Turn(Say("Done."))])
-    monkeypatch.setattr(server, "streams", lambda request, parsed: False)
+    monkeypatch.setattr(server, "_streams", lambda request, parsed: False)
     (gate := Gate()).open("a")
     async with hosting(a=server) as runtime:
         answer = await (await runtime.open("a", tools=[gate.tool])).ask("Do it.")
@@ -588,12 +588,12 @@ async def _generated(
     server: LoopbackServer, transport: Transport, *, stream: bool
 ) -> tuple[Answer, Counter[str]]:
     """Ask a server once, streaming or not, by the same actor; return the answer and the counters."""
-    name = "anthropic" if "messages" in str(server.paths) else "openai_chat"
+    name = "anthropic" if "messages" in str(server._paths) else "openai_chat"
     codec = adapter(dialect(name))
     binding = Binding("a", name, server.base_url, "", "m")
     rendered = render(History([Message("user", (Text("Do it."),))]), Ledger(), dialect(name))
     settings = Settings(model="m", tools=(SHAPE,), stream=stream)
-    request = codec.request(rendered.segments, settings)
+    request = codec.request(rendered._segments, settings)
     async with System() as system:
         endpoint = Endpoint(server.base_url, stream=stream)
         actor = system.spawn(lambda: ProviderActor(codec, endpoint, transport), "p")

@@ -156,7 +156,7 @@ async def test_a_long_log_is_folded_slice_by_slice_to_the_same_session(
         assert (polls.noted, polls.most_at_once) == (-(-len(log) // SLICE), 1)
         assert (again, again.ledger) == (state, state.ledger)
         (binding,) = lanes.bindings()
-        assert b"".join(lanes_again.of(binding).segments) == b"".join(lanes.of(binding).segments)
+        assert b"".join(lanes_again.of(binding)._segments) == b"".join(lanes.of(binding)._segments)
 
 
 async def test_a_session_with_a_long_log_that_is_used_again_is_folded_slice_by_slice(

@@ -41,4 +41,4 @@ def sent(
         thinking="manual" if manual else "default",
         thinking_tokens=1024 if manual else None,
     )
-    return rendered, encoding.request(rendered.segments, settings, rendered.facts).body
+    return rendered, encoding.request(rendered._segments, settings, rendered._facts).body

@@ -30,7 +30,7 @@ def _advanced(lane: Lane, script: str) -> tuple[Rendered, dict[str, str]]:
     reader = RenderTarget(made_by("kimi"), "native")
     rendered = advance(lane, History(messages, ledger), ledger, kimi, adapter(kimi).encoder, reader)
     assert list(rendered.report.faults) == []
-    body = b'{"messages":[' + b"".join(rendered.segments) + b"]}"
+    body = b'{"messages":[' + b"".join(rendered._segments) + b"]}"
     return rendered, {item.text: item.wire_id for item in items(body, "openai_chat") if item.kind == "call"}
 
 

@@ -9,7 +9,17 @@ from actors.config import BackendLimits, PoolSettings
 from actors.core.log.events import TurnEnded
 from actors.core.stream_events.events import ErrorEvent
 from actors.strict.server import LoopbackServer
-from actors.testing import QUOTA, SERVER_ERROR, Call, Fault, OpenRouterServer, Say, Status, Think, Turn
+from actors.testing import (
+    QUOTA,
+    SERVER_ERROR,
+    Call,
+    InjectedFault,
+    OpenRouterServer,
+    Say,
+    Status,
+    Think,
+    Turn,
+)
 from tests.runtime_support import (
     Gate,
     anthropic,
@@ -40,7 +50,7 @@ UNREADABLE = Status(
 @pytest.mark.parametrize("fault", [QUOTA, SERVER_ERROR], ids=["quota", "500"])
 @pytest.mark.parametrize(("first", "second"), [(openai, anthropic), (anthropic, openai)])
 async def test_a_batch_whose_backend_went_down_is_closed_there_and_answered_by_the_next(
-    first: Callable[..., LoopbackServer], second: Callable[..., LoopbackServer], fault: Fault
+    first: Callable[..., LoopbackServer], second: Callable[..., LoopbackServer], fault: InjectedFault
 ) -> None:
     gate = Gate()
     gate.open("x", "y")

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from actors.core.log.events import EpochBegan
-from actors.strict.script import Part
+from actors.strict.script import TurnPart
 from actors.strict.server import LoopbackServer
 from actors.testing import Call, Say, Script, Think, Turn
 from tests.runtime_support import Gate, bodies, hosting, log
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.anyio
 MEMORY = ("encrypted_content", "signature")
 """Where the three bound dialects put what they seal."""
 WORK = Call("work", {"name": "a"})
-BETWEEN: dict[str, tuple[Part, ...]] = {
+BETWEEN: dict[str, tuple[TurnPart, ...]] = {
     "a blank text": (Say(" "),),
     "an empty text": (Say(""),),
     "malformed arguments": (Call("work", raw='{"name": '),),

@@ -34,7 +34,7 @@ from actors.runtime.handle import Session
 from actors.scheduler.scheduler_actor import BatchEnded, CloseCalls, RunBatch, StopBatch
 from actors.session.session_actor import SessionActor
 from actors.strict.server import LoopbackServer
-from actors.testing import Call, Fault, Say, Stall, Think, Turn
+from actors.testing import Call, InjectedFault, Say, Stall, Think, Turn
 from actors.tools import Tool, tool
 from tests.commands.at_scale import spread
 from tests.runtime_support import (
@@ -151,7 +151,7 @@ async def test_cancel_before_the_connection_stands(made: Made) -> None:
 async def test_cancel_before_the_first_byte(made: Made) -> None:
     arrived = anyio.Event()
 
-    def stall(number: int, _request: object) -> Fault | None:
+    def stall(number: int, _request: object) -> InjectedFault | None:
         arrived.set()
         return Stall() if number == 0 else None
 

@@ -13,8 +13,8 @@ from actors.core.stream_events.results import AskResult
 from actors.strict.server import LoopbackServer
 from actors.testing import (
     ErrorInStream,
-    Fault,
     Flood,
+    InjectedFault,
     MalformedEvent,
     Reframed,
     Say,
@@ -34,7 +34,7 @@ over_families = pytest.mark.parametrize("name", FAMILIES)
 over_event_streams = pytest.mark.parametrize("name", EVENT_STREAMS)
 
 
-def saying(name: str, fault: Fault, *, pieces: int | None = None) -> LoopbackServer:
+def saying(name: str, fault: InjectedFault, *, pieces: int | None = None) -> LoopbackServer:
     """Return a strict server whose first answer meets a fault; its bytes come in pieces of this size."""
     return strict_server(name, lambda request: Turn(Say(TEXT)), faults={0: fault}, write_bytes=pieces)
 
@@ -138,7 +138,7 @@ async def test_an_error_inside_a_stream_behind_words_is_not_tried_again(name: st
 LATE = 10_000
 """Behind the last event, however many there are."""
 
-ODD: dict[str, Fault] = {
+ODD: dict[str, InjectedFault] = {
     "lines end in CR": Reframed("\r"),
     "lines end in CRLF": Reframed("\r\n"),
     "no blank line at the end": Reframed(unfinished=True),
@@ -177,7 +177,7 @@ async def test_a_flood_of_comments_in_a_stream_is_passed_over(name: str) -> None
     assert (result.status, result.text) == ("complete", TEXT)
 
 
-WRONG: dict[str, Fault] = {
+WRONG: dict[str, InjectedFault] = {
     "half an event": MalformedEvent(0, b'data: {"id": "cut", "choi\n\n'),
     "an event that is no object": MalformedEvent(0, b"data: 7\n\n"),
     "a line of two mebibytes": MalformedEvent(0, b"x" * 2 * 1024 * 1024),
@@ -217,7 +217,7 @@ async def test_an_answer_without_end_is_given_up_at_its_size_and_not_asked_for_a
 @over_families
 async def test_a_body_without_end_is_given_up_at_its_size(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     server = saying(name, Flood(0, b'{"x":"' + b"x" * 4096))
-    monkeypatch.setattr(server, "streams", lambda request, parsed: False)
+    monkeypatch.setattr(server, "_streams", lambda request, parsed: False)
     result = await asked(server, BOUNDED)
     assert result.attempts[0].cause is not None
     assert (result.status, result.attempts[0].cause.kind) == ("failed", "too_long")

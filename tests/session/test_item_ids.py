@@ -84,7 +84,7 @@ def test_no_generated_history_is_refused_with_ids() -> None:
     for seed in range(FIRST, FIRST + share(1500)):
         messages, ledger = history(seed)
         rendered = render(History(named(messages, seed), ledger), ledger, NAMED, binding=ME)
-        body = adapter(NAMED).request(rendered.segments, Settings(model="m"), rendered.facts).body
+        body = adapter(NAMED).request(rendered._segments, Settings(model="m"), rendered._facts).body
         assert check(body, NAMED) == [], seed
         assert validate(body, "openai_responses", mode="strict", settings=HOST) is None, seed
         with_ids += any(has for kind, has in ids(json.loads(body)) if kind != "reasoning")
@@ -144,13 +144,13 @@ def _mark(item_id: str) -> Thinking:
 def _sent(said: list[Block], *, without_ids: bool = False) -> list[tuple[str, str | None]]:
     """The kinds and ids of what goes back of an answer, in a lane whose ids were refused or not."""
     lane = empty_lane(NAMED)
-    lane = replace(lane, state=lane.state._replace(without_ids=without_ids))
+    lane = replace(lane, _state=lane._state._replace(without_ids=without_ids))
     asked = Message("user", (Text("Go."),))
     rendered = render(
         History([asked, Message("assistant", tuple(said))]), Ledger(), NAMED, binding=ME, lane=lane
     )
     assert rendered.report.faults == ()
-    body = json.loads(adapter(NAMED).request(rendered.segments, Settings(model="m"), rendered.facts).body)
+    body = json.loads(adapter(NAMED).request(rendered._segments, Settings(model="m"), rendered._facts).body)
     return [(item["type"], item.get("id")) for item in body["input"] if item.get("role") != "user"]
 
 

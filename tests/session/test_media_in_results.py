@@ -222,7 +222,7 @@ def test_what_is_rendered_piece_by_piece_is_what_is_rendered_at_once(name: str) 
     rendered, sent = render(History(said[:1]), Ledger(), target), b""
     for end in (3, 4, 6):
         rendered = render(History(said[:end]), Ledger(), target, rendered.lane)
-        before, sent = sent, b"".join(rendered.lane.segments)
+        before, sent = sent, b"".join(rendered.lane._segments)
         assert sent.startswith(before)
     whole = render(History(said), Ledger(), target)
     assert encode(rendered, model="m", cache="off") == encode(whole, model="m", cache="off")

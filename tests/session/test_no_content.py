@@ -20,7 +20,7 @@ from actors.core.values.progress import Cause
 from actors.core.values.stream import Usage
 from actors.journal.storage.memory import MemoryStorage
 from actors.runtime.runtime import Runtime
-from actors.strict.script import Part
+from actors.strict.script import TurnPart
 from actors.strict.server import LoopbackServer, serve
 from actors.testing import Builtin, Call, Garbage, Say, Script, Think, Turn
 from tests.adapters.raw_calls import ABOUT_CALLS, RAW_CALLS
@@ -41,7 +41,7 @@ from tests.strict_hosts import backend, strict_host
 pytestmark = pytest.mark.anyio
 
 HOSTS = ("openai_chat", "anthropic", "openai_responses", "gemini", "bedrock", "kimi", "deepseek")
-NOTHING: dict[str, tuple[Part, ...]] = {
+NOTHING: dict[str, tuple[TurnPart, ...]] = {
     "nothing": (),
     "thoughts": (Think("I could read."),),
     "thoughts and blanks": (Think("I could read."), Say("\n\n")),
@@ -126,7 +126,7 @@ def vars_of(result: AskResult) -> dict[str, object]:
 @over_hosts
 @pytest.mark.parametrize("parts", NOTHING.values(), ids=NOTHING)
 async def test_an_empty_answer_is_asked_for_again_and_both_requests_are_counted(
-    name: str, is_streamed: bool, parts: tuple[Part, ...]
+    name: str, is_streamed: bool, parts: tuple[TurnPart, ...]
 ) -> None:
     turns = Turn(*parts), Turn(Say("Hi.")), Turn(Say("More."))
     async with hosted(name, *turns, is_streamed=is_streamed) as (host, runtime, session):
@@ -153,7 +153,7 @@ async def test_an_empty_answer_is_asked_for_again_and_both_requests_are_counted(
 @over_hosts
 @pytest.mark.parametrize("parts", [(), (Think("I could read."),)], ids=["nothing", "thoughts"])
 async def test_an_answer_that_is_empty_twice_fails_the_ask_and_the_session_goes_on(
-    name: str, is_streamed: bool, parts: tuple[Part, ...]
+    name: str, is_streamed: bool, parts: tuple[TurnPart, ...]
 ) -> None:
     turns = Turn(*parts), Turn(*parts), Turn(Say("Hi."))
     async with hosted(name, *turns, is_streamed=is_streamed) as (_, runtime, session):

@@ -45,7 +45,7 @@ class ByPath:
     ) -> AbstractAsyncContextManager[Response]:
         self.urls.append(url)
         path = "/" + url.partition("/v1/")[2]
-        there = next((each for each in self._servers if f"/v1{path}" in each.paths), self._servers[0])
+        there = next((each for each in self._servers if f"/v1{path}" in each._paths), self._servers[0])
         return self._http.send(there.base_url + path, headers, segments, timeouts)
 
     async def close(self) -> None:

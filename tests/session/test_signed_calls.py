@@ -105,7 +105,7 @@ def test_no_generated_history_is_refused_by_the_copy() -> None:
     for seed in range(share(1500)):
         messages, ledger = history(seed)
         rendered = render(History(messages, ledger), ledger, COPY, binding=ME if seed % 2 else None)
-        body = adapter(COPY).request(rendered.segments, Settings(model="m"), rendered.facts).body
+        body = adapter(COPY).request(rendered._segments, Settings(model="m"), rendered._facts).body
         assert check(body, COPY) == [], seed
         refusal = validate(body, "openai_compatible", settings=trusting)
         assert refusal is None, (seed, refusal)

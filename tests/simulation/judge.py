@@ -24,7 +24,7 @@ async def compare(world: World, runtime: Runtime, session: Session) -> None:
     if replace(live, ledger=ledger, history=state.history) != replace(state, ledger=ledger):
         world.problems.add("a session is the fold of its log", f"{session.id}: state")
     for binding, lane in (await session._refs.renderer.ask(AdoptedLanes())).items():
-        if b"".join(lane.segments) != b"".join(lanes.of(binding).segments):
+        if b"".join(lane._segments) != b"".join(lanes.of(binding)._segments):
             world.problems.add("a lane is rebuilt to the same bytes", f"{session.id}: {binding.backend}")
     held = session._lifecycle.holding
     if (held.messages, held.calls, held.lanes) != (state.size, state.ledger.size, lanes.size):

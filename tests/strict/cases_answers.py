@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from actors.strict.rules import AnthropicProfile, AnthropicSettings, ServerRule, Settings
+from actors.strict.rules import AnthropicProfile, AnthropicSettings, ServerRule, ServerSettings
 
 Json = dict[str, Any]  # a body under test may be anything
 
@@ -22,7 +22,7 @@ class Case:
     refused: Json
     accepted: Json
     hosted: bool = True
-    settings: Settings | None = None
+    settings: ServerSettings | None = None
 
 
 LATEST = AnthropicSettings(AnthropicProfile(sampling=False))

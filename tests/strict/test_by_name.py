@@ -11,7 +11,7 @@ import pytest
 import actors.testing
 from actors.config.providers import PROVIDERS, kind_of
 from actors.core.dialects.profiles import PROFILES
-from actors.strict.faults import Fault
+from actors.strict.faults import InjectedFault
 from actors.strict.loopback import HttpRequest
 from actors.strict.server import LoopbackServer
 from actors.testing import (
@@ -141,7 +141,7 @@ def test_vertex_ai_has_the_project_in_the_endpoint_of_a_backend() -> None:
 
 
 @pytest.mark.parametrize("fault", [None, Disconnect(after_bytes=5)])
-async def test_an_exchange_is_told_once_its_answer_is_sent(fault: Fault | None) -> None:
+async def test_an_exchange_is_told_once_its_answer_is_sent(fault: InjectedFault | None) -> None:
     told: list[Exchange] = []
     server = OpenAIServer(faults=None if fault is None else {0: fault})
     server.on_exchange = told.append

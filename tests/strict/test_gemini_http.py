@@ -25,10 +25,10 @@ from actors.testing import (
     Call,
     Disconnect,
     ErrorInStream,
-    Fault,
     GeminiProfile,
     GeminiServer,
     GeminiSettings,
+    InjectedFault,
     MalformedEvent,
     Say,
     Status,
@@ -65,7 +65,7 @@ class Line:
             RenderTarget(self.binding),
         )
         settings = Settings(model=self.binding.model, tools=TOOLS, system="Be brief.", stream=stream)
-        made = self.codec.request(rendered.segments, settings)
+        made = self.codec.request(rendered._segments, settings)
         headers = (("x-goog-api-key", "key"),)
         decoder = decode(profile, self.binding, stream=stream, first_call=1 + 10 * len(messages), turn=1)
         async with self.transport.send(self.url + made.path, headers, made.segments, Timeouts()) as response:
@@ -116,7 +116,7 @@ async def test_a_tool_conversation_is_completed(name: str, stream: bool) -> None
 
 
 async def test_failures_are_classified_as_they_come() -> None:
-    faults: dict[int, Fault] = {
+    faults: dict[int, InjectedFault] = {
         0: Status(429),
         1: OVERLOADED,
         2: ErrorInStream(after_events=2, message="Overloaded now"),

@@ -69,7 +69,7 @@ class Talk:
         )
         assert rendered.report.faults == ()
         self.lanes[host] = rendered.lane
-        body = codec.request(rendered.segments, Settings(model=settings.model)).body
+        body = codec.request(rendered._segments, Settings(model=settings.model)).body
         refusal = validate(body, profile.name, settings=settings)
         assert refusal is None, refusal
         return json.loads(body)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from actors.strict.rules import Settings, reading, validate
+from actors.strict.rules import ServerSettings, reading, validate
 from actors.strict.rules.anthropic_messages import check_name
 from actors.strict.rules.base import (
     AnthropicProfile,
@@ -88,7 +88,7 @@ WITH_IDS: Json = {
     ],
     "tools": GEMINI["tools"],
 }
-STANDARDS: list[tuple[str, Json, Settings, Settings]] = [
+STANDARDS: list[tuple[str, Json, ServerSettings, ServerSettings]] = [
     (
         "openai_chat",
         _called("c" * 50),
@@ -128,7 +128,7 @@ STANDARDS: list[tuple[str, Json, Settings, Settings]] = [
 
 @pytest.mark.parametrize(("dialect", "body", "taking", "refusing"), STANDARDS)
 def test_what_one_host_let_pass_another_does_not(
-    dialect: str, body: Json, taking: Settings, refusing: Settings
+    dialect: str, body: Json, taking: ServerSettings, refusing: ServerSettings
 ) -> None:
     with taken_apart():
         assert validate(dump(body), dialect, settings=taking) is None

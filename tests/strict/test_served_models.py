@@ -185,9 +185,9 @@ def test_no_setting_of_any_model_meets_a_refusal(name: str, host: str) -> None:
     for asked in itertools.islice(settings(name), CELLS.index((name, host)) % 3, None, 3):
         if host == "openai_chat" and asked.tools and narrowed.model.chat_tools == "never":
             with pytest.raises(ConfigError, match="openai_responses"):
-                codec.request(rendered.segments, asked, rendered.facts)
+                codec.request(rendered._segments, asked, rendered._facts)
             continue
-        made = codec.request(rendered.segments, asked, rendered.facts)
+        made = codec.request(rendered._segments, asked, rendered._facts)
         refusal = validate(made.body, host, settings=of_path(host, name))
         assert (refusal and refusal.rule) == ("OAC-21" if is_on_responses_alone else None), made.body
 

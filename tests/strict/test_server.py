@@ -20,8 +20,8 @@ from actors.testing import (
     AnthropicSettings,
     Call,
     Disconnect,
-    Fault,
     Garbage,
+    InjectedFault,
     MalformedEvent,
     OpenAIProfile,
     OpenAIServer,
@@ -180,7 +180,7 @@ async def test_the_client_gets_exactly_the_bytes_before_a_cut() -> None:
 async def test_a_stalled_response_ends_when_the_server_does(after: int | None) -> None:
     arrived, failures = anyio.Event(), []
 
-    def stall(number: int, request: Json) -> Fault:
+    def stall(number: int, request: Json) -> InjectedFault:
         arrived.set()
         return Stall(after_bytes=after)
 
@@ -202,7 +202,7 @@ async def test_a_stalled_response_ends_when_the_server_does(after: int | None) -
 async def test_a_stalled_response_ends_when_the_client_leaves() -> None:
     arrived = anyio.Event()
 
-    def stall_once(number: int, request: Json) -> Fault | None:
+    def stall_once(number: int, request: Json) -> InjectedFault | None:
         arrived.set()
         return Stall() if number == 0 else None
 
@@ -220,7 +220,7 @@ async def test_a_stalled_response_ends_when_the_client_leaves() -> None:
 async def test_garbage_and_malformed_events_arrive_as_they_were_written(
     server_class: type[OpenAIServer] | type[AnthropicServer],
 ) -> None:
-    faults: dict[int, Fault] = {0: Garbage(b"\x00junk"), 1: MalformedEvent(1, b"data: {oops\n\n")}
+    faults: dict[int, InjectedFault] = {0: Garbage(b"\x00junk"), 1: MalformedEvent(1, b"data: {oops\n\n")}
     server = server_class(faults=faults)
     async with client(server) as http:
         garbage = await http.post(path(server), json=ASK)
@@ -233,7 +233,7 @@ async def test_garbage_and_malformed_events_arrive_as_they_were_written(
 
 async def test_a_scripted_status_carries_its_headers_and_body() -> None:
     date = "Wed, 21 Oct 2026 07:28:00 GMT"
-    faults: dict[int, Fault] = {
+    faults: dict[int, InjectedFault] = {
         0: Status(429, retry_after=date, retry_after_ms="20", should_retry="false"),
         1: Status(503, body=b""),
         2: Status(529),

@@ -148,7 +148,7 @@ def failing() -> Tool[..., Any]:  # Any: any function
         """Hand over."""
         raise LookupError("nobody there")
 
-    return replace(to_b, handover=Handover(target="b"))
+    return replace(to_b, _handover=Handover(target="b"))
 
 
 async def test_a_target_that_cannot_be_used_fails_the_ask_and_the_session_stays() -> None:

@@ -10,7 +10,7 @@ from actors import ToolSource, handoff, tool
 from actors.core.log.events import Configured, EpochBegan, SwitchApplied, TurnEnded
 from actors.errors import ConfigError
 from actors.testing import Call, Say, Script, Think, Turn
-from actors.tools.toolsets import Item
+from actors.tools.toolsets import ToolItem
 from tests.runtime.test_configure import find, look, offered
 from tests.runtime_support import Gate, anthropic, bodies, gathered, hosting, log, openai
 from tests.strict_hosts import strict_host
@@ -22,7 +22,7 @@ HANDS_OVER = Turn(Say("One moment."), Call("to_b"))
 GO_ON = Turn(Say("Here is B."))
 
 
-def to_b(*tools: Item, system: str | None = "You are B.") -> Any:  # Any: a tool
+def to_b(*tools: ToolItem, system: str | None = "You are B.") -> Any:  # Any: a tool
     return handoff("to_b", "Hand over to B.", target="b", system=system, tools=tools)
 
 
@@ -109,8 +109,8 @@ async def test_reasoning_bound_to_what_was_before_is_left_behind_and_the_log_reb
 
 
 async def test_two_may_hand_the_conversation_back_and_forth_each_with_its_own() -> None:
-    one: list[Item] = [look]
-    two: list[Item] = [find]
+    one: list[ToolItem] = [look]
+    two: list[ToolItem] = [find]
     one.append(handoff("to_b", "Hand over.", target="b", system="You are B.", tools=two))
     two.append(handoff("to_a", "Hand over.", target="a", system="You are A.", tools=one))
     above = openai(Turn(Call("to_b")), Turn(Say("A again.")))

@@ -10,7 +10,7 @@ from opentelemetry.trace import StatusCode
 
 from actors import Runtime, tool
 from actors.config import Config, FileSettings
-from actors.strict.faults import Fault
+from actors.strict.faults import InjectedFault
 from actors.strict.rules.base import Json
 from actors.testing import SERVER_ERROR, Call, Disconnect, OpenAIServer, Say, Status, Turn, serve
 from tests.runtime_support import backend_at
@@ -93,7 +93,7 @@ async def test_a_request_that_is_sent_again_is_one_span_with_an_event_for_each_r
     ],
 )
 async def test_the_error_of_a_request_is_its_status_or_the_class_of_the_exception(
-    fault: Fault, error: str
+    fault: InjectedFault, error: str
 ) -> None:
     seen = Seen()
     server = OpenAIServer([Turn(Say("Here."))], faults=dict.fromkeys(range(9), fault))
@@ -180,7 +180,7 @@ async def test_messages_are_json_in_the_form_of_the_conventions() -> None:
 
 
 async def test_a_request_that_is_made_again_without_a_refused_parameter_is_a_span_of_its_own() -> None:
-    def refuses(_: int, request: Json | None) -> Fault | None:
+    def refuses(_: int, request: Json | None) -> InjectedFault | None:
         return UNSUPPORTED if request is not None and "temperature" in request else None
 
     seen, server = Seen(), OpenAIServer([Turn(Say("Here."))], faults=refuses)

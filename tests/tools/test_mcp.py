@@ -33,7 +33,14 @@ from actors.kernel import System
 from actors.testing import Call, Say, Turn
 from actors.tools import ToolContext
 from actors.tools.mcp.connection import ServerTools, connect, effects_of
-from actors.tools.mcp.options import Answered, Elicitation, McpOptions, McpServer, Sampling, options_of
+from actors.tools.mcp.options import (
+    Elicitation,
+    ElicitationAnswer,
+    McpOptions,
+    McpServer,
+    Sampling,
+    options_of,
+)
 from actors.tools.mcp.results import ServerToolError, tool_output
 from actors.tools.mcp.transports import Transport
 from actors.tools.toolsets import SessionTools, Toolsets
@@ -86,7 +93,7 @@ async def test_a_servers_hints_are_effects_and_a_stranger_is_asked_about() -> No
         assert said["hang"] == ("once", "ask")
         assert offer.tools["add"].description == "Add two numbers."
         assert offer.tools["add"].schema["required"] == ["one", "other"]
-        assert offer.tools["add"].check.errors({"one": 1}) != ()
+        assert offer.tools["add"]._check.errors({"one": 1}) != ()
 
 
 @pytest.mark.parametrize(
@@ -161,9 +168,9 @@ async def test_a_server_that_learns_a_tool_offers_it_behind_the_others() -> None
 @pytest.mark.usefixtures("spoken")
 async def test_a_server_asks_the_user_through_the_host_and_takes_no_for_an_answer() -> None:
     asked: list[Elicitation] = []
-    answers: list[Answered] = [{"colour": "red"}, None]
+    answers: list[ElicitationAnswer] = [{"colour": "red"}, None]
 
-    async def elicit(question: Elicitation) -> Answered:
+    async def elicit(question: Elicitation) -> ElicitationAnswer:
         asked.append(question)
         if not answers:
             raise ValueError("nobody is there")

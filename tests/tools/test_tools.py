@@ -209,7 +209,7 @@ def test_a_schema_of_ones_own_is_used_as_it_is() -> None:
     assert raw.bind({"a-b": 1, "other": 2}) == BoundArguments({"a-b": 1, "other": 2})
     assert raw.bind({}) == (ArgumentError("a-b", "a value", is_missing=True),)
     assert raw.approval == "ask"
-    assert raw.check is raw.check
+    assert raw._check is raw._check
 
 
 def plain(a: int) -> int:

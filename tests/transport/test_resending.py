@@ -14,7 +14,7 @@ import pytest
 from actors.core.data.segments import Segments
 from actors.errors import ProviderFailed
 from actors.strict.server import OpenAIServer
-from actors.testing import Disconnect, Fault, Say, Script, Turn, serve
+from actors.testing import Disconnect, InjectedFault, Say, Script, Turn, serve
 from actors.transport import HttpTransport, Response, Timeouts
 
 pytestmark = pytest.mark.anyio
@@ -23,7 +23,7 @@ BODY = json.dumps({"model": "m", "messages": [{"role": "user", "content": "Hi."}
 CLOSED = pytest.mark.parametrize("closed", [Disconnect(), Disconnect(reset=True)], ids=["end", "reset"])
 
 
-async def sent(faults: Mapping[int, Fault], *, requests: int) -> tuple[list[int], OpenAIServer]:
+async def sent(faults: Mapping[int, InjectedFault], *, requests: int) -> tuple[list[int], OpenAIServer]:
     """Send requests one after the other; return the status of each (0: no answer) and the server they went to."""
     server = OpenAIServer(Script([Turn(Say("Yes."))] * 9), faults=faults)
     transport, statuses = HttpTransport(), list[int]()
@@ -46,7 +46,7 @@ async def read(response: Response) -> None:
 
 @CLOSED
 async def test_a_request_over_a_kept_connection_that_the_server_had_closed_goes_out_again(
-    closed: Fault,
+    closed: InjectedFault,
 ) -> None:
     statuses, server = await sent({1: closed}, requests=2)
     assert statuses == [200, 200]
@@ -54,7 +54,9 @@ async def test_a_request_over_a_kept_connection_that_the_server_had_closed_goes_
 
 
 @CLOSED
-async def test_a_request_that_is_not_answered_over_a_new_connection_goes_out_once(closed: Fault) -> None:
+async def test_a_request_that_is_not_answered_over_a_new_connection_goes_out_once(
+    closed: InjectedFault,
+) -> None:
     statuses, server = await sent({0: closed}, requests=1)
     assert statuses == [0]
     assert server.received == 1
@@ -62,7 +64,7 @@ async def test_a_request_that_is_not_answered_over_a_new_connection_goes_out_onc
 
 @CLOSED
 async def test_a_server_that_closes_every_connection_is_asked_over_one_new_one_and_no_more(
-    closed: Fault,
+    closed: InjectedFault,
 ) -> None:
     statuses, server = await sent({1: closed, 2: closed, 3: closed}, requests=2)
     assert statuses == [200, 0]

@@ -24,7 +24,7 @@ from actors.testing import (
     AnthropicServer,
     AnthropicSettings,
     Call,
-    Fault,
+    InjectedFault,
     OpenAIServer,
     Say,
     Think,
@@ -133,7 +133,7 @@ class Gates:
     excelsior: anyio.Event = field(default_factory=anyio.Event)
     outage: bool = False
 
-    def fault(self, _: int, __: object) -> Fault | None:
+    def fault(self, _: int, __: object) -> InjectedFault | None:
         """Return the fault of a request to `gpt`."""
         return SERVER_ERROR if self.outage else None
 

@@ -127,7 +127,7 @@ def tokens_of_results(calls: Iterable[CallId], ledger: Ledger, ratio: float) -> 
     """Return the estimated tokens of the calls' untrimmed results."""
     size, media = 0, 0
     for call_id in calls:
-        if (answer := ledger.answer(call_id)) is not None:
+        if (answer := ledger._answer(call_id)) is not None:
             size += len(answer[0])
             media += len(answer[2])
     return size / ratio + media * MEDIA

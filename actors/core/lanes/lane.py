@@ -31,17 +31,17 @@ from actors.errors import CanonicalFault, Fault
 class Lane(Struct, frozen=True, gc=False):
     """One version of a lane: the states of rendering and judge, and the encoded messages.
 
-    `segments` lacks the bytes that close the last message.
+    `_segments` lacks the bytes that close the last message.
     """
 
-    state: RenderState
-    segments: Segments
-    judge: CheckState
+    _state: RenderState
+    _segments: Segments
+    _judge: CheckState
 
     @property
     def size(self) -> int:
         """Bytes of the lane's text."""
-        return self.segments.size
+        return self._segments.size
 
 
 class Rendered(Struct, frozen=True, gc=False):
@@ -51,8 +51,6 @@ class Rendered(Struct, frozen=True, gc=False):
         lane: The lane's next version.
         report: The decisions of the render.
         dialect: The dialect of the transcript.
-        closing: Bytes that close the last message.
-        before: Bytes of the lane that were sent earlier and stay unchanged.
         system: The system prompt imported with the history, if any.
         begins: The epoch that begins with this request, if any; logged before the request.
     """
@@ -60,25 +58,25 @@ class Rendered(Struct, frozen=True, gc=False):
     lane: Lane
     report: Report
     dialect: Dialect
-    closing: bytes
-    before: int
+    _closing: bytes  # closes the last message
+    _before: int  # bytes of the lane that were sent earlier and stay unchanged
     system: str | None = None
     begins: EpochBegan | None = None
 
     @property
-    def segments(self) -> Segments:
+    def _segments(self) -> Segments:
         """The lane's complete text with its last message closed, as a request contains it."""
-        return self.lane.segments.append_unjoined(self.closing) if self.closing else self.lane.segments
+        return self.lane._segments.append_unjoined(self._closing) if self._closing else self.lane._segments
 
     @property
     def transcript(self) -> bytes:
         """The messages as the JSON array of a request."""
-        return b"[%b]" % b"".join(self.segments)
+        return b"[%b]" % b"".join(self._segments)
 
     @property
-    def facts(self) -> TranscriptFacts:
+    def _facts(self) -> TranscriptFacts:
         """The properties of the transcript that the rest of the request depends on."""
-        return TranscriptFacts(self.lane.state.tools, self.before)
+        return TranscriptFacts(self.lane._state.tools, self._before)
 
 
 def empty_lane(dialect: Dialect, epoch_start: int = 0) -> Lane:
@@ -97,7 +95,7 @@ def begin_epoch(lane: Lane, event: EpochBegan, dialect: Dialect, epoch_start: in
     replayed, with two exceptions: plain-text reasoning is not bound, and some providers require it (DSK-05, KIM-03);
     and after a refused attachment, only dialects that bind reasoning to the prefix lose it.
     """
-    old = lane.state
+    old = lane._state
     if event.reason == "media" and dialect.reasoning.binding != "prefix":
         epoch_start = min(epoch_start, old.epoch_start)
     if dialect.reasoning.carrier == "reasoning_content" and event.reason != "thinking":
@@ -133,7 +131,7 @@ def advance_in_slices(
     lane: Lane, history: History, ledger: Ledger, dialect: Dialect, encoder: Encoder, target: RenderTarget
 ) -> Slices[Rendered]:
     """Do the same as `advance` in slices."""
-    other, sent = lane.judge.dialect, lane.state.cursor
+    other, sent = lane._judge.dialect, lane._state.cursor
     if other.family != dialect.family:
         raise CanonicalFault(
             f"This lane has dialect {other.name!r}, not {dialect.name!r}; begin an epoch or another lane"
@@ -142,13 +140,13 @@ def advance_in_slices(
         held = f"{sent} messages of a history of {history.length}"
         raise CanonicalFault(f"This lane has rendered {held}; begin an epoch")
     notes = Notes()
-    walk = RenderWalk(lane.state, history, ledger, dialect, encoder, target, notes)
-    anew = lane.state.epoch > 0 and not lane.size  # the start of a later epoch is checked against every rule
+    walk = RenderWalk(lane._state, history, ledger, dialect, encoder, target, notes)
+    anew = lane._state.epoch > 0 and not lane.size  # the start of a later epoch is checked against every rule
     after, faults = yield from _write_in_slices(lane, walk, whole=anew)
-    faults += finish(after.judge, manual_thinking=target.budgeted)
+    faults += finish(after._judge, manual_thinking=target.budgeted)
     faults = canonical(
         faults,
-        after.state.used.get,
+        after._state.used.get,
         lambda: [call.id for message in history.since(0) for call in message.calls],
     )
     report = notes.report(dialect.name, tuple(faults))
@@ -168,13 +166,13 @@ def replay_in_slices(
 
     The bytes equal those of separate renders at each length, provided that the ledger answers calls as it did then.
     """
-    walk = RenderWalk(lane.state, history, ledger, dialect, encoder, target, Notes(), lengths)
+    walk = RenderWalk(lane._state, history, ledger, dialect, encoder, target, Notes(), lengths)
     return (yield from _write_in_slices(lane, walk, whole=False))[0]
 
 
 def _write_in_slices(lane: Lane, walk: RenderWalk, *, whole: bool) -> Slices[tuple[Lane, list[Fault]]]:
     """Return the lane with the walk's output appended, and the judge's faults in it."""
-    segments, judge = lane.segments, lane.judge
+    segments, judge = lane._segments, lane._judge
     faults: list[Fault] = []
     for number, fragment in enumerate(walk.fragments()):
         if number:
@@ -192,7 +190,7 @@ def refusal_report(rendered: Rendered, why: str, rule: str | None) -> Report:
     """
     from actors.core.rulebook import FAULTS, RULES  # a lazy import: refusals are rare
 
-    used = rendered.lane.state.used
+    used = rendered.lane._state.used
     named = [used.get(word) or used.get(word.rstrip(".:")) for word in _NAMES.findall(why)]
     known = RULES.get(rule or "")
     kind = FAULTS.get(known.fault_class, Fault) if known else Fault

@@ -169,7 +169,7 @@ def names_since(history: History, ledger: Ledger, start: int) -> frozenset[str]:
     """Return the names of the attachments from message `start` on, in user messages and results."""
     said = history.since(start)
     found = [block for message in said for block in message.blocks if isinstance(block, Media)]
-    answers = [ledger.answer(call.id) for message in said for call in message.calls]
+    answers = [ledger._answer(call.id) for message in said for call in message.calls]
     found += [media for answer in answers if answer is not None for media in answer[2]]
     return frozenset(map(media_name, found))
 

@@ -71,7 +71,7 @@ class Choice:
         self._own = own
         self._has_own = len(own) > 0
         self.some_are_late = self._has_own and own is not ledger
-        self._recorded = self._either_answer if self.some_are_late else ledger.answer
+        self._recorded = self._either_answer if self.some_are_late else ledger._answer
         self._notes, self._short = notes, shortened_results(history)
         self._is_removed = partial(is_removed, history)
         self._known_missing = state.missing
@@ -109,14 +109,14 @@ class Choice:
         """Return the media of a call's real result."""
         if call.id in self._short:
             return ()
-        found = self._ledger.answer(call.id) or self._own.answer(call.id)
+        found = self._ledger._answer(call.id) or self._own._answer(call.id)
         return () if found is None else found[2]
 
     def _either_answer(self, call_id: CallId) -> Answer | None:
         """Return the ledger's result, else the one in the history's own blocks."""
         if (known := self._ledger.get(call_id)) is not None and known.sealed is not None:
             return None
-        recorded, said = self._ledger.answer(call_id), self._own.answer(call_id)
+        recorded, said = self._ledger._answer(call_id), self._own._answer(call_id)
         if recorded is not None and said is not None and recorded != said:
             self._notes.dedupe.append((call_id, "conflicting_duplicate"))
         return recorded or said

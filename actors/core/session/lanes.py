@@ -119,8 +119,8 @@ class Lanes:
         if isinstance(lane, PendingLane):
             replayed = max((step.lengths[-1] for step in lane.steps if isinstance(step, Requests)), default=0)
             lane = lane.lane
-        is_new = lane is None or lane.state.outdated is not None
-        unsent = history.length if is_new or lane is None else history.length - lane.state.cursor
+        is_new = lane is None or lane._state.outdated is not None
+        unsent = history.length if is_new or lane is None else history.length - lane._state.cursor
         return max(unsent, replayed)  # a compacted history has fewer messages than the replay renders
 
     @property
@@ -151,10 +151,10 @@ class Lanes:
         self, binding: Binding, lane: Lane, history: History, ledger: Ledger, *, aside: bool = False
     ) -> Slices[Rendered]:
         dialect, encoder, target = self._rules(binding)
-        why = lane.state.outdated or ("compaction" if lane.state.cursor > history.length - aside else None)
+        why = lane._state.outdated or ("compaction" if lane._state.cursor > history.length - aside else None)
         if why is None:
             return (yield from advance_in_slices(lane, history, ledger, dialect, encoder, target))
-        begins = EpochBegan(binding, lane.state.epoch + 1, why, lane.state.plain, WHY[why])
+        begins = EpochBegan(binding, lane._state.epoch + 1, why, lane._state.plain, WHY[why])
         lane = begin_epoch(lane, begins, dialect, history.length)
         rendered = yield from advance_in_slices(lane, history, ledger, dialect, encoder, target)
         return replace(rendered, begins=begins)
@@ -244,7 +244,7 @@ class Lanes:
         dialect, encoder, target = self._rules(binding)
         history, ledger = sent.history.upto(sent.lengths[-1]), sent.ledger
         for at, length in enumerate(sent.lengths):
-            state = lane.state
+            state = lane._state
             is_pinned = dialect.reasoning.binding != "upstream" or state.upstream is not None
             if is_pinned and state.outdated is None and state.late_count == len(ledger.late):
                 lengths = sent.lengths[at:]
@@ -256,18 +256,18 @@ class Lanes:
 
 def _after_shrinking(event: events.ResultsTrimmed | events.Compacted, lane: Lane) -> Lane:
     if isinstance(event, events.Compacted):
-        epoch_start = _remaining(lane.state.epoch_start, event)
-        lane = replace(lane, state=lane.state._replace(epoch_start=epoch_start))
+        epoch_start = _remaining(lane._state.epoch_start, event)
+        lane = replace(lane, _state=lane._state._replace(epoch_start=epoch_start))
     return _mark_stale(lane, "compaction")
 
 
 def _after_rewind(length: int, lane: Lane) -> Lane:
-    epoch_start = min(lane.state.epoch_start, length)
-    return _mark_stale(replace(lane, state=lane.state._replace(epoch_start=epoch_start)), "rewind")
+    epoch_start = min(lane._state.epoch_start, length)
+    return _mark_stale(replace(lane, _state=lane._state._replace(epoch_start=epoch_start)), "rewind")
 
 
 def _mark_stale(lane: Lane, why: EpochReason) -> Lane:
-    return replace(lane, state=lane.state._replace(outdated=lane.state.outdated or why))
+    return replace(lane, _state=lane._state._replace(outdated=lane._state.outdated or why))
 
 
 def _remaining(count: int, event: events.Compacted) -> int:

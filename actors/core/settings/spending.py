@@ -219,7 +219,7 @@ class Used(StoredRecord, frozen=True):
         """The tokens of requests and answers together."""
         return sum(usage.input_tokens + usage.output_tokens for _, usage in self.usage)
 
-    def total_cost(self, cost: Cost) -> float | None:
+    def total_cost(self, cost: Callable[[Binding, Usage], float | None]) -> float | None:
         """Return the cost; None if a price is missing."""
         return total(cost(binding, usage) for binding, usage in self.usage)
 

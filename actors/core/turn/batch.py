@@ -48,7 +48,7 @@ class Runnable(Protocol):
     def bind(self, arguments: Mapping[str, JsonValue]) -> BoundArguments | tuple[ArgumentError, ...]:
         """Return the function's arguments, or the errors in the arguments of the call."""
 
-    def only_reading(self, arguments: Mapping[str, JsonValue]) -> "FittingValue | None":
+    def _only_reading(self, arguments: Mapping[str, JsonValue]) -> "FittingValue | None":
         """Return the only reading of invalid arguments that fits the schema; None if there is none or several."""
 
 
@@ -146,7 +146,7 @@ def _bind(call: ToolCall, tool: Runnable | None, repair: RepairMode) -> _Bound:
     bound = tool.bind(arguments)
     if repair == "strict" or not isinstance(bound, tuple):
         return _Bound(call, bound, repairs, arguments)
-    reading = tool.only_reading(arguments)
+    reading = tool._only_reading(arguments)
     if reading is None or not isinstance(reading.value, dict):
         return _Bound(call, bound, repairs)
     read = tool.bind(reading.value)

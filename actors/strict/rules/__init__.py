@@ -66,13 +66,13 @@ __all__ = [
     "ResponsesSettings",
     "ServerRefusal",
     "ServerRule",
-    "Settings",
+    "ServerSettings",
     "sign",
     "validate",
     "validate_count",
 ]
 
-Settings: TypeAlias = (
+ServerSettings: TypeAlias = (
     OpenAISettings
     | AnthropicSettings
     | ResponsesSettings
@@ -93,7 +93,7 @@ def _cloud(name: str) -> _Walk:
     return lambda body, mode, settings: anthropic_hosts.validate(body, name, mode, settings)
 
 
-_HOSTS: Mapping[str, tuple[Settings, _Walk]] = {
+_HOSTS: Mapping[str, tuple[ServerSettings, _Walk]] = {
     "openai_chat": (OpenAISettings(), openai_chat.validate),
     "anthropic": (AnthropicSettings(), anthropic.validate),
     **{name: (AnthropicSettings(), _cloud(name)) for name in CLAUDE_HOSTS},
@@ -110,7 +110,7 @@ DIALECTS = tuple(_HOSTS)
 
 
 def validate(
-    body: bytes, dialect: str, *, mode: Mode = "strict", settings: Settings | None = None
+    body: bytes, dialect: str, *, mode: Mode = "strict", settings: ServerSettings | None = None
 ) -> ServerRefusal | None:
     """Return what the provider would answer to `body` if it refused it, else None.
 

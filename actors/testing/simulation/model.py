@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from actors.strict.rules.base import Json
-from actors.strict.script import Call, Part, Say, Think, Turn
+from actors.strict.script import Call, Say, Think, Turn, TurnPart
 from actors.strict.windows import BYTES
 from actors.testing.simulation.forms import WRONG, answer, is_explained
 from actors.testing.simulation.plan import (
@@ -141,7 +141,7 @@ class Model:
         round_ = ask.rounds[progress.round]
         calls = self._calls(talk, round_, progress)
         chance = self._chance(round_, progress)
-        parts: list[Part] = [Think("Let me see.")] if chance.random() < 0.3 else []
+        parts: list[TurnPart] = [Think("Let me see.")] if chance.random() < 0.3 else []
         if chance.random() < 0.5:
             parts.append(Say("One moment."))
         return Turn(*parts, *calls, fragment=60, usage=self._usage)

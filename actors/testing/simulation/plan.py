@@ -17,8 +17,8 @@ from actors.strict.faults import (
     SERVER_ERROR,
     Disconnect,
     ErrorInStream,
-    Fault,
     Garbage,
+    InjectedFault,
     MalformedEvent,
     Stall,
     Status,
@@ -37,7 +37,7 @@ Kind: TypeAlias = Literal[
 
 WishKind: TypeAlias = Literal["output", "parts", "settings"]
 
-FAULTS: tuple[Fault, ...] = (
+FAULTS: tuple[InjectedFault, ...] = (
     RATE_LIMITED,
     Status(429, retry_after="7"),
     Status(429, retry_after="40"),
@@ -167,7 +167,7 @@ class FaultAt:
 
     name: str
     request: int
-    fault: Fault
+    fault: InjectedFault
 
 
 @dataclass(frozen=True, slots=True)

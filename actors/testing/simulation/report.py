@@ -25,7 +25,6 @@ class SimulationReport:
     """The result of one run.
 
     Args:
-        plan: The executed plan.
         problems: One line per broken invariant, starting with its name.
         digest: Digest of all bodies and logs; equal for equal plans, in every process.
         counts: Counts of events. `invalid_with_feedback` are calls that were refused as the model wrote them,
@@ -33,7 +32,7 @@ class SimulationReport:
             guess what was wrong.
     """
 
-    plan: SimulationPlan
+    _plan: SimulationPlan
     problems: tuple[str, ...]
     digest: str
     counts: Mapping[str, int] = field(default_factory=dict)
@@ -43,7 +42,7 @@ class SimulationReport:
     @property
     def line(self) -> str:
         """One line of Python that reproduces this report; your own tools appear by name."""
-        plan, made = self.plan, self.plan.made
+        plan, made = self._plan, self._plan.made
         sizes = f"sessions={made.sessions}, turns={made.turns}, mode={plan.mode!r}"
         odds = "" if made.odds == Odds() else f", odds={made.odds}"
         only = "" if plan.is_whole else f", only={' '.join(plan.names)!r}.split()"
@@ -60,7 +59,7 @@ class SimulationReport:
             problems = play_plan(plan, self._tools, self._observe).problems
             return any(line.startswith(f"{invariant}:") for line in problems)
 
-        return play_plan(shrink(self.plan, fails, tries), self._tools, self._observe)
+        return play_plan(shrink(self._plan, fails, tries), self._tools, self._observe)
 
     def __str__(self) -> str:
         told = [self.line, *self.problems[:10], *(f"{name}: {self.counts[name]}" for name in self.counts)]

@@ -38,7 +38,7 @@ from actors.testing.simulation.saying import is_task
 from actors.testing.simulation.toolbox import Toolbox
 from actors.testing.standin import arguments as made_from
 from actors.tools import Tool
-from actors.tools.toolsets import Item
+from actors.tools.toolsets import ToolItem
 
 DIALECTS = ("openai_chat", "anthropic", "openai_responses", "gemini", "mistral", "bedrock")
 """Dialects of the servers."""
@@ -118,7 +118,7 @@ class World:
         self.observer = Observer() if observe is None else observe(self)
         self.journal = SimulatedJournal(self.observer)
 
-    def kit(self, session: str, name: str) -> tuple[Sequence[Item], tuple[str, ...]]:
+    def kit(self, session: str, name: str) -> tuple[Sequence[ToolItem], tuple[str, ...]]:
         """Return what a session is given, and the names of the tools; the user's own are among them.
 
         It is `all tools` that it may have, or `some tools`, or all of them and a toolset.
@@ -171,7 +171,7 @@ class World:
 
     def prompts(self, server: LoopbackServer) -> None:
         """Disable the prompt cache, which would take a tenth of the time of a run."""
-        server.prompt = _no_prompt  # type: ignore[method-assign]  # of this server alone
+        server._prompt = _no_prompt  # type: ignore[method-assign]  # of this server alone
 
     def _backend(self, server: LoopbackServer) -> BackendSettings:
         speaks = {"kind": kind_of(dialect(server.dialect)), "dialect": server.dialect}

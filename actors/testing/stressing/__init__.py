@@ -7,7 +7,7 @@ assert report.is_sound, report
 
 import os
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +19,11 @@ from actors.core.turn.batch import Approve
 from actors.provider.provider_actor import Counters
 from actors.runtime.collector import GcPolicy
 from actors.runtime.runtime import Runtime
-from actors.strict.faults import Faults
+from actors.strict.faults import InjectedFaults
 from actors.testing.stressing.resources import Held, find_leaks
 from actors.testing.stressing.where import BUILT_IN, POOL, built_in, check_targets
-from actors.testing.stressing.workload import Load, Loaded, LoadTally, Tools
+from actors.testing.stressing.workload import Load, Loaded, LoadTally
+from actors.tools.toolsets.source import ToolLike
 
 __all__ = ["StressReport", "stress"]
 
@@ -61,9 +62,9 @@ async def stress(
     target: str | None = None,
     *,
     config: "str | Path | Config | None" = None,
-    tools: Tools = (),
+    tools: Iterable[ToolLike] = (),
     approve: Approve | None = None,
-    faults: Faults | None = None,
+    faults: InjectedFaults | None = None,
     allow_network: bool = False,
     gc: GcPolicy | None = None,
     **options: Any,  # Any: the fields of `Load`
@@ -99,7 +100,7 @@ async def stress(
 
 
 async def _run_load(
-    config: Config, work: Load, tools: Tools, approve: Approve | None, gc: GcPolicy | None
+    config: Config, work: Load, tools: Iterable[ToolLike], approve: Approve | None, gc: GcPolicy | None
 ) -> tuple[LoadTally, float, Counter[str], int]:
     """Run a load; return its tally, its seconds, the counters of the backends and the structural refusals."""
     began = anyio.current_time()

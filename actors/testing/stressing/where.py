@@ -11,7 +11,7 @@ from actors.config.providers import kind_of
 from actors.core.dialects.profiles import dialect
 from actors.errors import ConfigError
 from actors.strict.dialects import strict_server
-from actors.strict.faults import Faults
+from actors.strict.faults import InjectedFaults
 from actors.strict.rules.base import Json
 from actors.strict.script import Turn
 from actors.strict.server import Exchange, LoopbackServer, ServerLimits, serve
@@ -48,7 +48,7 @@ def _is_here(url: str) -> bool:
 
 
 @asynccontextmanager
-async def built_in(faults: Faults | None) -> AsyncIterator[tuple[Config, Counter[str]]]:
+async def built_in(faults: InjectedFaults | None) -> AsyncIterator[tuple[Config, Counter[str]]]:
     """Run strict servers during the block; yield a pool of them and a function that counts their refusals.
 
     Their model calls the tools of a request in turn, with arguments generated from the schemas.
@@ -67,7 +67,7 @@ async def built_in(faults: Faults | None) -> AsyncIterator[tuple[Config, Counter
         yield Config(FileSettings(backends=backends, pools=pools), {}, "the built-in servers"), refused
 
 
-def _server(name: str, faults: Faults | None) -> LoopbackServer:
+def _server(name: str, faults: InjectedFaults | None) -> LoopbackServer:
     limits, calls = ServerLimits(connections=4096, recordings=1), 0
 
     def says(request: Json) -> Turn:

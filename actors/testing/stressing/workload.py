@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from math import ceil, inf
 from random import Random
-from typing import Any
 
 import anyio
 from msgspec import Struct
@@ -15,9 +14,7 @@ from actors.core.turn.batch import Approve
 from actors.errors import ActorsError, ConfigError
 from actors.runtime.handle import Session
 from actors.runtime.runtime import Runtime
-from actors.tools import Tool
-
-Tools = Iterable[Tool[..., Any] | Callable[..., Any]]  # Any: any function
+from actors.tools.toolsets.source import ToolLike
 
 
 class Load(Struct, frozen=True):
@@ -111,7 +108,9 @@ class LoadTally:
 class Loaded:
     """Runs a load on a runtime."""
 
-    def __init__(self, runtime: Runtime, load: Load, tools: Tools, approve: Approve | None) -> None:
+    def __init__(
+        self, runtime: Runtime, load: Load, tools: Iterable[ToolLike], approve: Approve | None
+    ) -> None:
         self._runtime = runtime
         self._load = load
         self._tools = tuple(tools)

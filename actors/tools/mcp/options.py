@@ -13,7 +13,7 @@ from actors.core.values.content import Message
 from actors.errors import ConfigError, ToolDefinitionError
 from actors.tools import Approval
 from actors.tools.mcp.limits import McpLimits
-from actors.tools.toolsets.source import Opening, ToolSource
+from actors.tools.toolsets.source import ToolsetOpener, ToolSource
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,9 @@ class Elicitation:
     url: str = ""
 
 
-Answered: TypeAlias = "Mapping[str, JsonValue] | bool | None"
+ElicitationAnswer: TypeAlias = "Mapping[str, JsonValue] | bool | None"
 """An answer that fits the schema; for a `url`, True if the user opens it. None or False declines."""
-Elicit: TypeAlias = Callable[[Elicitation], "Awaitable[Answered] | Answered"]
+Elicit: TypeAlias = Callable[[Elicitation], "Awaitable[ElicitationAnswer] | ElicitationAnswer"]
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ _OF_LIMITS = ("max_bytes", "max_blocks", "max_values")
 _WORDS = ("allow", "ask", "deny")
 
 
-def options_of(name: str, options: McpOptions) -> tuple[Callable[[Opening], ToolSource], McpServer]:
+def options_of(name: str, options: McpOptions) -> tuple[Callable[[ToolsetOpener], ToolSource], McpServer]:
     """Validate the options of a server. Return a function that creates its toolset, and the server's description.
 
     Raises:

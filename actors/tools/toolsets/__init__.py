@@ -18,9 +18,9 @@ from actors.telemetry import logger
 from actors.tools import Tool, Toolset, tool
 from actors.tools.toolsets.offer import AnyTool, SessionTools
 from actors.tools.toolsets.owner import ToolsetOwner
-from actors.tools.toolsets.source import Item, LiveTools, ToolSource, check_list, source_of
+from actors.tools.toolsets.source import LiveTools, ToolItem, ToolSource, check_list, source_of
 
-__all__ = ["Item", "LiveTools", "SessionTools", "ToolSource", "Toolsets"]
+__all__ = ["LiveTools", "SessionTools", "ToolItem", "ToolSource", "Toolsets"]
 
 HOLD = 1.0
 """Seconds that closing waits for one toolset before it starts the next, and after `closing` for one that hangs."""
@@ -46,7 +46,7 @@ class Toolsets:
         self._known_tools: WeakValueDictionary[tuple[int, ...], SessionTools] = WeakValueDictionary()
         self._toolsets: WeakValueDictionary[tuple[int, ...], Toolset] = WeakValueDictionary()
 
-    async def open(self, items: Iterable[Item], check: Callable[[Toolset], object]) -> SessionTools:
+    async def open(self, items: Iterable[ToolItem], check: Callable[[Toolset], object]) -> SessionTools:
         """Open the toolsets among `items`, and return the tools of a session with them.
 
         `check` raises if a session cannot have these tools. Sessions with the same tools share the result. If the
@@ -83,7 +83,7 @@ class Toolsets:
         """Return the set of the same tools that another session already uses, or else this set."""
         return self._toolsets.setdefault(tuple(map(id, tools)), tools)
 
-    async def _part(self, item: Item) -> AnyTool | ToolsetOwner:
+    async def _part(self, item: ToolItem) -> AnyTool | ToolsetOwner:
         if isinstance(item, str):
             item = self._named(item)
         if (source := source_of(item)) is None:

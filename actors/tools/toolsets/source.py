@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeAlias, TypeGuard, runtime_checkable
 from actors.errors import ToolDefinitionError
 from actors.tools import Tool
 
-Offered: TypeAlias = Tool[..., Any] | Callable[..., Any]  # Any: any function
+ToolLike: TypeAlias = Tool[..., Any] | Callable[..., Any]  # Any: any function
 
 
 @runtime_checkable
@@ -28,7 +28,7 @@ class LiveTools(Protocol):
     """
 
     @property
-    def tools(self) -> Iterable[Offered]:
+    def tools(self) -> Iterable[ToolLike]:
         """The current tools."""
         ...
 
@@ -40,8 +40,8 @@ class LiveTools(Protocol):
         ...
 
 
-OpenedTools: TypeAlias = "Iterable[Offered] | LiveTools"
-Opening: TypeAlias = Callable[[], AbstractAsyncContextManager[OpenedTools]]
+OpenedTools: TypeAlias = "Iterable[ToolLike] | LiveTools"
+ToolsetOpener: TypeAlias = Callable[[], AbstractAsyncContextManager[OpenedTools]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +66,7 @@ class ToolSource:
         ToolDefinitionError: A field is invalid.
     """
 
-    open: Opening
+    open: ToolsetOpener
     name: str
     _: KW_ONLY
     shared: bool = True
@@ -91,7 +91,7 @@ class ToolSource:
             )
 
 
-Item: TypeAlias = Offered | ToolSource | AbstractAsyncContextManager[OpenedTools] | str
+ToolItem: TypeAlias = ToolLike | ToolSource | AbstractAsyncContextManager[OpenedTools] | str
 """An entry of `tools=`. A string names an MCP server of the configuration."""
 
 
@@ -100,7 +100,7 @@ def is_tool_list(items: object) -> TypeGuard[Iterable[Any]]:  # Any: checked one
     return isinstance(items, Iterable) and not isinstance(items, str | bytes | Mapping | Tool | ToolSource)
 
 
-def check_list(items: object) -> Iterable[Item]:
+def check_list(items: object) -> Iterable[ToolItem]:
     """Return the entries of `tools=`.
 
     Raises:

@@ -24,13 +24,13 @@ from actors.strict.dialects import strict_server
 from actors.strict.loopback import serve_connection
 from actors.strict.rules.base import Json
 from actors.strict.server import Exchange, LoopbackServer
-from actors.testing import Call, Disconnect, ErrorInStream, Fault, Garbage, ServerLimits, Status, Turn
+from actors.testing import Call, Disconnect, ErrorInStream, Garbage, InjectedFault, ServerLimits, Status, Turn
 from actors.testing.standin import answer
 from tests.runtime.forked import Forked
 from tests.transport.crowd import roomy
 
 SLOW_DOWN = Status(429, retry_after_ms="200")
-WEIGHTS: dict[Fault, float] = {
+WEIGHTS: dict[InjectedFault, float] = {
     SLOW_DOWN: 0.1,  # each makes everybody slower for a while, as it should
     Status(500): 1,
     Status(529): 1,
@@ -129,7 +129,7 @@ class _Served:
 async def _serve(name: str, seed: int, rate: float) -> None:
     random = Random(f"{name}/{seed}")
 
-    def faults(number: int, request: Json) -> Fault | None:
+    def faults(number: int, request: Json) -> InjectedFault | None:
         return random.choices(*zip(*WEIGHTS.items(), strict=True))[0] if random.random() < rate else None
 
     server = strict_server(name, _Model(random), faults=faults, limits=ServerLimits(recordings=1))

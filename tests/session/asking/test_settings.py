@@ -37,7 +37,7 @@ def sent(name: str, settings: Settings) -> Request:
     profile = dialect(name)
     history, encoder = History([Message("user", [Text("u")])]), adapter(profile).encoder
     rendered = advance(empty_lane(profile), history, Ledger(), profile, encoder, RenderTarget())
-    return adapter(profile).request(rendered.segments, settings, rendered.facts)
+    return adapter(profile).request(rendered._segments, settings, rendered._facts)
 
 
 def said(value: Any) -> set[str]:  # Any: JSON

@@ -72,7 +72,7 @@ def sent(name: str, model: str, **settings: Any) -> tuple[bytes, tuple[str, ...]
     profile = dialect(name)
     history, codec = History([Message("user", [Text("u")])]), adapter(profile)
     lane = advance(empty_lane(profile), history, Ledger(), profile, codec.encoder, RenderTarget())
-    request = codec.request(lane.segments, Settings(model=model, tools=(TOOL,), **settings), lane.facts)
+    request = codec.request(lane._segments, Settings(model=model, tools=(TOOL,), **settings), lane._facts)
     return request.body, request.losses
 
 

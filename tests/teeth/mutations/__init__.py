@@ -55,6 +55,7 @@ from tests.teeth.mutations import (
     postgres_outages,
     profiles,
     proofs,
+    public,
     quick_runs,
     readers,
     reading,
@@ -172,4 +173,5 @@ MUTATIONS: tuple[Mutation, ...] = (
     *within_turns.MUTATIONS,
     *exits.MUTATIONS,
     *shipped.MUTATIONS,
+    *public.MUTATIONS,
 )

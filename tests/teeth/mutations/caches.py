@@ -53,7 +53,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "caches: a lane has another name with each request",
         "actors/provider/backend.py:ResolvedBackend.request",
         "lane_key(session, self.binding)",
-        'lane_key(f"{session}{rendered.before}", self.binding)',
+        'lane_key(f"{session}{rendered._before}", self.binding)',
         (
             f"{SESSION}[asyncio-openai_chat]",
             "tests/renderer/test_prompt_caches.py::test_each_lane_has_a_key_of_its_own_that_stays",

@@ -269,8 +269,8 @@ MUTATIONS = (
     Mutation(
         "compaction: the request that was too long is sent again as that for its summary",
         f"{LANES}:Lanes._render_lane",
-        "lane.state.cursor > history.length - aside",
-        "lane.state.cursor > history.length",
+        "lane._state.cursor > history.length - aside",
+        "lane._state.cursor > history.length",
         (f"{SESSIONS}::test_words_that_were_too_long_at_once_are_sent_behind_a_summary_of_those_before",),
     ),
     Mutation(

@@ -30,7 +30,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "configure: what had to be said plainly is said as before",
         "actors/core/session/lanes.py:Lanes._render_lane",
-        "EpochBegan(*..., lane.state.plain, WHY[why])",
+        "EpochBegan(*..., lane._state.plain, WHY[why])",
         "EpochBegan(*..., False, WHY[why])",
         (f"{LANES}::test_a_lane_that_had_to_be_plain_stays_plain",),
     ),

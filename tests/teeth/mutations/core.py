@@ -289,8 +289,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "state: after a compaction a lane counts as many messages as older than its epoch as before",
         "actors/core/session/lanes.py:_after_shrinking",
-        "lane.state._replace(epoch_start=epoch_start)",
-        "lane.state._replace()",
+        "lane._state._replace(epoch_start=epoch_start)",
+        "lane._state._replace()",
         (STATE,),
     ),
 )

@@ -207,7 +207,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "misuse: a runtime may be traced by anything",
         "actors/telemetry/tracing.py:RuntimeTracing.__init__",
-        'not hasattr(tracer, "start_ask")',
+        'not hasattr(tracer, "_traced")',
         "False",
         (MISUSE,),
     ),
@@ -228,7 +228,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "package: a name that another public module has is not found",
         "actors/__init__.py:_hint",
-        "hasattr(import_module(f'{__name__}.{module}'), name)",
+        "name in import_module(f'{__name__}.{module}').__all__",
         "False",
         ("tests/project/test_public.py",),
     ),

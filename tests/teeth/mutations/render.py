@@ -211,7 +211,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "choose: a real result takes the place of a sealed synthetic one",
-        "actors/core/ledger.py:Ledger.answer",
+        "actors/core/ledger.py:Ledger._answer",
         "known is None or known.sealed is not None or ...",
         "known is None or ...",
         (f"{LANE}::test_a_real_result_after_its_seal_is_told_once_in_every_lane",),

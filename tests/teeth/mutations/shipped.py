@@ -28,16 +28,16 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "shipped: a strict server accepts every bearer token",
-        "actors/strict/server.py:LoopbackServer.refuse_credentials",
+        "actors/strict/server.py:LoopbackServer._denied",
         "same(bearer(request), self.api_key)",
         "bearer(request)",
         (KEYS,),
     ),
     Mutation(
         "shipped: a cloud lists the models of Claude in Anthropic's form",
-        "actors/strict/claude_servers.py:HostedClaude.answer_stored",
+        "actors/strict/claude_servers.py:HostedClaude._stored",
         "return None",
-        "return super().answer_stored(request)",
+        "return super()._stored(request)",
         ("tests/strict/test_by_name.py::test_only_anthropic_itself_lists_models_in_its_own_form",),
     ),
     Mutation(

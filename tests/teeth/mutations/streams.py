@@ -145,8 +145,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "tracing: what was said is in the spans unasked",
         "actors/telemetry/otel.py:Tracing.__init__",
-        "self.content = content",
-        "self.content = True",
+        "self._content = content",
+        "self._content = True",
         (SAID,),
     ),
     Mutation(
@@ -197,7 +197,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "tracing: what a tool traces stands beside the ask",
-        "actors/telemetry/otel.py:Tracing.start_ask",
+        "actors/telemetry/otel.py:Tracing._traced",
         "variables.run(context.attach, trace.set_span_in_context(span))",
         "",
         (SPANS,),

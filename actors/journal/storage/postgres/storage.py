@@ -97,7 +97,7 @@ class PostgresStorage:
         self._name = f"actors {secrets.token_hex(8)}"
         silence = max(SHORTEST, lease / 2)
         said = parameters(url, patience, self._name, silence)
-        self.where = database_label(said)
+        self.where: str = database_label(said)
         """The database, as messages call it."""
         self._place = JournalPlace(self.where, "restore a backup")
         self._writing, self._locked = min(bound, 0.8 * silence), min(patience, 0.7 * silence)

@@ -100,7 +100,7 @@ class SqliteStorage:
                 f"{path}: durability 'memory' keeps no file; use MemoryStorage, or 'process' or 'power'"
             )
         self._now = clock
-        self.path = _file(path)
+        self.path: Path = _file(path)
         check_platform(self.path)
         self.durability: Durability = durability
         self.lease: float | None = lease

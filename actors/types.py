@@ -1,0 +1,57 @@
+"""Types for annotations: the aliases, protocols and smaller classes in the signatures of this package's names.
+
+    def approve(call: ToolCall) -> bool: ...
+
+    async def connect(runtime: Runtime, tools: Sequence[Item], approve: Approve) -> Session: ...
+
+A program that annotates nothing does not need them.
+"""
+
+from actors.core.data.jsonio import Json, JsonObject, JsonValue, Quoted
+from actors.core.data.segments import Segments
+from actors.core.schemas.arguments import ArgumentError
+from actors.core.stream_events.results import Approvals, CallResults
+from actors.core.turn.batch import Approve, BoundArguments
+from actors.core.values.content import Block
+from actors.core.values.identity import CallId
+from actors.journal.session_events import SessionEvents
+from actors.provider.dumps import OnRefusal
+from actors.runtime.handles import OpenSessions, SessionOpening
+from actors.session.streams import TextStream
+from actors.session.words import Words
+from actors.tools.context import Subagent
+from actors.tools.options import ApprovalRule, ResourceRule, ToolOptions
+from actors.tools.toolsets.source import OpenedTools, ToolItem, ToolLike, ToolsetOpener
+from actors.transport.contract import Response, Timeouts, Transport
+
+__all__ = [
+    "ApprovalRule",
+    "Approvals",
+    "Approve",
+    "ArgumentError",
+    "Block",
+    "BoundArguments",
+    "CallId",
+    "CallResults",
+    "Json",
+    "JsonObject",
+    "JsonValue",
+    "OnRefusal",
+    "OpenSessions",
+    "OpenedTools",
+    "Quoted",
+    "ResourceRule",
+    "Response",
+    "Segments",
+    "SessionEvents",
+    "SessionOpening",
+    "Subagent",
+    "TextStream",
+    "Timeouts",
+    "ToolItem",
+    "ToolLike",
+    "ToolOptions",
+    "ToolsetOpener",
+    "Transport",
+    "Words",
+]

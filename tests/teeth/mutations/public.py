@@ -1,0 +1,45 @@
+"""Mistakes in the public face: internal types in public signatures, and names without a home."""
+
+from tests.teeth.mutations.mutation import Mutation
+
+PUBLIC = "tests/project/test_public.py"
+SIGNATURES = f"{PUBLIC}::test_every_type_in_a_public_signature_has_a_public_home"
+HOMES = f"{PUBLIC}::test_every_public_name_has_one_home_and_one_meaning"
+
+MUTATIONS: tuple[Mutation, ...] = (
+    Mutation(
+        "public: a property returns an internal class",
+        "actors/runtime/runtime.py:Runtime.sessions",
+        "OpenSessions",
+        "SessionRegistry",
+        (SIGNATURES,),
+    ),
+    Mutation(
+        "public: a method returns an internal class in a generic one",
+        "actors/runtime/handle.py:Session.history",
+        "History",
+        "tuple[SessionState, ...]",
+        (SIGNATURES,),
+    ),
+    Mutation(
+        "public: an alias names an internal class",
+        "actors/core/turn/batch.py:Approve",
+        "ToolCall",
+        "'Planned'",
+        (SIGNATURES,),
+    ),
+    Mutation(
+        "public: an attribute of unknown type",
+        "actors/runtime/runtime.py:Runtime.__init__",
+        "self._registry = SessionRegistry()",
+        "self.registry = SessionRegistry()",
+        (SIGNATURES,),
+    ),
+    Mutation(
+        "public: a name has two homes",
+        "actors/transcripts.py:__all__",
+        '["AnswerDecoder", *...]',
+        '["AnswerDecoder", "Message", *...]',
+        (HOMES,),
+    ),
+)
