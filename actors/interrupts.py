@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import partial
 from opcode import opmap
 from types import CodeType, TracebackType
-from typing import Any
+from typing import Any, TypeGuard
 
 _RAISE = opmap["RAISE_VARARGS"]
 
@@ -22,7 +22,7 @@ def is_delivered(error: BaseException) -> bool:
     that raises an interrupt itself does so by `raise`. Other handlers, those of the event loops and of the program
     included, are functions in the traceback.
     """
-    if isinstance(error, BaseExceptionGroup):
+    if is_group(error):
         return any(map(is_delivered, error.exceptions))
     if isinstance(error, Exception):
         return False
@@ -30,6 +30,11 @@ def is_delivered(error: BaseException) -> bool:
     if any(step.tb_frame.f_code in handlers for step in _steps(error.__traceback__)):
         return True
     return isinstance(error, KeyboardInterrupt) and error.__traceback__ is not None and not is_raised(error)
+
+
+def is_group(error: BaseException | None) -> TypeGuard[BaseExceptionGroup[BaseException]]:
+    """Return True if an error is a group of errors. Type checkers do not know of which, after `isinstance`."""
+    return isinstance(error, BaseExceptionGroup)
 
 
 def is_raised(error: BaseException) -> bool:

@@ -40,7 +40,7 @@ class Account(Struct):
     """
 
     recent: deque[DeadLetter] = field(default_factory=lambda: deque(maxlen=RING))
-    dead: Counter[Reason] = field(default_factory=Counter)
+    dead: Counter[Reason] = field(default_factory=Counter[Reason])
     sent: int = 0
     handled: int = 0
     queued: int = 0

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeAlias
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from actors.errors import ActorFailed
 from actors.kernel.account import Reason, State
@@ -54,8 +54,8 @@ class Group(Struct, eq=False):
 
     system: SystemState
     restart: Restart = RESTART
-    members: "list[AnyCell]" = field(default_factory=list)
-    crashes: list[float] = field(default_factory=list)
+    members: "list[AnyCell]" = []
+    crashes: list[float] = []
     is_backing_off: bool = False  # whether the backoff is running
     error: BaseException | None = None
     ended: BaseException | None = None

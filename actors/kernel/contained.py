@@ -14,7 +14,7 @@ without waiting.
 import contextvars
 import sys
 import types
-from collections.abc import AsyncIterator, Callable, Coroutine, Generator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from time import monotonic
@@ -150,7 +150,7 @@ class Containment:
         return [contained.name for contained in self._running]
 
     @asynccontextmanager
-    async def open(self) -> AsyncIterator[None]:
+    async def open(self) -> AsyncGenerator[None]:
         """Open the containment. Leave it after `close`; on trio, which cannot lose a task, this waits for remaining
         pieces."""
         if (trio := sys.modules.get("trio")) is None or not trio.lowlevel.in_trio_run():
@@ -158,10 +158,11 @@ class Containment:
             return
         # deliver interrupts to the host, where no tool can swallow them
         trio.lowlevel.enable_ki_protection(Contained.run)
-        async with trio.open_nursery() as self._nursery:
+        async with trio.open_nursery() as nursery:
+            self._nursery = nursery
             yield
             self._spare.clear()
-            self._nursery.cancel_scope.cancel()  # ends the containing tasks; pieces are shielded
+            nursery.cancel_scope.cancel()  # ends the containing tasks; pieces are shielded
 
     def start(
         self, work: Work, ended: Ended, name: str, context: contextvars.Context, about: object = None

@@ -166,7 +166,7 @@ def _asyncio(loop: "asyncio.AbstractEventLoop") -> EventLoop:
     import asyncio
 
     return EventLoop(
-        waiter=partial(asyncio.Future, loop=loop),
+        waiter=partial(asyncio.Future[Any], loop=loop),
         # found once: the lookup of the class costs as much as creating a scope
         scope=type(anyio.CancelScope()),
         now=loop.time,

@@ -140,6 +140,7 @@ class SystemHost:
             except self._loop.cancelled:  # the loop is shutting down
                 self._is_leaving = True
                 self._loop.uncancel()
+            is_empty = False
             with anyio.CancelScope(shield=True):
                 is_empty = await self._leave(self)
             if not is_empty:

@@ -16,7 +16,6 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import CancelledError, Future
 from contextlib import AbstractAsyncContextManager, suppress
 from contextvars import copy_context
-from functools import partial
 from typing import Any, Literal, TypeAlias, TypeVar
 
 import anyio
@@ -82,11 +81,12 @@ class LoopThread:
         """Start a call, and return a future for `result`. Raises as `call` does."""
         self._check()
         call: Future[Outcome[R]] = Future()
+        context = copy_context()
         with self._lock:
             if self._calls is None:
                 raise self._closed_error()
             self._calls.add(call)
-            self._soon(partial(copy_context().run, self._begin, function, call))
+            self._soon(lambda: context.run(self._begin, function, call))
         return call
 
     def result(self, call: "Future[Outcome[R]]", *, keep: bool = False) -> R:

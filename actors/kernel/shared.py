@@ -6,6 +6,7 @@ from random import Random
 from time import perf_counter
 from typing import Any
 
+from actors.interrupts import is_group
 from actors.kernel.account import Account
 from actors.kernel.deadlines import Deadlines
 from actors.kernel.dispatch import Dispatcher
@@ -75,6 +76,6 @@ class SystemState:
             return True
         if self.tasks.cancelled:
             return False
-        if isinstance(error, BaseExceptionGroup):
+        if is_group(error):
             return error.split((self.loop.cancelled, Exception))[1] is None
         return isinstance(error, self.loop.cancelled)

@@ -7,7 +7,7 @@ is shutting down, leaves too, so a system that was never left does not keep a pr
 either task, or a second interrupt, leaves at once.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from types import TracebackType
 from typing import Any, Never, Self
@@ -56,7 +56,8 @@ class System(SystemState):
         self.fatal = self._host.fail
         self.containment.on_interrupt = self._host.interrupt
         # handlers run on the stacks of unrelated tasks
-        for function in (Receiver.take, Dispatcher.serve):
+        functions: Sequence[Callable[..., object]] = (Receiver[Any].take, Dispatcher.serve)
+        for function in functions:
             self.loop.protect(function)
         await self._host.enter()
         if self._host.is_open:  # else the loop was shut down before the host started

@@ -16,7 +16,7 @@ limit is in force, `enter` and `leave` only count.
 from collections.abc import Callable, Mapping
 from math import inf
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from actors.adapters.failure import Failure
 from actors.core.policy.fair import FairQueue
@@ -65,7 +65,7 @@ class Pace(Struct, frozen=True):
     failures: int = 10
     cooldown: float = 30.0
     patience: float = 20.0
-    weights: Mapping[str, float] = field(default_factory=dict)
+    weights: Mapping[str, float] = {}
 
 
 class Ticket(Struct, eq=False):

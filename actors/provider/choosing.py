@@ -9,7 +9,7 @@ at its first ask.
 from collections.abc import Mapping, Sequence
 
 import anyio
-from msgspec import Struct, field
+from msgspec import Struct
 
 from actors.core.policy.routing import SPREADING, UNKNOWN, Member, Occasion, Pool, after_failure, first
 from actors.errors import ConfigError, KernelError
@@ -26,8 +26,8 @@ class Affinity(Struct):
         sent: By backend, the time of the last request and its size in bytes. Only recorded for pools that use it.
     """
 
-    places: dict[str, tuple[int, int]] = field(default_factory=dict)
-    sent: dict[str, tuple[float, int]] = field(default_factory=dict)
+    places: dict[str, tuple[int, int]] = {}
+    sent: dict[str, tuple[float, int]] = {}
 
     def __bool__(self) -> bool:
         return bool(self.places or self.sent)

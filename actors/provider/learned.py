@@ -8,7 +8,7 @@ of the same model.
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from actors.adapters.request import Settings
 from actors.adapters.settings import setting_value
@@ -31,8 +31,8 @@ class BindingFacts(Struct):
         values: Rejected values, as (parameter, value), each with the provider's message.
     """
 
-    unsupported: dict[str, str] = field(default_factory=dict)
-    values: dict[tuple[str, str], str] = field(default_factory=dict)
+    unsupported: dict[str, str] = {}
+    values: dict[tuple[str, str], str] = {}
 
     def omissions(self, settings: Settings) -> tuple[Omission, ...]:
         """Return the parameters that a request with these settings omits."""

@@ -27,8 +27,8 @@ class Meters(Struct):
     """
 
     on_slow: Callable[[str, str, float], object]
-    tools: dict[str, ToolCounts] = field(default_factory=dict)
-    providers: list[tuple[Binding, Meter]] = field(default_factory=list)
+    tools: dict[str, ToolCounts] = {}
+    providers: list[tuple[Binding, Meter]] = []
     slow: int = 0
     journal: JournalHealth = field(default_factory=JournalHealth)
     asks: AskCounts = field(default_factory=AskCounts)

@@ -44,7 +44,7 @@ ProviderCommand: TypeAlias = Generate | Abort | Counters | Inspect
 class Meter(Struct):
     """The externally readable state of a backend: its counters, which survive a crash, and its admission."""
 
-    counters: Counter[str] = field(default_factory=Counter)
+    counters: Counter[str] = field(default_factory=Counter[str])
     requests: RequestCounts = field(default_factory=RequestCounts)
     admission: Admission | None = None
 

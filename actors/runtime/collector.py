@@ -12,7 +12,7 @@ The thresholds from before come back when the last runtime that wanted others is
 import gc
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Final, Literal, TypeAlias, get_args
 
@@ -67,7 +67,7 @@ class CollectorTuning:
                 gc.set_threshold(*self._before)
 
     @contextmanager
-    def tuning(self) -> Iterator[None]:
+    def tuning(self) -> Generator[None]:
         """Tune the garbage collector inside the block."""
         self.enter("tuned")
         try:

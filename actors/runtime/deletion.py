@@ -4,7 +4,7 @@ A log names its calls, and the id of a subagent follows from its call. Its first
 session that a program gave such an id is left alone.
 """
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import chain, count
 from typing import TypeAlias
@@ -137,7 +137,7 @@ async def _release(journal: Ref[JournalCommand], claims: Mapping[str, Claim]) ->
 
 
 @contextmanager
-def _logging_failure() -> Iterator[None]:
+def _logging_failure() -> Generator[None]:
     """Log why one log cannot be deleted, and go on; another host that has the session is no failure."""
     try:
         yield
@@ -207,7 +207,7 @@ async def with_subagents(
 
 
 async def _subagent_ids(journal: Ref[JournalCommand], branch: Branch) -> list[str]:
-    found = []
+    found: list[str] = []
     for call_id in branch.calls:
         for number in count(1):
             name = subagent_id(branch.name, call_id, number)

@@ -171,7 +171,8 @@ class SessionCaller:
 
     async def _send(self, query: Query[R], whom: Callable[[SessionActors], Ref[Any]]) -> R:  # Any: as above
         """Send a query to an actor, and return its answer. New work waits for actors that are ending."""
-        if isinstance(query, Submit | Resolve | Switch | Configure):
+        command: object = query  # so that the type of the answer is not narrowed
+        if isinstance(command, Submit | Resolve | Switch | Configure):
             self._lifecycle.host.admit()
         if self._lifecycle.is_ending:
             await self._lifecycle.actors_ended()

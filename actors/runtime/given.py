@@ -7,7 +7,7 @@ address may hold a password, an environment keys.
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from os import PathLike
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from msgspec import Struct
 
@@ -49,8 +49,9 @@ def _is_whole(given: object) -> bool:
     return type(given) is int
 
 
-def _is_page(given: object) -> bool:
-    return isinstance(given, tuple) and len(given) == 2 and _is_number(given[0]) and isinstance(given[1], str)
+def _is_page(given: Any) -> bool:  # Any: what a caller passes
+    page: tuple[object, ...] = given
+    return isinstance(given, tuple) and len(page) == 2 and _is_number(page[0]) and isinstance(page[1], str)
 
 
 def _is_number(given: object) -> bool:

@@ -1,6 +1,6 @@
 """What a user holds of a session."""
 
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from types import EllipsisType
@@ -141,7 +141,7 @@ class Session(SessionCaller):
         approvals: Approvals | None = None,
         output: Any = None,
         **settings: Unpack[AskSettings],
-    ) -> AsyncIterator[AsyncIterator[SessionEvent]]:
+    ) -> AsyncGenerator[AsyncIterator[SessionEvent]]:
         """Ask, or continue the ask that waits, and give its events: `async with session.stream("...") as events`.
 
         The events end after exactly one `complete` or `error`. A reader that is too slow misses deltas, and is told

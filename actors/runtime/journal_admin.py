@@ -38,8 +38,11 @@ LONG = 64 * 1024
 class HostAccess(NamedTuple):
     """Access to a runtime's host. `running` raises unless the runtime runs, `opening` also while it drains."""
 
-    running: Callable[[], SessionHost]
+    running: Callable[[], to a caller that may use it."""
+        ...
+
     opening: Callable[[], SessionHost]
+        ...
 
 
 class JournalAdmin:

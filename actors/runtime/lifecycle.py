@@ -9,7 +9,7 @@ If an event cannot be written, the actors of its session are ahead of the log. T
 doing, and start from the log at the session's next use. So do actors that cannot read the log.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager, suppress
 from contextvars import Context
 from functools import partial
@@ -335,7 +335,7 @@ class SessionLifecycle:
             await self.close()
 
     @contextmanager
-    def submitting(self) -> Iterator[None]:
+    def submitting(self) -> Generator[None]:
         """Keep the session on this host while an ask waits to be accepted, also if its caller holds no handle."""
         self._submitting += 1
         try:

@@ -28,19 +28,23 @@ class HostedSession(Protocol):
     @property
     def name(self) -> str:
         """The session's id."""
+        ...
 
     @property
     def fence(self) -> int:
         """The number with which the session was claimed."""
+        ...
 
     def passivate(self) -> bool:
         """End the actors if they have nothing to do. Return True if the session is without actors now."""
+        ...
 
     def evict(self) -> None:
         """Forget the fold of the log."""
 
     def let_go(self) -> bool:
         """End the session here, its log as it is, if it has no handle and is idle. Return True if it has ended."""
+        ...
 
     async def settle(self) -> None:
         """End the ask in flight, and drop those that wait."""
@@ -59,9 +63,9 @@ class Residency(Struct):
     """
 
     limits: HostLimits
-    active: dict[str, HostedSession] = field(default_factory=dict)
-    folded: dict[str, HostedSession] = field(default_factory=dict)
-    unused: dict[str, HostedSession] = field(default_factory=dict)
+    active: dict[str, HostedSession] = {}
+    folded: dict[str, HostedSession] = {}
+    unused: dict[str, HostedSession] = {}
     held: HeldBytes = field(default_factory=HeldBytes)
     reuse: Reuse = field(default_factory=lambda: Reuse(logger.memory_short))
 

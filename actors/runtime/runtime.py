@@ -133,7 +133,8 @@ class Runtime:
         self._transport = transport
         self._system: System
         """The actors, and the tasks that serve them; made when the runtime is entered."""
-        self._seed, self._gc = seed, checked_policy(gc)
+        self._seed = seed
+        self._gc: GcPolicy | None = checked_policy(gc)
         self._on_tool_error = None if on_tool_error is None else logger.guard("on_tool_error", on_tool_error)
         self._dumps = None if on_refusal is None else dumps_to(on_refusal)
         self._quarantine = Quarantine(self.config.limits.max_abandoned_calls)

@@ -23,7 +23,7 @@ from actors.core.turn.batch import Approve, Planned, denial
 from actors.core.turn.tool_output import is_large, split_output
 from actors.core.values.identity import CallId
 from actors.errors import AskFailed, JournalError, KernelError, ReentrantCall, ResourceBusy, ThreadsBusy
-from actors.interrupts import is_delivered
+from actors.interrupts import is_delivered, is_group
 from actors.kernel.contained import Contained
 from actors.kernel.deadlines import Timer
 from actors.kernel.event_loop import Waiter, event_loop, wake
@@ -403,11 +403,15 @@ def for_model(error: BaseException) -> str:
 
     What the runtime says to the tool's author is not for the model.
     """
-    if not isinstance(error, BaseExceptionGroup):
-        return _shorten(_text_of(error), MOST_SAID)
-    leaves = [*islice(_flatten(error), MOST_LEAVES + 1)]
+    if is_group(error):
+        return _group_for_model(error)
+    return _shortened(_text_of(error), MOST_SAID)
+
+
+def _group_for_model(group: BaseExceptionGroup[BaseException]) -> str:
+    leaves = [*islice(_flatten(group), MOST_LEAVES + 1)]
     room = MOST_SAID // (len(leaves) + 1)
-    lines = [_text_of(error), *[f"- {_text_of(leaf)}" for leaf in leaves[:MOST_LEAVES]]]
+    lines = [_text_of(group), *[f"- {_text_of(leaf)}" for leaf in leaves[:MOST_LEAVES]]]
     more = ["- and more"] if len(leaves) > MOST_LEAVES else []
     return "\n".join([*[_shorten(line, room) for line in lines], *more])
 
@@ -417,7 +421,7 @@ def _flatten(group: BaseException) -> Iterator[BaseException]:
     waiting = [group]
     while waiting:
         error = waiting.pop()
-        if isinstance(error, BaseExceptionGroup):
+        if is_group(error):
             waiting.extend(reversed(error.exceptions))
         else:
             yield error

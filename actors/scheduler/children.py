@@ -78,6 +78,7 @@ class OwnedSession(Protocol):
     @property
     def name(self) -> str:
         """Its id."""
+        ...
 
     @property
     def used(self) -> Used | None:

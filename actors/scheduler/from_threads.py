@@ -8,13 +8,13 @@ therefore returns such an exception as a value, and the tool's thread raises it.
 """
 
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Generator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import Context
 from functools import cache, partial
 from typing import Any, TypeVar
 
-from anyio._core._eventloop import claim_worker_thread, set_current_async_library
+from anyio._core import _eventloop
 from anyio.abc import AsyncBackend
 from anyio.lowlevel import EventLoopToken, current_token
 
@@ -30,15 +30,16 @@ def loop_context() -> Belonging:
 
 
 @contextmanager
-def _enter_loop(token: EventLoopToken) -> Iterator[None]:
+def _enter_loop(token: EventLoopToken) -> Generator[None]:
     backend = _containing_backend(token.backend_class)
-    with claim_worker_thread(backend, token.native_token), _notify_trio(token.native_token):
+    with _eventloop.claim_worker_thread(backend, token.native_token), _notify_trio(token.native_token):
         yield
 
 
 def run_in(context: Context, work: Callable[[], R]) -> R:
     """Run `work` with the variables of a task, outside of its event loop: it may run one of its own."""
-    context.run(set_current_async_library, None)
+    # of what its token is, anyio does not say
+    context.run(_eventloop.set_current_async_library, None)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
     return context.run(work)
 
 
@@ -90,7 +91,7 @@ def _value(answer: object) -> object:
 
 
 @contextmanager
-def _notify_trio(token: object) -> Iterator[None]:
+def _notify_trio(token: object) -> Generator[None]:
     """Say so to trio, if the loop is trio's. What is run then is a task of its own, and no part of the tool's."""
     trio = sys.modules.get("trio")
     if trio is None or not isinstance(token, trio.lowlevel.TrioToken):

@@ -53,10 +53,12 @@ class OngoingCall(Protocol):
     @property
     def is_told(self) -> bool:
         """True if it was told to end."""
+        ...
 
     @property
     def is_closed(self) -> bool:
         """True if it has ended, with its tool or without."""
+        ...
 
 
 class CallView:

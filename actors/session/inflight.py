@@ -57,14 +57,14 @@ class SessionRefs(Struct, frozen=True):
 class Tally(Struct):
     """The totals of an ask over its turns."""
 
-    attempts: list[Attempt] = field(default_factory=list)
+    attempts: list[Attempt] = []
     usage: Usage = field(default_factory=Usage)
     rounds: int = 0
     text: str = ""
     finish: str | None = None
     cut: Cut | None = None
-    left_out: dict[str, int] = field(default_factory=dict)
-    retried: list[Attempt] = field(default_factory=list)  # of the turn
+    left_out: dict[str, int] = {}
+    retried: list[Attempt] = []  # of the turn
     wait: float = 0.0  # seconds before its last request, if that was tried again
     output: object = None
     cost: float | None = 0.0
@@ -72,8 +72,8 @@ class Tally(Struct):
     seconds: float = 0.0  # its waits left out, and what its turn takes now
     report: Report | None = None
     lost: tuple[str, ...] = ()
-    omitted: dict[str, None] = field(default_factory=dict)  # parameters left out because they were refused
-    refusals: list[RefusedRequest] = field(default_factory=list)
+    omitted: dict[str, None] = {}  # parameters left out because they were refused
+    refusals: list[RefusedRequest] = []
     skipped: tuple[SkippedMember, ...] = ()
     _reported_skips: int = 0
     repaired: tuple[Repair, ...] = ()  # slips of calls

@@ -115,8 +115,8 @@ def _as_object(schema: Mapping[str, Any]) -> tuple[dict[str, JsonValue], bool]: 
     if given.get("type") == "object" or ("type" not in given and "properties" in given):
         return {"type": "object"} | given, False
     shared = {key: given.pop(key) for key in _SHARED if key in given}
-    around = {"type": "object", "properties": {"value": given}, "required": ["value"]}
-    return {**around, "additionalProperties": False, **shared}, True
+    around: dict[str, JsonValue] = {"type": "object", "properties": {"value": given}, "required": ["value"]}
+    return around | {"additionalProperties": False} | shared, True
 
 
 def output_of(asked: Any) -> Output[Any]:  # Any: a type, an annotation or JSON
@@ -127,7 +127,7 @@ def output_of(asked: Any) -> Output[Any]:  # Any: a type, an annotation or JSON
     """
     if isinstance(asked, Mapping):
         try:
-            return of_schema(dump(dict(asked)))
+            return of_schema(dump({**asked}))
         except (ValueError, TypeError) as error:
             raise ConfigError(f"output= is no JSON Schema: {error}") from None
     try:

@@ -172,9 +172,9 @@ class PendingAsks(Struct):
     """
 
     most_waiting: int = 8
-    waiting: list[Submit] = field(default_factory=list)
+    waiting: list[Submit] = []
     current: Submit | Resolve | None = None
-    resolutions: list[Resolve] = field(default_factory=list)
+    resolutions: list[Resolve] = []
     terminal: TerminalEvent | None = None
     form: Output[Any] | None = None  # Any: its values
     rested: Callable[[], None] = lambda: None

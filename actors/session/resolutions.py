@@ -79,13 +79,15 @@ def resolutions(results: CallResults | None, approvals: Approvals | None, limits
     return Resolutions(external_ends(ended, limits), tuple(decisions))
 
 
-def _by_call_id(expected: str, mapping: Mapping[str, V] | Mapping[CallId, V] | None) -> dict[str, V]:
-    given: object = {} if mapping is None else mapping  # a caller may pass anything
+def _by_call_id(expected: str, mapping: Mapping[Any, V] | None) -> dict[str, V]:  # Any: a `str` or a `CallId`
+    if mapping is None:
+        return {}
+    given: object = mapping  # a caller may pass anything
     if not isinstance(given, Mapping):
         raise NotAwaited(f"{expected}; this is of type {type(given).__name__}")
-    if not all(isinstance(call_id, str) for call_id in given):
+    if not all(isinstance(call_id, str) for call_id in mapping):
         raise NotAwaited(f"{expected}; one of these ids is no text")
-    return dict(given)
+    return dict(mapping)
 
 
 def _decision(call_id: str, given: ApprovalDecision) -> Decision:

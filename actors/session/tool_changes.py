@@ -38,6 +38,7 @@ class ToolChanges:
         ask = self._ask
         if not ask.equipment.may_change:
             return False
+        has_changed = False
         with anyio.CancelScope() as scope:
             ask.stoppable(lambda _: scope.cancel())
             try:

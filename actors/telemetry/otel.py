@@ -350,7 +350,8 @@ def _part(block: Block) -> JsonValue:
             return {"type": "reasoning", "content": text}
         case ToolCall():
             call: dict[str, JsonValue] = {"type": "tool_call", "id": block.id, "name": block.name}
-            return call | {"arguments": block.arguments}
+            call["arguments"] = block.arguments
+            return call
         case _:  # no bytes of attachments, and no opaque provider state
             return {"type": type(block).__name__.lower()}
 

@@ -7,6 +7,7 @@ generate_latest(registry)
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from importlib import import_module
 from itertools import accumulate
 from math import inf
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
@@ -71,7 +72,7 @@ class PrometheusCollector:
 
     def __init__(self, stats: Callable[[], RuntimeStats]) -> None:
         try:
-            import prometheus_client  # noqa: F401  fail here and not at the first scrape
+            import_module("prometheus_client")  # fail here and not at the first scrape
         except ImportError:
             raise ConfigError(
                 'Prometheus metrics need prometheus-client: pip install "llm-actors[prometheus]"'

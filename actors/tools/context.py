@@ -13,7 +13,7 @@ from msgspec import Struct
 from actors.core.history.history import NO_MESSAGES, History
 from actors.core.settings.asking import AskSettings
 from actors.core.stream_events.events import SessionEvent
-from actors.core.stream_events.results import AskResult, SwitchOutcome
+from actors.core.stream_events.results import Approvals, AskResult, CallResults, SwitchOutcome
 from actors.core.values.content import Message
 from actors.errors import SessionError
 
@@ -26,25 +26,42 @@ class Subagent(Protocol):
     @property
     def id(self) -> str:
         """The id of the child session, and of its log."""
+        ...
 
     async def ask(
-        self, words: str | Message, *, output: Any = None, check: bool = True, **settings: Unpack[AskSettings]
+        self,
+        message: str | Message,
+        *,
+        output: Any = None,
+        check: bool = True,
+        **settings: Unpack[AskSettings],
     ) -> AskResult:
         """Send a message and return the result. Raises `AskFailed`, as `Session.ask` does."""
+        ...
 
     def stream(
-        self, words: str | Message, *, output: Any = None, **settings: Unpack[AskSettings]
+        self,
+        message: str | Message | None = None,
+        *,
+        results: CallResults | None = None,
+        approvals: Approvals | None = None,
+        output: Any = None,
+        **settings: Unpack[AskSettings],
     ) -> AbstractAsyncContextManager[AsyncIterator[SessionEvent]]:
-        """Send a message and stream its events."""
+        """Send a message, or what a paused ask waits for, and stream the events."""
+        ...
 
     async def switch(self, target: str) -> SwitchOutcome:
         """Send the next ask to `target`."""
+        ...
 
     async def cancel(self) -> bool:
         """Cancel the ask in flight."""
+        ...
 
     async def history(self) -> History:
         """Return the conversation so far."""
+        ...
 
 
 class SubagentOptions(Struct, frozen=True):
@@ -61,20 +78,24 @@ class SessionLink(Protocol):
     @property
     def is_cancelled(self) -> bool:
         """Return True if the call was cancelled or has passed its deadline."""
+        ...
 
     @property
     def history(self) -> History:
         """The conversation at the start of the turn."""
+        ...
 
     @property
     def now(self) -> float:
         """The current time in seconds, on the clock of the deadlines."""
+        ...
 
     def progress(self, message: str, fraction: float | None) -> None:
         """Report the progress of the call."""
 
     def subagent(self, options: SubagentOptions) -> AbstractAsyncContextManager[Subagent]:
         """Open a child session. Call this in the event loop only."""
+        ...
 
 
 class NoSession:

@@ -44,6 +44,7 @@ class Response(Protocol):
         Raises:
             ProviderFailed: The connection broke or stalled, or the body is compressed.
         """
+        ...
 
 
 class Transport(Protocol):
@@ -60,6 +61,7 @@ class Transport(Protocol):
             ProviderFailed: There was no connection, or it broke before the response's head.
             ConfigError: The URL, a header or the environment's proxy is invalid.
         """
+        ...
 
     async def close(self) -> None:
         """Close every idle connection now, and each connection in use when its exchange ends."""

@@ -12,6 +12,7 @@ import anyio
 import anyio.abc
 from anyio.streams.tls import TLSStream
 
+from actors.interrupts import is_group
 from actors.transport.origin import Origin
 from actors.transport.proxy import Proxy, ProxyRefused, tunnel
 
@@ -70,7 +71,7 @@ def failure_reason(error: OSError) -> str:
     if isinstance(error, ssl.SSLError):
         return f"TLS failed: {(error.reason or 'no detail').replace('_', ' ').lower()}"
     cause = error.__cause__
-    if isinstance(cause, BaseExceptionGroup):
+    if is_group(cause):
         cause = next((one for one in cause.exceptions if isinstance(one, OSError)), None)
     source = cause if isinstance(cause, OSError) else error
     number = source.errno or 0  # below 0 for names that cannot be resolved

@@ -129,7 +129,7 @@ async def tunnel(stream: anyio.abc.ByteStream, proxy: Proxy, origin: Origin) -> 
     await stream.send(http.send(h11.Request(method="CONNECT", target=origin.authority, headers=headers)))
     http.send(h11.EndOfMessage())
     try:
-        while type(event := http.next_event()) is not h11.Response:
+        while not isinstance(event := http.next_event(), h11.Response):
             if event is h11.NEED_DATA:
                 http.receive_data(await stream.receive())
     except (anyio.EndOfStream, anyio.BrokenResourceError):

@@ -356,7 +356,7 @@ class Anthropic(Turns):
             self._tools(tools)
         if (choice := body.get("tool_choice")) is not None:
             self._choice(choice, manual=manual, has_tools=bool(tools or body.get("mcp_servers")))
-        system = body.get("system")
+        system: JsonValue = body.get("system")
         if type(system) is str or system is None:
             system = [{"type": "text", "text": system}] if system else []
         for _, block in self.each(system, "system", "text blocks"):

@@ -214,7 +214,7 @@ class OpenAIChat(Whole):
         call_id = call["id"] if "id" in call else None
         inner = call[kind] if kind in call else None
         if len(call) != 3 or call_id is None or inner is None:
-            indexed = {"index"} if self.dialect.request.untyped_functions else set()
+            indexed: set[str] = {"index"} if self.dialect.request.untyped_functions else set()
             self.allow_only(where, call, {"id", "type", kind} | self.signatures | indexed)
         if type(call_id) is str:
             self.open_call(call_id, f"{where}.id")

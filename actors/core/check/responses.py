@@ -52,7 +52,7 @@ _MEDIA = {
 }
 _PREFIXES = {"message": "msg", "function_call": "fc", "custom_tool_call": "ctc", "reasoning": "rs"}
 _ITEM_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_ARGUMENTS = dict(zip(("function_call", "custom_tool_call"), INPUT.values(), strict=True))
+_ARGUMENTS: Mapping[str, str] = dict(zip(("function_call", "custom_tool_call"), INPUT.values(), strict=True))
 _TO_RUN = (*_ARGUMENTS, "local_shell_call", "shell_call", "apply_patch_call", "computer_call")
 _OUTPUTS = tuple(f"{kind}_output" for kind in _TO_RUN)
 _OWN = shape(

@@ -24,7 +24,13 @@ from actors.errors import Fault
 Shape: TypeAlias = Mapping[str, JsonValue]
 """The keys that an object may have, each with the value that its absence stands for."""
 CHOICES = ("anyOf", "oneOf", "allOf")  # keywords that no provider takes at the root of a tool's schema
-KINDS = {dict: "an object", list: "an array", str: "a string", bool: "a boolean", type(None): "null"}
+KINDS: Mapping[type, str] = {
+    dict: "an object",
+    list: "an array",
+    str: "a string",
+    bool: "a boolean",
+    type(None): "null",
+}
 _QUICK = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _NOTHING: Any = ()  # Any: stands for an empty dict at no cost
 _MARKS = 4
@@ -104,7 +110,8 @@ class CheckState:  # noqa: PLW1641  it has no hash, since it is changed while it
     model_name: JsonValue = None
 
     role: str | None = None
-    count = blocks = marks = media = documents = large = 0
+    count: int = 0
+    blocks = marks = media = documents = large = 0
     short = False
 
     def __init__(self, dialect: Dialect) -> None:
@@ -398,10 +405,11 @@ class Turns(CheckState):
                 self.count += 1
                 self.report_type("a message is an object", self.here, value)
                 continue
-            role = value["role"] if "role" in value else None
+            given = value["role"] if "role" in value else None
+            role = "user" if given == "user" else model
             if resumes:
                 resumes = False
-            elif role == "user" or role == model:
+            elif role == given:
                 if not self.blocks and self.role is not None:
                     self.fault("ALL-11", self.here, "the message is empty")
                 self.begin(role)
@@ -413,9 +421,11 @@ class Turns(CheckState):
                 self.role, self.blocks = role, 0
             else:
                 self.count += 1
-                if self.judge_other_role(value, role):
+                if self.judge_other_role(value, given):
                     continue
-                self.fault("ALL-02 role", self.here, f"role {excerpt(role)} is neither user nor {self.model}")
+                self.fault(
+                    "ALL-02 role", self.here, f"role {excerpt(given)} is neither user nor {self.model}"
+                )
                 continue
             if len(value) != 2 or key not in value:
                 self.allow_only(self.here, value, ("role", key))

@@ -119,7 +119,8 @@ class ValueWalk:
     def plain(self, value: Any, depth: int) -> JsonValue:  # Any: a foreign value
         """Return `value` as plain data. `depth` is the number of enclosing containers."""
         self._budget -= 2
-        kind = type(value)
+        given: object = value
+        kind = type(given)
         if value is None or kind is bool:
             return value  # type: ignore[no-any-return]  # None or a bool
         if not issubclass(kind, Enum):
@@ -160,7 +161,7 @@ class ValueWalk:
             return number
         return self._mark("not_finite", f"[not finite: {number}]")
 
-    def _read_foreign(self, value: Any, kind: type, depth: int) -> JsonValue:  # Any: as above
+    def _read_foreign(self, value: Any, kind: type[object], depth: int) -> JsonValue:  # Any: as above
         """Read a value with possibly foreign code, which may raise anything."""
         if self._plain_only and not is_plain(kind):
             raise ForeignValue
@@ -178,7 +179,7 @@ class ValueWalk:
         finally:
             self._path.discard(id(value))
 
-    def _convert(self, value: Any, kind: type, depth: int) -> JsonValue:  # Any: as above
+    def _convert(self, value: Any, kind: type[object], depth: int) -> JsonValue:  # Any: as above
         if issubclass(kind, Enum):
             return self.plain(value.value, depth)
         if issubclass(kind, (bytes, bytearray, memoryview)):
@@ -284,7 +285,7 @@ def _is_interrupt(error: BaseException) -> bool:
     return is_delivered(error)
 
 
-def _name(kind: type) -> str:
+def _name(kind: type[object]) -> str:
     """Return the name of a type without running its metaclass."""
     name: str = _TYPE_NAME.__get__(kind)
     return name[:_MAX_NAME]
@@ -295,10 +296,10 @@ _Shape: TypeAlias = tuple[  # a container's reader, its items in order, and the 
 ]
 # The unbound methods of built-in types read the real content, even if a subclass overrides them.
 _BUILT_IN: Mapping[type, _Shape] = {
-    OrderedDict: (ValueWalk.mapping, OrderedDict.items, dict.__len__),
-    dict: (ValueWalk.mapping, dict.items, dict.__len__),
-    list: (ValueWalk.sequence, list.__iter__, list.__len__),
-    tuple: (ValueWalk.sequence, tuple.__iter__, tuple.__len__),
+    OrderedDict: (ValueWalk.mapping, OrderedDict[Any, Any].items, dict[Any, Any].__len__),
+    dict: (ValueWalk.mapping, dict[Any, Any].items, dict[Any, Any].__len__),
+    list: (ValueWalk.sequence, list[Any].__iter__, list[Any].__len__),
+    tuple: (ValueWalk.sequence, tuple[Any, ...].__iter__, tuple[Any, ...].__len__),
     set: (ValueWalk.members, iter, len),
     frozenset: (ValueWalk.members, iter, len),
 }
@@ -310,7 +311,7 @@ _GENERIC: Mapping[type, _Shape] = {
 }
 
 
-def _shape(kind: type) -> _Shape | None:
+def _shape(kind: type[Any]) -> _Shape | None:  # Any: a foreign class
     """Return the way to read containers of this type, or None for other types."""
     for base, shape in _BUILT_IN.items():
         if issubclass(kind, base):
@@ -321,7 +322,8 @@ def _shape(kind: type) -> _Shape | None:
         return None
     if found := next((shape for base, shape in _GENERIC.items() if issubclass(kind, base)), None):
         return found
-    return _record(kind.__struct_fields__) if hasattr(kind, "__struct_fields__") else None
+    names: Sequence[str] | None = getattr(kind, "__struct_fields__", None)
+    return None if names is None else _record(names)
 
 
 def _record(names: Sequence[str]) -> _Shape:
@@ -332,7 +334,7 @@ def _record(names: Sequence[str]) -> _Shape:
     )
 
 
-def _is_model(kind: type) -> bool:
+def _is_model(kind: type[object]) -> bool:
     return hasattr(kind, "__pydantic_serializer__") and hasattr(kind, "model_dump")
 
 
@@ -340,10 +342,11 @@ def _dump_model(model: Any) -> object:  # Any: pydantic is not imported here
     try:
         return model.model_dump(warnings=False)
     except Exception:  # a cycle, or a serializer that raises; the fields can still be read
-        return dict(vars(model))
+        held: dict[str, object] = model.__dict__
+        return held.copy()
 
 
-def is_plain(kind: type) -> bool:
+def is_plain(kind: type[object]) -> bool:
     """Return True if values of exactly this type have no code of their own."""
     return kind in _PLAIN or f"{kind.__module__}.{kind.__qualname__}" in _TEXTUAL
 
@@ -351,11 +354,11 @@ def is_plain(kind: type) -> bool:
 _PLAIN = frozenset({*_BUILT_IN, bytes, bytearray, memoryview})
 
 
-def _is_textual(kind: type) -> bool:
+def _is_textual(kind: type[object]) -> bool:
     return any(f"{base.__module__}.{base.__qualname__}" in _TEXTUAL for base in _TYPE_MRO.__get__(kind))
 
 
-def _describe(value: object, kind: type) -> str:
+def _describe(value: object, kind: type[object]) -> str:
     if issubclass(kind, BaseException):
         return f"{_name(kind)}: {_ADDRESS.sub('', str(value))}"
     if kind.__repr__ is object.__repr__:

@@ -6,11 +6,11 @@ deterministic.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from json.encoder import JSONEncoder, encode_basestring
 from math import isfinite
-from typing import NewType, TypeAlias
+from typing import Any, NewType, TypeAlias, TypeGuard
 
 import jiter
 
@@ -27,7 +27,14 @@ INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 
 _ENCODER = JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 _SPACE = re.compile(r"\s+")
-_NAMES = {dict: "object", list: "array", bool: "boolean", type(None): "null", int: "number", float: "number"}
+_NAMES: Mapping[type, str] = {
+    dict: "object",
+    list: "array",
+    bool: "boolean",
+    type(None): "null",
+    int: "number",
+    float: "number",
+}
 
 
 class JsonRefused(ValueError):
@@ -41,6 +48,16 @@ def quote(text: str) -> Json:
         return Json(literal.encode())
     except UnicodeEncodeError:
         return Json(sanitise(literal).encode())
+
+
+def is_object(value: object) -> TypeGuard[dict[str, Any]]:  # Any: JSON
+    """Return True for a dict. After `isinstance`, type checkers would not know of what."""
+    return isinstance(value, dict)
+
+
+def is_array(value: object) -> TypeGuard[Sequence[Any]]:  # Any: JSON
+    """Return True for a list or a tuple, as `is_object`."""
+    return isinstance(value, list | tuple)
 
 
 def unquote(literal: Json) -> str:
@@ -119,12 +136,12 @@ def resolve_pointer(root: JsonValue, reference: str) -> JsonValue:
     pointer = percent_decoded(reference.removeprefix("#"))
     if not reference.startswith("#") or pointer[:1] not in ("", "/"):
         return None
-    found = root
+    found: JsonValue = root
     for token in pointer.split("/")[1:]:
         key = token.replace("~1", "/").replace("~0", "~")
-        if type(found) is dict:
+        if isinstance(found, dict):
             found = found.get(key)
-        elif type(found) is list and key.isdecimal() and int(key) < len(found):
+        elif isinstance(found, list) and key.isdecimal() and int(key) < len(found):
             found = found[int(key)]
         else:
             return None
@@ -157,6 +174,9 @@ def _parse_json(data: bytes) -> JsonValue:
     return value
 
 
+_VALUES = dict[str, JsonValue].values
+
+
 def _rejection_reason(value: JsonValue, max_depth: int) -> str | None:
     """Walk the value level by level, because recursion would let the input choose the stack depth."""
     level: Sequence[JsonValue] = [value]
@@ -178,7 +198,7 @@ def _rejection_reason(value: JsonValue, max_depth: int) -> str | None:
         depth += 1
         if depth > max_depth:
             return f"nested deeper than {max_depth}"
-        level = [*chain.from_iterable(map(dict.values, objects)), *chain.from_iterable(lists)]
+        level = [*chain.from_iterable(map(_VALUES, objects)), *chain.from_iterable(lists)]
 
 
 def _one_line(error: BaseException) -> str:

@@ -8,7 +8,7 @@ creates a new one, so all users can share `NOTHING`. Keys are never removed.
 
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, overload
 
 from msgspec import UNSET, UnsetType
 
@@ -28,6 +28,12 @@ class PersistentMap(Generic[K, V]):
         self._live: dict[K, V] | None = dict(items) if items else {}
         self._newer: PersistentMap[K, V] | None = None
         self._undo: Mapping[K, V | UnsetType] = _NOTHING_UNDONE  # UNSET marks a key that this version lacks
+
+    @overload
+    def get(self, key: K) -> V | None: ...
+
+    @overload
+    def get(self, key: K, default: D) -> V | D: ...
 
     def get(self, key: K, default: D | None = None) -> V | D | None:
         table = self
@@ -57,7 +63,7 @@ class PersistentMap(Generic[K, V]):
         if not self._live:  # an older version forks; an empty map stays shared
             return PersistentMap({**self._dict(), **changes})
         live = self._live
-        newer: PersistentMap[K, V] = PersistentMap.__new__(PersistentMap)
+        newer = self.__new__(type(self))
         newer._live, newer._newer, newer._undo = live, None, _NOTHING_UNDONE
         self._undo = {key: live.get(key, UNSET) for key in changes}
         self._newer, self._live = newer, None

@@ -23,13 +23,14 @@ class _FromFields(Protocol):
     def __call__(self, kind: type[F], /, *values: object) -> F: ...
 
 
-from_fields: _FromFields = StructMeta.__call__
+# `StructMeta` is the metaclass of each `kind`, which type checkers do not know
+from_fields: _FromFields = StructMeta.__call__  # pyright: ignore[reportAssignmentType]
 """Return an instance with these stored fields, without running the class's own constructor."""
 
 
-def reduce_fields(record: Struct) -> tuple[Callable[..., object], tuple[object, ...]]:
+def reduce_fields(self: Struct) -> tuple[Callable[..., object], tuple[object, ...]]:
     """Implement `__reduce__` over the stored fields, without running the class's own constructor."""
-    return from_fields, (type(record), *(getattr(record, name) for name in record.__struct_fields__))
+    return from_fields, (type(self), *(getattr(self, name) for name in self.__struct_fields__))
 
 
 class StoredRecord(Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fields=True):

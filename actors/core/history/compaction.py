@@ -103,7 +103,8 @@ def turn_starts(messages: Sequence[Message]) -> list[int]:
 
     Messages that the runtime adds in the middle of a turn, such as an output format, do not begin a turn.
     """
-    found, last = [], -1
+    found: list[int] = []
+    last = -1
     for at, message in enumerate(messages):
         if message.role == "assistant":
             last = at

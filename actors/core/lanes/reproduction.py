@@ -92,8 +92,8 @@ def _rules(body: JsonValue, dialect: Dialect) -> set[str]:
 class _Redactor(Struct):
     """Redacts content, and remembers it to redact quotations of it in error messages."""
 
-    ids: dict[str, str] = field(default_factory=dict)
-    texts: set[str] = field(default_factory=set)
+    ids: dict[str, str] = {}
+    texts: set[str] = field(default_factory=set[str])
 
     def redact_request(self, body: JsonValue) -> JsonValue:
         """Return a complete request without content."""

@@ -141,16 +141,17 @@ def _fault_of(record: bytes) -> str | None:
 
 def _fault(kind: Any, value: Any, place: str) -> str | None:  # Any: a type as annotated, and any value
     """Return the first value of the wrong type, with its place; None if there is none."""
+    items: list[Any] = value  # if it is a list
     record_type = _record_type(kind, value)
     if record_type is not None and place == ".event":
         place = str(record_type.__struct_config__.tag)
     if isinstance(value, list):
-        below = _columns(record_type) if record_type is not None else _items(kind, len(value))
-        for (name, of), item in zip(below, value, strict=False):
+        below = _columns(record_type) if record_type is not None else _items(kind, len(items))
+        for (name, of), item in zip(below, items, strict=False):
             if (found := _fault(of, item, place + name)) is not None:
                 return found
-        if record_type is not None and len(value) < len(below):
-            return f"{place}{below[len(value)][0]}: missing".removeprefix(".")
+        if record_type is not None and len(items) < len(below):
+            return f"{place}{below[len(items)][0]}: missing".removeprefix(".")
     try:
         typed: Any = msgpack.decode(msgpack.encode(value), type=kind)
         if kind in _BEGINS and typed is not None:
@@ -161,13 +162,14 @@ def _fault(kind: Any, value: Any, place: str) -> str | None:  # Any: a type as a
                 return found
             _message(typed)
     except (MsgspecError, ValueError) as error:
-        return f"{place}: {_short(value)}: {str(error).partition(' - at `')[0]}".removeprefix(".")
+        return f"{place}: {_short(items)}: {str(error).partition(' - at `')[0]}".removeprefix(".")
     return None
 
 
-def _record_type(kind: Any, value: object) -> type[StoredRecord] | None:
+def _record_type(kind: Any, value: Any) -> type[StoredRecord] | None:  # Any: as above
     """Return the class that a value is meant to be, among those that its type allows."""
-    tag = value[0] if isinstance(value, list) and value else None
+    items: list[object] = value  # if it is a list
+    tag = items[0] if isinstance(value, list) and items else None
     types = [
         each for each in (kind, *get_args(kind)) if isinstance(each, type) and issubclass(each, StoredRecord)
     ]

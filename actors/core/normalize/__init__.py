@@ -19,7 +19,7 @@ from actors.core.normalize.settle import Normalizer
 from actors.core.values.content import Message
 from actors.core.values.intake import ImportReport, ReportBuilder
 
-__all__ = ["imported", "normal"]
+__all__ = ["import_transcript", "normalize"]
 
 Normal: TypeAlias = tuple[Sequence[Message], Ledger, ImportReport]
 """The normal messages, the ledger of the results in their blocks, and the report."""

@@ -59,7 +59,7 @@ class MinuteBudget(Struct):
     """
 
     limit: int
-    _seconds: deque[list[float]] = field(default_factory=deque)  # [second, amount], oldest first
+    _seconds: deque[list[float]] = field(default_factory=deque[list[float]])  # [second, amount], oldest first
     _used: float = 0.0
 
     def wait(self, amount: float, now: float) -> float:

@@ -87,7 +87,7 @@ class RenderWalk:
         self._writes_natives = encoder.natives
         self._writer = encoder.writer(begun.last_role)
         self._longest = dialect.turns.max_string or sys.maxsize
-        self._last_role = begun.last_role
+        self._last_role: Role | None = begun.last_role
         self._loop = begun.loop
         self._orders = dialect.turns.calls_last or dialect.reasoning.required != "no"
         self._always_reasons = dialect.reasoning.required == "every"

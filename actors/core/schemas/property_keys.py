@@ -35,12 +35,10 @@ def with_keys(text: Json, names: Mapping[str, str]) -> Json:
     """Return a JSON text with the keys that `names` has under their new names, and every other byte as it was."""
 
     def rename_key(found: re.Match[bytes]) -> bytes:
-        literal, colon = found.groups()
-        key = None if colon is None else _unquote(literal)
+        colon: bytes | None = found[2]
+        key = None if colon is None else _unquote(found[1])
         name = None if key is None else names.get(key)
-        if name is None:
-            return found[0]
-        return quote(name) + bytes(colon)
+        return found[0] if colon is None or name is None else quote(name) + colon
 
     return Json(_STRINGS.sub(rename_key, text)) if names else text
 

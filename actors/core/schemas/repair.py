@@ -51,12 +51,14 @@ def read_arguments(raw: str) -> tuple[JsonObject, tuple[RepairKind, ...]] | None
     if read is None:
         return None
     value, kinds = read
+    before: tuple[RepairKind, ...] = ("around",) if fenced else ()
     if isinstance(value, str):  # the whole object, written as a text
-        kinds, inner = ("text", *kinds), read_json(value)
+        before = ("around", "text") if fenced else ("text",)
+        inner = read_json(value)
         value = None if inner is None else inner[0]
     if not isinstance(value, dict):
         return None
-    return JsonObject(dump(value)), (*(("around",) if fenced else ()), *kinds)
+    return JsonObject(dump(value)), (*before, *kinds)
 
 
 def read_json(text: str, max_bytes: int = MAX_ARGUMENTS) -> tuple[JsonValue, tuple[RepairKind, ...]] | None:

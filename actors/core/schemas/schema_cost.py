@@ -23,7 +23,7 @@ _SAME_EACH = frozenset({"allOf", "anyOf", "oneOf", "dependentSchemas", "dependen
 _EACH = frozenset({"additionalProperties", "additionalItems", "contains", *_UNEVALUATED})
 
 
-def nodes(value: Any) -> Iterator[dict[str, Any]]:  # Any: JSON
+def nodes(value: JsonValue) -> Iterator[dict[str, JsonValue]]:
     """Yield every object in a schema, itself first."""
     if isinstance(value, dict):
         yield value
@@ -35,7 +35,7 @@ class SchemaCost:
     """The cost of one schema. Its references must be local ones."""
 
     def __init__(self, root: dict[str, Any]) -> None:  # Any: JSON
-        self.root = root
+        self.root: JsonValue = root
         self._known: dict[int, tuple[int, int]] = {}
         self._open: set[int] = set()
         self._is_recursive = False
@@ -68,7 +68,7 @@ class SchemaCost:
         except RecursionError:
             return False
 
-    def _measure(self, value: Any, above: int = 0) -> tuple[int, int]:  # Any: JSON
+    def _measure(self, value: JsonValue, above: int = 0) -> tuple[int, int]:
         """Return how many nodes, and how many inside each other.
 
         Raises:
@@ -91,19 +91,21 @@ class SchemaCost:
         self._known[id(value)] = size, depth
         return size, depth
 
-    def _subschemas(self, value: Any) -> list[Any]:  # Any: JSON
+    def _subschemas(self, value: JsonValue) -> list[JsonValue]:
         reference = value.get("$ref") if isinstance(value, dict) else None
         target = [self._target(reference)] if isinstance(reference, str) else []
         return [*_children(value), *target]
 
-    def _target(self, reference: str) -> Any:  # Any: JSON
+    def _target(self, reference: str) -> JsonValue:
         from urllib.parse import unquote as percent_decoded  # as in `resolve_pointer`
 
         name = percent_decoded(reference.removeprefix("#"))
         return resolve_pointer(self.root, reference) if name[:1] in ("", "/") else self._anchors.get(name)
 
-    def _visits(self, schema: Any, value: Any, known: dict[tuple[int, int], int], above: int = 0) -> int:
-        """Return how often a part of the schema meets a part of the value. Both may be any JSON.
+    def _visits(
+        self, schema: JsonValue, value: JsonValue, known: dict[tuple[int, int], int], above: int = 0
+    ) -> int:
+        """Return how often a part of the schema meets a part of the value.
 
         Raises:
             RecursionError: Too deep, or too many pairs to count.
@@ -118,7 +120,7 @@ class SchemaCost:
         known[pair] = 1 + below * (1 if _UNEVALUATED.isdisjoint(schema) else 2)
         return known[pair]
 
-    def _pairs(self, schema: dict[str, Any], value: Any) -> Iterator[tuple[Any, Any]]:  # Any: JSON
+    def _pairs(self, schema: dict[str, JsonValue], value: JsonValue) -> Iterator[tuple[JsonValue, JsonValue]]:
         """Yield each schema directly inside one with each part of the value it judges, rather too many."""
         for key, inner in schema.items():
             if key == "$ref" and isinstance(inner, str):
@@ -135,7 +137,7 @@ class SchemaCost:
                 yield from ((inner, part) for part in _children(value))
 
 
-def _children(value: Any) -> Iterable[Any]:  # Any: JSON
+def _children(value: JsonValue) -> Iterable[JsonValue]:
     if isinstance(value, dict):
         return value.values()
     return value if isinstance(value, list) else ()

@@ -49,7 +49,7 @@ class _Weakening(SchemaRewriter):
 
 def _unsafe_keywords(schema: dict[str, Any], patterns: frozenset[str]) -> frozenset[str]:  # Any: JSON
     """Return the keywords that could make a schema accept less once the patterns are gone."""
-    by_key = schema.get("patternProperties")
+    by_key: JsonValue = schema.get("patternProperties")
     affected = {
         "not": _depends_on(schema.get("not"), patterns),
         "if": _depends_on(schema.get("if"), patterns),

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TypeAlias
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from actors.core.data.record import replace
 from actors.core.data.slices import Slices, run_slices
@@ -82,7 +82,7 @@ class PendingLane(Struct):
 
     lane: Lane | None
     imported: int
-    steps: list[Step] = field(default_factory=list)
+    steps: list[Step] = []
 
     def add(self, step: Step) -> None:
         """Append a step, merged with the last one if possible."""

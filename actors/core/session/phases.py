@@ -72,10 +72,17 @@ _LEADS_TO: Mapping[tuple[Phase, PhaseEvent], Phase] = {  # all else leaves the p
     ("ending", "finished"): "closing",
     ("closing", "written"): "ended",
 }
+
+
+def _after(phase: Phase, event: PhaseEvent) -> Phase:
+    return _LEADS_TO.get((phase, event), phase)
+
+
+_EVENTS: tuple[PhaseEvent, ...] = get_args(PhaseEvent)
 TABLE: Mapping[tuple[Phase, PhaseEvent], tuple[Action, Phase]] = {
-    (phase, event): (action, _LEADS_TO.get((phase, event), phase))
+    (phase, event): (action, _after(phase, event))
     for phase, row in _ACTIONS.items()
-    for event, action in zip(get_args(PhaseEvent), row, strict=True)
+    for event, action in zip(_EVENTS, row, strict=True)
     if action is not None
 }
 

@@ -98,13 +98,13 @@ class AskFold(Struct):
     """The part of an ask's result that the log determines."""
 
     binding: Binding = NOBODY
-    attempts: list[Attempt] = field(default_factory=list)
+    attempts: list[Attempt] = []
     rounds: int = 0
     usage: Usage = field(default_factory=Usage)
     text: str = ""
     finish: str | None = None
     cut: Cut | None = None
-    left_out: dict[str, int] = field(default_factory=dict)
+    left_out: dict[str, int] = {}
     request: tuple[int, int] = (0, 0)  # turn and round of the last request
 
     def record_request(self, turn: int, number: int) -> None:
@@ -169,8 +169,8 @@ class OpenBatch(Struct):
         repeated: How many calls repeat an earlier call.
     """
 
-    calls: dict[CallId, ToolCall] = field(default_factory=dict)
-    ends: dict[CallId, CallOutcome | None] = field(default_factory=dict)
+    calls: dict[CallId, ToolCall] = {}
+    ends: dict[CallId, CallOutcome | None] = {}
     repeated: int = 0
 
     @staticmethod

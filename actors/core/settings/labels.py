@@ -13,7 +13,7 @@ independent of its rules for letters, numbers and wildcards.
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from math import isfinite
-from typing import TypeAlias
+from typing import Any, TypeAlias
 from unicodedata import category
 
 from actors.core.data.jsonio import INT_MAX, INT_MIN
@@ -38,7 +38,7 @@ def checked_title(title: object) -> str:
     return str(title)
 
 
-def checked_metadata(metadata: object) -> Metadata:
+def checked_metadata(metadata: Any) -> Metadata:  # Any: what a caller passes
     """Return metadata; none for None.
 
     Raises:
@@ -46,11 +46,12 @@ def checked_metadata(metadata: object) -> Metadata:
     """
     if metadata is None:
         return ()
+    given: Mapping[str, object] = metadata
     if not isinstance(metadata, Mapping):
         raise ConfigError(f"metadata= takes a mapping of names to values, not {type(metadata).__name__}")
-    if len(metadata) > KEYS:
-        raise ConfigError(f"metadata= takes at most {KEYS} keys, not {len(metadata)}")
-    return tuple((_checked_key(key), _checked_value(key, value)) for key, value in metadata.items())
+    if len(given) > KEYS:
+        raise ConfigError(f"metadata= takes at most {KEYS} keys, not {len(given)}")
+    return tuple((_checked_key(key), _checked_value(key, value)) for key, value in given.items())
 
 
 def _checked_key(key: object) -> str:
@@ -71,6 +72,8 @@ def _checked_value(key: str, value: object) -> Scalar:
             return float(value)
         case str() if len(value) <= TEXT and not any(map(_is_surrogate, value)):
             return str(value)
+        case _:
+            pass
     raise ConfigError(
         f"metadata[{key!r}] takes a string of at most {TEXT} characters, a bool, a finite float or an int of 64 bits; "
         f"{_size(value) or 'this one cannot be kept'}"

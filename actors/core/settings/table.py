@@ -8,7 +8,7 @@ wire name for a setting lacks it: the setting is omitted and reported as a loss.
 import this table, because they check the requests that result from it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from msgspec import Struct
@@ -71,10 +71,11 @@ def names(scope: Scope) -> tuple[str, ...]:
     return tuple([name for name, setting in SETTINGS.items() if scope in setting.scopes])
 
 
-def _are_stops(value: object) -> bool:
+def _are_stops(value: Any) -> bool:  # Any: what a caller passes
+    texts: Sequence[object] = value
     if not isinstance(value, tuple | list):
         return False
-    return len(value) <= MAX_STOPS and all(type(text) is str and text.strip() for text in value)
+    return len(texts) <= MAX_STOPS and all(type(text) is str and text.strip() for text in texts)
 
 
 def _is_choice(value: object) -> bool:
@@ -90,11 +91,13 @@ def _is_effort(value: object) -> bool:
     return value in EFFORTS or nearest(value, EFFORTS) is None
 
 
-def _pairs(value: object) -> Iterable[tuple[object, object]] | None:
+def _pairs(value: Any) -> Iterable[tuple[object, object]] | None:  # Any: what a caller passes
+    mapping: Mapping[object, object] = value
     if isinstance(value, Mapping):
-        return value.items()
-    is_stored = type(value) is tuple and all(type(pair) is tuple and len(pair) == 2 for pair in value)
-    return value if is_stored else None  # type: ignore[return-value]  # pairs, as just checked
+        return mapping.items()
+    pairs: tuple[tuple[object, object], ...] = value
+    is_stored = type(value) is tuple and all(type(pair) is tuple and len(pair) == 2 for pair in pairs)
+    return pairs if is_stored else None
 
 
 def _is_metadata(value: object) -> bool:

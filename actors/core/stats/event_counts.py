@@ -34,9 +34,9 @@ class WorkCounts:
         failures: Calls that raised or timed out.
     """
 
-    asks: Counter[str] = field(default_factory=Counter)
-    requests: dict[str, Counter[str]] = field(default_factory=dict)
-    tokens: dict[str, Counter[str]] = field(default_factory=dict)
+    asks: Counter[str] = field(default_factory=Counter[str])
+    requests: dict[str, Counter[str]] = field(default_factory=dict[str, Counter[str]])
+    tokens: dict[str, Counter[str]] = field(default_factory=dict[str, Counter[str]])
     failures: int = 0
 
     def take(self, event: Fields, binding: str) -> None:
@@ -48,15 +48,16 @@ class WorkCounts:
             }:
                 self.asks[status] += 1
             case {"type": "request_failed"}:
-                self.answer(binding, (event.get("cause") or {}).get("status"))
+                cause: Fields = event.get("cause") or {}
+                self.answer(binding, cause.get("status"))
             case {"type": "message", "error": str(error)} if (
                 error
             ):  # its request was already counted by `request_failed`
                 self.use(binding, event.get("usage"))
             case {"type": "message", "message": {"calls": _}}:
                 self.answer(binding, 200, event.get("usage"))
-            case {"type": "tool_results", "results": list(results)}:
-                self.failures += sum(each["outcome"] == "failed" for each in results)
+            case {"type": "tool_results", "results": list()}:
+                self.failures += sum(each["outcome"] == "failed" for each in event["results"])
             case _:
                 pass
 
@@ -71,17 +72,21 @@ class WorkCounts:
         self.tokens.setdefault(binding, Counter(NO_TOKENS)).update(known)
 
 
+def _none_below() -> "dict[str, _EventRecount]":
+    return {}
+
+
 @dataclass(slots=True)
 class _EventRecount:
     """The counters and the current position in one session's events."""
 
     work: WorkCounts = field(default_factory=WorkCounts)
     binding: str = ""
-    counts: dict[str, ToolCounts] = field(default_factory=dict)
+    counts: dict[str, ToolCounts] = field(default_factory=dict[str, ToolCounts])
     backend: str = ""
     is_unanswered: bool = False
     is_limited: bool = False
-    below: "dict[str, _EventRecount]" = field(default_factory=dict)
+    below: "dict[str, _EventRecount]" = field(default_factory=_none_below)
 
     def take(self, event: Fields) -> None:
         self.work.take(event, self.binding)
@@ -93,24 +98,26 @@ class _EventRecount:
                 self.is_unanswered, tools_off = True, bool(event.get("tools_off"))
                 self.own_counts.tool_loop_max_iterations += tools_off and not self.is_limited
                 self.is_limited |= tools_off
-            case {"type": "message", "message": {"calls": list(calls)}}:
+            case {"type": "message", "message": {"calls": list()}}:
                 self.is_unanswered = False
-                self.own_counts.count_calls(Message("assistant", tuple(map(_call, calls))))
-            case {"type": "tool_results", "results": list(results)}:
-                self.own_counts.tool_calls_invalid_args += sum(
-                    each["outcome"] == "refused" for each in results
-                )
-                self.own_counts.tool_calls_repeated += event.get("repeated", 0)
+                self.own_counts.count_calls(Message("assistant", tuple(map(_call, event["message"]["calls"]))))
+            case {"type": "tool_results", "results": list()}:
+                refused = sum(
+                    each["outcome"] == "refused" for each in event["results"])
+                self.own_counts.tool_calls_invalid_args += refused
+                self.mine.tool_calls_repeated += event.get("repeated", 0)
             case {"type": "lane_rewritten", "reason": "refusal" | "thinking"}:
                 self.count_refusal()
             case {"type": "call_repaired"}:
                 self.own_counts.tool_calls_repaired += 1
             case {"type": "turn_ended"}:
                 self.own_counts.answers_repaired += bool(event.get("repaired"))
-                if (event.get("cause") or {}).get("kind") == OUR_BUG:
+                cause: Fields = event.get("cause") or {}
+                if cause.get("kind") == OUR_BUG:
                     self.count_refusal()
-            case {"type": "subagent", "session": str(name), "event": dict(inner)}:
-                self.below.setdefault(name, _EventRecount(self.work, counts=self.counts)).take(inner)
+            case {"type": "subagent", "session": str(name), "event": dict()}:
+                below = self.below.setdefault(name, _EventRecount(self.work, counts=self.counts))
+                below.take(event["event"])
             case _:
                 pass
 

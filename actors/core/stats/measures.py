@@ -75,7 +75,7 @@ class RequestCounts(Struct):
         usage: Tokens of all requests.
     """
 
-    statuses: Counter[str] = field(default_factory=Counter)
+    statuses: Counter[str] = field(default_factory=Counter[str])
     first_token: DurationCounts = field(default_factory=DurationCounts)
     answer: DurationCounts = field(default_factory=DurationCounts)
     usage: Usage = field(default_factory=Usage)
@@ -120,7 +120,7 @@ class ToolTimes(Struct):
 class ToolMeasures(Struct):
     """Durations and failures of tool calls, by tool name."""
 
-    tools: dict[str, ToolTimes] = field(default_factory=dict)
+    tools: dict[str, ToolTimes] = {}
 
     def end(self, tool: str, seconds: float, *, failed: bool) -> None:
         """Count a completed call."""

@@ -6,7 +6,7 @@ same numbers from the log. They must agree.
 
 from collections.abc import Iterable
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from actors.core.log.events import (
     EpochBegan,
@@ -87,7 +87,7 @@ class Durations(Struct, frozen=True):
         longest: The longest duration, in seconds.
     """
 
-    counts: dict[float, int] = field(default_factory=dict)
+    counts: dict[float, int] = {}
     seconds: float = 0.0
     longest: float = 0.0
 
@@ -165,7 +165,7 @@ class BackendStats(Struct, frozen=True):
     is_open: bool = False
     refused_media: int = 0
     refused_parameters: int = 0
-    models: dict[str, ModelStats] = field(default_factory=dict)
+    models: dict[str, ModelStats] = {}
 
 
 class LearnedFact(Struct, frozen=True):
@@ -330,16 +330,16 @@ class RuntimeStats(Struct, frozen=True):
     slow_handlers: int
     stalls: Stalls
     journal: JournalStats
-    budgets: dict[str, BudgetStats] = field(default_factory=dict)
+    budgets: dict[str, BudgetStats] = {}
     learned: tuple[LearnedFact, ...] = ()
     memory_limit: int = 0
     reuse: ReuseStats = ReuseStats()
     loop_lag: LoopLag = LoopLag()
-    asks: dict[str, int] = field(default_factory=dict)
+    asks: dict[str, int] = {}
     asks_waiting: int = 0
     asking: int = 0
     awaiting: int = 0
-    tools: dict[str, ToolStats] = field(default_factory=dict)
+    tools: dict[str, ToolStats] = {}
     threads_waiting: int = 0
 
     @property
@@ -369,7 +369,7 @@ class RuntimeStats(Struct, frozen=True):
 class _Recount(Struct):
     """The counters and the current position in one log."""
 
-    counts: dict[str, ToolCounts] = field(default_factory=dict)
+    counts: dict[str, ToolCounts] = {}
     backend: str = ""
     is_unanswered: bool = False
     is_limited: bool = False

@@ -7,11 +7,11 @@ gain fields and event types, so a reader ignores the ones that it does not know.
 """
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from msgspec import Struct, json
 
-from actors.core.data.jsonio import dump
+from actors.core.data.jsonio import JsonValue, dump
 from actors.core.stream_events.events import (
     DurableEvent,
     SessionEvent,
@@ -28,6 +28,7 @@ VERSION: Final = 1
 """The version of the form. It increases when a field is removed or changes its meaning."""
 
 Fields = dict[str, Any]  # Any: JSON values
+_Value: TypeAlias = "Struct | tuple[_Value, ...] | JsonValue"
 
 _encode = json.Encoder().encode
 
@@ -68,7 +69,7 @@ def _fields(value: Struct) -> Fields:
     return {name: _json(getattr(value, name)) for name in value.__struct_fields__}
 
 
-def _json(value: Any) -> Any:  # Any: a field's value, and JSON
+def _json(value: _Value) -> Any:  # Any: JSON
     if (form := _FORMS.get(type(value))) is not None:
         return form(value)
     if isinstance(value, Struct):

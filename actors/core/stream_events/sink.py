@@ -11,6 +11,7 @@ class Sink(Protocol):
     @property
     def is_watched(self) -> bool:
         """True if the sink needs all events; otherwise the terminal event is enough."""
+        ...
 
     def put(self, event: SessionEvent) -> None:
         """Accept an event; a terminal event ends the stream."""

@@ -6,8 +6,7 @@ with canonical ids: a dropped duplicate, a synthetic result, a fault. The report
 """
 
 from collections import defaultdict
-from functools import partial
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct, field
 
@@ -66,16 +65,20 @@ class Refusal(Struct, frozen=True):
     report: Report
 
 
+def _zeros() -> defaultdict[Any, int]:  # Any: a loss, or a kind of filler
+    return defaultdict(int)
+
+
 class Notes(Struct):
     """A report under construction."""
 
-    calls: list[CallId] = field(default_factory=list)
-    emitted_calls: list[str] = field(default_factory=list)
-    emitted_results: list[str] = field(default_factory=list)
-    dedupe: list[tuple[CallId, Dedupe]] = field(default_factory=list)
-    synthetic: list[tuple[CallId, Gap]] = field(default_factory=list)
-    losses: defaultdict[str, int] = field(default_factory=partial(defaultdict, int))
-    fillers: defaultdict[Filler, int] = field(default_factory=partial(defaultdict, int))
+    calls: list[CallId] = []
+    emitted_calls: list[str] = []
+    emitted_results: list[str] = []
+    dedupe: list[tuple[CallId, Dedupe]] = []
+    synthetic: list[tuple[CallId, Gap]] = []
+    losses: defaultdict[str, int] = field(default_factory=_zeros)
+    fillers: defaultdict[Filler, int] = field(default_factory=_zeros)
 
     def report(self, dialect: str, faults: tuple[Fault, ...] = ()) -> Report:
         return Report(

@@ -162,6 +162,7 @@ class Writer(Protocol):
 
         The last message may be open, but only between two blocks.
         """
+        ...
 
 
 class Encoder(NamedTuple):

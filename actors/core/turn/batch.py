@@ -40,13 +40,16 @@ class Runnable(Protocol):
 
     def approval_of(self, arguments: dict[str, JsonValue]) -> Literal["allow", "ask", "deny"]:
         """Return whether a call with these arguments runs, needs an approval, or is denied."""
+        ...
 
     @property
     def is_external(self) -> bool:
         """True if the tool has no body, so that the caller provides its results."""
+        ...
 
     def bind(self, arguments: Mapping[str, JsonValue]) -> BoundArguments | tuple[ArgumentError, ...]:
         """Return the function's arguments, or the errors in the arguments of the call."""
+        ...
 
     def _only_reading(self, arguments: Mapping[str, JsonValue]) -> "FittingValue | None":
         """Return the only reading of invalid arguments that fits the schema; None if there is none or several."""

@@ -14,7 +14,9 @@ does not block the event loop.
 """
 
 import re
+from collections.abc import Sequence
 from itertools import islice
+from typing import Any
 
 from actors.core.data.ingest import DEFAULT_LIMITS, ingest
 from actors.core.data.jsonio import Json, sanitise
@@ -54,15 +56,19 @@ def is_large(value: object) -> bool:
 
 
 def split_output(
-    value: object, limits: SizeLimits = DEFAULT_LIMITS, *, plain_only: bool = False
+    value: Any,  # Any: what a tool returns
+    limits: SizeLimits = DEFAULT_LIMITS,
+    *,
+    plain_only: bool = False,
 ) -> tuple[Json, tuple[Media, ...]]:
     """Return the JSON and the media of a tool's return value.
 
     Raises only the errors that `ingest` raises with `plain_only`.
     """
-    items = value if type(value) is list or type(value) is tuple else (value,)
+    several: Sequence[object] = value
+    items = several if type(value) is list or type(value) is tuple else (several,)
     if Media not in map(type, islice(items, limits.max_items)):
-        return ingest(value, limits, plain_only=plain_only).json, ()
+        return ingest(several, limits, plain_only=plain_only).json, ()
     words: list[object] = []
     media: list[Media] = []
     room = MAX_MEDIA_BYTES

@@ -52,7 +52,7 @@ instructed in words to call a tool, and is corrected once if it does not.
 """
 
 from collections.abc import Generator
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -357,9 +357,12 @@ class _TurnRules:
         self._bounds = bounds
         self._misses = so_far.misses
         self._tools_off = bounds.max_rounds <= 1
-        self._rewritten, self._shrinks, self._media = so_far.rewritten, 0, 0
+        self._rewritten: Literal["no", "bare", "plain"] = so_far.rewritten
+        self._shrinks = self._media = 0
         self._has_called = self._is_lacking = False
-        self._forced = bounds.forced  # until the model calls the tool, or was corrected
+        self._forced: ToolChoiceSetting | None = (
+            bounds.forced
+        )  # until the model calls the tool, or was corrected
         self._refusals, self._omitted = 0, tuple[Omission, ...]()
         self._end = CloseStep(
             "complete", "", rounds=so_far.rounds, usage=so_far.usage, malformed=so_far.malformed

@@ -7,7 +7,7 @@ surrogates in ids, names and URLs become U+FFFD.
 
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from msgspec import MsgspecError, ValidationError
 from msgspec.msgpack import Decoder, Encoder
@@ -139,12 +139,13 @@ def _restore_media(message: Message, detached: Iterator[str]) -> None:
                 force_setattr(media, "data", next(detached, ""))
 
 
-def _sanitise(value: object) -> object:
+def _sanitise(value: Any) -> object:  # Any: a field's value
     """Return the value with all lone surrogates replaced."""
+    items: tuple[object, ...] = value
     if isinstance(value, str):
         return sanitise(value)
     if isinstance(value, tuple):
-        return tuple(map(_sanitise, value))
+        return tuple(map(_sanitise, items))
     if isinstance(value, StoredRecord):
         return from_fields(
             type(value), *(_sanitise(getattr(value, name)) for name in value.__struct_fields__)

@@ -220,6 +220,7 @@ class Storage(Protocol):
     @property
     def sizes(self) -> StorageSizes:
         """Sizes of its own files after its last transaction. Callable in any thread; it does not block."""
+        ...
 
     def open(self) -> None:
         """Prepare the storage for use. Repeated calls have no effect.
@@ -240,6 +241,7 @@ class Storage(Protocol):
         `claims`: sessions that are claimed inside, whether or not they have a log; a storage may claim them in
         advance. A rejected claim does not affect the others.
         """
+        ...
 
     def claim(self, session: str, *, existing: bool = False) -> Claim:
         """Make the caller the session's live writer, replacing a writer of this host or of a gone one.
@@ -251,6 +253,7 @@ class Storage(Protocol):
         Raises:
             SessionLeased: The session belongs to another live host.
         """
+        ...
 
     def release(self, session: str, fence: int) -> None:
         """Release the session for other hosts, and remove it if it has no log.
@@ -266,6 +269,7 @@ class Storage(Protocol):
         Raises:
             JournalError: Nothing was appended.
         """
+        ...
 
     def read(self, session: str, after: int = 0) -> list[LogEvent]:
         """Return a session's events after number `after`, oldest first; none for an unknown session.
@@ -274,6 +278,7 @@ class Storage(Protocol):
             JournalDamaged: A record is missing or was altered.
             JournalError: A record is not an event (`decode_records`).
         """
+        ...
 
     def page(self, session: str, after: int = 0, most: int = PAGE) -> LogPage:
         """Return the first events after number `after`: at most `most`, and as many as fit into `PAGE_BYTES`.
@@ -285,6 +290,7 @@ class Storage(Protocol):
 
         As `read`.
         """
+        ...
 
     def delete(self, *sessions: str) -> None:
         """Delete sessions durably, all or none: their logs and their names. Their writers are fenced.
@@ -301,6 +307,7 @@ class Storage(Protocol):
             now: The reading, in seconds since 1970. A storage on a server uses the server's clock if that is behind.
             elapsed: Seconds since this process's previous reading, by a monotonic clock; 0 at its first.
         """
+        ...
 
     def vacuum(self, most: int | None = None) -> Sequence[RemainingData]:
         """Remove every byte of deleted logs from this storage's own files; return the data that could not be removed.
@@ -314,6 +321,7 @@ class Storage(Protocol):
         Raises:
             JournalUnavailable: The operation failed.
         """
+        ...
 
     def backup(self, path: "Path", check: Callable[[], object]) -> None:
         """Copy everything written so far to a new file, while this storage and others write.
@@ -345,6 +353,7 @@ class Storage(Protocol):
 
         Like `page`, it may run concurrently with a writing method.
         """
+        ...
 
     def find(self, session: str) -> StoredSession | None:
         """Return the directory's entry of a session; None if it has no log.

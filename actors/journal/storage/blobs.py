@@ -6,9 +6,12 @@ compared with the original; if they differ, the record is stored unchanged.
 
 from collections.abc import Callable
 from hashlib import sha256
-from typing import Any
+from typing import Any, TypeAlias
 
 from msgspec import MsgspecError, msgpack
+
+_Packed: TypeAlias = "list[_Packed] | dict[Any, _Packed] | str | bytes | float | bool | None"
+"""What a record is, as msgpack. Any: the key of a field."""
 
 LARGE = 16 * 1024
 """Bytes from which a value is kept as a blob."""
@@ -57,7 +60,7 @@ def references(stored: bytes) -> list[bytes]:
     return found
 
 
-def _extract_values(value: Any, blobs: dict[bytes, bytes]) -> Any:  # Any: what msgpack can say
+def _extract_values(value: _Packed, blobs: dict[bytes, bytes]) -> Any:  # Any: an ExtType in place of what is large
     if isinstance(value, str) and len(value) * 4 >= LARGE:
         content = value.encode()
         return value if len(content) < LARGE else _extract(_TEXT, content, blobs)

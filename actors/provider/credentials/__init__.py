@@ -32,9 +32,11 @@ class Credentials(Protocol):
             ConfigError: The credential is no longer configured.
             CredentialFailed: The credential cannot be obtained now.
         """
+        ...
 
     def record_rejection(self, sent: Headers) -> bool:
         """Record that the provider rejected these headers. Return True if new headers may differ."""
+        ...
 
 
 __all__ = ["Credentials", "Headers", "Keys", "Outgoing", "query_secrets", "with_query"]

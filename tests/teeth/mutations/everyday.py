@@ -71,8 +71,8 @@ MUTATIONS = (
     Mutation(
         "everyday: a call runs without the variables of its caller",
         f"{LOOP}:LoopThread.start",
-        "partial(copy_context().run, self._begin, function, call)",
-        "partial(self._begin, function, call)",
+        "context.run(self._begin, function, call)",
+        "self._begin(function, call)",
         (f"{SYNC}::test_a_script_asks_and_streams_without_an_event_loop",),
     ),
     Mutation(

@@ -18,7 +18,7 @@ MUTATIONS = (
     Mutation(
         "edges: a tool's thread looks as if an event loop ran in it",
         "actors/scheduler/from_threads.py:run_in",
-        "context.run(set_current_async_library, None)",
+        "context.run(_eventloop.set_current_async_library, None)",
         "",
         (f"{FROM_THREADS}::test_a_blocking_tool_may_run_an_event_loop_of_its_own",),
     ),

@@ -93,8 +93,8 @@ MUTATIONS = (
     Mutation(
         "failed asks: of a group of errors the model is told how many there are",
         "actors/scheduler/calls.py:for_model",
-        "not isinstance(error, BaseExceptionGroup)",
-        "True",
+        "is_group(error)",
+        "False",
         ("tests/scheduler/test_grouped_errors.py::test_the_model_is_told_the_text_of_each_error_of_a_group",),
     ),
 )

@@ -83,9 +83,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "failover: a host writes behind events of another that was given the same number",
-        "actors/journal/storage/postgres/statements.py:APPEND",
-        'APPEND = """...s.checksum = g.seen..."""',
-        'APPEND = """...true..."""',
+        "actors/journal/storage/postgres/statements.py:_APPEND",
+        '_APPEND = """...s.checksum = g.seen..."""',
+        '_APPEND = """...true..."""',
         (f"{FAILOVER}::{SAME_NUMBER}",),
     ),
     Mutation(

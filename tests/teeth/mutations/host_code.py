@@ -20,7 +20,7 @@ MUTATIONS = (
     Mutation(
         "host code: a group is judged by its own class",
         "actors/interrupts.py:is_delivered",
-        "isinstance(error, BaseExceptionGroup)",
+        "is_group(error)",
         "False",
         (f"{INTERRUPTS}::test_an_interrupt_that_a_signal_delivers_passes_and_one_that_is_raised_does_not",),
     ),

@@ -251,8 +251,8 @@ self._apply(event)
     Mutation(
         "only new work is refused while the journal is too slow",
         "actors/runtime/delivery.py:SessionCaller._send",
-        "isinstance(query, Submit | Resolve | Switch | Configure)",
-        "query",
+        "isinstance(command, Submit | Resolve | Switch | Configure)",
+        "command",
         (_TOO_SLOW,),
     ),
     Mutation(

@@ -98,7 +98,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "misuse: call ids may be of any type",
         "actors/session/resolutions.py:_by_call_id",
-        "not all((isinstance(call_id, str) for call_id in given))",
+        "not all((isinstance(call_id, str) for call_id in mapping))",
         "False",
         (f"{MISUSE}::test_what_is_no_mapping_by_call_id_is_refused_and_the_session_goes_on",),
     ),

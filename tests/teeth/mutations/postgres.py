@@ -51,9 +51,9 @@ MUTATIONS = (
     ),
     Mutation(
         "postgres: an older number may write too, where nobody looked",
-        f"{STATEMENTS}:APPEND",
-        'APPEND = "...s.fence = g.fence AND s.last..."',
-        'APPEND = "...s.last..."',
+        f"{STATEMENTS}:_APPEND",
+        '_APPEND = "...s.fence = g.fence AND s.last..."',
+        '_APPEND = "...s.last..."',
         (TABLES,),
     ),
     Mutation(

@@ -57,9 +57,9 @@ MUTATIONS = (
     ),
     Mutation(
         "failover: a host writes what another claimed with the same number",
-        f"{STATEMENTS}:APPEND",
-        'APPEND = "...(s.owner IS NULL OR s.owner = %t::text)..."',
-        "APPEND = \"...(%t::text <> '')...\"",
+        f"{STATEMENTS}:_APPEND",
+        '_APPEND = "...(s.owner IS NULL OR s.owner = %t::text)..."',
+        "_APPEND = \"...(%t::text <> '')...\"",
         (
             f"{FAILOVER}::test_a_host_whose_claim_was_lost_writes_nothing_beside_the_one_that_has_the_same_number",
         ),
@@ -115,9 +115,9 @@ MUTATIONS = (
     ),
     Mutation(
         "rights: an older host appends to newer tables",
-        f"{STATEMENTS}:APPEND",
-        'APPEND = "...AND {ours}..."',
-        'APPEND = "..."',
+        f"{STATEMENTS}:_APPEND",
+        '_APPEND = "...AND {ours}..."',
+        '_APPEND = "..."',
         (RIGHTS,),
     ),
     Mutation(

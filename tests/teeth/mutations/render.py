@@ -616,8 +616,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "lane: a filler depends on the tail alone",
         "actors/core/render/walk.py:RenderWalk.__init__",
-        "self._last_role = begun.last_role",
-        "self._last_role = None",
+        "self._last_role: Role | None = begun.last_role",
+        "self._last_role: Role | None = None",
         (f"{LANE}::test_a_request_renders_only_what_is_new",),
     ),
     Mutation(

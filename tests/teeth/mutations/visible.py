@@ -243,7 +243,7 @@ MUTATIONS = (
     Mutation(
         "metrics: from events, a request that failed is not counted",
         "actors/core/stats/event_counts.py:WorkCounts.take",
-        "self.answer(binding, (event.get('cause') or {}).get('status'))",
+        "self.answer(binding, cause.get('status'))",
         "pass",
         (f"{SCRAPE}::test_events_give_outcomes_requests_and_tokens",),
     ),

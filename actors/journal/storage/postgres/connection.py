@@ -6,7 +6,7 @@ server that is silent for too long counts as lost, whatever the cause.
 """
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from threading import Lock
 from time import monotonic, sleep
@@ -73,7 +73,7 @@ def check_primary(connection: Connection, where: str) -> None:
 
 
 @contextmanager
-def allowing(connection: Connection, seconds: float) -> Iterator[None]:
+def allowing(connection: Connection, seconds: float) -> Generator[None]:
     """Allow each statement inside this time, for large operations."""
     assert isinstance(connection, _Bounded)
     before = connection.execute("SELECT current_setting('statement_timeout')").fetchone()

@@ -5,11 +5,14 @@ A session's checksum covers the directory's data on its log, but not the fencing
 without the log.
 """
 
+from typing import LiteralString
+
 from actors.journal.storage.directory import SessionFilter
 from actors.journal.storage.postgres.format import VERSION
 from actors.journal.storage.rows import COLUMNS
 
-_IS_OURS = f"(SELECT value FROM actors_meta WHERE key = 'version') = {VERSION}"  # noqa: S608  constants
+# a literal, but for the number in it
+_IS_OURS: LiteralString = f"(SELECT value FROM actors_meta WHERE key = 'version') = {VERSION}"  # noqa: S608  # pyright: ignore[reportAssignmentType]
 """The tables are of this program's version: who began before a newer one migrated them writes nothing there. Who
 migrates locks this table first, so nobody writes by what was there before."""
 
@@ -72,7 +75,7 @@ RELEASE_ALL = f"UPDATE actors_session SET owner = NULL WHERE owner = %s AND {_IS
 
 ROWS = f"SELECT {COLUMNS} FROM actors_session WHERE name = ANY(%s)"  # noqa: S608  as above
 
-APPEND = """
+_APPEND = """
 WITH given AS (
     SELECT * FROM unnest(%b::bigint[], %b::bigint[], %b::bigint[], %b::bigint[], %b::bigint[], %b::text[], %b::text[],
         %b::text[], %b::float8[], %b::float8[], %b::text[], %b::text[], %b::text[], %b::bigint[], %b::bool[],
@@ -109,8 +112,8 @@ _BLOBS = """, kept AS (
     FROM unnest(%b::bytea[], %b::bigint[]) AS b (hash, session) JOIN written w ON w.key = b.session
     ON CONFLICT DO NOTHING
 )"""
-APPEND_BLOBS = APPEND.format(blobs=_BLOBS, ours=_IS_OURS)
-APPEND = APPEND.format(blobs="", ours=_IS_OURS)
+APPEND = _APPEND.format(blobs="", ours=_IS_OURS)
+APPEND_BLOBS = _APPEND.format(blobs=_BLOBS, ours=_IS_OURS)
 
 TAKE_BACK = f"""
 WITH back AS (
@@ -135,12 +138,12 @@ BLOB_SIZES = "SELECT hash, octet_length(bytes) FROM actors_blob WHERE hash = ANY
 BLOBS = "SELECT hash, bytes FROM actors_blob WHERE hash = ANY(%s)"
 
 
-def sessions(which: SessionFilter, after: object) -> str:
+def sessions(which: SessionFilter, after: object) -> LiteralString:
     """Return the statement that lists sessions. It contains only the given conditions, so that an index applies.
 
     Titles and metadata are not indexed.
     """
-    conditions = ["bucket >= 0"]
+    conditions: list[LiteralString] = ["bucket >= 0"]
     if which.tenant is not None:
         conditions.append("tenant = %(tenant)s")
     if which.state is not None:

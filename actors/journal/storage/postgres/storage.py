@@ -12,7 +12,7 @@ the acknowledged end, or is rejected.
 
 import secrets
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from time import monotonic, time
@@ -148,7 +148,7 @@ class PostgresStorage:
             self._writer.run(self._renew_lease)
 
     @contextmanager
-    def transaction(self, claims: Sequence[str] = ()) -> Iterator[None]:
+    def transaction(self, claims: Sequence[str] = ()) -> Generator[None]:
         """Claim the free ones of these sessions in advance, in two statements; other operations are unaffected."""
         if len(claims) > 1:
             self._ahead = self._writer.run(lambda connection: self._claim_all(connection, claims))

@@ -8,7 +8,7 @@ unnoticed. Writers are not held up; the write-ahead log grows until the copy is 
 import errno
 import os
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -75,7 +75,7 @@ def _name(part: Path, path: Path) -> None:
 
 
 @contextmanager
-def _interruptible(connection: sqlite3.Connection, check: Callable[[], object]) -> Iterator[None]:
+def _interruptible(connection: sqlite3.Connection, check: Callable[[], object]) -> Generator[None]:
     """Interrupt statements of the block when `check` raises, and raise the same exception."""
     failed = list[BaseException]()
 

@@ -6,7 +6,7 @@ thread may write while another reads. Code that needs both locks takes the write
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock, RLock
@@ -70,7 +70,7 @@ class Connections:
         """True if another process may have written since whoever remembers anything last set this back."""
 
     @contextmanager
-    def transaction(self) -> Iterator[sqlite3.Connection]:
+    def transaction(self) -> Generator[sqlite3.Connection]:
         """Provide a transaction, exclusive among all processes, and commit it (synced if the durability is `power`).
 
         A nested transaction is part of the outer one.
@@ -90,7 +90,7 @@ class Connections:
                 self._measure()
 
     @contextmanager
-    def _transaction(self, connection: sqlite3.Connection) -> Iterator[None]:
+    def _transaction(self, connection: sqlite3.Connection) -> Generator[None]:
         connection.execute("BEGIN IMMEDIATE")
         try:
             (seen,) = connection.execute("PRAGMA data_version").fetchone()
@@ -160,7 +160,7 @@ class Connections:
                 pass
 
     @contextmanager
-    def reading(self) -> Iterator[sqlite3.Connection]:
+    def reading(self) -> Generator[sqlite3.Connection]:
         """Provide a connection with a snapshot of the file, for one caller at a time.
 
         It neither waits for a transaction in another thread nor delays it.

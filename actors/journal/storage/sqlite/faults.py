@@ -1,7 +1,7 @@
 """Translate the errors of SQLite and of the operating system, by one table."""
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -36,7 +36,7 @@ _ASKED: dict[type[OSError], str] = {
 
 
 @contextmanager
-def translate_errors(path: str) -> Iterator[None]:
+def translate_errors(path: str) -> Generator[None]:
     """Translate errors of SQLite and the operating system into errors of this package."""
     try:
         yield

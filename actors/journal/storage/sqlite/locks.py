@@ -146,6 +146,8 @@ def _holders(path: Path, kind: str, places: range) -> set[int]:
                 case [_, "POSIX", _, lock, holder, place, first, _] if lock == kind and int(holder) > 0:
                     if int(place.rpartition(":")[2]) == index and int(first) in places:
                         found.add(int(holder))
+                case _:
+                    pass
     return found
 
 

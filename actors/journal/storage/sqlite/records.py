@@ -82,7 +82,9 @@ def row_of(values: Sequence[Any], where: JournalPlace) -> PlacedRow:
         is_whole = False
     if not is_whole:
         raise row_damage(str(fields[0]), where)
-    return PlacedRow(*(*fields, place))
+    row = PlacedRow(*fields)
+    row.place = place
+    return row
 
 
 def last_place(connection: Connection) -> int:

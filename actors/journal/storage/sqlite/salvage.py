@@ -6,7 +6,7 @@ large values (`pages.py`): the checksum of a record proves its session and its n
 
 import sqlite3
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
 from hashlib import sha256
@@ -68,7 +68,7 @@ def _copy(session: str, events: Sequence[LogEvent], to: Storage) -> None:
 
 
 @contextmanager
-def _tables(path: Path) -> Iterator[sqlite3.Connection]:
+def _tables(path: Path) -> Generator[sqlite3.Connection]:
     """Provide a connection with the tables `record` and `blob`, which hold all readable rows."""
     error: JournalError | None = None
     try:
@@ -101,6 +101,8 @@ def _fill(connection: sqlite3.Connection, path: Path) -> int:
                 records += 1
             case (bytes(digest), bytes(content)) if sha256(content).digest() == digest:
                 connection.execute("INSERT OR IGNORE INTO blob VALUES (?, ?)", (digest, content))
+            case _:  # of another table, or damaged
+                pass
     connection.execute("COMMIT")
     return records
 

@@ -8,7 +8,7 @@ The log may be as long as the journal, if a crash interrupted a rewrite, so it i
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from struct import Struct, unpack_from
@@ -109,7 +109,7 @@ def _flaw(path: Path) -> _Flaw | None:
 
 
 @contextmanager
-def _open_wal(path: Path) -> Iterator[int]:
+def _open_wal(path: Path) -> Generator[int]:
     file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         yield file
