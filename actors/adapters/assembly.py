@@ -35,7 +35,7 @@ from actors.adapters.partial import (
 )
 from actors.adapters.settling import AnswerCalls
 from actors.adapters.wire import Long, fields, items, number, string
-from actors.core.data.jsonio import quote, sanitise
+from actors.core.data.jsonio import is_array, quote, sanitise
 from actors.core.data.record import replace
 from actors.core.dialects.dialect import Dialect
 from actors.core.transcript.projection import tool_name
@@ -192,7 +192,7 @@ class MessageBuilder:
         known = self._marks.get(name := _word(name))
         if known is None and len(self._marks) == _KINDS:
             return
-        if more and known is not None and isinstance(known.value, list) and isinstance(value, list):
+        if more and known is not None and is_array(known.value) and is_array(value):
             value = [*known.value, *value]
         self._marks[name] = Own(name, value, "mark")
 

@@ -231,8 +231,10 @@ def _document(text: str | bytes, what: str) -> Fields:
         raise answer_fault(f"{what} holds more than {MAX_VALUES} values", "too_long") from None
     except ValueError:
         raise answer_fault(f"{what} is not JSON (of length {len(text)})") from None
-    if type(value) is list and len(value) == 1:
-        value = value[0]
-    if type(value) is not dict:
+    whole: dict[str, object] = value
+    several: list[dict[str, object]] = value
+    if type(value) is list and len(several) == 1:
+        whole = several[0]
+    if type(whole) is not dict:
         raise answer_fault(f"{what} is not a JSON object")
-    return value
+    return whole

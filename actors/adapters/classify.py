@@ -38,7 +38,7 @@ from actors.adapters.failure import ACTIONS, Failure, Kind, RefusedParameter
 from actors.adapters.refused_parameters import refused_parameter, refused_schema
 from actors.adapters.retry_after import retry_after, until_reset
 from actors.adapters.wire import Fields, fields, items, json_text, string
-from actors.core.data.jsonio import sanitise
+from actors.core.data.jsonio import is_array, sanitise
 from actors.core.dialects.dialect import Dialect
 from actors.core.rulebook import rule_id
 from actors.core.settings.table import SAMPLING
@@ -239,7 +239,7 @@ def _value(body: bytes) -> object:
 
 def _report(value: object, depth: int = _GATEWAYS) -> _Report:
     """Return the innermost error of a body."""
-    if isinstance(value, list) and value:
+    if is_array(value) and value:
         value = value[0]
     if isinstance(value, str):
         return _Report(message=value, text=value)

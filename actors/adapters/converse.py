@@ -366,12 +366,12 @@ class ConverseReading(TranscriptReader):
         if not isinstance(holder.fields.get("content"), list | tuple | None):
             return holder.take("content"), []
         parts = holder.each("content")
-        if len(parts) == 1 and isinstance(only := parts[0], WireObject) and only.fields.keys() == {"json"}:
+        if len(parts) == 1 and isinstance(only := parts[0], WireObject) and [*only.fields] == ["json"]:
             return only.take("json"), []
         return self.join_parts(parts)
 
     def words(self, part: WireObject) -> str | None:
-        return as_text(part.take("text")) if part.fields.keys() == {"text"} else None
+        return as_text(part.take("text")) if [*part.fields] == ["text"] else None
 
     def media(self, part: WireObject) -> Media | None:
         return _attachment(part, "image") or _attachment(part, "document")

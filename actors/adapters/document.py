@@ -15,6 +15,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from hashlib import blake2b
+from typing import Any, TypeAlias
 
 import jiter
 
@@ -35,7 +36,7 @@ class TooManyValues(ValueError):
     """A document holds more than `MAX_VALUES` values or strings."""
 
 
-def load(text: str | bytes) -> object:
+def load(text: str | bytes) -> Any:  # Any: JSON
     """Return the value of a JSON text, in UTF-8 if it is bytes.
 
     Raises:
@@ -46,9 +47,9 @@ def load(text: str | bytes) -> object:
     return _parse(text)
 
 
-def _parse(text: str | bytes) -> object:
+def _parse(text: str | bytes) -> "_Node":
     try:
-        value: object = jiter.from_json(text if isinstance(text, bytes) else text.encode(), cache_mode="keys")
+        value: _Node = jiter.from_json(text if isinstance(text, bytes) else text.encode(), cache_mode="keys")
     except ValueError:  # jiter rejects half pairs and has a lower depth limit, so the slower parser decides
         try:
             value = json.loads(text if isinstance(text, str) else text.decode("utf-8", "replace"))
@@ -96,7 +97,7 @@ class LongText:
         return slash if slash + (_ESCAPE if is_long else 2) > end else end
 
 
-def load_document(data: bytes) -> object:
+def load_document(data: bytes) -> Any:  # Any: as above
     """Return the value of a JSON document in UTF-8; if it is large, with its long texts as `LongText`.
 
     Raises:
@@ -190,21 +191,21 @@ def _is_narrow(text: bytes) -> bool:
     return text.isascii() and b"\\u" not in text
 
 
-def _with_texts(value: object, texts: Mapping[str, LongText]) -> object:
+_Node: TypeAlias = "dict[str, _Node] | list[_Node] | str | LongText | float | bool | None"
+
+
+def _with_texts(value: _Node, texts: Mapping[str, LongText]) -> object:
     """Return a value, changed in place, with each placeholder name replaced by its text."""
     whole = [value]
-    left: list[object] = [whole]
+    left: list[_Node] = [whole]
     while left:
         holder = left.pop()
         if isinstance(holder, dict):
-            held = list(holder.items())
+            for key, inner in holder.items():
+                if type(inner) is str:
+                    holder[key] = texts.get(inner, inner)
+            left += [inner for inner in holder.values() if isinstance(inner, dict | list)]
         elif isinstance(holder, list):
-            held = list(enumerate(holder))
-        else:
-            continue
-        for key, inner in held:
-            if type(inner) is str:
-                holder[key] = texts.get(inner, inner)
-            else:
-                left.append(inner)
+            holder[:] = [texts.get(inner, inner) if type(inner) is str else inner for inner in holder]
+            left += [inner for inner in holder if isinstance(inner, dict | list)]
     return whole[0]

@@ -10,6 +10,7 @@ kind. This table has the remaining cases: failures that break no rule, and other
 """
 
 import re
+from collections.abc import Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -259,7 +260,7 @@ def finish_word(reason: str) -> str:
     return reason.casefold().replace("_", "").replace("-", "").replace(" ", "")
 
 
-KIND_OF_FINISH = {
+KIND_OF_FINISH: Mapping[str, Kind] = {
     finish_word(reason): kind for kind, reasons in _REASONS.items() for reason in reasons.split()
 }
 """Finish reasons that are failures, by the provider's word as `finish_word` returns it."""
@@ -269,7 +270,9 @@ _CUTS: dict[Cut, str] = {
     "paused": "pause_turn CONTINUATION compaction",
     "fault": "abort aborted cancelled IMAGE_OTHER NO_IMAGE",
 }
-CUT_OF_FINISH = {finish_word(reason): kind for kind, reasons in _CUTS.items() for reason in reasons.split()}
+CUT_OF_FINISH: Mapping[str, Cut] = {
+    finish_word(reason): kind for kind, reasons in _CUTS.items() for reason in reasons.split()
+}
 """Finish reasons in the middle of an answer, in addition to the failures."""
 
 _PLAIN = (

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from actors.adapters.wire import Fields, fields, items, plain, string
+from actors.core.data.jsonio import is_array
 from actors.core.models.rules import Family
 
 
@@ -73,7 +74,7 @@ def _is_chat(message: Fields) -> bool:
     calls, content = message.get("tool_calls"), message.get("content")
     if string(message.get("role")) not in _CHAT_ROLES or "parts" in message:
         return False
-    if calls is not None and not (isinstance(calls, list | tuple) and all(map(_is_chat_call, calls))):
+    if calls is not None and not (is_array(calls) and all(map(_is_chat_call, calls))):
         return False
     if message.get("role") == "tool":  # a host may send any value as the result of a tool
         return "content" in message and all(_is_typed(part, _CHAT_PARTS | {""}) for part in items(content))
@@ -98,7 +99,7 @@ def _is_anthropic(message: Fields) -> bool:
         return False
     if isinstance(content, str):
         return True
-    return isinstance(content, list | tuple) and all(map(_is_anthropic_block, content))
+    return is_array(content) and all(map(_is_anthropic_block, content))
 
 
 def _is_anthropic_block(value: object) -> bool:
@@ -108,18 +109,14 @@ def _is_anthropic_block(value: object) -> bool:
 
 def _is_converse(message: Fields) -> bool:
     content = message.get("content")
-    if message.get("role") not in ("user", "assistant") or not isinstance(content, list | tuple):
+    if message.get("role") not in ("user", "assistant") or not is_array(content):
         return False
     return all(_has_keys(block, _CONVERSE_BLOCKS) for block in content)
 
 
 def _is_gemini(message: Fields) -> bool:
     parts = message.get("parts")
-    if (
-        string(message.get("role")) not in _GEMINI_ROLES
-        or "content" in message
-        or not isinstance(parts, list | tuple)
-    ):
+    if string(message.get("role")) not in _GEMINI_ROLES or "content" in message or not is_array(parts):
         return False
     return all(_has_keys(part, _GEMINI_PARTS, _GEMINI_EXTRAS) for part in parts)
 
@@ -139,7 +136,7 @@ def _is_item(item: Fields) -> bool:
 
 
 def _are_typed(content: object, kinds: frozenset[str]) -> bool:
-    return isinstance(content, list | tuple) and all(_is_typed(part, kinds) for part in content)
+    return is_array(content) and all(_is_typed(part, kinds) for part in content)
 
 
 def _is_typed(value: object, kinds: frozenset[str]) -> bool:

@@ -42,7 +42,7 @@ from actors.adapters.schemas.closed import close_schema
 from actors.adapters.schemas.gemini import project_schema
 from actors.adapters.wire import Fields, WireObject, fields, first, items, long_string, string
 from actors.adapters.writing import Writing
-from actors.core.data.jsonio import Json, quote
+from actors.core.data.jsonio import Json, is_object, quote
 from actors.core.dialects.dialect import GeminiDialect
 from actors.core.models.rules import Role
 from actors.core.transcript.transcript import Titled
@@ -251,7 +251,7 @@ class GenerateContentDecoder(Decoder):
             self._provider_part(part)
         elif part.get("thought") is True:
             self._text("thinking", long_string(part.get("text")))
-        elif isinstance(call := part.get("functionCall"), dict):
+        elif is_object(call := part.get("functionCall")):
             self._text("text", string(part.get("text")))
             self._function_call(call, signature)
         elif signature and isinstance(text := part.get("text", ""), str | LongText):
@@ -263,7 +263,7 @@ class GenerateContentDecoder(Decoder):
         """Add a part of Google's own, with its signature. The signature of an image is dropped: it is useless without
         the part."""
         name = next(name for name in part if name not in _FLAGS)
-        image = fields(part[name]) if name == "inlineData" else {}
+        image: Fields = fields(part[name]) if name == "inlineData" else {}
         if data := string(image.get("data")):
             self.media(string(image.get("mimeType")) or "application/octet-stream", data)
             self.leave_out_once("thoughtSignature", part.get("thoughtSignature"))
@@ -367,7 +367,7 @@ def _both_spellings(key: str) -> tuple[str, str]:
 
 def _outcome(response: object) -> tuple[object, bool]:
     """Return the content of a response and whether it is an error, by the convention of a single key."""
-    if isinstance(response, dict) and len(response) == 1:
+    if is_object(response) and len(response) == 1:
         ((key, value),) = response.items()
         if key in ("output", "result") or (key == "error" and value is not None):
             return value, key == "error"

@@ -18,7 +18,7 @@ from actors.adapters.formats import first_misfit, is_words_alone
 from actors.adapters.request import TEXT, ToolSpec
 from actors.adapters.wire import Fields, WireObject, fields, items, number, plain, string
 from actors.core.data.ingest import ingest
-from actors.core.data.jsonio import Json
+from actors.core.data.jsonio import Json, is_array
 from actors.core.dialects.dialect import Dialect
 from actors.core.dialects.profiles import (
     ANTHROPIC,
@@ -131,7 +131,7 @@ def _guess(transcript: object, marks: Sequence[_Mark]) -> tuple[Dialect, str]:
     """Return the one family that a transcript fits, with the evidence."""
     placed = list(_messages_by_place(transcript))
     messages = [message for _, message in placed]
-    families = {mark.family: mark for mark in reversed(marks)}
+    families: dict[Family, _Mark] = {mark.family: mark for mark in reversed(marks)}
     fits: list[_Mark] = []
     for family, mark in families.items():
         at = first_misfit(family, messages)
@@ -214,7 +214,7 @@ def _of_block(block: Fields, place: str) -> Iterator[_Mark]:
         yield _Mark("anthropic", f"{place} is an {kind} with a source")
     elif not kind and (key := next((key for key in _CONVERSE if key in block), None)):
         yield _Mark("converse", f"{place} is a {key} block")
-    elif block.keys() == {"text"}:
+    elif [*block] == ["text"]:
         yield _Mark("converse", f"{place} is a text without a type", is_plain=False)
 
 
@@ -261,7 +261,7 @@ def _messages(transcript: object, body: WireObject) -> Sequence[object]:
         transcript = body.take(held)
         if held == "input" and isinstance(transcript, str):
             transcript = [{"role": "user", "content": transcript}]
-    if not isinstance(transcript, list | tuple):
+    if not is_array(transcript):
         raise TranscriptError(f"Not a transcript: {type(transcript).__name__}; give a list of messages")
     if transcript and not any(isinstance(plain(message), dict) for message in transcript):
         count = len(transcript)

@@ -44,7 +44,7 @@ class Pieces:
     """
 
     size: int = 0
-    kept: list[str | bytes] = field(default_factory=list)
+    kept: list[str | bytes] = field(default_factory=list[str | bytes])
     _half: str = ""
 
     @classmethod
@@ -264,7 +264,7 @@ class PartialCall:
     is_guessed: bool = False
     signature: PartialText | None = None
     renamed: bool = False
-    keys: Mapping[str, str] = field(default_factory=dict)
+    keys: Mapping[str, str] = field(default_factory=dict[str, str])
     done: bool = False
 
     def delta(self, text: str) -> ArgumentsDelta:

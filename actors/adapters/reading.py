@@ -7,11 +7,11 @@ pairs them. The report records odd shapes, and counts the fields that are not im
 
 from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from actors.adapters.wire import WireObject, plain
 from actors.core.data.ingest import ingest
-from actors.core.data.jsonio import Json, parse_object, quote, sanitise
+from actors.core.data.jsonio import Json, is_object, parse_object, quote, sanitise
 from actors.core.data.record import from_fields
 from actors.core.transcript.projection import flat_name
 from actors.core.values.content import (
@@ -62,7 +62,7 @@ class TranscriptReader:
 
     # ---- the vocabulary of a family
 
-    def message(self, message: WireObject) -> None:
+    def message(self, message: WireObject, /) -> None:
         """Read a message."""
         role = message.text("role")
         self.begin(self.roles.get(role, "user"))
@@ -122,7 +122,7 @@ class TranscriptReader:
         """Read wire messages, oldest first. Items that are not objects are kept as text."""
         for number, value in enumerate(messages):
             self.where, self._silent = f"{self.container}[{number}]", True
-            if not isinstance(value := plain(value), dict):
+            if not is_object(value := plain(value)):
                 self.begin("user")
                 self.fold(self.stray_message, value)
                 continue
@@ -231,21 +231,22 @@ class TranscriptReader:
             json, raw = self._arguments(name, given)
             self.say(ToolCall(key, name, None, raw, native, namespace=namespace, json=json))
 
-    def _arguments(self, name: str, given: object) -> tuple[Json, str | None]:
+    def _arguments(self, name: str, given: Any) -> tuple[Json, str | None]:  # Any: from a transcript
         """Return arguments as a JSON object; if they are not one, an empty object and the verbatim text."""
+        value: object = given
         if given is None:
             return Json(b"{}"), None
         if isinstance(given, str):
             if parse_object(given.strip()) is not None:
                 return Json(given.strip().encode() or b"{}"), None
         elif isinstance(given, Mapping):
-            held = ingest(given)
+            held = ingest(value)
             if held.marks:
                 self.note("arguments of %s changed on the way in: %s", repr(name)[:80], ", ".join(held.marks))
             if held.json.startswith(b"{"):
                 return held.json, None
         self.note("arguments of %s are not a JSON object; kept verbatim beside {}", repr(name)[:80])
-        return Json(b"{}"), as_text(given)
+        return Json(b"{}"), as_text(value)
 
     def result(
         self, key: str, content: object, media: Iterable[Media] = (), *, name: str = "", failed: bool = False

@@ -120,7 +120,7 @@ def _tools_of_entry(tool: JsonValue) -> Iterator[_Tool]:
         schemas = (
             told.get(key) for key in ("parameters", "parametersJsonSchema", "input_schema", "inputSchema")
         )
-        schema = next((found for found in schemas if isinstance(found, dict)), {})
+        schema = next((found for found in schemas if isinstance(found, dict)), dict[str, JsonValue]())
         inner = schema.get("json")
         name = told.get("name")
         yield _Tool(name if isinstance(name, str) else "", inner if isinstance(inner, dict) else schema)

@@ -7,7 +7,7 @@ which go to the transport without being joined.
 from collections.abc import Mapping
 from typing import get_args
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import fields
 
 from actors.core.data.jsonio import Json, quote
@@ -122,8 +122,8 @@ class Request(Struct, frozen=True):
     headers: tuple[tuple[str, str], ...]
     segments: Segments
     losses: tuple[str, ...] = ()
-    names: Mapping[str, str] = field(default_factory=dict)
-    keys: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    names: Mapping[str, str] = {}
+    keys: Mapping[str, Mapping[str, str]] = {}
     assumed: tuple[str, ...] = ()
     tools: frozenset[str] = frozenset()
     omitted: tuple[str, ...] = ()

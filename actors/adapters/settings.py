@@ -20,7 +20,7 @@ A parameter that the provider refused (`Settings.omitted`) is left out under one
                                                                 and regular expressions
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, get_args
 
 from msgspec.structs import replace
@@ -165,7 +165,8 @@ def can_force(settings: Settings, dialect: Dialect) -> bool:
 
 def _forcing_support(dialect: Dialect) -> Permission:
     """Return when the host and the model allow forcing a tool."""
-    return max(_HOSTS[dialect.request.forced_choice], dialect.model.forced_choice, key=_STRICTNESS.index)
+    both: tuple[Permission, Permission] = _HOSTS[dialect.request.forced_choice], dialect.model.forced_choice
+    return max(both, key=_STRICTNESS.index)
 
 
 _HOSTS: Mapping[str, Permission] = {
@@ -173,7 +174,7 @@ _HOSTS: Mapping[str, Permission] = {
     "not_when_thinking": "without_thinking",
     "no": "never",
 }
-_STRICTNESS = get_args(Permission)
+_STRICTNESS: Sequence[Permission] = get_args(Permission)
 
 
 def _fit_choice(settings: Settings, dialect: Dialect, losses: dict[str, None]) -> Settings:

@@ -327,7 +327,8 @@ def _without_empty(text: str) -> str:
 
 def _fragments(calls: Sequence[PartialCall]) -> int:
     """Return how many of the calls after the first continue its text."""
-    name, texts, size = calls[0].wire_name, [], 0
+    name, size = calls[0].wire_name, 0
+    texts: list[str] = []
     for call in calls:
         is_more = call.wire_name == name and not (call.free or call.told)
         if not is_more or max(size, call.pieces.size) > MAX_ARGUMENTS:

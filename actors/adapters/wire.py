@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from actors.adapters.document import SLICE, LongText
 from actors.core.data.ingest import ingest
-from actors.core.data.jsonio import MAX_DEPTH, sanitise
+from actors.core.data.jsonio import MAX_DEPTH, is_array, is_object, sanitise
 
 Fields: TypeAlias = Mapping[str, object]
 
@@ -58,12 +58,12 @@ def _pieces(value: object, depth: int = 0) -> Iterator[str]:
         for piece in _slices(value) if isinstance(value, str) else value.slices():
             yield encode_basestring(piece)[1:-1]
         yield '"'
-    elif isinstance(value, dict) and value and depth < MAX_DEPTH:
+    elif is_object(value) and value and depth < MAX_DEPTH:
         for before, (key, held) in zip(chain("{", repeat(",")), value.items(), strict=False):
             yield f"{before}{encode_basestring(key)}:"
             yield from _pieces(held, depth + 1)
         yield "}"
-    elif isinstance(value, list) and value and depth < MAX_DEPTH:
+    elif is_array(value) and value and depth < MAX_DEPTH:
         for before, held in zip(chain("[", repeat(",")), value, strict=False):
             yield before
             yield from _pieces(held, depth + 1)
@@ -91,21 +91,26 @@ def argument_text(value: object) -> str | LongText:
     return json_text(value) if value else ""
 
 
-def fields(value: object) -> Fields:
+# called for each part of a stream: typed by a second name, because a call of `is_object` takes as long as the rest
+def fields(value: Any) -> Fields:  # Any: what a provider sent
     """Return `value` if it is an object, else an empty one."""
-    return value if isinstance(value, dict) else _NOTHING
+    held: Fields = value
+    return held if isinstance(value, dict) else _NOTHING
 
 
-def items(value: object) -> Sequence[object]:
+def items(value: Any) -> Sequence[object]:  # Any: as above
     """Return `value` if it is an array, else an empty one."""
-    return value if isinstance(value, list | tuple) else ()
+    held: Sequence[object] = value
+    return held if isinstance(value, list | tuple) else ()
 
 
-def first(value: object) -> Fields:
+def first(value: Any) -> Fields:  # Any: as above
     """Return the candidate with index 0; requests ask for one only."""
-    for each in value if type(value) is list else ():
-        if type(each) is dict and (not (index := each.get("index")) or index == "0"):
-            return each
+    held: Sequence[Any] = value
+    for each in held if type(value) is list else ():
+        candidate: Fields = each
+        if type(each) is dict and (not (index := candidate.get("index")) or index == "0"):
+            return candidate
     return _NOTHING
 
 
@@ -169,7 +174,7 @@ class WireObject:
     def inner(self, *keys: str) -> "WireObject":
         """Return the object under the first of these keys that holds one."""
         for key in keys:
-            if isinstance(value := plain(self.fields.get(key)), dict):
+            if is_object(value := plain(self.fields.get(key))):
                 opened: WireObject = self._open(key, [value])[0]
                 return opened
         return _EMPTY
@@ -178,8 +183,10 @@ class WireObject:
         """Return the items of a list, objects as `WireObject`. A single object is a list of one."""
         for key in keys:
             value = plain(self.fields.get(key))
-            if isinstance(value, dict | list | tuple):
-                return self._open(key, [value] if isinstance(value, dict) else value)
+            if is_object(value):
+                return self._open(key, [value])
+            if is_array(value):
+                return self._open(key, value)
         return ()
 
     def whole(self) -> Fields:
@@ -205,7 +212,7 @@ class WireObject:
     def _open(self, key: str, values: Sequence[object]) -> list[Any]:  # Any: as `_opened` has them
         if key not in self._opened:
             items = map(plain, values)
-            self._opened[key] = [WireObject(item) if isinstance(item, dict) else item for item in items]
+            self._opened[key] = [WireObject(item) if is_object(item) else item for item in items]
         return self._opened[key]
 
 

@@ -8,6 +8,8 @@ at once.
 import os
 import sys
 
+from actors.interrupts import is_group
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -85,7 +87,7 @@ def _run(argv: "Sequence[str]") -> int:
 
 def _is_broken_pipe(error: BaseException) -> bool:
     """Return True if the only problem is that the reader of the output has gone."""
-    if isinstance(error, BaseExceptionGroup):
+    if is_group(error):
         return all(map(_is_broken_pipe, error.exceptions))
     return isinstance(error, BrokenPipeError)
 
@@ -108,7 +110,7 @@ def _discard(name: str) -> None:
 
 def _report(error: BaseException) -> int:
     """Print one line about the error that ended the command, and return the exit code."""
-    while isinstance(error, BaseExceptionGroup):
+    while is_group(error):
         error = error.exceptions[0]
     if isinstance(error, KeyboardInterrupt):
         _end_at_the_next_interrupt()

@@ -1,7 +1,7 @@
 """Open the session that the options of `actors run` and `actors chat` describe."""
 
 import argparse
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 from secrets import token_hex
@@ -25,7 +25,7 @@ from actors.tools.toolsets import ToolItem
 @asynccontextmanager
 async def conversation(
     options: argparse.Namespace, approve: Approvals
-) -> AsyncIterator[tuple[Session, Config]]:
+) -> AsyncGenerator[tuple[Session, Config]]:
     """Open the session and yield it with its configuration.
 
     Raises:

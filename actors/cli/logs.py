@@ -1,14 +1,14 @@
 """The runtime's log on standard error."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 from actors.cli.screen import escape_controls
 
 
 @contextmanager
-def logging_to_stderr(*, debug: bool) -> Iterator[None]:
+def logging_to_stderr(*, debug: bool) -> Generator[None]:
     """Show log records of the runtime and tracebacks of tools on standard error if `debug` is set, else nowhere."""
     handler: logging.Handler = logging.StreamHandler() if debug else logging.NullHandler()
     handler.setFormatter(_Safe())

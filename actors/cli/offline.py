@@ -5,7 +5,7 @@ contains the name of a tool gets a call of that tool. Without `--tools`, the onl
 """
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from random import Random
 from typing import Any
@@ -35,7 +35,7 @@ def roll(sides: int = 6) -> int:
 
 
 @asynccontextmanager
-async def stand_ins(target: str | None) -> AsyncIterator[tuple[Config, str]]:
+async def stand_ins(target: str | None) -> AsyncGenerator[tuple[Config, str]]:
     """Run the stand-ins, and yield a configuration for them and the target in it.
 
     Raises:
@@ -85,7 +85,7 @@ def _last(request: Request) -> tuple[str, str]:
 
 def _text(blocks: list[Request]) -> str:
     """Return the text of blocks and of the results in them."""
-    words = []
+    words: list[str] = []
     for block in blocks:
         inner = block.get("content") if block["type"] == "tool_result" else block.get("text", "")
         words.append(inner if isinstance(inner, str) else _text(inner or []))

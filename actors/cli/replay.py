@@ -198,7 +198,7 @@ async def repeated_asks(
     async with Runtime(config, journal=MemoryStorage()) as runtime:
         session = await runtime.open(target, tools=list(recorded.tools()), system=first.system)
         for number, message in enumerate(_user_messages(events), 1):
-            recorded.answered, recorded.missing = 0, []
+            recorded.answered, recorded.missing = 0, list[str]()
             result = await session.ask(Message("user", message.blocks), check=False)
             yield RepeatedAsk(
                 number, result.status, result.error, result.text, recorded.answered, recorded.missing

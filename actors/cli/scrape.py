@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 from math import inf
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from actors.cli.screen import escape_controls, screen
 from actors.core.stats.stats import Durations
@@ -26,7 +26,7 @@ Labels = tuple[tuple[str, str], ...]
 class _Histogram(Struct):
     """A histogram: cumulative counts by upper bound, and the sum of seconds."""
 
-    buckets: dict[float, float] = field(default_factory=dict)
+    buckets: dict[float, float] = {}
     seconds: float = 0.0
 
     @property
@@ -44,9 +44,9 @@ class _Histogram(Struct):
 class Scrape(Struct):
     """The figures by name and labels."""
 
-    values: dict[str, dict[Labels, float]] = field(default_factory=dict)
-    histograms: dict[str, dict[Labels, _Histogram]] = field(default_factory=dict)
-    _types: dict[str, str] = field(default_factory=dict)
+    values: dict[str, dict[Labels, float]] = {}
+    histograms: dict[str, dict[Labels, _Histogram]] = {}
+    _types: dict[str, str] = {}
 
     def add_line(self, line: str) -> None:
         """Read a line. Samples of other programs are skipped."""

@@ -23,6 +23,7 @@ from actors.config import load
 from actors.core.session.export_file import import_logs
 from actors.core.session.publishing import Publisher
 from actors.core.settings.durations import duration
+from actors.core.settings.labels import Scalar
 from actors.core.stream_events.event_json import event_json
 from actors.core.stream_events.events import (
     AskStartedEvent,
@@ -156,7 +157,7 @@ async def _matching(
     runtime: Runtime, options: argparse.Namespace, page: Page | None = None
 ) -> AsyncGenerator[StoredSession]:
     """Yield the stored sessions that match the options, page by page."""
-    title, metadata = options.title or "", dict(options.metadata or ())
+    title, metadata = options.title or "", dict[str, Scalar](options.metadata or ())
     listed = partial(
         runtime.journal.list, tenant=options.tenant, state=options.state, title=title, metadata=metadata
     )
@@ -235,17 +236,18 @@ async def _fork(runtime: Runtime, options: argparse.Namespace) -> None:
 
 async def _delete(runtime: Runtime, options: argparse.Namespace) -> Exit:
     """Delete the sessions that are named or match, each exported first on request, and print their ids."""
-    journal, conditions = runtime.journal, {"tenant": options.tenant, "older_than": _age(options.older_than)}
+    journal = runtime.journal
+    delete = partial(journal.delete, *options.id, tenant=options.tenant, older_than=_age(options.older_than))
     for name in options.id:
         await journal.get(name)  # an unknown id is an error
-    found = (await journal.delete(*options.id, **conditions, dry_run=True)).sessions
+    found = (await delete(dry_run=True)).sessions
     if options.export is not None:
         await _export_all(runtime, found, options.export)
     if options.dry_run:
         _print_all(found)
         return Exit.OK
     try:
-        deletion = await journal.delete(*options.id, **conditions)
+        deletion = await delete()
     except ActorsError:
         _print_all([name for name in found if await _is_deleted(runtime, name)])
         raise

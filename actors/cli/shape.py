@@ -39,9 +39,9 @@ class Numbers:
     If the wire has no ids, calls and results are identified by position.
     """
 
-    _numbers: dict[str, str] = field(default_factory=dict)
-    _synthetic: set[str] = field(default_factory=set)
-    _ordered: list[str] = field(default_factory=list)
+    _numbers: dict[str, str] = field(default_factory=dict[str, str])
+    _synthetic: set[str] = field(default_factory=set[str])
+    _ordered: list[str] = field(default_factory=list[str])
     _calls: int = 0
     _results: int = 0
 

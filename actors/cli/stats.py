@@ -17,6 +17,7 @@ from actors.cli import scrape
 from actors.cli.exits import Exit
 from actors.cli.parser import Parser
 from actors.cli.screen import escape_controls, screen
+from actors.core.data.jsonio import is_object
 from actors.core.stats.event_counts import WorkCounts, recount_work
 from actors.core.stats.stats import COUNTERS, ToolCounts
 from actors.core.stream_events.event_json import Fields
@@ -107,7 +108,7 @@ class _EventLines:
             event = json.loads(line)
         except ValueError as error:
             raise self.error("not JSON") from error
-        if not isinstance(event, dict) or "type" not in event:
+        if not is_object(event) or "type" not in event:
             raise self.error("not an event")
         self.has_events = True
         return event

@@ -3,7 +3,7 @@
 import argparse
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
@@ -18,6 +18,7 @@ from actors.config.providers import kind_of
 from actors.core.dialects.profiles import dialect
 from actors.errors import ActorsError, ConfigError
 from actors.tools import Tool
+from actors.tools.tool import is_tool
 
 SERVER = "server"
 """Name of the backend that --base-url makes."""
@@ -28,7 +29,7 @@ _OPTIONS = {"base_url": "--base-url", "model": "--model", "auth": "--auth"}
 @asynccontextmanager
 async def serve_target(
     options: argparse.Namespace, *, needs_target: bool
-) -> AsyncIterator[tuple[Config, str | None]]:
+) -> AsyncGenerator[tuple[Config, str | None]]:
     """Yield the configuration and the target that the options name; run the stand-ins of `--offline` meanwhile.
 
     Args:
@@ -98,7 +99,7 @@ def tools(name: str | None) -> list[Tool[..., Any]]:  # Any: any function
     if name is None:
         return []
     if name.endswith(".py") or ":" not in name or Path(name).is_file():
-        if found := [value for value in vars(_run_file(name)).values() if isinstance(value, Tool)]:
+        if found := [value for value in vars(_run_file(name)).values() if is_tool(value)]:
             return found
         raise ConfigError(f"{name} defines no tool; decorate a function with @tool")
     return _tools_of_module(name)
@@ -125,8 +126,8 @@ def _tools_of_module(given: str) -> list[Tool[..., Any]]:  # Any: any function
     module, _, name = given.partition(":")
     sys.path.insert(0, "")
     try:
-        found = getattr(import_module(module), name)
-        listed = [found] if isinstance(found, Tool) else list(found)
+        found: Any = getattr(import_module(module), name)  # Any: foreign code
+        listed: list[Tool[..., Any]] = [found] if is_tool(found) else list(found)
     except ActorsError:
         raise
     except (Exception, SystemExit) as error:  # foreign code

@@ -114,9 +114,10 @@ def read_transcript(path: str) -> tuple[bytes, Value]:
         raise TranscriptError(f"Cannot read {name}: not UTF-8 text") from None
     except (RecursionError, ValueError) as error:  # nested too deeply, or a number that is too long
         raise TranscriptError(f"Cannot read {name}: {str(error).lower()}") from None
+    held: Value = value
     if not isinstance(value, dict | list):
         raise TranscriptError(f"{name} holds no transcript: expected a request body or a list of messages")
-    return text, value
+    return text, held
 
 
 def _read_file(path: Path) -> bytes:

@@ -112,6 +112,9 @@ MAX_CACHED = 256
 """Maximum resolved backends in the cache."""
 
 
+_NOTHING_READ: Mapping[str, str | None] = {}
+
+
 @dataclass(frozen=True)
 class Config:
     """The settings of a runtime, and the environment that contains its keys.
@@ -127,7 +130,10 @@ class Config:
     source: str | None = None
     _dialects: Mapping[str, Dialect] = field(init=False, repr=False, compare=False)
     _resolved: dict[str, tuple[Backend, Mapping[str, str | None]]] = field(
-        init=False, repr=False, compare=False, default_factory=dict
+        init=False,
+        repr=False,
+        compare=False,
+        default_factory=dict[str, tuple[Backend, Mapping[str, str | None]]],
     )
 
     def __post_init__(self) -> None:
@@ -209,7 +215,7 @@ class Config:
 
         The result is cached until an environment variable that it depends on changes.
         """
-        backend, seen = self._resolved.get(target, (None, {}))
+        backend, seen = self._resolved.get(target, (None, _NOTHING_READ))
         if backend is None or [*map(self.environ.get, seen)] != [*seen.values()]:
             if len(self._resolved) >= MAX_CACHED:
                 self._resolved.clear()

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from actors.config.fields import NAME, Frozen
 from actors.config.settings import FileSettings
+from actors.core.data.jsonio import is_object
 from actors.core.settings.table import SETTINGS
 from actors.errors import nearest
 
@@ -135,8 +136,8 @@ def _key_parts(key: str) -> tuple[str, ...]:
         value: Any = tomllib.loads(f"{key} = 0")  # Any: nested tables
     except tomllib.TOMLDecodeError:
         return ()
-    parts = []
-    while isinstance(value, dict) and value:
+    parts: list[str] = []
+    while is_object(value) and value:
         name, value = next(iter(value.items()))
         parts.append(name)
     return tuple(parts)

@@ -19,6 +19,7 @@ from typing import Any, TypeVar, get_type_hints
 from pydantic import TypeAdapter, ValidationError
 
 from actors.config.complaints import hint, quote_key
+from actors.core.data.jsonio import is_object
 from actors.core.data.record import replace
 from actors.core.dialects.dialect import AnthropicDialect, ChatDialect, Dialect, GeminiDialect
 from actors.core.dialects.profiles import ALIASES, PROFILES, dialect
@@ -70,7 +71,7 @@ def _apply_changes(
             raise ValueError(f"has no field {quote_key(key)}{f' in {place[:-1]!r}' if place else ''}; {way}")
         if not isinstance(own, Demands):
             profile[key] = _validate(f"{place}{key}", key, types[key], value)
-        elif isinstance(value, dict):
+        elif is_object(value):
             profile[key] = _apply_changes(own, value, known, f"{key}.")
         else:
             raise ValueError(f"{key}: must be a table; its fields are written {key}.NAME")
@@ -96,7 +97,8 @@ def _validate(place: str, key: str, declared: Any, value: object) -> object:  # 
     except ValidationError as error:
         fault = error.errors(include_url=False, include_input=False, include_context=False)[0]
         raise ValueError(f"{place}: {fault['msg'].replace('Input should be', 'must be')}") from None
-    if type(held) is int and held < (least := _LEAST.get(key, 1)):
+    number: object = held
+    if type(number) is int and number < (least := _LEAST.get(key, 1)):
         raise ValueError(f"{place}: must be at least {least}")
     if key in ("first_roles", "last_roles") and "user" not in held:
         raise ValueError(f"{place}: must hold 'user', who begins a conversation and speaks last in it")

@@ -62,8 +62,5 @@ def _refuse(what: str, error: BaseException) -> Never:
 
 def guard(environ: Mapping[str, str]) -> Mapping[str, str]:
     """Return an environment that raises only `ConfigError`. A plain `dict` is returned unchanged."""
-    return (
-        environ
-        if type(environ) is dict or isinstance(environ, Environment | Noting)
-        else Environment(environ)
-    )
+    kind = type(environ)
+    return environ if kind is dict or isinstance(environ, Environment | Noting) else Environment(environ)

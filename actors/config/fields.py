@@ -14,6 +14,7 @@ from msgspec.structs import fields
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, WrapValidator, create_model
 
 from actors.config.providers import PROVIDERS, Kind
+from actors.core.data.jsonio import is_object
 from actors.core.settings.durations import duration
 from actors.core.settings.ranges import Range
 from actors.errors import nearest
@@ -137,7 +138,7 @@ def header_value(text: str) -> str:
 
 def checked_headers(given: object) -> object:
     """Check the names and make each value a secret, or the variable that holds it."""
-    if not isinstance(given, dict) or len(given) > _MAX_HEADERS:
+    if not is_object(given) or len(given) > _MAX_HEADERS:
         raise ValueError(f"takes a table of at most {_MAX_HEADERS} headers")
     return {_header_name(name): _header_value(value) for name, value in given.items()}
 
@@ -157,7 +158,7 @@ def _header_value(value: object) -> SecretStr | HeaderVariable:
     match value:
         case str():
             return SecretStr(header_value(value))
-        case {"variable": str() as variable, **rest} if not rest:
+        case {"variable": str() as variable} if is_object(value) and len(value) == 1:
             return HeaderVariable(variable=variable_name(variable))
         case _:
             raise ValueError('takes texts, or { variable = "NAME" } for one that is a secret')

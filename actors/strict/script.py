@@ -58,7 +58,7 @@ class Call:
     """
 
     name: str
-    arguments: Mapping[str, Json] = field(default_factory=dict)
+    arguments: Mapping[str, Json] = field(default_factory=dict[str, Json])
     id: str | None = None
     raw: str | None = None
 

@@ -22,18 +22,23 @@ class Wire(Protocol):
 
     def response(self, turn: Turn, request: Json, number: int) -> bytes:
         """Return the body of a response that is not streamed."""
+        ...
 
     def events(self, turn: Turn, request: Json, number: int) -> list[bytes]:
         """Return the encoded events of a streamed response."""
+        ...
 
     def error(self, refusal: ServerRefusal, number: int) -> bytes:
         """Return an error body."""
+        ...
 
     def error_event(self, refusal: ServerRefusal, number: int) -> bytes:
         """Return the event that reports an error inside a stream."""
+        ...
 
     def failure(self, status: int) -> ServerRefusal:
         """Return the dialect's error for a status that no rule caused."""
+        ...
 
 
 def mint_id(prefix: str, host: str, number: int, at: int) -> str:

@@ -1,6 +1,6 @@
 """Run strict servers for programs without an event loop, such as tests and examples of `actors.sync`."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 from actors.kernel.loop_thread import LoopThread
@@ -8,7 +8,7 @@ from actors.strict.server import LoopbackServer, serve
 
 
 @contextmanager
-def serve_in_thread(*servers: LoopbackServer) -> Iterator[tuple[LoopbackServer, ...]]:
+def serve_in_thread(*servers: LoopbackServer) -> Generator[tuple[LoopbackServer, ...]]:
     """Run servers on free loopback ports in a separate thread during the block; see `serve`."""
     thread = LoopThread(serve(*servers), name="server")
     try:

@@ -20,7 +20,7 @@ from urllib.parse import quote
 from actors.config import load
 from actors.config.backend import Backend
 from actors.config.providers import PROVIDERS
-from actors.core.data.jsonio import dump
+from actors.core.data.jsonio import dump, is_array
 from actors.core.data.segments import Segments
 from actors.errors import ConfigError
 from actors.runtime.runtime import Runtime
@@ -123,7 +123,7 @@ def answers(parts: Iterable[ScriptPart]) -> list[Turn]:
 
 def _parts(script: object) -> Sequence[ScriptPart]:
     """Return the parts of one target's script, which is a list."""
-    if not isinstance(script, list | tuple):
+    if not is_array(script):
         raise ConfigError(f"The script of a target is a list of parts, not {script!r:.80}")
     return script
 

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from actors.adapters.importing import read_declarations
+from actors.core.data.jsonio import is_array, is_object
 from actors.strict.rules.compatible import HOSTS
 from actors.strict.script import Call, Say, Think, Turn
 
@@ -72,7 +73,7 @@ def _asks_to_think(request: Request, usual: bool) -> bool:
 
 def _inside(value: Request, key: str) -> Request:
     found = value.get(key)
-    return found if isinstance(found, dict) else {}
+    return found if is_object(found) else {}
 
 
 def _last(request: Request) -> str:
@@ -93,7 +94,7 @@ def _kinds(message: Request) -> Iterator[str]:
 
 
 def _is_result(block: object) -> bool:
-    if not isinstance(block, dict):
+    if not is_object(block):
         return False
     return block.get("type") == "tool_result" or any(key in block for key in _RESULTS)
 
@@ -101,19 +102,21 @@ def _is_result(block: object) -> bool:
 def _forbidden(request: Request) -> bool:
     """Return True if the request disables its tools."""
     choice = request.get("tool_choice")
-    mode = (request.get("toolConfig") or {}).get("functionCallingConfig", {}).get("mode")
+    config: Request = request.get("toolConfig") or {}
+    mode: object = config.get("functionCallingConfig", {}).get("mode")
     return choice in ("none", {"type": "none"}) or mode == "NONE"
 
 
 def arguments(schema: Schema) -> dict[str, Any]:  # Any: JSON values
     """Return arguments that satisfy a simple schema."""
     value = _value(schema, schema, 0)
-    return value if isinstance(value, dict) else {}
+    return value if is_object(value) else {}
 
 
-def _value(schema: object, root: Schema, depth: int) -> object:
+def _value(given: Any, root: Schema, depth: int) -> object:  # Any: JSON
     """Return a value that satisfies a schema of types, enumerations, bounds and alternatives."""
-    if not isinstance(schema, Mapping) or depth > _DEEPEST:
+    schema: Schema = given
+    if not isinstance(given, Mapping) or depth > _DEEPEST:
         return "text"
     for key in ("const", "default"):
         if key in schema:
@@ -124,7 +127,7 @@ def _value(schema: object, root: Schema, depth: int) -> object:
         return _value(meant, root, depth + 1)
     match _type(schema):
         case "object":
-            listed = schema.get("properties") or {}
+            listed: Schema = schema.get("properties") or {}
             return {name: _value(listed.get(name), root, depth + 1) for name in schema.get("required") or ()}
         case "array":
             return [_value(schema.get("items"), root, depth + 1)] * min(_bound(schema, "minItems", 0), 100)
@@ -141,16 +144,20 @@ def _value(schema: object, root: Schema, depth: int) -> object:
 def _resolve_schema(schema: Schema, root: Schema) -> object:
     """Resolve a schema: follow a reference into the root, or take the first alternative."""
     if isinstance(reference := schema.get("$ref"), str):
-        found: object = root
-        for key in reference.removeprefix("#").strip("/").split("/") if reference != "#" else ():
-            found = found.get(key) if isinstance(found, Mapping) else None
-        return found
+        return _pointed(reference, root)
     return next((schema[key][0] for key in ("anyOf", "oneOf", "allOf") if schema.get(key)), None)
+
+
+def _pointed(reference: str, root: Schema) -> object:
+    found: object = root
+    for key in reference.removeprefix("#").strip("/").split("/") if reference != "#" else ():
+        found = found.get(key) if is_object(found) else None
+    return found
 
 
 def _type(schema: Schema) -> str:
     named = schema.get("type") or ("object" if "properties" in schema else "string")
-    return str(named[0] if isinstance(named, list) else named).lower()  # Google writes types in capitals
+    return str(named[0] if is_array(named) else named).lower()  # Google writes types in capitals
 
 
 def _bound(

@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Literal, TypeAlias, TypedDict, get_args
+from typing import Any, Literal, TypeAlias, TypedDict, get_args
 
 from actors.core.data.jsonio import JsonValue
 from actors.core.log.events import Effects
@@ -34,7 +34,11 @@ def default_approval(effects: Effects) -> Approval:
     return "allow" if effects == "pure" else "ask"
 
 
-def option_errors(approval: object, effects: object, resources: object) -> Iterator[str]:
+def option_errors(
+    approval: object,
+    effects: object,
+    resources: Any,  # Any: what a caller passes
+) -> Iterator[str]:
     """Yield the errors in a tool's options, each in one line without the tool's name."""
     for name, rule in (("approval", approval), ("resources", resources)):
         if is_async(rule):
@@ -43,8 +47,9 @@ def option_errors(approval: object, effects: object, resources: object) -> Itera
         yield f"approval={approval!r}; it is 'allow', 'ask', 'deny' or a function"
     if effects not in get_args(Effects):
         yield f"effects={effects!r}; they are 'pure', 'idempotent' or 'once'"
-    names = resources if isinstance(resources, tuple) else (resources,)
-    if not callable(resources) and not all(isinstance(name, str) for name in names):
+    several: tuple[object, ...] = resources
+    names = several if isinstance(resources, tuple) else (several,)
+    if not callable(several) and not all(isinstance(name, str) for name in names):
         yield f"resources={resources!r}; use a name, a tuple of names or a function"
     if effects == "pure" and resources:
         yield "resources and effects='pure', but a pure tool writes to none; remove one of the two options"

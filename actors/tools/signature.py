@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Never, Union, get_args, get_or
 from msgspec import Struct
 
 from actors.core.data.ingest import ingest
-from actors.core.data.jsonio import Json, JsonValue, dump
+from actors.core.data.jsonio import Json, JsonValue, dump, is_array, is_object
 from actors.core.schemas.arguments import ArgumentError
 from actors.core.turn.batch import BoundArguments
 from actors.errors import ConfigError, ToolDefinitionError
@@ -215,9 +215,9 @@ def _strip_titles(schema: Any) -> Any:  # Any: JSON
 
     pydantic itself enforces such patterns (it generates one for Decimal) when it converts the value.
     """
-    if isinstance(schema, list):
+    if is_array(schema):
         return [_strip_titles(item) for item in schema]
-    if not isinstance(schema, dict):
+    if not is_object(schema):
         return schema
     return {
         key: value if key in _DATA else _strip_titles(value)
@@ -245,7 +245,7 @@ def _schema_error(
 
 
 def _from_pydantic(error: "ValidationError") -> tuple[ArgumentError, ...]:
-    found = []
+    found: list[ArgumentError] = []
     for fault in error.errors(include_url=False, include_context=False)[:16]:
         path = ""
         for part in fault["loc"]:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
-from typing import Any, Generic, Never, ParamSpec, TypeVar, Unpack, overload
+from typing import Any, Generic, Never, ParamSpec, TypeGuard, TypeVar, Unpack, overload
 
 from actors.core.data.jsonio import Json, JsonValue, dump, parse
 from actors.core.log.events import Effects
@@ -137,7 +137,7 @@ class Tool(Generic[P, R]):
         if read_only:
             options.setdefault("effects", "pure")
         options.setdefault("approval", default_approval(options.get("effects", "once")))
-        return Tool.from_schema(name, description, parameters, _no_function, **options)
+        return Tool[..., Any].from_schema(name, description, parameters, _no_function, **options)
 
     @property
     def is_external(self) -> bool:
@@ -228,6 +228,11 @@ def _problems(tool: Tool[..., Any]) -> Iterator[str]:  # Any: any function
         f"Tool {name!r} has {problem}"
         for problem in option_errors(tool.approval, tool.effects, tool.resources)
     )
+
+
+def is_tool(value: object) -> TypeGuard[Tool[..., Any]]:  # Any: any function
+    """Return True for a tool. After `isinstance`, type checkers would not know of what function."""
+    return isinstance(value, Tool)
 
 
 @overload

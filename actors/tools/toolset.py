@@ -6,7 +6,7 @@ from typing import Any
 from actors.core.data.jsonio import JsonValue
 from actors.core.schemas.arguments import unknown_tool_error
 from actors.errors import ConfigError, ToolDefinitionError, nearest
-from actors.tools.tool import Tool, tool
+from actors.tools.tool import Tool, is_tool, tool
 
 
 class Toolset:
@@ -24,7 +24,7 @@ class Toolset:
     ) -> None:  # Any: any function
         self._tools: dict[str, Tool[..., Any]] = {}  # Any: any function
         for item in tools:
-            added = item if isinstance(item, Tool) else tool(item)
+            added = item if is_tool(item) else tool(item)
             if added.name in self._tools:
                 raise ToolDefinitionError(f"Two tools are named {added.name!r}; rename one with name=")
             _ = added._check  # compile now: an invalid schema must not fail in a turn

@@ -102,7 +102,7 @@ class MessagesDecoder(Decoder):
     def _take_early(self, slot: Slot = None, block: Fields | None = None) -> None:
         """Add the blocks of `message_start`, unless the block that begins now is the first of them."""
         early, self._early = self._early, ()
-        first = fields(early[0]) if early else {}
+        first: Fields = fields(early[0]) if early else {}
         if block and slot == 0 and first and all(first.get(k) == block.get(k) for k in ("type", "id")):
             self._early_calls = [held for held in early if fields(held).get("type") == "tool_use"]
             return
@@ -221,6 +221,8 @@ class MessagesDecoder(Decoder):
                     self.argue(part, self.arguments(given))
             case PartialText(kind="thinking", seal=None) if self.dialect.reasoning.required == "with_calls":
                 self.seal(part, UNSIGNED, UNSIGNED)  # hosts that do not sign require the thinking back
+            case _:
+                pass
         return part
 
     def _pair(self) -> None:

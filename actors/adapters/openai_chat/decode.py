@@ -35,7 +35,7 @@ from actors.adapters.wire import (
     number,
     string,
 )
-from actors.core.data.jsonio import sanitise
+from actors.core.data.jsonio import is_array, is_object, sanitise
 
 _WORDS = {"reasoning.text": "text", "reasoning.summary": "summary"}
 
@@ -134,7 +134,9 @@ class ChatDecoder(Decoder):
             self._take_other_fields(payload, choice, reported=reported)
         self._begun = self._begun or bool(choice)
         delta = choice.get("delta") or self._rest_of_message(choice)
-        self._take(payload, choice, delta if type(delta) is dict else {})
+        # not `is_object`: this runs for each chunk
+        said = delta if type(delta) is dict else {}  # pyright: ignore[reportUnknownVariableType]
+        self._take(payload, choice, said)  # pyright: ignore[reportUnknownArgumentType]
 
     def body(self, body: Fields) -> None:
         choice = first(body.get("choices"))
@@ -165,7 +167,8 @@ class ChatDecoder(Decoder):
         return {} if self.calls else {key: message[key] for key in _CALLS if key in message}
 
     def _take(self, answer: Fields, choice: Fields, said: Fields) -> None:
-        if isinstance(usage := answer.get("usage") or choice.get("usage"), dict) and usage:
+        usage = answer.get("usage") or choice.get("usage")
+        if usage and is_object(usage):
             self.count(_figures(usage), _PLACES)
         if said:
             self._take_message(said)
@@ -195,7 +198,7 @@ class ChatDecoder(Decoder):
                 fragment = fields(each)
                 self._fragment(slot_of(fragment.get("index")), fragment, touched)
         # One endpoint puts an empty one into every answer, and relays add one that repeats `tool_calls`.
-        elif isinstance(legacy, dict) and (legacy.get("name") or legacy.get("arguments")):
+        elif legacy and is_object(legacy) and (legacy.get("name") or legacy.get("arguments")):
             self._fragment(_LEGACY, {"function": legacy}, set())
 
     def _content(self, content: object) -> None:
@@ -222,7 +225,7 @@ class ChatDecoder(Decoder):
             if key == "images":
                 for image in items(given):
                     self._image(fields(image))
-            elif isinstance(given, list):
+            elif is_array(given):
                 self.mark(key, given)
             else:
                 self.leave_out_once(key, given)

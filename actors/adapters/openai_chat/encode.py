@@ -47,7 +47,7 @@ class OpenAIChatWriter(Writing):
         self._custom = dialect.request.custom_tools
         self._absent = _ABSENT[dialect.turns.absent_content]
         self._joined = min(_JOINED, dialect.turns.max_string or _JOINED)
-        self._role = None  # of the message being collected
+        self._role: Role | None = None  # of the message being collected
         self._words: list[Json] = []
         self._parts: list[bytes] = []  # used if the content is more than text: media, reasoning chunks
         self._thoughts: list[Thinking] = []

@@ -275,6 +275,8 @@ class ResponsesDecoder(Decoder):
                 self.identify(call, "", _name_of(payload, call.namespace), is_final=True)
                 self.complete(call, self.arguments(payload.get("arguments") or payload.get("input")))
                 self.end(call)
+            case _:
+                pass
 
 
 def _may_be(item: _Item, told: Fields) -> bool:

@@ -179,7 +179,10 @@ def _kind(given: Mapping[str, JsonValue]) -> str:
         return "ARRAY"
     values = [given["const"]] if "const" in given else given.get("enum")
     sample = values[0] if type(values) is list and values else ""
-    return {bool: "BOOLEAN", int: "INTEGER", float: "NUMBER"}.get(type(sample), "STRING")
+    return _SAMPLE_TYPES.get(type(sample), "STRING")
+
+
+_SAMPLE_TYPES: Mapping[type, str] = {bool: "BOOLEAN", int: "INTEGER", float: "NUMBER"}
 
 
 def _is_null(arm: JsonValue) -> bool:

@@ -55,7 +55,7 @@ def host_schema(schema: Json, patterns: Patterns = "any", key_pattern: str | Non
     rooted, lost = root_schema(dump(pruned) if pruning.lost else schema)
     losses = tuple(dict.fromkeys((*pruning.losses, *lost)))
     root = parse(rooted)
-    keys = _made_keys(root, key_pattern) if key_pattern is not None else {}
+    keys: Mapping[str, str] = _made_keys(root, key_pattern) if key_pattern is not None else {}
     if not keys or type(root) is not dict:
         return HostSchema(rooted, losses, {})
     renamed = _Renaming({own: made for made, own in keys.items()}).schema(root)

@@ -4,6 +4,7 @@ Dropped constraints are left to the model, so the rewrite never restricts a sche
 values is written out, and a schema of anything becomes a choice of all types (KIM-07).
 """
 
+from collections.abc import Mapping
 from functools import lru_cache
 
 from actors.adapters.schemas.rooted import as_list
@@ -13,7 +14,13 @@ from actors.core.schemas.json_schema import Schema, SchemaRewriter
 _ANY: list[JsonValue] = [
     {"type": kind} for kind in ("string", "number", "boolean", "object", "array", "null")
 ]
-_TYPES = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
+_TYPES: Mapping[type, str] = {
+    str: "string",
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    type(None): "null",
+}
 _IMPLIED_TYPES = {
     "properties": "object",
     "required": "object",
@@ -114,7 +121,7 @@ def _type_of(schema: Schema) -> Schema:
         if key in schema:
             return {"type": kind}
     values = schema.get("enum", [schema["const"]] if "const" in schema else [])
-    kinds = {_TYPES.get(type(value), "") for value in values} if type(values) is list else set()
+    kinds: set[str] = {_TYPES.get(type(value), "") for value in values} if type(values) is list else set()
     if len(kinds) == 1 and "" not in kinds:
         return {"type": kinds.pop()}
     return {"anyOf": _ANY}

@@ -62,7 +62,7 @@ def _targets(chat: ChatState) -> str:
 
 async def _backends(chat: ChatState, _: str) -> None:
     now = chat.session.target
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for name in dict.fromkeys((*chat.config.targets, now)):
         members = chat.config.resolve(name).members
         models = ", ".join(f"{member.model} ({member.dialect})" for member in members)

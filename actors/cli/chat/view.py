@@ -1,6 +1,6 @@
 """Show the events of a turn: text and thinking as they arrive, and each call with its outcome and run time."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -102,7 +102,7 @@ class View:
         self._terminal.print("  cancelled; every call is closed", "yellow")
 
     @contextmanager
-    def waiting(self, call_id: CallId) -> Iterator[None]:
+    def waiting(self, call_id: CallId) -> Generator[None]:
         """Mark a call as waiting for the person. Its run time starts at the end of the block."""
         self._waiting.add(call_id)
         try:

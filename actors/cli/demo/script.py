@@ -6,7 +6,7 @@ and asks for the weather of a city. All servers refuse what the real ones refuse
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -138,7 +138,7 @@ class Gates:
         return SERVER_ERROR if self.outage else None
 
     @contextmanager
-    def failing(self) -> Iterator[None]:
+    def failing(self) -> Generator[None]:
         """Let `gpt` answer 500 inside the block."""
         self.outage = True
         yield
@@ -149,7 +149,7 @@ def unrepaired_requests() -> dict[str, HttpRequest]:
     """Return the broken history as a request in both dialects, translated block by block without repair."""
     gpt = {"model": MODELS["gpt"], "messages": BROKEN}
     called, *answers = BROKEN[1:]
-    calls = [
+    calls: list[dict[str, Any]] = [
         {"type": "tool_use", "id": call["id"], "name": call["function"]["name"], "input": {}}
         for call in called["tool_calls"]
     ]
@@ -157,8 +157,12 @@ def unrepaired_requests() -> dict[str, HttpRequest]:
         {"type": "tool_result", "tool_use_id": answer["tool_call_id"], "content": answer["content"]}
         for answer in answers
     ]
-    messages = [BROKEN[0], {"role": "assistant", "content": calls}, {"role": "user", "content": results}]
-    claude = {"model": MODELS["claude"], "max_tokens": 1024, "messages": messages}
+    messages: list[dict[str, Any]] = [
+        BROKEN[0],
+        {"role": "assistant", "content": calls},
+        {"role": "user", "content": results},
+    ]
+    claude: dict[str, Any] = {"model": MODELS["claude"], "max_tokens": 1024, "messages": messages}
     version = {"anthropic-version": "2023-06-01"}
     return {
         "gpt": HttpRequest("POST", "/v1/chat/completions", {}, json.dumps(gpt).encode(), False),

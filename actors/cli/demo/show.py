@@ -70,11 +70,11 @@ class Watch:
 
     servers: Mapping[str, LoopbackServer]
     show: "Printed"
-    counts: dict[str, int] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict[str, int])
     _open: RequestRenderedEvent | None = None
-    _shapes: dict[str, list[str]] = field(default_factory=dict)
-    _numbers: dict[str, Numbers] = field(default_factory=dict)
-    _seen: dict[str, int] = field(default_factory=dict)
+    _shapes: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    _numbers: dict[str, Numbers] = field(default_factory=dict[str, Numbers])
+    _seen: dict[str, int] = field(default_factory=dict[str, int])
 
     def count(self, what: str, by: int = 1) -> None:
         """Add to a counter of the table at the end."""

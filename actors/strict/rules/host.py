@@ -82,17 +82,17 @@ class VendorHost:
     sequence: Callable[[list[Json], "RequestContext"], None]
     strict: Callable[[Json, Mode], str | None] = lambda schema, mode: None
     answer: Callable[[dict[str, Json]], str | None] = lambda schema: None
-    words: Mapping[str, str] = field(default_factory=dict)
+    words: Mapping[str, str] = field(default_factory=dict[str, str])
     error_type: str = "invalid_request_error"
     error_code: str | None = None
-    kinds: Mapping[str, str] = field(default_factory=dict)
+    kinds: Mapping[str, str] = field(default_factory=dict[str, str])
     unknown_keys: Literal["refuse", "strict", "ignore"] = "refuse"
     call_keys: frozenset[str] = frozenset()
     empty_calls: bool = False
     optional: frozenset[str] = frozenset()
     part_keys: frozenset[str] = frozenset()
     part_types: Mapping[str, type] = field(default_factory=lambda: {"text": str, "refusal": str})
-    part_values: Mapping[str, str | None] = field(default_factory=dict)
+    part_values: Mapping[str, str | None] = field(default_factory=dict[str, str | None])
     nullable: frozenset[str] = frozenset({"function"})
     argument_types: tuple[type, ...] = (str,)
     tool_types: tuple[str, ...] = ("function",)
@@ -102,7 +102,7 @@ class VendorHost:
     efforts: tuple[str, ...] | None = None
     enforced: frozenset[str] = frozenset()
     lacks: frozenset[str] = frozenset()
-    fixed: Mapping[str, float] = field(default_factory=dict)
+    fixed: Mapping[str, float] = field(default_factory=dict[str, float])
     checks: tuple[Check, ...] = ()
     reasoning: str | None = None
     reasoning_scope: Literal["all", "open"] = "all"

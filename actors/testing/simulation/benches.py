@@ -6,7 +6,7 @@ it, and is closed when the runtime has been left.
 """
 
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from random import Random
 from typing import Any, TypeAlias
@@ -82,7 +82,7 @@ class SimulatedToolsets:
             self._problems.add("no toolset is open when its runtime was left", f"{self._open} are")
 
     @asynccontextmanager
-    async def _open_bench(self) -> AsyncIterator[SharedBench]:
+    async def _open_bench(self) -> AsyncGenerator[SharedBench]:
         task = anyio.get_current_task().id
         await anyio.sleep(self._random.expovariate(2.0))
         self._open += 1
@@ -98,7 +98,7 @@ class SimulatedToolsets:
 
     def _never(self, *, fails: bool) -> Callable[[], AbstractAsyncContextManager[Offering]]:
         @asynccontextmanager
-        async def opening() -> AsyncIterator[Offering]:
+        async def opening() -> AsyncGenerator[Offering]:
             self.counts["toolsets_refused"] += 1
             await anyio.sleep(self._random.expovariate(2.0))
             if fails:

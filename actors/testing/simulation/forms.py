@@ -34,8 +34,16 @@ def _remark(ask: str) -> dict[str, Json]:
     return {"note": f"all about {ask}", "count": len(ask)}
 
 
-def _list(ask: str) -> list[Json]:
+def _remark_value(ask: str) -> Remark:
+    return Remark(f"all about {ask}", len(ask))
+
+
+def _list(ask: str) -> list[str]:
     return [ask, "and no more"]
+
+
+def _wrapped_list(ask: str) -> Json:
+    return {"value": _list(ask)}
 
 
 _SCHEMA = {
@@ -44,8 +52,8 @@ _SCHEMA = {
     "required": ["note", "count"],
 }
 FORMS: Mapping[str, AnswerForm] = {
-    "type": AnswerForm(Remark, _remark, lambda ask: Remark(f"all about {ask}", len(ask))),
-    "list": AnswerForm(list[str], lambda ask: {"value": _list(ask)}, _list),
+    "type": AnswerForm(Remark, _remark, _remark_value),
+    "list": AnswerForm(list[str], _wrapped_list, _list),
     "schema": AnswerForm(_SCHEMA, _remark, _remark),
 }
 WRONG = ("I would rather not.", '{"note": "all', '{"note": 3}', "[1, 2]")

@@ -7,7 +7,7 @@ closed, its result is then late, and pending work occupies a thread slot.
 """
 
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from random import Random
 
@@ -22,7 +22,7 @@ LONG = 8.0
 
 
 @asynccontextmanager
-async def inline_threads(random: Random, running: Counter[str]) -> AsyncIterator[None]:
+async def inline_threads(random: Random, running: Counter[str]) -> AsyncGenerator[None]:
     """Replace threads during the block. Work that has not begun at its end never begins.
 
     Args:

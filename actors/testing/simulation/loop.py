@@ -11,7 +11,7 @@ import heapq
 import importlib
 import logging
 import math
-from collections.abc import Awaitable, Callable, Iterator, MutableSequence
+from collections.abc import Awaitable, Callable, Generator, MutableSequence
 from contextlib import contextmanager
 from itertools import count
 from random import Random
@@ -122,7 +122,7 @@ class _Chance(Random):
 
 
 @contextmanager
-def _seed_scheduler(core: "ModuleType", seed: int) -> Iterator[None]:
+def _seed_scheduler(core: "ModuleType", seed: int) -> Generator[None]:
     """Replace the random generator of trio's scheduler, which has no public interface for that."""
     chance = _Chance(seed)
     with (
@@ -132,8 +132,12 @@ def _seed_scheduler(core: "ModuleType", seed: int) -> Iterator[None]:
         yield
 
 
+def _no_instruments(_: object) -> dict[str, object]:
+    return {}
+
+
 @contextmanager
-def _skip_system_events(core: "ModuleType") -> Iterator[None]:
+def _skip_system_events(core: "ModuleType") -> Generator[None]:
     """Poll the system only after a call from another thread, and disable instruments.
 
     trio does both at each turn of the loop. A run has tens of thousands of turns, but no sockets and no threads.
@@ -142,17 +146,17 @@ def _skip_system_events(core: "ModuleType") -> Iterator[None]:
     class Unconnected(core.TheIOManager):  # type: ignore[misc, name-defined]  # trio's own, by platform
         def get_events(self, timeout: float) -> Any:  # Any: as it gives them, by platform
             is_called = timeout > 0 or core.GLOBAL_RUN_CONTEXT.runner.entry_queue.size()
-            return super().get_events(timeout) if is_called else []
+            return super().get_events(timeout) if is_called else []  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
 
     with (
         _replace_attribute(core, "TheIOManager", Unconnected),
-        _replace_attribute(core, "Instruments", lambda _: {}),
+        _replace_attribute(core, "Instruments", _no_instruments),
     ):
         yield
 
 
 @contextmanager
-def _replace_attribute(module: "ModuleType", name: str, by: object) -> Iterator[None]:
+def _replace_attribute(module: "ModuleType", name: str, by: object) -> Generator[None]:
     before = getattr(module, name)
     setattr(module, name, by)
     try:
@@ -162,7 +166,7 @@ def _replace_attribute(module: "ModuleType", name: str, by: object) -> Iterator[
 
 
 @contextmanager
-def _pause_collection() -> Iterator[None]:
+def _pause_collection() -> Generator[None]:
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -173,7 +177,7 @@ def _pause_collection() -> Iterator[None]:
 
 
 @contextmanager
-def _silent() -> Iterator[None]:
+def _silent() -> Generator[None]:
     """Suppress log messages about intended faults."""
     logger = logging.getLogger("actors")
     before = logger.level

@@ -64,7 +64,7 @@ class Progress:
     answers: int = 0
     tries: int = 0
     last: int = 0
-    blanks: Counter[tuple[int, int]] = field(default_factory=Counter)
+    blanks: Counter[tuple[int, int]] = field(default_factory=Counter[tuple[int, int]])
 
     @property
     def place(self) -> tuple[int, int]:
@@ -95,11 +95,11 @@ class Model:
     """Size of the request in bytes."""
     summarises: bool = False
     """True if the request asks for a summary. The plan continues after it."""
-    progress: dict[str, Progress] = field(default_factory=dict)
+    progress: dict[str, Progress] = field(default_factory=dict[str, Progress])
     corrections: Mapping[bool, Corrections] = field(
         default_factory=lambda: {True: Corrections(), False: Corrections()}
     )
-    _asks: dict[str, tuple[Talk, Ask]] = field(default_factory=dict)
+    _asks: dict[str, tuple[Talk, Ask]] = field(default_factory=dict[str, tuple[Talk, Ask]])
 
     def __post_init__(self) -> None:
         self._asks = {ask.name: (talk, ask) for talk in self.plan.talks for ask in talk.asks}

@@ -5,7 +5,7 @@ in pieces of random size after delays that the seed decides, on the clock of the
 """
 
 import math
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from random import Random
 from typing import Never
@@ -48,7 +48,7 @@ class SimulatedNetwork:
     @asynccontextmanager
     async def send(
         self, url: str, headers: Sequence[tuple[str, str]], segments: Segments, timeouts: Timeouts
-    ) -> AsyncIterator[Response]:
+    ) -> AsyncGenerator[Response]:
         """Send a request to its server; see `Transport.send`."""
         where = urlsplit(url)
         name, server = self._at[where.port or 0]

@@ -402,7 +402,7 @@ class _PlanAuthor:
     def _below(self, key: str) -> tuple[tuple[PlannedRound, ...], tuple[FaultAt, ...]]:
         """Return what a subagent goes through."""
         apart = self._apart(key, DELEGATE)
-        rounds = []
+        rounds: list[PlannedRound] = []
         for at in range(apart.choice((0, 1, 1, 2))):
             names = [f"{key}.b{at}c{number}" for number in range(apart.choice((1, 2)))]
             calls = (

@@ -1,7 +1,7 @@
 """Execute a plan: the caller of each session asks, switches, cancels, leaves, and waits for the end."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from functools import partial
 from random import Random
@@ -295,7 +295,7 @@ class Player:
                 self._world.problems.add("every session comes to rest", session.id)
 
     @contextmanager
-    def _leaving(self, name: str) -> Iterator[None]:
+    def _leaving(self, name: str) -> Generator[None]:
         try:
             yield
         finally:

@@ -35,7 +35,7 @@ class SimulationReport:
     _plan: SimulationPlan
     problems: tuple[str, ...]
     digest: str
-    counts: Mapping[str, int] = field(default_factory=dict)
+    counts: Mapping[str, int] = field(default_factory=dict[str, int])
     _tools: Tools = field(default=(), repr=False)
     _observe: Observe | None = field(default=None, repr=False)
 

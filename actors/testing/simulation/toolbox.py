@@ -40,9 +40,9 @@ class Toolbox:
     random: Random
     begun: Callable[[str, Mapping[str, Json]], None]
     writing: Callable[[str, str], AbstractContextManager[None]]
-    runs: Counter[str] = field(default_factory=Counter)
-    running: Counter[str] = field(default_factory=Counter)
-    returned: list[str] = field(default_factory=list)
+    runs: Counter[str] = field(default_factory=Counter[str])
+    running: Counter[str] = field(default_factory=Counter[str])
+    returned: list[str] = field(default_factory=list[str])
     _made: dict[str, AnyTool] = field(init=False)
 
     def __post_init__(self) -> None:

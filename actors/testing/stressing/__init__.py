@@ -88,7 +88,8 @@ async def stress(
     before = Held.now()
     if target is None:
         async with built_in(faults) as (made, counted):
-            work = Load(POOL, **({"switches": (*BUILT_IN, POOL)} | options))
+            fields: dict[str, Any] = {"switches": (*BUILT_IN, POOL)}  # Any: as in `Load`
+            work = Load(POOL, **(fields | options))
             told = await _run_load(made, work, tools, approve, gc)
             refused = counted.total()
     else:

@@ -1,7 +1,7 @@
 """Choose the backends of a stress run: by default, only backends on this machine are allowed."""
 
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 from ipaddress import ip_address
 from urllib.parse import urlsplit
@@ -48,7 +48,7 @@ def _is_here(url: str) -> bool:
 
 
 @asynccontextmanager
-async def built_in(faults: InjectedFaults | None) -> AsyncIterator[tuple[Config, Counter[str]]]:
+async def built_in(faults: InjectedFaults | None) -> AsyncGenerator[tuple[Config, Counter[str]]]:
     """Run strict servers during the block; yield a pool of them and a function that counts their refusals.
 
     Their model calls the tools of a request in turn, with arguments generated from the schemas.
@@ -62,7 +62,7 @@ async def built_in(faults: InjectedFaults | None) -> AsyncIterator[tuple[Config,
     for server in servers:
         server.on_exchange = count_refusal
     async with serve(*servers):
-        backends = dict(zip(BUILT_IN, map(_backend, servers), strict=True))
+        backends: dict[str, BackendSettings] = dict(zip(BUILT_IN, map(_backend, servers), strict=True))
         pools = {POOL: PoolSettings(members=BUILT_IN, policy="round_robin")}
         yield Config(FileSettings(backends=backends, pools=pools), {}, "the built-in servers"), refused
 

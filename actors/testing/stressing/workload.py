@@ -78,9 +78,9 @@ def _is_above_0(value: object) -> bool:
 class LoadTally:
     """Counts of asks by status and of failures by cause, and the latencies of completed asks."""
 
-    statuses: Counter[str] = field(default_factory=Counter)
-    failures: Counter[str] = field(default_factory=Counter)
-    seconds: list[float] = field(default_factory=list)
+    statuses: Counter[str] = field(default_factory=Counter[str])
+    failures: Counter[str] = field(default_factory=Counter[str])
+    seconds: list[float] = field(default_factory=list[float])
     rounds: int = 0
     switches: int = 0
 
@@ -157,7 +157,7 @@ class Loaded:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._cancel, session, random.uniform(0, 0.05))
             result = await session.ask(self._load.prompt, check=False)
-        self.tally.take(result, anyio.current_time() - began)
+            self.tally.take(result, anyio.current_time() - began)
 
     async def _cancel(self, session: Session, after: float) -> None:
         await anyio.sleep(after)

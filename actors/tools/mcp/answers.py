@@ -11,6 +11,8 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
+from actors.core.data.jsonio import is_array, is_object
+
 Fields: TypeAlias = dict[str, Any]  # Any: parsed JSON from a server
 LeaveOut: TypeAlias = Callable[[str, str], None]
 """Receives the name of a dropped tool and the reason."""
@@ -35,14 +37,14 @@ def accept_result(method: str, result: Fields, leave_out: LeaveOut) -> Fields:
 
 def _clean_listing(result: Fields, leave_out: LeaveOut) -> Fields:
     listed = result.get("tools")
-    if not isinstance(listed, list):
+    if not is_array(listed):
         return result
     tools: list[Fields] = []
     for entry in listed[:TOOLS]:
         try:
             tools.append(_tool(entry))
         except ValueError as error:
-            name = entry.get("name") if isinstance(entry, dict) else None
+            name = entry.get("name") if is_object(entry) else None
             leave_out(name if isinstance(name, str) else "", str(error))
     cursor = result.get("nextCursor")
     return {**_LATER, "tools": tools, **({"nextCursor": cursor} if isinstance(cursor, str) else {})}
@@ -54,7 +56,7 @@ def _tool(entry: object) -> Fields:
     Raises:
         ValueError: The entry is not a valid tool.
     """
-    if not isinstance(entry, dict):
+    if not is_object(entry):
         raise ValueError("it is not an object")
     if not isinstance(entry.get("name"), str):
         raise ValueError("it has no name")
@@ -63,25 +65,25 @@ def _tool(entry: object) -> Fields:
         if isinstance(entry.get(key), str):
             tool[key] = entry[key]
     hints = entry.get("annotations")
-    if isinstance(hints, dict):
+    if is_object(hints):
         tool["annotations"] = {key: hints[key] for key in _HINTS if isinstance(hints.get(key), bool)}
         if isinstance(hints.get("title"), str):
             tool.setdefault("title", hints["title"])
     return tool
 
 
-def _schema(schema: object) -> Fields:
-    if not isinstance(schema, dict):
+def _schema(given: object) -> Fields:
+    if not is_object(given):
         raise ValueError("its inputSchema is not an object")
-    schema = {"type": "object", **schema}
+    schema: Fields = {"type": "object", **given}
     if schema["type"] != "object":
         raise ValueError(f"its inputSchema has the type {json.dumps(schema['type'])[:40]}; it takes object")
     properties, required = schema.get("properties", {}), schema.get("required", [])
-    if not isinstance(properties, dict):
+    if not is_object(properties):
         raise ValueError("the properties of its inputSchema are not an object")
     if odd := next((name for name, each in properties.items() if not isinstance(each, dict | bool)), None):
         raise ValueError(f"the property {odd[:40]!r} of its inputSchema is not a schema")
-    if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
+    if not is_array(required) or not all(isinstance(name, str) for name in required):
         raise ValueError("required in its inputSchema is not a list of names")
     if not isinstance(schema.get("$schema", ""), str):
         del schema["$schema"]
@@ -90,7 +92,7 @@ def _schema(schema: object) -> Fields:
 
 def _clean_call_result(result: Fields) -> Fields:
     content = result.get("content")
-    if not isinstance(content, list):
+    if not is_array(content):
         content = [] if content is None else [content]
     cleaned: Fields = {"resultType": "complete", "content": [_block(block) for block in content]}
     if result.get("isError") is True:
@@ -114,7 +116,7 @@ _FIELDS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 
 def _block(block: object) -> Fields:
     """Return the known fields of a block; an invalid block becomes text."""
-    if not isinstance(block, dict):
+    if not is_object(block):
         return _text(block)
     kind = block.get("type")
     if kind == "resource":
@@ -130,7 +132,7 @@ def _block(block: object) -> Fields:
 
 def _embedded_resource(block: Fields) -> Fields:
     resource = block.get("resource")
-    if not isinstance(resource, dict) or not isinstance(resource.get("uri"), str):
+    if not is_object(resource) or not isinstance(resource.get("uri"), str):
         return _text(block)
     cleaned = {key: resource[key] for key in ("uri", "mimeType") if isinstance(resource.get(key), str)}
     for key in ("text", "blob"):

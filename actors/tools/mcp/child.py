@@ -8,7 +8,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -70,7 +70,7 @@ class ChildServer:
         self._limits, self._name = limits, name
 
     @asynccontextmanager
-    async def open(self, on_end: Callable[[], None]) -> AsyncIterator[TransportStreams]:
+    async def open(self, on_end: Callable[[], None]) -> AsyncGenerator[TransportStreams]:
         """Start the server and yield its streams. `on_end` is called when the server ends the connection.
 
         Raises:
@@ -122,7 +122,7 @@ async def _run_streams(
     tail: "Tail",
     log: str | Path | None,
     name: str,
-) -> AsyncIterator[TransportStreams]:
+) -> AsyncGenerator[TransportStreams]:
     """Yield the streams of a process, and stop the process afterwards, also if the caller is cancelled."""
     incoming_send, incoming = anyio.create_memory_object_stream[Item](0)
     outgoing_send, outgoing = anyio.create_memory_object_stream[SessionMessage](0)

@@ -5,7 +5,7 @@ the server. If the connection is lost during a call, the call fails with an erro
 """
 
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
@@ -39,7 +39,7 @@ server no longer knows the session and answers 404, or 400, which also has other
 
 
 @asynccontextmanager
-async def connect(transport: Transport, server: McpServer) -> AsyncIterator["ServerTools"]:
+async def connect(transport: Transport, server: McpServer) -> AsyncGenerator["ServerTools"]:
     """Open a connection, list its tools and yield it."""
     connection = ServerTools(server)
     client = Client(
@@ -148,7 +148,7 @@ class ServerTools:
 
     def _build_tool(self, name: str, listed: Listed) -> Tool[..., Any]:  # Any: any function
         effects = effects_of(listed)
-        return Tool.from_schema(
+        return Tool[..., Any].from_schema(
             name,
             (listed.description or listed.title or "")[:MAX_DESCRIPTION],
             _schema(listed),

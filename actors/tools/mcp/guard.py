@@ -15,6 +15,8 @@ from typing import Any
 from httpx2 import AsyncBaseTransport, AsyncByteStream, Headers, Request, Response
 from mcp_types import INVALID_REQUEST, ErrorData, RequestId
 
+from actors import telemetry
+from actors.core.data.jsonio import is_object
 from actors.errors import AnswerTooLarge
 from actors.telemetry import logger
 from actors.tools.mcp.limits import McpLimits
@@ -177,7 +179,7 @@ def _request_id(request: Request) -> RequestId | None:
         message: Any = json.loads(request.content)  # Any: a message of the SDK
     except (RuntimeError, ValueError):  # a streamed body, or not JSON
         return None
-    found = message.get("id") if isinstance(message, dict) and "method" in message else None
+    found = message.get("id") if is_object(message) and "method" in message else None
     return found if isinstance(found, int | str) else None
 
 

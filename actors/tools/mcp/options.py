@@ -151,8 +151,9 @@ def options_of(name: str, options: McpOptions) -> tuple[Callable[[ToolsetOpener]
     return lambda opening: ToolSource(opening, name, **lifetime), server
 
 
-def _check_approval(name: str, approval: object) -> None:
-    words = approval.values() if isinstance(approval, Mapping) else () if approval is None else (approval,)
+def _check_approval(name: str, approval: Any) -> None:  # Any: what a caller passes
+    by_tool: Mapping[str, object] = approval
+    words = by_tool.values() if isinstance(approval, Mapping) else () if approval is None else (by_tool,)
     for word in words:
         if word not in _WORDS:
             raise ToolDefinitionError(

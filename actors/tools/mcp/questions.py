@@ -7,7 +7,7 @@ rejects requests. If a function raises, the server only learns that the host cou
 import inspect
 from collections.abc import Awaitable
 from functools import partial
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from mcp.client.session import ClientRequestContext, ElicitationFnT, SamplingFnT
 from mcp_types import (
@@ -101,4 +101,6 @@ def _message(message: SamplingMessage) -> Message:
 
 
 async def _resolve(value: "Awaitable[T] | T") -> T:
-    return await value if inspect.isawaitable(value) else value
+    if inspect.isawaitable(value):
+        return await cast("Awaitable[T]", value)  # `isawaitable` forgets of what
+    return value  # pyright: ignore[reportReturnType]  # nor does it tell what is none

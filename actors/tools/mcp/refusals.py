@@ -8,6 +8,7 @@ from typing import Any
 
 from mcp_types import ErrorData, RequestId
 
+from actors.core.data.jsonio import is_object
 from actors.errors import AnswerTooLarge
 from actors.tools.mcp.limits import answer_too_large
 
@@ -24,7 +25,7 @@ def error_data(error: AnswerTooLarge) -> ErrorData:
 def too_large(error: ErrorData) -> AnswerTooLarge | None:
     """Return the error that `error_data` encoded; None for every other error."""
     found: Any = error.data  # Any: from a server
-    if error.code != CODE or not isinstance(found, dict):
+    if error.code != CODE or not is_object(found):
         return None
     setting, value, limit = (found.get(key) for key in ("setting", "value", "limit"))
     if isinstance(setting, str) and isinstance(value, int) and isinstance(limit, int):

@@ -23,6 +23,7 @@ from mcp_types import (
     TextResourceContents,
 )
 
+from actors.core.data.jsonio import is_array, is_object
 from actors.core.values.content import Media
 from actors.tools.mcp.refusals import too_large
 
@@ -88,14 +89,12 @@ def _embedded_parts(resource: TextResourceContents | BlobResourceContents) -> It
 def _is_repeated(structured: object, texts: list[str]) -> bool:
     """Return True if the texts contain the structured content, or the value that it wraps."""
     wrapped = structured
-    if isinstance(structured, dict) and structured.keys() == {"result"}:
+    if is_object(structured) and structured.keys() == {"result"}:
         wrapped = structured["result"]
     if any(_is_text_of(text, structured) or _is_text_of(text, wrapped) for text in texts):
         return True
     # The SDK's servers send each value of a list as a separate text.
-    return (
-        isinstance(wrapped, list) and len(wrapped) == len(texts) > 0 and all(map(_is_text_of, texts, wrapped))
-    )
+    return is_array(wrapped) and len(wrapped) == len(texts) > 0 and all(map(_is_text_of, texts, wrapped))
 
 
 def _without_repeats(parts: list[str | Media], structured: object) -> list[str | Media]:

@@ -6,10 +6,11 @@ counts towards the toolset's `opening` timeout.
 """
 
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from copy import copy
 from functools import partial
+from importlib import import_module
 
 from actors.kernel.event_loop import Waiter, event_loop, wake
 from actors.kernel.forking import reset_after_fork
@@ -17,8 +18,8 @@ from actors.tools.toolsets.source import OpenedTools
 
 
 def _import_sdk() -> None:
-    import actors.tools.mcp.connection
-    import actors.tools.mcp.transports  # noqa: F401  # imports the SDK
+    import_module("actors.tools.mcp.connection")
+    import_module("actors.tools.mcp.transports")  # imports the SDK
 
 
 class SdkImport:
@@ -83,7 +84,7 @@ reset_after_fork(SDK.reset)
 @asynccontextmanager
 async def with_sdk(
     open_: Callable[[], AbstractAsyncContextManager[OpenedTools]],
-) -> AsyncIterator[OpenedTools]:
+) -> AsyncGenerator[OpenedTools]:
     """Open a server's tools after the SDK is imported."""
     await SDK.ready()
     async with open_() as given:

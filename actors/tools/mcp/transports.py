@@ -1,7 +1,7 @@
 """Connect to a server: `ChildServer` for a program, `RemoteServer` for an address (streamable HTTP)."""
 
 import os
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TypeAlias
 from urllib.parse import unquote, urlsplit
@@ -40,7 +40,7 @@ class RemoteServer:
         self._url, self._headers, self._limits, self._name = url, headers, limits, name
 
     @asynccontextmanager
-    async def open(self, on_end: Callable[[], None]) -> AsyncIterator[TransportStreams]:
+    async def open(self, on_end: Callable[[], None]) -> AsyncGenerator[TransportStreams]:
         """Yield the streams to the server. `on_end` is called when the server ends the connection.
 
         Raises:

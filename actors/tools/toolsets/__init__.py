@@ -16,6 +16,7 @@ from actors.kernel import System
 from actors.kernel.event_loop import Changes
 from actors.telemetry import logger
 from actors.tools import Tool, Toolset, tool
+from actors.tools.tool import is_tool
 from actors.tools.toolsets.offer import AnyTool, SessionTools
 from actors.tools.toolsets.owner import ToolsetOwner
 from actors.tools.toolsets.source import LiveTools, ToolItem, ToolSource, check_list, source_of
@@ -87,7 +88,7 @@ class Toolsets:
         if isinstance(item, str):
             item = self._named(item)
         if (source := source_of(item)) is None:
-            return item if isinstance(item, Tool) else tool(cast("Callable[..., object]", item))
+            return item if is_tool(item) else tool(cast("Callable[..., object]", item))
         # a toolset that is closing must be closed before it opens again
         await self._changes.until(lambda: (known := self._shared.get(id(item))) is None or known[1].users)
         if self._is_over:

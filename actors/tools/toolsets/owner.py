@@ -17,6 +17,7 @@ from typing import Any, Literal, TypeAlias
 import anyio
 
 from actors.errors import ActorsError, ToolDefinitionError, ToolsetDown, ToolsetFailed
+from actors.interrupts import is_group
 from actors.kernel import System
 from actors.kernel.deadlines import Timer
 from actors.kernel.event_loop import Changes
@@ -275,7 +276,7 @@ def _declaration(tool: Tool[..., Any]) -> tuple[object, ...]:  # Any: any functi
 
 def root_error(error: BaseException | None) -> BaseException | None:
     """Return the first leaf of nested exception groups."""
-    while isinstance(error, BaseExceptionGroup) and error.exceptions:
+    while is_group(error) and error.exceptions:
         error = error.exceptions[0]
     return error
 

@@ -121,7 +121,7 @@ def _example_name(item: object) -> str:
     return name if isinstance(name, str) and name.isidentifier() else "tool"
 
 
-def source_of(item: object) -> ToolSource | None:
+def source_of(item: Any) -> ToolSource | None:  # Any: what a caller passes
     """Return the toolset of an entry of `tools=`; None for a tool or a plain function.
 
     Raises:
@@ -131,11 +131,11 @@ def source_of(item: object) -> ToolSource | None:
         return item
     if isinstance(item, Tool):
         return None
+    manager: AbstractAsyncContextManager[OpenedTools] = item
     if isinstance(item, AbstractAsyncContextManager):
         if isinstance(item, type):
             return None
-        manager: AbstractAsyncContextManager[OpenedTools] = item
-        return ToolSource(lambda: manager, type(item).__name__)
+        return ToolSource(lambda: manager, type(manager).__name__)
     if _is_factory(item):
         name = getattr(item, "__name__", "it")
         raise ToolDefinitionError(
@@ -152,7 +152,8 @@ def source_of(item: object) -> ToolSource | None:
 def _is_factory(item: object) -> bool:
     """Return True for a class of async context managers, or a function decorated with `asynccontextmanager`."""
     if isinstance(item, type):
-        return issubclass(item, AbstractAsyncContextManager)
+        # a protocol for type checkers alone
+        return issubclass(item, AbstractAsyncContextManager)  # pyright: ignore[reportGeneralTypeIssues]
     import inspect
 
     inner = getattr(item, "__wrapped__", None)

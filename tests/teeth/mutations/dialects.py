@@ -122,7 +122,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "decode, openai_chat: an empty call of the old kind is a call",
         "actors/adapters/openai_chat/decode.py:ChatDecoder._take_message",
-        'isinstance(legacy, dict) and (legacy.get("name") or legacy.get("arguments"))',
+        'legacy and is_object(legacy) and (legacy.get("name") or legacy.get("arguments"))',
         '"function_call" in delta',
         ("tests/adapters/test_openai_chat_decode.py",),
     ),
