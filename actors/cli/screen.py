@@ -70,12 +70,12 @@ def screen(
     stream: TextIO | None = None, environ: Mapping[str, str] | None = None, color: ColorOption = "auto"
 ) -> Screen:
     """Return the screen of a stream, standard output by default."""
-    shown: TextIO = sys.stdout if stream is None else stream
+    target: TextIO = sys.stdout if stream is None else stream
     environ = os.environ if environ is None else environ
     plain = bool(environ.get("NO_COLOR")) or environ.get("TERM") == "dumb"
-    width = get_terminal_size().columns if shown.isatty() else 80
-    colored = color == "always" or (color == "auto" and shown.isatty() and not plain)
-    return Screen(shown, colored, width=min(max(width, 60), 100))
+    width = get_terminal_size().columns if target.isatty() else 80
+    colored = color == "always" or (color == "auto" and target.isatty() and not plain)
+    return Screen(target, colored, width=min(max(width, 60), 100))
 
 
 def complain(text: str) -> None:

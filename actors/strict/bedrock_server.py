@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 from actors.strict.loopback import HttpRequest
 from actors.strict.rules import validate
-from actors.strict.rules.base import Json, ServerRefusal
+from actors.strict.rules.base import Json, ServerRefusal, is_object
 from actors.strict.rules.bedrock_rules import BedrockSettings
 from actors.strict.rules.bedrock_upstream import passed_on
 from actors.strict.rules.prompts import Prompt, anthropic_prompt
@@ -55,7 +55,7 @@ class BedrockServer(LoopbackServer):
 
     def _read(self, request: HttpRequest) -> Json:
         body, path = super()._read(request), _PATH.fullmatch(request.path)
-        if path is None or not isinstance(body, dict):
+        if path is None or not is_object(body):
             return body
         return {**body, "model": unquote(path["model"]), "stream": path["stream"] is not None}
 

@@ -15,7 +15,7 @@ from actors.strict.anthropic_server import AnthropicServer
 from actors.strict.bedrock_server import denial
 from actors.strict.loopback import HttpRequest
 from actors.strict.rules import anthropic_hosts
-from actors.strict.rules.base import AnthropicSettings, Json, ServerRefusal, refusal_of
+from actors.strict.rules.base import AnthropicSettings, Json, ServerRefusal, is_object, refusal_of
 from actors.strict.rules.bedrock_rules import BedrockSettings
 from actors.strict.script import ScriptSource
 from actors.strict.server import LoopbackServer, ServerOptions
@@ -39,7 +39,7 @@ class HostedClaude(AnthropicServer):
 
     def _read(self, request: HttpRequest) -> Json:
         body, path = super()._read(request), self._route.fullmatch(request.path)
-        if path is None or not isinstance(body, dict):
+        if path is None or not is_object(body):
             return body
         return {
             **anthropic_hosts.own_form(body, unquote(path["model"])),

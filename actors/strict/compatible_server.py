@@ -17,7 +17,7 @@ from actors.strict.faults import InjectedFault
 from actors.strict.loopback import HttpRequest, LoopbackAnswer
 from actors.strict.recollection import Recollection
 from actors.strict.rules import validate
-from actors.strict.rules.base import CompatibleSettings, Json, ServerRefusal, dump
+from actors.strict.rules.base import CompatibleSettings, Json, ServerRefusal, dumped, is_object
 from actors.strict.rules.compatible import HOSTS
 from actors.strict.rules.host import thinks
 from actors.strict.rules.openrouter import to_anthropic
@@ -165,8 +165,8 @@ class OpenRouterServer(CompatibleServer):
         return super().answer(request)
 
     def _upstream(self, order: int, parsed: Json) -> str:
-        wanted = parsed.get("provider") if isinstance(parsed, dict) else None
-        if isinstance(wanted, dict) and wanted.get("order") and wanted.get("allow_fallbacks") is False:
+        wanted = parsed.get("provider") if is_object(parsed) else None
+        if is_object(wanted) and wanted.get("order") and wanted.get("allow_fallbacks") is False:
             return str(wanted["order"][0])
         if callable(self._upstreams):
             return self._upstreams(order, parsed)
@@ -232,6 +232,6 @@ def _model_fault(turn: Turn, request: Json) -> ServerRefusal | None:
 
 def _is_object(call: Call) -> bool:
     try:
-        return call.raw is None or isinstance(parse(call.raw.encode()), dict)
+        return call.raw is None or is_object(parse(call.raw.encode()))
     except ValueError:
         return False

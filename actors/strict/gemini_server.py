@@ -9,7 +9,7 @@ from actors.strict.catalogue import gemini_models
 from actors.strict.loopback import HttpRequest
 from actors.strict.oauth import OAuth
 from actors.strict.rules import gemini, validate
-from actors.strict.rules.base import Json, RuleBroken, ServerRefusal, dump, refusal_of
+from actors.strict.rules.base import Json, RuleBroken, ServerRefusal, dump, is_object, refusal_of
 from actors.strict.rules.gemini_rules import GeminiSettings
 from actors.strict.rules.gemini_shape import read_shape
 from actors.strict.rules.gemini_signatures import is_continuation
@@ -79,7 +79,7 @@ class GeminiServer(LoopbackServer):
     def _read(self, request: HttpRequest) -> Json:
         """Return the parsed body with normalised keys and the `model` from the path."""
         body, route = super()._read(request), self._route(request)
-        if not isinstance(body, dict) or route is None or route["method"] == "countTokens":
+        if not is_object(body) or route is None or route["method"] == "countTokens":
             return body
         try:
             body = came(read_shape, body, True, True)
@@ -102,7 +102,7 @@ class GeminiServer(LoopbackServer):
     def _invalid_continuation(self, request: HttpRequest, settings: GeminiSettings) -> ServerRefusal | None:
         """Return the refusal of a continuation token of another request, or None."""
         body = self._read(request)
-        if not isinstance(body, dict) or "continuationToken" not in body or is_continuation(body, settings):
+        if not is_object(body) or "continuationToken" not in body or is_continuation(body, settings):
             return None
         return replace(
             self._wire.failure(400), message="Continuation token is invalid.", param="continuation_token"

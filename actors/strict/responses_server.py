@@ -6,7 +6,7 @@ from actors.strict.catalogue import openai_models
 from actors.strict.loopback import HttpRequest
 from actors.strict.responses_resources import ResponsesResources
 from actors.strict.rules import responses
-from actors.strict.rules.base import Json, Mode, RuleBroken, ServerRefusal, dump, refusal_of
+from actors.strict.rules.base import Json, Mode, RuleBroken, ServerRefusal, dump, is_object, refusal_of
 from actors.strict.rules.responses_rules import ResponsesSettings
 from actors.strict.rules.responses_shapes import COMPACTED_KEYS, COUNTED_KEYS, KEYS
 from actors.strict.rules.responses_store import ResponsesStore, expand
@@ -51,14 +51,15 @@ class ResponsesServer(LoopbackServer):
     def _read(self, request: HttpRequest) -> Json:
         """Return the parsed body, with stored objects in place of the ids that name them."""
         parsed = super()._read(request)
-        if not isinstance(parsed, dict):
+        if not is_object(parsed):
             return parsed
         # The template of a prompt supplies the missing fields.
-        parsed = {"model": "unnamed", **parsed, "input": parsed.get("input") or []}
+        given: list[Json] = parsed.get("input") or []
+        whole: dict[str, Json] = {"model": "unnamed", **parsed, "input": given}
         try:
-            return {**parsed, "input": expand(parsed, self._store)[0]}
+            return {**whole, "input": expand(whole, self._store)[0]}
         except (RuleBroken, TypeError, KeyError, AttributeError):  # the rules report the fault
-            return parsed
+            return whole
 
     def judge(self, request: HttpRequest) -> ServerRefusal | None:
         mode: Mode = "hosted" if request.path == _COMPACT else self.mode  # no copy of the API compacts

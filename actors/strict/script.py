@@ -9,7 +9,7 @@ in one line which defect it covers.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from actors.strict.rules.base import Json
 
@@ -129,9 +129,10 @@ class Turn:
 
     def counted(self, usage: tuple[int, int], cached: tuple[int, int]) -> "Turn":
         """Return a copy of this turn that reports other token counts."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        values: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
         parts = values.pop("parts")
-        return Turn(*parts, **(values | {"usage": usage, "cached": cached}))
+        values |= {"usage": usage, "cached": cached}
+        return Turn(*parts, **values)
 
     @property
     def calls(self) -> tuple[Call, ...]:

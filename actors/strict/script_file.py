@@ -12,7 +12,7 @@ A turn is a list of parts, or an object with `parts` and options of `Turn` (`sto
 
 from collections.abc import Callable, Mapping
 
-from actors.strict.rules.base import Json
+from actors.strict.rules.base import Json, is_array, is_object
 from actors.strict.rules.reading import parse
 from actors.strict.script import Call, Redacted, Say, Think, Turn, TurnPart
 
@@ -24,9 +24,7 @@ _OPTIONS: Mapping[str, Callable[[Json], bool]] = {
     "whole_calls": lambda value: isinstance(value, bool),
     "fragment": lambda value: type(value) is int and value > 0,
     "usage": lambda value: (
-        isinstance(value, list)
-        and len(value) == 2
-        and all(type(count) is int and count >= 0 for count in value)
+        is_array(value) and len(value) == 2 and all(type(count) is int and count >= 0 for count in value)
     ),
 }
 _KEYS: Mapping[str, tuple[frozenset[str], type]] = {
@@ -45,14 +43,14 @@ def turns(text: bytes) -> list[Turn]:
         ValueError: The file is not a script; the message gives the place and the reason.
     """
     read = parse(text)
-    if not isinstance(read, list):
+    if not is_array(read):
         raise ValueError("a script is a list of turns")
     return [_turn(item, f"turn {at}") for at, item in enumerate(read)]
 
 
 def _turn(value: Json, where: str) -> Turn:
-    held = value if isinstance(value, dict) else {"parts": value}
-    if not isinstance(held.get("parts"), list):
+    held = value if is_object(value) else {"parts": value}
+    if not is_array(held.get("parts")):
         raise ValueError(f"{where}: a turn is a list of parts, or an object with `parts`")
     options = {key: item for key, item in held.items() if key != "parts"}
     for key, item in options.items():
@@ -66,7 +64,7 @@ def _turn(value: Json, where: str) -> Turn:
 def _part(value: Json, where: str) -> TurnPart:
     if isinstance(value, str):
         return Say(value)
-    kind = next((kind for kind in _KEYS if isinstance(value, dict) and kind in value), None)
+    kind = next((kind for kind in _KEYS if is_object(value) and kind in value), None)
     if kind is None:
         raise ValueError(f"{where}: a part is a text or an object with one of {', '.join(_KEYS)}")
     keys, wanted = _KEYS[kind]

@@ -49,7 +49,7 @@ def verify(request: HttpRequest, key: AwsKey, service: str) -> ServerRefusal | N
             "InvalidSignatureException", f"Credential should be scoped to a valid region: {key.region}."
         )
     names = given["names"].split(";")
-    required = {"host", "x-amz-date"} | ({"x-amz-security-token"} if key.token else set())
+    required = {"host", "x-amz-date"} | ({"x-amz-security-token"} if key.token else set[str]())
     if not required <= set(names) or not hmac.compare_digest(
         _signature(request, names, given["scope"], key), given["signature"]
     ):

@@ -10,7 +10,15 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from actors.strict.rules.anthropic_thinking import sign
-from actors.strict.rules.base import AnthropicSettings, Json, Mode, ServerRefusal, dump
+from actors.strict.rules.base import (
+    AnthropicSettings,
+    Json,
+    Mode,
+    ServerRefusal,
+    dumped,
+    is_object,
+    object_at,
+)
 from actors.strict.rules.reading import parse
 from actors.strict.script import Builtin, Call, Redacted, Say, Think, Turn
 
@@ -122,11 +130,12 @@ class OpenAIWire:
     def chunks(self, turn: Turn, request: Json, number: int) -> list[Json]:
         """Return the chunks of a streamed response, as JSON."""
         opening = self._opening("chat.completion.chunk", request, number)
-        usage = bool((request.get("stream_options") or {}).get("include_usage"))
+        usage = bool(object_at(request, "stream_options").get("include_usage"))
         chunks: list[Json] = [{"role": "assistant", "content": None if turn.calls else "", "refusal": None}]
         chunks += self._deltas(turn, request, number)
-        choices: list[tuple[Json, str | None]] = [(delta, None) for delta in chunks] + [
-            ({}, _openai_stop(turn))
+        choices: list[tuple[Json, str | None]] = [
+            *((delta, None) for delta in chunks),
+            ({}, _openai_stop(turn)),
         ]
         events: list[Json] = [
             {
@@ -295,7 +304,7 @@ class AnthropicWire:
             "cache_read_input_tokens": turn.cached[0],
         }
         fresh = turn.usage[0] - sum(turn.cached)
-        edits = {} if request.get("context_management") is None else _NO_EDITS
+        edits: Json = {} if request.get("context_management") is None else _NO_EDITS
         return {
             **edits,
             "id": mint_id("msg_", self.host, number, 0),
@@ -340,7 +349,7 @@ def _input(call: Call) -> Json:
         value = parse(_arguments(call).encode())
     except ValueError:
         return {}
-    return value if isinstance(value, dict) else {}
+    return value if is_object(value) else {}
 
 
 def _anthropic_stop(turn: Turn) -> str:

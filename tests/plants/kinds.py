@@ -76,6 +76,7 @@ PLANTS = (
         (
             "actors/core/session/state.py:apply",
             "actors/core/log/events.py:__doc__",
+            "tests/core/test_exhaustive_events.py:log_group",
             "tests/generated/strategies.py:events",
             "docs/reference/api.md:Event",
         ),
@@ -99,6 +100,7 @@ PLANTS = (
             "actors/core/ledger.py:_apply_call_event",
             "actors/core/session/state.py:apply",
             "actors/core/log/events.py:__doc__",
+            "tests/core/test_exhaustive_events.py:log_group",
             "tests/generated/strategies.py:events",
             "docs/reference/api.md:Event",
         ),
@@ -120,7 +122,7 @@ PLANTS = (
             ),
         ),
         (
-            "tests/core/test_stream_events.py:group",
+            "tests/core/test_exhaustive_events.py:group",
             "actors/events.py:__all__",
             "docs/reference/api.md:SessionEvent",
         ),

@@ -33,6 +33,9 @@ from actors.strict.rules.base import (
     Mode,
     RuleBroken,
     dump,
+    is_array,
+    is_object,
+    object_at,
 )
 from actors.strict.rules.model_checks import profile_of_model
 from actors.strict.rules.reading import came, fresh, parse, standard_of
@@ -138,8 +141,8 @@ def _media_of(message: Json) -> tuple[int, int]:
 
 def _blocks(content: Json) -> Iterable[Json]:
     """Yield the blocks of a message, and those inside its results."""
-    for block in content if isinstance(content, list) else ():
-        if isinstance(block, dict):
+    for block in content if is_array(content) else ():
+        if is_object(block):
             yield block
             yield from _blocks(block.get("content"))
 
@@ -189,13 +192,13 @@ def _check_values(request: dict[str, Json], profile: AnthropicProfile) -> None:
     for at, text in enumerate(WALK.optional(request, "stop_sequences", list) or ()):
         if not WALK.require_type(text, str, f"stop_sequences.{at}").strip():
             raise RULES["ANT-S17"].refuse()
-    config = WALK.optional(request, "output_config", dict) or {}
+    config: dict[str, Json] = WALK.optional(request, "output_config", dict) or {}
     WALK.only(config, frozenset({"effort", "format", "task_budget"}), "output_config")
     effort = WALK.optional(config, "effort", str, "output_config")
     if effort is not None and effort not in profile.efforts:
         levels = ", ".join(sorted(profile.efforts))
         raise RULES["ANT-49" if levels else "ANT-49-none"].refuse(effort=effort, levels=levels)
-    thinking = WALK.optional(request, "thinking", dict) or {}
+    thinking: dict[str, Json] = WALK.optional(request, "thinking", dict) or {}
     if thinking.get("type") == "between_tools" and effort in ("xhigh", "max"):
         raise RULES["ANT-49-between"].refuse(effort=effort)
     # Before `output_config` the beta of structured outputs had the form of the answer in a parameter of its own.
@@ -222,7 +225,7 @@ def _check_sampling(request: dict[str, Json], profile: AnthropicProfile) -> None
     top, thinking = request.get("top_p"), request.get("thinking")
     if profile.one_sampling and None not in (top, request.get("temperature")):
         raise RULES["ANT-S15"].refuse()
-    thinks = isinstance(thinking, dict) and thinking.get("type") in ("enabled", "adaptive")
+    thinks = is_object(thinking) and thinking.get("type") in ("enabled", "adaptive")
     heat = request.get("temperature")
     if profile.is_exact and heat not in (None, 1) and _thinks(request, profile):
         raise RULES["ANT-S10"].refuse()
@@ -232,7 +235,7 @@ def _check_sampling(request: dict[str, Json], profile: AnthropicProfile) -> None
 
 def _thinks(request: dict[str, Json], profile: AnthropicProfile) -> bool:
     """Return True if the model thinks before it answers a request."""
-    kind = (request.get("thinking") or {}).get("type")
+    kind = object_at(request, "thinking").get("type")
     return profile.thinks if kind is None else kind != "disabled"
 
 
@@ -316,7 +319,7 @@ def _check_choice(request: dict[str, Json], profile: AnthropicProfile) -> None:
         return
     if not profile.forced_tool_choice:
         raise RULES["ANT-48"].refuse()
-    if (request.get("thinking") or {}).get("type") == "enabled" or (
+    if object_at(request, "thinking").get("type") == "enabled" or (
         profile.is_exact and _thinks(request, profile)
     ):
         raise RULES["ANT-48-thinking"].refuse()
@@ -389,17 +392,17 @@ def _ahead(request: dict[str, Json]) -> Iterable[tuple[str, dict[str, Json]]]:
     for at, tool in enumerate(request.get("tools") or ()):
         yield f"tools.{at}", tool
     system = request.get("system")
-    for at, block in enumerate(system if isinstance(system, list) else ()):
+    for at, block in enumerate(system if is_array(system) else ()):
         yield f"system.{at}", block
 
 
 def _parts(message: Json) -> Iterable[tuple[str, dict[str, Json]]]:
     content = message.get("content")
-    for number, block in enumerate(content if isinstance(content, list) else ()):
+    for number, block in enumerate(content if is_array(content) else ()):
         yield f"content.{number}", block
         inner = block.get("content")
-        for deep, part in enumerate(inner if isinstance(inner, list) else ()):
-            if isinstance(part, dict):
+        for deep, part in enumerate(inner if is_array(inner) else ()):
+            if is_object(part):
                 yield f"content.{number}.content.{deep}", part
 
 

@@ -25,7 +25,7 @@ from actors.strict.rules.anthropic_shapes import (
     BlockShape,
     check_cache_mark,
 )
-from actors.strict.rules.base import AnthropicProfile, Json, Mode
+from actors.strict.rules.base import AnthropicProfile, Json, Mode, is_array
 from actors.strict.rules.reading import fresh, standard_of
 from actors.strict.rules.shapes import ArrayOf, Check, Fields, Maybe, Shape, Tagged, Then
 
@@ -189,7 +189,7 @@ def _texts(content: list[Json]) -> Iterable[dict[str, Json]]:
     for block in content:
         if block["type"] == "text":
             yield block
-        elif block["type"] == "tool_result" and isinstance(block.get("content"), list):
+        elif block["type"] == "tool_result" and is_array(block.get("content")):
             yield from (part for part in block["content"] if part["type"] == "text")
 
 
@@ -296,7 +296,7 @@ def _check_answered(turn: _WireTurn, following: Sequence[_WireTurn], mode: Mode)
 
 
 def _check_results(turn: _WireTurn, before: _WireTurn | None) -> None:
-    calls = set(before.calls) if before is not None else set()
+    calls = set[str]() if before is None else set(before.calls)
     seen: set[str] = set()
     for at, number, block in turn.of("tool_result"):
         call_id = block["tool_use_id"]
@@ -341,4 +341,4 @@ def _check_neighbours(turns: list[_WireTurn]) -> None:
 
 def _blocks(message: dict[str, Json]) -> list[dict[str, Json]]:
     content = message.get("content", [])
-    return content if isinstance(content, list) else [{"type": "text", "text": content}]
+    return content if is_array(content) else [{"type": "text", "text": content}]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from actors.strict.rules.anthropic_rules import RULES
 from actors.strict.rules.anthropic_shapes import WALK
-from actors.strict.rules.base import Json
+from actors.strict.rules.base import Json, is_array, is_object
 from actors.strict.rules.json_schema import definition_of, nodes
 from actors.strict.rules.shapes import Fields, Word
 
@@ -55,7 +55,7 @@ def check(config: dict[str, Json]) -> None:
 
 def _check_node(node: dict[str, Json], root: Json) -> None:
     kinds = node.get("type")
-    told = kinds if isinstance(kinds, list) else [kinds]
+    told = kinds if is_array(kinds) else [kinds]
     if "object" in told and node.get("additionalProperties") is not False:
         raise RULES["ANT-S18"].refuse(why=_open(node))
     if barred := sorted(_BOUNDS & node.keys()):
@@ -74,7 +74,7 @@ def _check_node(node: dict[str, Json], root: Json) -> None:
         raise RULES["ANT-S18"].refuse(why="enum values must be strings, numbers, booleans or null")
     if "$ref" in node and definition_of(node["$ref"], root) is None:
         raise RULES["ANT-S18"].refuse(why=f"$ref '{node['$ref']}' is not defined in the schema")
-    if any(isinstance(arm, dict) and "$ref" in arm for arm in _as_list(node.get("allOf"))):
+    if any(is_object(arm) and "$ref" in arm for arm in _as_list(node.get("allOf"))):
         raise RULES["ANT-S18"].refuse(why="allOf with $ref is not supported")
 
 
@@ -91,16 +91,16 @@ def _open(node: dict[str, Json]) -> str:
 def _optional(node: dict[str, Json]) -> list[str]:
     required = _as_list(node.get("required"))
     properties = node.get("properties")
-    return [name for name in properties if name not in required] if isinstance(properties, dict) else []
+    return [name for name in properties if name not in required] if is_object(properties) else []
 
 
 def _is_union(schema: Json) -> bool:
-    return isinstance(schema, dict) and ("anyOf" in schema or isinstance(schema.get("type"), list))
+    return is_object(schema) and ("anyOf" in schema or is_array(schema.get("type")))
 
 
 def _members(node: dict[str, Json]) -> Iterator[Json]:
     properties = node.get("properties")
-    yield from properties.values() if isinstance(properties, dict) else ()
+    yield from properties.values() if is_object(properties) else ()
 
 
 def _values(node: dict[str, Json]) -> list[Json]:
@@ -108,7 +108,7 @@ def _values(node: dict[str, Json]) -> list[Json]:
 
 
 def _as_list(value: Json) -> list[Json]:
-    return value if isinstance(value, list) else []
+    return value if is_array(value) else []
 
 
 def _inner(schema: dict[str, Json]) -> Iterator[Json]:
@@ -121,7 +121,7 @@ def _inner(schema: dict[str, Json]) -> Iterator[Json]:
 
 def _recursive(root: Json) -> bool:
     def loops(schema: Json, followed: tuple[Json, ...]) -> bool:
-        if not isinstance(schema, dict):
+        if not is_object(schema):
             return False
         reference = schema.get("$ref")
         if reference is not None:

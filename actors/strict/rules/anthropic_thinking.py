@@ -23,7 +23,16 @@ from functools import lru_cache
 
 from actors.strict.rules.anthropic_rules import RULES
 from actors.strict.rules.anthropic_shapes import AHEAD
-from actors.strict.rules.base import AnthropicProfile, AnthropicSettings, Json, Mode, dump
+from actors.strict.rules.base import (
+    AnthropicProfile,
+    AnthropicSettings,
+    Json,
+    Mode,
+    dumped,
+    is_array,
+    is_object,
+    object_at,
+)
 from actors.strict.rules.reading import came, fresh, standard_of
 
 THINKING = frozenset({"thinking", "redacted_thinking"})
@@ -79,7 +88,7 @@ def check(request: Json, mode: Mode, profile: AnthropicProfile, settings: Anthro
         kinds = _kinds(message)
         if kinds and kinds[-1] in THINKING:
             raise RULES["ANT-52"].refuse(at=at)
-    thinking = (request.get("thinking") or {}).get("type")
+    thinking = object_at(request, "thinking").get("type")
     if thinking == "enabled":
         _check_open_loop(messages)
     if profile.reasoning and thinking != "disabled" and any(map(_calls_unthinking, messages)):
@@ -181,7 +190,7 @@ class _PrefixWalk:
     """The digests of everything that stands before the point reached so far."""
 
     def __init__(self, request: Json, settings: AnthropicSettings, mode: Mode) -> None:
-        system = request.get("system") or []
+        system: Json = request.get("system") or list[Json]()
         system = [{"type": "text", "text": system}] if isinstance(system, str) else system
         self._system = _digest(dump([_plain(block) for block in system]))
         self._tools = _digest(
@@ -277,18 +286,18 @@ def _plain(value: Json) -> Json:
     Only the outer keys are put in order. The keys of a call's input stay as they were sent: the model wrote
     them in that order, and another order is another prefix.
     """
-    if not isinstance(value, dict):
+    if not is_object(value):
         return value
     plain = {key: value[key] for key in sorted(value) if key != "cache_control" and value[key] is not None}
-    if isinstance(plain.get("citations"), list):
+    if is_array(plain.get("citations")):
         del plain["citations"]
-    if isinstance(plain.get("content"), list):
+    if is_array(plain.get("content")):
         plain["content"] = [_plain(part) for part in plain["content"]]
     return plain
 
 
 def _drops_mismatches(request: Json) -> bool:
-    binding = (request.get("thinking") or {}).get("block_binding") or {}
+    binding = object_at(object_at(request, "thinking"), "block_binding")
     return bool(binding.get("prefix_mismatch_behavior") == "drop_block")
 
 

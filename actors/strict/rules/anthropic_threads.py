@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from actors.strict.rules.anthropic_rules import RULES
-from actors.strict.rules.base import Json
+from actors.strict.rules.base import Json, is_array, is_object
 
 _CREATE_ONLY = ("system", "tools")
 
@@ -45,7 +45,7 @@ class ThreadStore:
             RuleBroken: The thread is not kept, was continued before, or was created with other fields.
         """
         thread = request.get("thread")
-        if not isinstance(thread, dict) or thread.get("type") != "continue":
+        if not is_object(thread) or thread.get("type") != "continue":
             return request
         kept = self._answers.get(str(thread.get("previous_message_id")))
         if kept is None:
@@ -67,13 +67,13 @@ def assume_thread(request: Json) -> Json:
     show which calls the thread ended with.
     """
     messages: Sequence[Json] = request["messages"]
-    content = messages[0].get("content") if messages and isinstance(messages[0], dict) else None
-    results = [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+    content = messages[0].get("content") if messages and is_object(messages[0]) else None
+    results = [block for block in content if is_object(block)] if is_array(content) else []
     ids = [block.get("tool_use_id") for block in results if block.get("type") == "tool_result"]
     calls: list[Json] = [
         {"type": "tool_use", "id": call_id, "name": "unknown", "input": {}} for call_id in ids
     ]
-    paused = {"type": "server_tool_use", "id": "srvtoolu_unknown", "name": "unknown", "input": {}}
+    paused: Json = {"type": "server_tool_use", "id": "srvtoolu_unknown", "name": "unknown", "input": {}}
     text = {"type": "text", "text": "unknown"}
     answer = {"role": "assistant", "content": calls or ([text] if messages else [paused])}
     return {**request, "messages": [{"role": "user", "content": "unknown"}, answer, *messages]}

@@ -10,12 +10,33 @@ pass here for the same reason.
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeGuard
 
 import msgspec
 
 Mode: TypeAlias = Literal["strict", "hosted"]
 Json: TypeAlias = Any  # a parsed request body may be anything, and the validators are what finds out
+
+
+def is_object(value: object) -> TypeGuard[dict[str, Json]]:
+    """Return True for a dict. After `isinstance`, type checkers would not know of what."""
+    return isinstance(value, dict)
+
+
+def is_array(value: object) -> TypeGuard[list[Json]]:
+    """Return True for a list, as `is_object`."""
+    return isinstance(value, list)
+
+
+def object_at(body: Json, key: str) -> dict[str, Json]:
+    """Return the object under a key; an empty one if the key is absent or empty."""
+    return body.get(key) or {}
+
+
+def array_at(body: Json, key: str) -> list[Json]:
+    """Return the list under a key; an empty one if the key is absent or empty."""
+    return body.get(key) or []
+
 
 # bool comes before int, which it is a kind of.
 _KINDS = (
@@ -262,7 +283,7 @@ def kind(value: Json) -> str:
     for named, name in _KINDS:
         if isinstance(value, named):
             return name
-    holds_objects = bool(value) and isinstance(value[0], dict)
+    holds_objects = bool(value) and is_object(value[0])
     return "array of objects" if holds_objects else "array"
 
 
@@ -273,9 +294,9 @@ def strings(value: Json) -> Iterable[tuple[str, str]]:
         path, item = stack.pop()
         if isinstance(item, str):
             yield path, item
-        elif isinstance(item, dict):
+        elif is_object(item):
             stack.extend((f"{path}.{key}", inner) for key, inner in item.items())
-        elif isinstance(item, list):
+        elif is_array(item):
             stack.extend((f"{path}[{at}]", inner) for at, inner in enumerate(item))
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from actors.strict.rules import bedrock_upstream
-from actors.strict.rules.base import Json, Mode
+from actors.strict.rules.base import Json, Mode, is_object
 from actors.strict.rules.bedrock_rules import RULES, BedrockProfile, BedrockSettings
 from actors.strict.rules.bedrock_shapes import MESSAGE, REQUEST, WALK, MessageContext
 from actors.strict.rules.reading import came, fresh, parse, standard_of
@@ -28,7 +28,7 @@ def validate(body: bytes, mode: Mode, settings: BedrockSettings) -> None:
     WALK.check(request, REQUEST, "", profile)
     messages = request["messages"]
     for at, message in fresh(messages, standard_of("BED message", profile.media)):
-        role = message.get("role") if isinstance(message, dict) else None
+        role = message.get("role") if is_object(message) else None
         WALK.check(message, MESSAGE, f"messages/{at}", MessageContext(profile, role))
     attached = [held for message in messages for held in came(_attached_to, message)]
     _check_documents([value for kind, value in attached if kind == "document"])

@@ -1,6 +1,7 @@
 """AWS Bedrock Converse: the shapes of a request as tables, and the walk in the words of the service."""
 
 import re
+from collections.abc import Mapping
 from string import ascii_letters, digits
 from typing import NamedTuple
 
@@ -9,8 +10,15 @@ from actors.strict.rules.bedrock_rules import ID, RULES, TOOL_NAME, BedrockProfi
 from actors.strict.rules.reading import parse
 from actors.strict.rules.shapes import ArrayOf, Fields, Maybe, OneMember, Shape, ShapeWalk, Then, Word
 
-_NAMES = {dict: "JSONObject", list: "JSONArray", str: "String", int: "Integer", bool: "Boolean"}
-_NAMES |= {type(None): "Null", float: "BigDecimal"}
+_NAMES: Mapping[type, str] = {
+    dict: "JSONObject",
+    list: "JSONArray",
+    str: "String",
+    int: "Integer",
+    bool: "Boolean",
+    type(None): "Null",
+    float: "BigDecimal",
+}
 _FORMATS = {
     "image": ("png", "jpeg", "gif", "webp"),
     "document": ("pdf", "csv", "doc", "docx", "xls", "xlsx", "html", "txt", "md"),

@@ -9,7 +9,15 @@ from collections.abc import Callable, Iterable, Sequence
 
 from actors.strict.rules import anthropic
 from actors.strict.rules.anthropic_thinking import sign
-from actors.strict.rules.base import AnthropicProfile, AnthropicSettings, Json, Mode, RuleBroken, dump
+from actors.strict.rules.base import (
+    AnthropicProfile,
+    AnthropicSettings,
+    Json,
+    Mode,
+    RuleBroken,
+    dumped,
+    object_at,
+)
 from actors.strict.rules.bedrock_rules import RULES, BedrockSettings
 from actors.strict.rules.reading import came, parse
 
@@ -49,20 +57,20 @@ def _settings(settings: BedrockSettings, profile: AnthropicProfile) -> Anthropic
 
 def passed_on(request: Json, settings: BedrockSettings) -> Json:
     """Return a request as Bedrock passes it on: in the vendor's form, marks for the cache included."""
-    inference = request.get("inferenceConfig") or {}
+    inference = object_at(request, "inferenceConfig")
     body: Json = {"model": settings.model, "max_tokens": inference.get("maxTokens", 4096)}
     for own, name in _SAMPLING.items():
         if own in inference:
             body[name] = inference[own]
-    body |= request.get("additionalModelRequestFields") or {}
-    asked = request.get("outputConfig") or {}
-    form = ((asked.get("textFormat") or {}).get("structure") or {}).get("jsonSchema")
+    body |= object_at(request, "additionalModelRequestFields")
+    asked = object_at(request, "outputConfig")
+    form = object_at(object_at(asked, "textFormat"), "structure").get("jsonSchema")
     config = {"effort": asked.get("effort"), "format": form and _form(form)}
     if any(config.values()):
         body["output_config"] = config
     if system := _move_marks(request.get("system") or (), _block):
         body["system"] = system
-    body |= _tools(request.get("toolConfig") or {})
+    body |= _tools(object_at(request, "toolConfig"))
     body["messages"] = [came(_message, message) for message in request["messages"]]
     return body
 

@@ -8,7 +8,7 @@ the endpoint was measured to answer.
 
 from dataclasses import replace
 
-from actors.strict.rules.base import RECALLED, CompatibleProfile, Json, ServerRule, table
+from actors.strict.rules.base import RECALLED, CompatibleProfile, Json, ServerRule, object_at, table
 from actors.strict.rules.host import RequestContext, VendorHost
 from actors.strict.rules.openai_chat import KEYS, OPENAI, any_answer, not_an_object
 from actors.strict.rules.openai_messages import MESSAGE_KEYS
@@ -100,7 +100,7 @@ def _close(waiting: list[str], strays: int) -> None:
 
 
 def _check_form(request: Json, context: RequestContext) -> None:
-    if (request.get("response_format") or {}).get("type") == "json_schema":
+    if object_at(request, "response_format").get("type") == "json_schema":
         raise RULES["DSK-10"].refuse()
 
 

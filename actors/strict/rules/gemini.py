@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from actors.strict.rules import gemini_schema, gemini_signatures
-from actors.strict.rules.base import Json, Mode
+from actors.strict.rules.base import Json, Mode, array_at, is_object, object_at
 from actors.strict.rules.gemini_rules import NAME, RULES, GeminiProfile, GeminiSettings
 from actors.strict.rules.gemini_shape import read_shape
 from actors.strict.rules.model_checks import check_gemini
@@ -71,10 +71,10 @@ def _check(request: Json, mode: Mode, profile: GeminiProfile, settings: GeminiSe
     contents = _check_contents(request, settings)
     names = _check_tools(request)
     _check_config(request, names)
-    generation = request.get("generationConfig") or {}
+    generation = object_at(request, "generationConfig")
     _check_generation(generation, names, profile, mode)
     if settings.models is None:
-        check_gemini(settings.model, generation.get("thinkingConfig") or {})
+        check_gemini(settings.model, object_at(generation, "thinkingConfig"))
     turns = _turns(contents)
     _check_sequence(turns, mode, is_continued=request.get("continuationToken") is not None)
     gemini_signatures.check(turns, mode, profile, settings)
@@ -107,7 +107,7 @@ def _parse_request(body: bytes) -> dict[str, Json]:
         request = parse(body)
     except ValueError as why:
         raise RULES["GEM-S01"].refuse(why=str(why)) from why
-    if not isinstance(request, dict):
+    if not is_object(request):
         raise RULES["GEM-S01"].refuse(why="Root element must be a message.")
     return request
 
@@ -214,8 +214,8 @@ def _pair(calls: Sequence[Json], responses: Sequence[Json]) -> Iterator[tuple[Js
 
 def _check_tools(request: Json) -> set[str]:
     names: set[str] = set()
-    for at, tool in enumerate(request.get("tools") or ()):
-        for number, declared in enumerate(tool.get("functionDeclarations") or ()):
+    for at, tool in enumerate(array_at(request, "tools")):
+        for number, declared in enumerate(array_at(tool, "functionDeclarations")):
             path = f"tools[{at}].function_declarations[{number}]"
             _check_name(declared, f"{path}.name")
             if declared["name"] in names:
@@ -227,13 +227,13 @@ def _check_tools(request: Json) -> set[str]:
 
 
 def _check_config(request: Json, names: set[str]) -> None:
-    calling = (request.get("toolConfig") or {}).get("functionCallingConfig")
-    mode = (calling or {}).get("mode", "MODE_UNSPECIFIED")
+    calling = object_at(object_at(request, "toolConfig"), "functionCallingConfig")
+    mode = calling.get("mode", "MODE_UNSPECIFIED")
     needs_functions = mode == "ANY" or (mode != "MODE_UNSPECIFIED" and not request.get("tools"))
     if needs_functions and not names:
         raise RULES["GEM-S09"].refuse("tool_config")
-    _check_allowed(calling or {}, names)
-    thinking = (request.get("generationConfig") or {}).get("thinkingConfig") or {}
+    _check_allowed(calling, names)
+    thinking = object_at(object_at(request, "generationConfig"), "thinkingConfig")
     if "thinkingBudget" in thinking and "thinkingLevel" in thinking:
         raise RULES["GEM-S11"].refuse("generation_config.thinking_config")
 

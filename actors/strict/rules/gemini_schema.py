@@ -6,7 +6,7 @@ What is JSON Schema (`responseJsonSchema`) is read leniently: what the page does
 
 from collections.abc import Iterator
 
-from actors.strict.rules.base import Json
+from actors.strict.rules.base import Json, is_array, is_object, object_at
 from actors.strict.rules.gemini_rules import RULES
 
 _FORMATS = {
@@ -36,7 +36,7 @@ def check(schema: Json, path: str, *, is_filled: bool = False) -> None:
         raise RULES["GEM-S14"].refuse(path, path=f"{path}.properties")
     _check_values(schema, kind, path)
     for at, name in enumerate(schema.get("required") or ()):
-        if name not in (schema.get("properties") or {}):
+        if name not in object_at(schema, "properties"):
             _refuse(f"{path}.required[{at}]", "property is not defined")
     for step, inner in _below(schema):
         check(inner, f"{path}.{step}", is_filled=is_filled)
@@ -58,7 +58,7 @@ def _check_values(schema: Json, kind: str, path: str) -> None:
 def _below(schema: Json) -> Iterator[tuple[str, Json]]:
     for at, arm in enumerate(schema.get("anyOf") or ()):
         yield f"any_of[{at}]", arm
-    for name, inner in (schema.get("properties") or {}).items():
+    for name, inner in object_at(schema, "properties").items():
         yield f"properties[{name}]", inner
     if schema.get("items") is not None:
         yield "items", schema["items"]
@@ -74,10 +74,10 @@ def check_json(schema: Json, path: str) -> None:
     Raises:
         RuleBroken: Something does.
     """
-    if isinstance(schema, list):
+    if is_array(schema):
         for inner in schema:
             check_json(inner, path)
-    if not isinstance(schema, dict):
+    if not is_object(schema):
         return
     if isinstance(schema.get("$ref"), str) and not all(key.startswith("$") for key in schema):
         raise RULES["GEM-S19"].refuse(path, path=path.lstrip("."))

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import TypeAlias
 
-from actors.strict.rules.base import Json, RuleBroken
+from actors.strict.rules.base import Json, RuleBroken, is_array, is_object
 from actors.strict.rules.gemini_rules import RULES
 from actors.strict.rules.reading import came
 
@@ -153,9 +153,10 @@ class _ShapeWalk:
         self.unknown: list[tuple[str, str]] = []
 
     def message(self, value: Json, kind: str, path: str) -> dict[str, Json]:
-        if not isinstance(value, dict):
+        if not is_object(value):
             raise _invalid(path, f"{_PACKAGE}.{kind}", value)
-        known, read = _MESSAGES[kind], {}
+        known = _MESSAGES[kind]
+        read: dict[str, Json] = {}
         for told, inner in value.items():
             name = _camel(told)
             if name not in known or not self._has(kind, name):
@@ -183,12 +184,12 @@ class _ShapeWalk:
 
     def _field(self, value: Json, kind: str, path: str) -> Json:
         if kind.endswith("[]"):
-            if not isinstance(value, list):
+            if not is_array(value):
                 raise _invalid(path, f"{_PACKAGE}.{kind[:-2]}", value)
             read = self._again if kind[:-2] in _SENT_AGAIN else self._field
             return [read(item, kind[:-2], f"{path}[{at}]") for at, item in enumerate(value)]
         if kind.endswith("{}"):
-            if not isinstance(value, dict):
+            if not is_object(value):
                 raise _invalid(path, f"{_PACKAGE}.{kind[:-2]}", value)
             return {
                 key: self._field(item, kind[:-2], f"{path}[{at}].value")

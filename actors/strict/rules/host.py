@@ -22,9 +22,14 @@ from actors.strict.rules.base import (
     RuleBroken,
     ServerRefusal,
     ServerRule,
+    is_object,
 )
 
 Check: TypeAlias = Callable[[Json, "RequestContext"], None]
+
+
+def accept(*_: object) -> None:
+    """Check nothing: a vendor without the demand."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -168,5 +173,5 @@ def thinks(request: Json, profile: CompatibleProfile) -> bool:
     if profile.thinking == "always":
         return True
     asked = request.get("thinking")
-    kind = asked.get("type") if isinstance(asked, dict) else None
+    kind = asked.get("type") if is_object(asked) else None
     return kind == "enabled" if kind in ("enabled", "disabled") else profile.thinking == "on"

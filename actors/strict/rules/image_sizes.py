@@ -4,7 +4,7 @@ from base64 import b64decode
 from collections.abc import Iterator, Sequence
 
 from actors.strict.rules.anthropic_rules import RULES
-from actors.strict.rules.base import Json
+from actors.strict.rules.base import Json, is_array, is_object
 from actors.strict.rules.reading import came
 
 _MOST, _MOST_OF_MANY, _MANY = 8000, 2000, 20
@@ -30,10 +30,10 @@ def check(messages: Sequence[Json]) -> None:
 
 def _sizes(message: Json) -> list[tuple[str, str, str, int]]:
     """Return the place of each image of a message, its label, its type and its longest side; nothing where unknown."""
-    found = []
+    found: list[tuple[str, str, str, int]] = []
     for path, image in _images(message.get("content"), "content"):
         source = image.get("source")
-        inline = isinstance(source, dict) and source.get("type") == "base64"
+        inline = is_object(source) and source.get("type") == "base64"
         kind, sides = _looked_at(source.get("data")) if inline else ("", (0,))
         label = source.get("media_type", "") if inline else ""
         found.append((f"{path}.image.source.base64.data", label, kind, max(sides)))
@@ -41,10 +41,10 @@ def _sizes(message: Json) -> list[tuple[str, str, str, int]]:
 
 
 def _images(content: Json, path: str) -> Iterator[tuple[str, Json]]:
-    for number, block in enumerate(content if isinstance(content, list) else ()):
-        if isinstance(block, dict) and block.get("type") == "image":
+    for number, block in enumerate(content if is_array(content) else ()):
+        if is_object(block) and block.get("type") == "image":
             yield f"{path}.{number}", block
-        elif isinstance(block, dict) and block.get("type") == "tool_result":
+        elif is_object(block) and block.get("type") == "tool_result":
             yield from _images(block.get("content"), f"{path}.{number}.tool_result.content")
 
 

@@ -7,7 +7,16 @@ but its models then drop calls.
 import re
 from dataclasses import replace
 
-from actors.strict.rules.base import RECALLED, CompatibleProfile, CompatibleSettings, Json, ServerRule, table
+from actors.strict.rules.base import (
+    RECALLED,
+    CompatibleProfile,
+    CompatibleSettings,
+    Json,
+    ServerRule,
+    is_array,
+    is_object,
+    table,
+)
 from actors.strict.rules.host import RequestContext, VendorHost
 from actors.strict.rules.model_checks import RULES as OF_MODELS
 from actors.strict.rules.model_checks import check_kimi
@@ -62,9 +71,13 @@ def _check_empty(request: Json, context: RequestContext) -> None:
         content = message.get("content")
         if message["role"] == "assistant" and not content and not message.get("tool_calls"):
             raise RULES["KIM-04"].refuse(f"messages[{at}]", at=at)
-        for part in content if isinstance(content, list) else ():
+        for part in content if is_array(content) else ():
             if part["type"] == "text" and not part["text"]:
                 raise RULES["KIM-05"].refuse(f"messages[{at}].content")
+
+
+def _check_settings(request: Json, context: RequestContext) -> None:
+    check_kimi(request)
 
 
 def _check_ids(request: Json, context: RequestContext) -> None:
@@ -104,15 +117,15 @@ def _at(path: str, why: str) -> str:
 def _inner_fault(schema: Json, path: str) -> str | None:
     """Say what is wrong with what a schema holds: the properties of an object, the items of an array."""
     properties = schema.get("properties")
-    for key, inner in properties.items() if isinstance(properties, dict) else ():
-        if not isinstance(inner, dict):
+    for key, inner in properties.items() if is_object(properties) else ():
+        if not is_object(inner):
             return _at(f"{path}.properties", _SCHEMA["member"].format(name=key))
         if wrong := _value_fault(inner, f"{path}.properties.{key}"):
             return wrong
     if "items" not in schema:
         return None
     items = schema["items"]
-    return _value_fault(items, f"{path}.items") if isinstance(items, dict) else _at(path, _SCHEMA["items"])
+    return _value_fault(items, f"{path}.items") if is_object(items) else _at(path, _SCHEMA["items"])
 
 
 def _value_fault(schema: Json, path: str) -> str | None:
@@ -156,7 +169,7 @@ KIMI: VendorHost = replace(
     enforced=frozenset({"OAC-S11"}),
     fixed={"temperature": 1, "top_p": 0.95, "n": 1, "presence_penalty": 0, "frequency_penalty": 0},
     schema=_moonshot_fault,
-    checks=(_check_empty, check_present, _check_ids, lambda request, context: check_kimi(request)),
+    checks=(_check_empty, check_present, _check_ids, _check_settings),
     reasoning="KIM-03",
     forced="KIM-10",
     profile=CompatibleProfile(id_length=None, thinking="on"),

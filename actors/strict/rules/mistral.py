@@ -13,8 +13,18 @@ from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
 
-from actors.strict.rules.base import COPIES, DOC, RECALLED, Json, ServerRefusal, ServerRule, table
-from actors.strict.rules.host import RequestContext, VendorHost
+from actors.strict.rules.base import (
+    COPIES,
+    DOC,
+    RECALLED,
+    Json,
+    ServerRefusal,
+    ServerRule,
+    is_array,
+    is_object,
+    table,
+)
+from actors.strict.rules.host import RequestContext, VendorHost, accept
 from actors.strict.rules.openai_chat import OPENAI, any_answer, not_an_object
 
 _MEASURED = "measured with the vendor's own validator"
@@ -207,7 +217,7 @@ def _check_content(message: Json, last: bool, context: RequestContext) -> None:
 
 
 def _check_images(message: Json, generation: int) -> None:
-    parts = message["content"] if isinstance(message["content"], list) else ()
+    parts = message["content"] if is_array(message["content"]) else ()
     if generation < _RICH_RESULTS and any(part["type"] != "text" for part in parts):
         raise RULES["MIS-18"].refuse()
 
@@ -237,15 +247,15 @@ def _locate(refusal: ServerRefusal, request: Json, values: Mapping[str, object])
         key = int(number) if number else name
         loc.append(key)
         value = _inner(value, key)
-        if len(loc) == 3 and loc[1] == "messages" and isinstance(value, dict):
+        if len(loc) == 3 and loc[1] == "messages" and is_object(value):
             loc.append(str(value.get("role")))
     return replace(refusal, param=".".join(map(str, loc)), detail={"loc": loc, "input": value})
 
 
 def _inner(value: Json, key: str | int) -> Json:
-    if isinstance(value, dict):
-        return value.get(key)
-    return value[key] if isinstance(value, list) and isinstance(key, int) and key < len(value) else None
+    if isinstance(key, str):
+        return value.get(key) if is_object(value) else None
+    return value[key] if is_array(value) and key < len(value) else None
 
 
 _NAMES = (
@@ -321,7 +331,7 @@ MISTRAL: VendorHost = replace(
     choices=("none", "auto", "required", "any"),
     names=re.compile(r"[a-zA-Z0-9_-]+"),
     schema=not_an_object,
-    identity=lambda messages, context: None,
+    identity=accept,
     sequence=check,
     finish=_locate,
 )

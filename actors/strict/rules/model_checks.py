@@ -14,6 +14,7 @@ from actors.strict.rules.base import (
     CompatibleProfile,
     Json,
     ServerRule,
+    is_object,
     table,
 )
 from actors.strict.rules.models import ServedModel, served_model
@@ -115,7 +116,7 @@ def check_responses(request: Mapping[str, Json]) -> None:
     if (row := served_model(str(request.get("model")))) is None or row.maker != "openai":
         return
     reasoning = request.get("reasoning")
-    effort = reasoning.get("effort") if isinstance(reasoning, dict) else None
+    effort = reasoning.get("effort") if is_object(reasoning) else None
     _check_effort(row, effort, "reasoning.effort")
     _check_openai(row, request, effort)
 
@@ -223,7 +224,7 @@ def _check_switch(request: Mapping[str, Json], maker: str, rule: ServerRule) -> 
     if row is None or row.maker != maker:
         return
     config, effort = request.get("thinking"), request.get("reasoning_effort")
-    kind = config.get("type") if isinstance(config, dict) else None
+    kind = config.get("type") if is_object(config) else None
     if kind is not None and kind not in (row.thinking or ()):
         raise rule.refuse("thinking.type", path="thinking.type")
     if effort is not None and effort not in (row.efforts or ()):

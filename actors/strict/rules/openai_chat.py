@@ -16,8 +16,10 @@ from actors.strict.rules.base import (
     OpenAIProfile,
     OpenAISettings,
     RuleBroken,
+    is_array,
+    is_object,
 )
-from actors.strict.rules.host import RequestContext, VendorHost, thinks
+from actors.strict.rules.host import RequestContext, VendorHost, accept, thinks
 from actors.strict.rules.model_checks import RULES as OF_MODELS
 from actors.strict.rules.model_checks import check_chat, thinking_profile
 from actors.strict.rules.openai_messages import (
@@ -103,7 +105,7 @@ def _parse_request(body: bytes) -> dict[str, Json]:
         request = parse(body)
     except ValueError as why:
         raise RULES["OAC-S01"].refuse(why=why) from why
-    if not isinstance(request, dict):
+    if not is_object(request):
         raise RULES["OAC-S01"].refuse(why="the body is not an object")
     return request
 
@@ -158,11 +160,11 @@ def _check_sampling(request: dict[str, Json], fixed: Mapping[str, float]) -> Non
 
 
 def _check_stop(stop: Json) -> None:
-    if isinstance(stop, list) and len(stop) > _MAX_STOPS:
+    if is_array(stop) and len(stop) > _MAX_STOPS:
         raise RULES["OAC-09"].refuse("stop", path="stop", limit=_MAX_STOPS, length=len(stop))
-    if stop is not None and not isinstance(stop, str | list):
+    if stop is not None and not (isinstance(stop, str) or is_array(stop)):
         WALK.typed_as(stop, str, "stop", "one of a string or array of strings")
-    for at, text in enumerate(stop if isinstance(stop, list) else ()):
+    for at, text in enumerate(stop if is_array(stop) else list[Json]()):
         WALK.require_type(text, str, f"stop[{at}]")
 
 
@@ -213,7 +215,7 @@ def _check_tools(request: dict[str, Json], context: RequestContext) -> None:
 
 
 def _forces(choice: Json) -> bool:
-    return isinstance(choice, dict) or choice in ("required", "any")
+    return is_object(choice) or choice in ("required", "any")
 
 
 def _check_tool(tool: Json, path: str, context: RequestContext) -> None:
@@ -239,7 +241,7 @@ def _check_tool(tool: Json, path: str, context: RequestContext) -> None:
 def not_an_object(function: dict[str, Json]) -> str | None:
     """Say what is wrong with parameters that are not an object's schema."""
     schema = function["parameters"]
-    if not isinstance(schema, dict):
+    if not is_object(schema):
         return f"{schema!r} is not of type 'object', 'boolean'."
     if (got := schema.get("type")) != "object":
         return f"schema must be a JSON Schema of 'type: \"object\"', got 'type: \"{got}\"'."
@@ -263,8 +265,8 @@ def _answer_fault(schema: dict[str, Json]) -> str | None:
 
 def _itemless_array(schema: dict[str, Json], context: tuple[str, ...]) -> str | None:
     properties = schema.get("properties")
-    for key, inner in properties.items() if isinstance(properties, dict) else ():
-        if not isinstance(inner, dict):
+    for key, inner in properties.items() if is_object(properties) else ():
+        if not is_object(inner):
             continue
         where = (*context, "properties", key)
         if inner.get("type") == "array" and "items" not in inner:
@@ -293,20 +295,20 @@ def _check_choice(choice: Json, tools: list[Json], host: VendorHost) -> None:
             "tool_choice.type", path="tool_choice.type", value=which, values="'function' and 'custom'"
         )
     named = WALK.require(choice, which, "tool_choice")
-    if not any(isinstance(tool.get(which), dict) and _is_named(tool[which], named) for tool in tools):
+    if not any(is_object(tool.get(which)) and _is_named(tool[which], named) for tool in tools):
         raise RULES["OAC-S05"].refuse("tool_choice")
 
 
 def _is_named(tool: dict[str, Json], wanted: Json) -> bool:
-    return isinstance(wanted, dict) and tool.get("name") == wanted.get("name")
+    return is_object(wanted) and tool.get("name") == wanted.get("name")
 
 
 def any_answer(host: VendorHost) -> VendorHost:
     """Return a host without OpenAI's demands on the form of an answer: nothing is known of its own."""
     return replace(
         host,
-        strict=lambda schema, mode: None,
-        answer=lambda schema: None,
+        strict=accept,
+        answer=accept,
         efforts=None,
         lacks=host.lacks | {"OAC-S14", "OAC-S15"},
     )

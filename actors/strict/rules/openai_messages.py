@@ -19,6 +19,7 @@ from actors.strict.rules.base import (
     RECALLED,
     Json,
     ServerRule,
+    is_object,
     strings,
     table,
 )
@@ -342,7 +343,7 @@ def _check_arguments(arguments: Json, path: str, context: RequestContext) -> Non
 
 def _is_object(arguments: str) -> bool:
     try:
-        return isinstance(parse(arguments.encode()), dict)
+        return is_object(parse(arguments.encode()))
     except ValueError:
         return False
 

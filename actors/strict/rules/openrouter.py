@@ -27,9 +27,11 @@ from actors.strict.rules.base import (
     ServerRefusal,
     ServerRule,
     dump,
+    is_array,
+    is_object,
     table,
 )
-from actors.strict.rules.host import RequestContext, VendorHost
+from actors.strict.rules.host import RequestContext, VendorHost, accept
 from actors.strict.rules.openai_chat import KEYS, OPENAI, any_answer
 from actors.strict.rules.openai_messages import MESSAGE_KEYS, PARTS
 from actors.strict.rules.prompts import in_anthropics_form
@@ -108,9 +110,9 @@ def _check_details(request: Json, context: RequestContext) -> None:
     latest = max((at for at, message in enumerate(messages) if message["role"] == "assistant"), default=-1)
     for at, message in enumerate(messages):
         details = message.get("reasoning_details")
-        if message["role"] != "assistant" or not isinstance(details, list):
+        if message["role"] != "assistant" or not is_array(details):
             continue
-        for place, detail in enumerate(merge_details([item for item in details if isinstance(item, dict)])):
+        for place, detail in enumerate(merge_details([item for item in details if is_object(item)])):
             _check_detail(detail, (at, place), settings, latest=at == latest)
 
 
@@ -197,7 +199,7 @@ def _passed_on(request: Json, host: VendorHost) -> Json:
 
 def _translate(key: str, value: Json) -> Json:
     """Return the parts or the calls of a message without what only the gateway knows of them."""
-    if not isinstance(value, list):
+    if not is_array(value):
         return value
     if key == "tool_calls":
         return [{name: call[name] for name in call if name in _OF_CALLS} for call in value]
@@ -207,11 +209,11 @@ def _translate(key: str, value: Json) -> Json:
 
 
 def _is_video(part: Json) -> bool:
-    return isinstance(part, dict) and part.get("type") == _VIDEO
+    return is_object(part) and part.get("type") == _VIDEO
 
 
 def _without_mark(part: Json) -> Json:
-    if not isinstance(part, dict):
+    if not is_object(part):
         return part
     inner = {key: value for key, value in part.items() if key != "cache_control"}
     return {key: _without_mark(value) if key == "function" else value for key, value in inner.items()}
@@ -222,7 +224,7 @@ def _mark_upstream(refusal: ServerRefusal, request: Json, values: Mapping[str, o
     return replace(refusal, detail={"vendor": "anthropic"}) if refusal.rule in _UPSTREAMS else refusal
 
 
-_ANOTHER_VENDOR: VendorHost = replace(any_answer(OPENAI), schema=lambda function: None)
+_ANOTHER_VENDOR: VendorHost = replace(any_answer(OPENAI), schema=accept)
 """Behind the gateway a vendor of which nothing but the family's rules is known: schemas are its own matter."""
 
 BEHIND_GATEWAY: VendorHost = replace(OPENAI)
@@ -240,11 +242,11 @@ OPENROUTER: VendorHost = replace(
     parts=PARTS
     | {role: frozenset({"text", "image_url"}) for role in ("tool", "system", "developer")}
     | {"user": PARTS["user"] | {_VIDEO}},
-    schema=lambda function: None,  # the upstream judges it
+    schema=accept,  # the upstream judges it
     own_tools=_OWN_TOOLS,
     tool_marks=frozenset({"cache_control"}),
-    identity=lambda messages, context: None,
-    sequence=lambda messages, context: None,
+    identity=accept,
+    sequence=accept,
     profile=CompatibleProfile(id_length=None),
     finish=_mark_upstream,
 )

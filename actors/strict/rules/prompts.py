@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from actors.strict.rules.base import Json, dump
+from actors.strict.rules.base import Json, dumped, is_array, is_object, object_at
 
 MINIMUM = 1024
 """Fewest tokens of a cached prefix, where a model does not ask for more."""
@@ -76,7 +76,7 @@ def anthropic_prompt(
     pieces = [*prefix, *said]
     if (mark := request.get("cache_control")) is not None and (at := _last(request, len(pieces))) is not None:
         pieces[at] = pieces[at]._replace(mark=_seconds(mark))
-    effort = (request.get("output_config") or {}).get("effort")
+    effort = object_at(request, "output_config").get("effort")
     thinking = request.get("thinking") or {"type": "disabled"}
     choice = request.get("tool_choice") or {"type": "auto"}
     parameters = dump([thinking, effort, choice, sorted(filter(None, betas))])
@@ -114,14 +114,14 @@ def automatic_prompt(request: Json, host: str) -> Prompt:
 def marked_by(block: Json) -> Json:
     """Return the mark of a block, or of the last part of its content that has one."""
     inner = block.get("content")
-    parts = inner if isinstance(inner, list) else []
-    marks = [part["cache_control"] for part in parts if isinstance(part, dict) and part.get("cache_control")]
+    parts = inner if is_array(inner) else []
+    marks = [part["cache_control"] for part in parts if is_object(part) and part.get("cache_control")]
     return block.get("cache_control") or (marks[-1] if marks else None)
 
 
 def _piece(block: Json, role: str) -> Piece:
     mark, kind = None, block.get("type", "")
-    if "cache_control" in block or isinstance(block.get("content"), list):
+    if "cache_control" in block or is_array(block.get("content")):
         mark, block = marked_by(block), _without_marks(block)
     run = kind if kind in _RUNS else ""
     return Piece(role.encode() + dump(block), run, None if mark is None else _seconds(mark))
@@ -148,9 +148,9 @@ def _last(request: Json, count: int) -> int | None:
 
 def _without_marks(value: Json) -> Json:
     """Return a message, block or tool without its marks."""
-    if isinstance(value, list):
+    if is_array(value):
         return [_without_marks(item) for item in value]
-    if not isinstance(value, dict):
+    if not is_object(value):
         return value
     kept = {key: item for key, item in value.items() if key not in _MARKS}
     return kept | {"content": _without_marks(kept["content"])} if "content" in kept else kept

@@ -19,7 +19,7 @@ from typing import TypeVar
 import jiter
 import msgspec
 
-from actors.strict.rules.base import Json
+from actors.strict.rules.base import Json, is_array, is_object
 
 T = TypeVar("T")
 
@@ -58,7 +58,7 @@ def came(make: Callable[..., T], value: Json, *settings: Hashable) -> T:
     known, key = kept[1], (make, *settings) if settings else make
     if key not in known:
         made = known[key] = make(value, *settings)
-        if isinstance(made, dict):
+        if is_object(made):
             _came[id(made)] = made, {}
     return known[key]  # type: ignore[no-any-return]
 
@@ -93,8 +93,8 @@ def _part(text: bytes) -> Json:
     """Read a part, or give what it was read as."""
     if text in _parts:
         return _parts[text]
-    value = _parse_json(text)
-    if len(text) <= _SMALL and isinstance(value, dict | list):
+    value: Json = _parse_json(text)
+    if len(text) <= _SMALL and (is_object(value) or is_array(value)):
         _keep(value)
         _parts[text] = value
     return value
@@ -119,7 +119,7 @@ def _latest(body: bytes) -> Json:
     except (ValueError, RecursionError):  # it is read as a whole then, which says what is wrong
         taken = None
     value = _parse_json(body) if taken is None else taken
-    if isinstance(value, dict):
+    if is_object(value):
         _keep(value)
     return value
 

@@ -6,7 +6,7 @@ of the API wants the signature of a model's first call in its `extra_content`, a
 """
 
 from actors.strict.rules import gemini_signatures
-from actors.strict.rules.base import CompatibleSettings, Json
+from actors.strict.rules.base import CompatibleSettings, Json, is_object, object_at
 from actors.strict.rules.gemini_rules import RULES, SENTINELS, GeminiSettings
 from actors.strict.rules.host import RequestContext, thinks
 from actors.strict.rules.reading import parse
@@ -33,7 +33,7 @@ def check_signed(request: Json, context: RequestContext) -> None:
         return
     for at, message in enumerate(request["messages"]):
         for number, call in enumerate(message.get("tool_calls") or ()):
-            given = ((call.get("extra_content") or {}).get("google") or {}).get("thought_signature")
+            given = object_at(object_at(call, "extra_content"), "google").get("thought_signature")
             if not number and not given:
                 raise RULES["GEM-04"].refuse(name=call.get("function", {}).get("name"), position=at + 1)
             own = signature(call, request["model"], context.settings)
@@ -51,6 +51,7 @@ def signature(call: Json, model: str, settings: CompatibleSettings) -> str:
     try:
         given = parse(call["function"]["arguments"].encode())
     except (KeyError, ValueError):  # a call of another kind, or arguments that are not JSON
-        given = {}
-    part = {"functionCall": {"args": given if isinstance(given, dict) else {}}}
+        given = dict[str, Json]()
+    arguments: dict[str, Json] = given if is_object(given) else {}
+    part = {"functionCall": {"args": arguments}}
     return gemini_signatures.sign(part, GeminiSettings(model=model, secret=settings.secret))

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 
 from actors.strict.rules import responses_items, responses_reasoning, strict_schema, tool_schemas
-from actors.strict.rules.base import Json, Mode, strings
+from actors.strict.rules.base import Json, Mode, is_array, is_object, strings
 from actors.strict.rules.model_checks import check_responses
 from actors.strict.rules.reading import parse
 from actors.strict.rules.responses_items import WALK, stands_on_something
@@ -66,7 +66,7 @@ def validate(
     WALK.check(request, _VALUES, "", profile)
     if settings.models is None:
         check_responses(request)
-    request = request if request.get("input") is not None else {**request, "input": []}
+    request = request if request.get("input") is not None else {**request, "input": list[Json]()}
     _check_tools(request)
     _check_text_form(request, mode)
     responses_items.check(request, profile)
@@ -85,7 +85,7 @@ def _parse_request(body: bytes) -> dict[str, Json]:
         request = parse(body)
     except ValueError as why:
         raise RULES["OAR-S01"].refuse(why=why) from why
-    if not isinstance(request, dict):
+    if not is_object(request):
         raise RULES["OAR-S01"].refuse(why="the body is not an object")
     return request
 
@@ -135,7 +135,7 @@ def _check_include(include: Json, path: str, profile: ResponsesProfile) -> None:
 
 
 def _check_conversation(named: Json, path: str, context: object) -> None:
-    if isinstance(named, dict):
+    if is_object(named):
         WALK.optional(named, "id", str, path)
     else:
         WALK.typed_as(named, str, path, "one of a string or object")
@@ -238,7 +238,7 @@ def _all_tools(request: Json) -> list[Json]:
 
 
 def _objects(value: Json) -> list[Json]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+    return [item for item in value if is_object(item)] if is_array(value) else []
 
 
 def _check_function(tool: dict[str, Json], path: str) -> None:

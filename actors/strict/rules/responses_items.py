@@ -14,9 +14,8 @@ that the host knows it made behind that reasoning may leave its own out. What is
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from itertools import pairwise
 
-from actors.strict.rules.base import Json, Mode
+from actors.strict.rules.base import Json, Mode, is_object
 from actors.strict.rules.openai_shapes import OpenAIWalk
 from actors.strict.rules.reading import fresh, parse, standard_of
 from actors.strict.rules.responses_rules import RULES, ResponsesProfile
@@ -275,7 +274,7 @@ def _check_pairs(items: list[Json], *, is_open: bool) -> None:
 def _runs_in_container(call: Json) -> bool:
     """Return True for commands that the provider runs in a container: their call needs no output of the client's."""
     environment = call.get("environment")
-    return isinstance(environment, dict) and environment.get("type") == "container_reference"
+    return is_object(environment) and environment.get("type") == "container_reference"
 
 
 def _answered_call(item: Json, items: list[Json]) -> tuple[str, str]:
@@ -290,7 +289,7 @@ def _answered_call(item: Json, items: list[Json]) -> tuple[str, str]:
 def _check_reasoning(items: list[Json], together: Callable[[Json, Json], bool]) -> None:
     """Check that reasoning has what it led to behind it, and ids stand on both or on neither."""
     said = [item for item in items if item_kind(item) not in OUTSIDE]
-    for item, behind in pairwise([*said, None]):
+    for item, behind in zip(said, [*said[1:], None], strict=True):
         if item_kind(item) != "reasoning":
             continue
         named = item.get("id")
@@ -348,6 +347,6 @@ def _check_as_copies_do(items: list[Json]) -> None:
 
 def _is_object(arguments: str) -> bool:
     try:
-        return isinstance(parse(arguments.encode()), dict)
+        return is_object(parse(arguments.encode()))
     except ValueError:
         return False

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from actors.strict.rules.base import Json
+from actors.strict.rules.base import Json, is_object
 from actors.strict.rules.responses_rules import RULES
 
 _PREFIXES = {
@@ -203,7 +203,7 @@ def expand(request: Json, store: ResponsesStore, *, trusts: bool = False) -> tup
 def conversation_of(request: Json) -> str | None:
     """Return the id of the conversation that a request belongs to, None if it belongs to none."""
     named = request.get("conversation")
-    return named.get("id") if isinstance(named, dict) else named
+    return named.get("id") if is_object(named) else named
 
 
 def _resolve(item: Json, store: ResponsesStore, *, trusts: bool) -> Json:

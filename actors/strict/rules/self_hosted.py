@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from actors.strict.rules import tool_schemas
-from actors.strict.rules.base import RECALLED, Json, ServerRefusal, ServerRule, table
+from actors.strict.rules.base import RECALLED, Json, ServerRefusal, ServerRule, is_array, is_object, table
 from actors.strict.rules.host import RequestContext, VendorHost
 from actors.strict.rules.openai_messages import check_identity, check_sequence
 from actors.strict.rules.vendors import FAMILY, own
@@ -124,19 +124,19 @@ def _check_grammar(request: Json, context: RequestContext) -> None:
 
 def _check_sight(request: Json, context: RequestContext) -> None:
     contents = [message.get("content") for message in request["messages"]]
-    parts = [part for content in contents if isinstance(content, list) for part in content]
+    parts = [part for content in contents if is_array(content) for part in content]
     if not context.model.images and any(part["type"] == "image_url" for part in parts):
         raise context.host.rules["LCP-12"].refuse()
 
 
 def _open_pattern(schema: Json) -> str | None:
     """Return a pattern that no grammar is made of: one that does not say how its text begins and ends."""
-    patterns = [schema.get("pattern")] if isinstance(schema, dict) else []
+    patterns = [schema.get("pattern")] if is_object(schema) else []
     for pattern in patterns:
         if isinstance(pattern, str) and not (pattern.startswith("^") and pattern.endswith("$")):
             return pattern
-    inner = schema if isinstance(schema, list) else []
-    if isinstance(schema, dict):
+    inner = schema if is_array(schema) else []
+    if is_object(schema):
         inner = [
             value for key, value in schema.items() if key not in ("default", "examples", "const", "enum")
         ]
@@ -149,7 +149,7 @@ def _server_error(rule: str, message: str) -> ServerRule:
 
 
 def _check_choice(request: Json, context: RequestContext) -> None:
-    if context.mode == "strict" and isinstance(request.get("tool_choice"), dict):
+    if context.mode == "strict" and is_object(request.get("tool_choice")):
         raise context.host.rules["LCP-15" if context.host.name == "llama_cpp" else "OLL-05"].refuse(
             "tool_choice"
         )
@@ -235,12 +235,12 @@ LLAMA_CPP = replace(
 def _check_addresses(request: Json, context: RequestContext) -> None:
     for message in request["messages"]:
         parts = message.get("content")
-        for part in parts if isinstance(parts, list) else ():
+        for part in parts if is_array(parts) else ():
             if part["type"] == "image_url" and not str(part["image_url"].get("url")).startswith("data:"):
                 raise context.host.rules["OLL-03"].refuse()
 
 
-OLLAMA = replace(
+_OLLAMA = replace(
     own(
         _SELF_HOSTED,
         "ollama",
@@ -264,7 +264,7 @@ OLLAMA = replace(
     },
 )
 OLLAMA = replace(
-    OLLAMA, words={**OLLAMA.words, "OAC-05 content": "OLL-02"}, checks=(_check_addresses, _check_choice)
+    _OLLAMA, words={**_OLLAMA.words, "OAC-05 content": "OLL-02"}, checks=(_check_addresses, _check_choice)
 )
 
 # ---- hosts of open models, which run vLLM

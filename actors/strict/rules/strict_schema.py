@@ -7,7 +7,7 @@ neither names is taken.
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from actors.strict.rules.base import Json
+from actors.strict.rules.base import Json, is_array, is_object
 from actors.strict.rules.json_schema import DEFINITIONS, definition_of, nodes
 
 _TYPES = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})
@@ -31,7 +31,7 @@ Context = tuple[str, ...]
 
 def fault(schema: Json, *, copies: bool) -> str | None:
     """Say what is wrong with a strict schema, or None. `copies`: as the strictest host that was seen has it."""
-    if not isinstance(schema, dict):
+    if not is_object(schema):
         return f"{schema!r} is not of type 'object', 'boolean'."
     if schema.get("type") != "object":
         return f"schema must be a JSON Schema of 'type: \"object\"', got 'type: \"{schema.get('type')}\"'."
@@ -42,10 +42,10 @@ def fault(schema: Json, *, copies: bool) -> str | None:
 
 def _faults(schema: Json, context: Context, root: Json, *, copies: bool) -> Iterator[str]:
     """Yield what is wrong, in the order of the document."""
-    if not isinstance(schema, dict):
+    if not is_object(schema):
         yield f"In context={context}, schema must have a 'type' key."
         return
-    for key in (key for key in DEFINITIONS if isinstance(schema.get(key), dict)):
+    for key in (key for key in DEFINITIONS if is_object(schema.get(key))):
         for name, inner in schema[key].items():
             yield from _faults(inner, (*context, key, name), root, copies=copies)
     if "$ref" in schema:
@@ -74,9 +74,9 @@ def _reference_faults(schema: dict[str, Json], context: Context, root: Json) -> 
 
 def _kind_faults(schema: dict[str, Json], context: Context) -> Iterator[str]:
     kinds = schema.get("type")
-    told = kinds if isinstance(kinds, list) else [kinds]
+    told = kinds if is_array(kinds) else [kinds]
     if kinds is None:
-        if not isinstance(schema.get("anyOf"), list):
+        if not is_array(schema.get("anyOf")):
             yield f"In context={context}, schema must have a 'type' key."
     elif not told or not all(isinstance(kind, str) and kind in _TYPES for kind in told):
         yield f"In context={context}, {kinds!r} is not valid under any of the given schemas."
@@ -92,14 +92,14 @@ def _object_faults(schema: dict[str, Json], context: Context) -> Iterator[str]:
     properties, required = schema.get("properties"), schema.get("required")
     if schema.get("additionalProperties") is not False:
         yield f"In context={context}, 'additionalProperties' is required to be supplied and to be false."
-    if not isinstance(properties, dict):
+    if not is_object(properties):
         yield f"In context={context}, object schema missing properties."
         return
     wanted = (
         f"In context={context}, 'required' is required to be supplied and to be an array including every key in "
         "properties. "
     )
-    names = required if isinstance(required, list) else []
+    names = required if is_array(required) else []
     for name in properties:
         if name not in names:
             yield f"{wanted}Missing '{name}'."
@@ -111,10 +111,10 @@ def _object_faults(schema: dict[str, Json], context: Context) -> Iterator[str]:
 def _alike(arms: Json, root: Json) -> Iterator[str]:
     """Yield a sentence where two objects of a choice begin with the same key, which does not tell them apart."""
     first: dict[str, list[Json]] = {}
-    for arm in arms if isinstance(arms, list) else ():
-        found = _resolve(arm.get("$ref"), root) if isinstance(arm, dict) and "$ref" in arm else arm
-        properties = found.get("properties") if isinstance(found, dict) else None
-        if not isinstance(properties, dict) or not properties:
+    for arm in arms if is_array(arms) else ():
+        found = _resolve(arm.get("$ref"), root) if is_object(arm) and "$ref" in arm else arm
+        properties = found.get("properties") if is_object(found) else None
+        if not is_object(properties) or not properties:
             continue
         key, told = next(iter(properties.items()))
         if key in first and (not _values(told) or any(not _apart(told, other) for other in first[key])):
@@ -131,19 +131,19 @@ def _apart(one: Json, other: Json) -> bool:
 
 
 def _values(schema: Json) -> list[Json]:
-    if not isinstance(schema, dict):
+    if not is_object(schema):
         return []
     values = [schema["const"]] if "const" in schema else schema.get("enum")
-    return values if isinstance(values, list) else []
+    return values if is_array(values) else []
 
 
 def _below(schema: Mapping[str, Json]) -> Iterator[tuple[Context, Json]]:
     properties, arms = schema.get("properties"), schema.get("anyOf")
-    for name, inner in properties.items() if isinstance(properties, dict) else ():
+    for name, inner in properties.items() if is_object(properties) else ():
         yield ("properties", name), inner
     if "items" in schema:
         yield ("items",), schema["items"]
-    for at, inner in enumerate(arms if isinstance(arms, list) else ()):
+    for at, inner in enumerate(arms if is_array(arms) else ()):
         yield ("anyOf", str(at)), inner
 
 
@@ -184,7 +184,7 @@ def _length(texts: Iterable[Json]) -> int:
 
 def _depth(schema: Json, root: Json, followed: tuple[Json, ...]) -> int:
     """Return how many objects stand in each other; one that leads back to itself is counted once."""
-    if not isinstance(schema, dict):
+    if not is_object(schema):
         return 0
     if "$ref" in schema:
         reference = schema["$ref"]

@@ -6,7 +6,7 @@
 import re
 from dataclasses import replace
 
-from actors.strict.rules.base import RECALLED, CompatibleProfile, Json, ServerRule, table
+from actors.strict.rules.base import RECALLED, CompatibleProfile, Json, ServerRule, object_at, table
 from actors.strict.rules.host import RequestContext, VendorHost
 from actors.strict.rules.model_checks import RULES as OF_MODELS
 from actors.strict.rules.model_checks import check_glm, check_minimax
@@ -63,7 +63,7 @@ _QWEN_CODE = "invalid_parameter_error"
 
 
 def _check_search(request: Json, context: RequestContext) -> None:
-    if any((tool.get("function") or {}).get("name") == "search" for tool in request.get("tools") or ()):
+    if any(object_at(tool, "function").get("name") == "search" for tool in request.get("tools") or ()):
         raise context.host.rules["QWN-05"].refuse("tools")
 
 
@@ -122,8 +122,13 @@ QWEN = replace(
 
 # ---- GLM
 
+
+def _check_glm(request: Json, context: RequestContext) -> None:
+    check_glm(request)
+
+
 _GLM_WRONG = "messages 参数非法"
-GLM = replace(
+_GLM = replace(
     own(
         FAMILY,
         "glm",
@@ -140,16 +145,21 @@ GLM = replace(
         OAC_12="GLM-03",
         OAC_S02="GLM-03",
     ),
-    checks=(lambda request, context: check_glm(request),),
+    checks=(_check_glm,),
     error_code="1214",
     keys=KEYS | {"thinking", "do_sample", "request_id", "user_id", "tool_stream"},
     own_tools=re.compile(r"web_search|retrieval|mcp"),
     message_keys=_WITHOUT_DEVELOPER,
     enforced=frozenset({"OAC-S11"}),
 )
-GLM = replace(GLM, words={**GLM.words, "OAC-04 messages": "GLM-01"})
+GLM = replace(_GLM, words={**_GLM.words, "OAC-04 messages": "GLM-01"})
 
 # ---- MiniMax
+
+
+def _check_minimax(request: Json, context: RequestContext) -> None:
+    check_minimax(request)
+
 
 MINIMAX = replace(
     own(
@@ -178,7 +188,7 @@ MINIMAX = replace(
         OAC_01="MMX-03",
     ),
     error_type="bad_request_error",
-    checks=(lambda request, context: check_minimax(request),),
+    checks=(_check_minimax,),
     keys=KEYS | {"reasoning_split", "mask_sensitive_info", "thinking"},
     message_keys={
         role: keys | {"reasoning_details"} if role == "assistant" else keys
@@ -191,7 +201,7 @@ MINIMAX = replace(
 
 def _check_form(request: Json, context: RequestContext) -> None:
     """Refuse a form of the answer beside tools, and a schema of it in a stream."""
-    which = (request.get("response_format") or {}).get("type", "text")
+    which = object_at(request, "response_format").get("type", "text")
     if which != "text" and request.get("tools"):
         raise context.host.rules["GRQ-04"].refuse()
     if which == "json_schema" and request.get("stream"):

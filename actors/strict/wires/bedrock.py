@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from struct import pack
 from zlib import crc32
 
-from actors.strict.rules.base import Json, Mode, ServerRefusal, dump
+from actors.strict.rules.base import Json, Mode, ServerRefusal, dumped, is_object
 from actors.strict.rules.bedrock_rules import BedrockSettings
 from actors.strict.rules.bedrock_upstream import sign_reasoning
 from actors.strict.rules.reading import parse
@@ -167,7 +167,7 @@ def _input(call: Call) -> Json:
         value = parse(_arguments(call).encode())
     except ValueError:
         return {}
-    return value if isinstance(value, dict) else {}
+    return value if is_object(value) else {}
 
 
 def _stop(turn: Turn) -> str:

@@ -73,8 +73,8 @@ def _vllm(refusal: ServerRefusal) -> Json:
 
 
 def _llama_cpp(refusal: ServerRefusal) -> Json:
-    error = {"code": refusal.status, "message": refusal.message, "type": refusal.type}
-    return {"error": {**error, **(refusal.detail or {})}}
+    error: dict[str, Json] = {"code": refusal.status, "message": refusal.message, "type": refusal.type}
+    return {"error": error | dict(refusal.detail or dict[str, Json]())}
 
 
 _BODIES: Mapping[str, Callable[[ServerRefusal], Json]] = {

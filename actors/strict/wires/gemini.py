@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from actors.strict.rules.base import Json, ServerRefusal, dump
+from actors.strict.rules.base import Json, ServerRefusal, dumped, is_object
 from actors.strict.rules.gemini_rules import GeminiSettings
 from actors.strict.rules.gemini_signatures import continuation, sign
 from actors.strict.rules.reading import parse
@@ -159,7 +159,7 @@ def _arguments(call: Call) -> Json:
         value = parse(call.raw.encode())
     except ValueError:
         return {}
-    return value if isinstance(value, dict) else {}
+    return value if is_object(value) else {}
 
 
 def _stop(turn: Turn) -> str:

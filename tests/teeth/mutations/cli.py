@@ -175,8 +175,8 @@ MUTATIONS = (
     Mutation(
         "command line: colour where nobody wants it",
         "actors/cli/screen.py:screen",
-        'color == "auto" and shown.isatty() and (not plain)',
-        "shown.isatty() and (not plain)",
+        'color == "auto" and target.isatty() and (not plain)',
+        "target.isatty() and (not plain)",
         ("tests/cli/test_screen.py::test_colour_is_for_terminals_and_NO_COLOR_turns_it_off",),
     ),
     Mutation(
