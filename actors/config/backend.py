@@ -1,7 +1,7 @@
 """Define a resolved backend: its address, dialect, settings and credential. Sessions and provider actors use it."""
 
 from dataclasses import dataclass
-from typing import Annotated, TypeAlias
+from typing import Annotated, ClassVar, TypeAlias
 
 from msgspec.structs import asdict
 from pydantic import ConfigDict, PlainSerializer, SecretStr
@@ -69,7 +69,7 @@ class Backend(Frozen):
         thinking: Treatment of reasoning blocks: sent where the dialect can, dropped, or sent as text.
     """
 
-    model_config = ConfigDict(arbitrary_types_allowed=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(arbitrary_types_allowed=True)
 
     name: str
     kind: Kind

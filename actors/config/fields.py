@@ -6,7 +6,7 @@ No message repeats a value, because it may be a secret in the wrong line.
 import re
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 from urllib.parse import urlsplit
 
 from msgspec import NODEFAULT, Struct
@@ -98,7 +98,9 @@ def kind_name(name: str) -> Kind:
 
 
 class Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        frozen=True, extra="forbid", strict=True, hide_input_in_errors=True
+    )
 
 
 class HeaderVariable(Frozen):

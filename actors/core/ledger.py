@@ -9,8 +9,8 @@ real completions wins, and so does the first of a real completion and a seal. A 
 a synthetic result. A return value after the seal is a late result and never replaces the synthetic one.
 """
 
-from collections.abc import Iterable
-from typing import Self, TypeAlias
+from collections.abc import Callable, Iterable
+from typing import ClassVar, Self, TypeAlias
 
 from msgspec import Struct
 
@@ -59,7 +59,8 @@ class Ledger(Struct, frozen=True, gc=False, eq=False, init=False, metaclass=Cons
     size: int
     """Approximate memory in bytes."""
 
-    __reduce__ = reduce_fields
+    def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
+        return reduce_fields(self)
 
     def __new__(cls, interactions: Iterable[ToolCallRecord] = ()) -> Self:
         known = {item.call_id: item for item in interactions}
@@ -118,7 +119,7 @@ class Ledger(Struct, frozen=True, gc=False, eq=False, init=False, metaclass=Cons
     def __ne__(self, other: object) -> bool:
         return not self == other  # Struct's own `__ne__` compares identities
 
-    __hash__ = None  # type: ignore[assignment]  # compared by value; never a key
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]  # compared by value; never a key
 
     def __repr__(self) -> str:
         return f"<Ledger of {len(self)} calls>"

@@ -8,7 +8,7 @@ creates a new one, so all users can share `NOTHING`. Keys are never removed.
 
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, ClassVar, Generic, TypeVar, overload
 
 from msgspec import UNSET, UnsetType
 
@@ -93,7 +93,7 @@ class PersistentMap(Generic[K, V]):
             return NotImplemented
         return self._dict() == other._dict()
 
-    __hash__ = None  # type: ignore[assignment]  # mutable inside; equality is by value
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]  # mutable inside; equality is by value
 
     def __repr__(self) -> str:
         return f"Table({self._dict()!r})"

@@ -36,7 +36,8 @@ def reduce_fields(self: Struct) -> tuple[Callable[..., object], tuple[object, ..
 class StoredRecord(Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fields=True):
     """A frozen value, stored and decoded as its annotations define."""
 
-    __reduce__ = reduce_fields
+    def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
+        return reduce_fields(self)
 
 
 class ConstructorMeta(StructMeta):

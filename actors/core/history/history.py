@@ -4,8 +4,8 @@ The garbage collector therefore has nothing to visit, however long the conversat
 """
 
 from abc import ABCMeta
-from collections.abc import Iterable, Iterator, Sequence
-from typing import overload
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import ClassVar, overload
 
 from msgspec import Struct
 
@@ -60,7 +60,8 @@ class History(
     _removed: CallRanges
     """The calls removed by rewinds. The ledger records their late results, but no transcript contains them."""
 
-    __reduce__ = reduce_fields
+    def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
+        return reduce_fields(self)
 
     def __new__(cls, messages: Iterable[Message] = (), ledger: Ledger = NO_CALLS) -> "History":
         given = tuple(messages)
@@ -114,7 +115,7 @@ class History(
     def __ne__(self, other: object) -> bool:
         return not self == other  # Struct's own `__ne__` compares all fields
 
-    __hash__ = None  # type: ignore[assignment]  # compared by value; never a key
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]  # compared by value; never a key
 
     def __repr__(self) -> str:
         return f"<History of {len(self)} messages>"
