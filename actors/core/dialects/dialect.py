@@ -116,8 +116,8 @@ class ChatTurns(TurnRules):
         absent_content: The `content` of an assistant message with calls and no text.
     """
 
-    arguments = "text"
-    result_carrier = "tool_message"
+    arguments: ClassVar[Literal["object", "text"]] = "text"
+    result_carrier: ClassVar[Literal["tool_message", "user_block", "item"]] = "tool_message"
     alternation: Literal["none", "fill"] = "none"
     error_prefix: str = "ERROR: "
     empty_result: str | None = None
@@ -215,8 +215,8 @@ class PartMedia(MediaRules):
 class BlockTurns(TurnRules):
     """Turns with results as blocks of a user message."""
 
-    arguments = "object"
-    result_carrier = "user_block"
+    arguments: ClassVar[Literal["object", "text"]] = "object"
+    result_carrier: ClassVar[Literal["tool_message", "user_block", "item"]] = "user_block"
     first_roles: frozenset[Role] = frozenset({"user"})
     last_roles: frozenset[Literal["user"]] = frozenset({"user"})
     alternation: Literal["merge_same", "fill"] = "merge_same"
@@ -229,8 +229,8 @@ class FunctionRequest(RequestRules):
 
 
 class ResponsesTurns(TurnRules):
-    arguments = "text"
-    result_carrier = "item"
+    arguments: ClassVar[Literal["object", "text"]] = "text"
+    result_carrier: ClassVar[Literal["tool_message", "user_block", "item"]] = "item"
     alternation: Literal["none", "fill"] = "none"
     drop_empty_text: Literal[True] = True
     error_prefix: str = "ERROR: "
