@@ -87,15 +87,18 @@ def recognise(transcript: object, named: Dialect | None) -> tuple[Dialect, str]:
         TranscriptError: The transcript has plain marks of several dialects, or of another dialect and none of the
             named one; it is named as Gemini's but has no parts; or no dialect is named, and it fits none or several.
     """
-    marks, plain_marks = list(_marks(transcript)), dict[Family, _Mark]()
-    for mark in marks:
+    marks, plain_marks = list[_Mark](), dict[Family, _Mark]()
+    for mark in _marks(transcript):
+        if named is not None and mark.is_plain and mark.family == named.family:
+            return named, ""  # other marks cannot change the result
+        marks.append(mark)
         if mark.is_plain:
             plain_marks.setdefault(mark.family, mark)
     looks = [f"{_NAMES[mark.family].name} ({mark.place})" for mark in plain_marks.values()]
     if named is not None:
-        if plain_marks and named.family not in plain_marks:
+        if plain_marks:
             raise TranscriptError(f"The transcript looks like {looks[0]}, not {named.name}")
-        if named.family == "gemini" and not plain_marks and (place := _said_in_content(transcript)):
+        if named.family == "gemini" and (place := _said_in_content(transcript)):
             raise TranscriptError(
                 f"The transcript is not {named.name}: {place} has 'content', and no 'parts'"
             )
@@ -111,9 +114,9 @@ def refuse_foreign(transcript: object, named: Dialect | None) -> None:
     Raises:
         TranscriptError: The document has such a format.
     """
-    document, messages = fields(transcript), [message for _, message in _messages_by_place(transcript)]
-    if named is not None and any("role" in message for message in messages):
+    if named is not None and any("role" in message for _, message in _messages_by_place(transcript)):
         return
+    document, messages = fields(transcript), [message for _, message in _messages_by_place(transcript)]
     for tool, shapes in _FOREIGN:
         for keys in shapes:
             in_all = bool(messages) and all(keys <= message.keys() for message in messages)

@@ -19,6 +19,7 @@ from actors.core.data.jsonio import MAX_DEPTH, is_array, is_object, sanitise
 Fields: TypeAlias = Mapping[str, object]
 
 _NOTHING: Fields = {}
+_PLAIN = frozenset({str, dict, list, tuple, int, float, bool, type(None)})
 
 
 def json_text(value: object) -> str:
@@ -154,8 +155,11 @@ class WireObject:
 
     def text(self, *keys: str) -> str:
         """Return the first text under these keys, sanitised, and mark it as read; an empty text if there is none."""
-        value = self.take(*keys, kind=str)
-        return sanitise(value) if isinstance(value, str) else ""
+        for key in keys:
+            if isinstance(value := self.fields.get(key), str):
+                self._taken.add(key)
+                return value if value.isascii() else sanitise(value)
+        return ""
 
     def native_id(self, *keys: str) -> str:
         """Return the id that pairs a call with its results: the first value under these keys. A blank id is empty."""
@@ -218,6 +222,8 @@ class WireObject:
 
 def plain(value: object) -> object:
     """Return a value as plain data: users store objects of a vendor's client among their own dicts."""
+    if type(value) in _PLAIN:
+        return value
     dump = getattr(value, "model_dump", None)
     if not callable(dump) or isinstance(value, type):
         return value

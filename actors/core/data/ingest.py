@@ -90,6 +90,8 @@ def ingest(value: object, limits: SizeLimits = DEFAULT_LIMITS, *, plain_only: bo
         least = min(limits.max_bytes, limits.max_string)
         if type(value) is str and 6 * len(value) + 2 <= least and sanitise(value) == value:
             return Ingested(quote(value), ())  # fits even if every character is escaped
+        if type(value) is dict and (small := _small_object(value, limits)) is not None:
+            return Ingested(small, ())
         walk = ValueWalk(limits, marks, plain_only=plain_only)
         text = truncate(walk.plain(value, 0), walk.is_long, limits, marks)
     except ForeignValue:
@@ -97,6 +99,33 @@ def ingest(value: object, limits: SizeLimits = DEFAULT_LIMITS, *, plain_only: bo
     except Exception:  # only possible when the caller's stack or memory is nearly exhausted
         return _UNREADABLE
     return Ingested(text, tuple(sorted(marks)))
+
+
+_SCALARS = frozenset({str, int, bool, type(None)})
+_WIDEST = 32  # bytes of a number or a constant, with the punctuation around a key and its value
+
+
+def _small_object(value: dict[Any, Any], limits: SizeLimits) -> Json | None:  # Any: of unknown content
+    """Return the JSON of an object of a few short ASCII scalars, as most arguments are; None for any other object.
+
+    `ValueWalk` would change nothing of it.
+    """
+    if len(value) > limits.max_items:
+        return None
+    left = (
+        min(limits.max_bytes, limits.max_string) // 16
+    )  # within the share of a string, even if all is escaped
+    for key, item in value.items():
+        kind = type(item)
+        if type(key) is not str or len(key) > _MAX_KEY or "\0" in key or kind not in _SCALARS:
+            return None
+        if kind is int and not INT_MIN <= item <= INT_MAX:
+            return None
+        text = item if kind is str else ""
+        left -= 6 * (len(key) + len(text)) + _WIDEST
+        if left < 0 or not (key.isascii() and text.isascii()):
+            return None
+    return dump(value)
 
 
 class _Full(Exception):  # a signal, not an error

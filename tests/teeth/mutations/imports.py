@@ -55,8 +55,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "import: a transcript of another dialect is read all the same",
         "actors/adapters/importing.py:recognise",
-        "plain_marks and named.family not in plain_marks",
-        "plain_marks and (not plain_marks)",
+        """
+        if plain_marks:
+            ...
+        """,
+        """
+        if False:
+            ...
+        """,
         (TRIPS,),
     ),
     Mutation(
