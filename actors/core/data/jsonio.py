@@ -27,14 +27,8 @@ INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 
 _ENCODER = JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 _SPACE = re.compile(r"\s+")
-_NAMES: Mapping[type, str] = {
-    dict: "object",
-    list: "array",
-    bool: "boolean",
-    type(None): "null",
-    int: "number",
-    float: "number",
-}
+_CONTAINERS = frozenset({dict, list})
+_NAMES = {dict: "object", list: "array", bool: "boolean", type(None): "null", int: "number", float: "number"}
 
 
 class JsonRefused(ValueError):
@@ -181,6 +175,11 @@ def _rejection_reason(value: JsonValue, max_depth: int) -> str | None:
     """Walk the value level by level, because recursion would let the input choose the stack depth."""
     level: Sequence[JsonValue] = [value]
     depth = 0
+    if type(value) is dict and max_depth > 0 and "\0" not in "".join(value):
+        level, depth = (
+            [*value.values()],
+            1,
+        )  # most texts are one object, and the sets below cost more than its keys
     while True:
         kinds = set(map(type, level))
         if float in kinds and not all(map(isfinite, [item for item in level if type(item) is float])):
@@ -189,12 +188,12 @@ def _rejection_reason(value: JsonValue, max_depth: int) -> str | None:
             integers = [item for item in level if type(item) is int]
             if min(integers) < INT_MIN or max(integers) > INT_MAX:
                 return "an integer is outside 64 bits"
-        objects = [item for item in level if type(item) is dict] if dict in kinds else []
+        if kinds.isdisjoint(_CONTAINERS):
+            return None
+        objects = [item for item in level if type(item) is dict]
         lists = [item for item in level if type(item) is list] if list in kinds else []
         if objects and "\0" in "".join({*chain.from_iterable(objects)}):  # the set removes the many repeats
             return "a key contains NUL"
-        if not (objects or lists):
-            return None
         depth += 1
         if depth > max_depth:
             return f"nested deeper than {max_depth}"
