@@ -9,14 +9,20 @@ range. Call numbers grow, so all calls after a position have greater numbers tha
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
+
+from msgspec import Struct
 
 from actors.core.data.chunked import EMPTY, ChunkedVector, append, from_index, item, item_count, up_to
+from actors.core.data.record import replace
 from actors.core.values.identity import CallId, number_of
 
 
-class TurnEnd(NamedTuple):
-    """The end of a turn: the length of the history and the number of call ids used. Turn 0 is the opening."""
+class TurnEnd(Struct, frozen=True, gc=False):
+    """The end of a turn: the length of the history and the number of call ids used. Turn 0 is the opening.
+
+    A named tuple would keep itself and the tuples around it tracked by the garbage collector.
+    """
 
     turn: int
     length: int
@@ -68,7 +74,7 @@ def _remaining(ends: TurnEnds, start: int, stop: int) -> Iterator[TurnEnd]:
         if end.length <= start:
             yield end
         elif end.length > stop:
-            yield end._replace(length=end.length - (stop - start) + 1)
+            yield replace(end, length=end.length - (stop - start) + 1)
 
 
 def refusal(ends: TurnEnds, turn: int, turns: int) -> str:
