@@ -43,7 +43,8 @@ def load(text: str | bytes) -> Any:  # Any: JSON
         TooManyValues: The text would take too long to parse.
         ValueError: The text is not JSON, or is nested too deep.
     """
-    _check_values(text)
+    if len(text) > MAX_VALUES:
+        _check_values(text)
     return _parse(text)
 
 
@@ -104,7 +105,8 @@ def load_document(data: bytes) -> Any:  # Any: as above
         TooManyValues: The document would take too long to parse.
         ValueError: The document is not JSON, or is nested too deep.
     """
-    _check_values(data)
+    if len(data) > MAX_VALUES:
+        _check_values(data)
     if len(data) < _LARGE or _is_narrow(data):
         return _parse(data)
     texts: dict[str, LongText] = {}
@@ -123,9 +125,8 @@ def load_document(data: bytes) -> Any:  # Any: as above
 
 
 def _check_values(text: str | bytes) -> None:
-    """Raise if a document has too many values. Separators inside strings are excluded only if the total is too high."""
-    if len(text) <= MAX_VALUES:
-        return
+    """Raise if a long document has too many values. Separators inside strings are excluded only if the total is too
+    high."""
     data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
     if sum(_separators(data[at : at + SLICE]) for at in range(0, len(data), SLICE)) <= MAX_VALUES:
         return

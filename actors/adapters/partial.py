@@ -226,7 +226,10 @@ class Events:
 
     def __iter__(self) -> Iterator[StreamEvent]:
         for event in self.known:
-            yield from event if isinstance(event, LongTextDeltas) else (event,)
+            if isinstance(event, LongTextDeltas):
+                yield from event
+            else:
+                yield event
 
 
 @dataclass(slots=True, eq=False)
@@ -266,6 +269,7 @@ class PartialCall:
     renamed: bool = False
     keys: Mapping[str, str] = field(default_factory=dict[str, str])
     done: bool = False
+    _checked: tuple[str, bool] = ("", True)  # the last text that was checked, and whether it is an object
 
     def delta(self, text: str) -> ArgumentsDelta:
         """Return the event for a piece."""
@@ -282,11 +286,15 @@ class PartialCall:
         """True if the arguments are present and complete: by the wire format, or as a complete JSON object."""
         if self.pieces.is_blank:
             return False
-        return self.told or (self.pieces.size <= MAX_ARGUMENTS and self._is_object)
+        return self.told or (
+            self.pieces.size <= MAX_ARGUMENTS and self._is_object(self.pieces.whole().strip())
+        )
 
-    @property
-    def _is_object(self) -> bool:
-        return parse_object(self.pieces.join().strip()) is not None
+    def _is_object(self, text: str) -> bool:
+        """Return True if the arguments `text` are a JSON object. The end of the call and its block ask for the same."""
+        if text != self._checked[0]:
+            self._checked = text, parse_object(text) is not None
+        return self._checked[1]
 
     @property
     def is_keepable(self) -> bool:
@@ -301,7 +309,7 @@ class PartialCall:
             json = self.pieces.literal(FREE)
             return ToolCall.free_form(self.id, self.name, "", native, self.namespace, json=json)
         text = self.pieces.strip(MAX_ARGUMENTS)
-        is_object = text is not None and parse_object(text) is not None
+        is_object = text is not None and self._is_object(text)
         json = Json((is_object and text and text.encode()) or b"{}")
         if self.keys and (own := self._with_own_keys(json)) != json:
             used = {key: made for made, key in self.keys.items() if bytes(quote(made)) in bytes(json)}
