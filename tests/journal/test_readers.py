@@ -124,7 +124,7 @@ async def test_while_a_client_reads_exports_or_lists_another_session_answers(
     how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     storage = SqliteStorage(tmp_path / "sessions.db")
-    name = "decoded_page" if how != "list" else "listed"
+    name = "decoded_page" if how != "list" else "list_sessions"
     hold = Hold(getattr(import_module("actors.journal.storage.sqlite.storage"), name))
     monkeypatch.setattr(f"actors.journal.storage.sqlite.storage.{name}", hold)
     gate, there = Gate(), anthropic(Turn(Call("work", {"name": "a"})), Turn(Say("Done.")))

@@ -44,7 +44,7 @@ before = gc.get_threshold()
 TUNING.enter("tuned")
 if (child := os.fork()) == 0:
     found = [gc.get_threshold()]
-    with TUNING.tuned():
+    with TUNING.tuning():
         found.append(gc.get_threshold())
     found.append(gc.get_threshold())
     os._exit(found != [before, TUNED, before])
