@@ -14,9 +14,9 @@ from actors.testing import BedrockSettings, validate
 from actors.testing.images import png, png_base64
 from actors.transcripts import from_wire
 from tests.commands.at_scale import extent
-from tests.core.converse_rows import DOCUMENT, IMAGE, answer, model, redacted, text, thought, use, user
 from tests.core.session_log import body, cold, refused
 from tests.generated.histories import READERS, history
+from tests.rules.converse import DOCUMENT, IMAGE, answer, model, redacted, text, thought, use, user
 
 PIXEL = png_base64()
 

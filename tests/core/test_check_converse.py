@@ -13,7 +13,10 @@ from actors.core.transcript.projection import Projection
 from actors.core.transcript.transcript import RenderState
 from actors.core.values.content import Media, Message, Text, ToolCall
 from actors.transcripts import dialect
-from tests.core.converse_rows import (
+from tests.core.recorded import walked
+from tests.core.session_log import examples
+from tests.core.test_check_fold import ANY_JSON, block_pieces, folded, glued, told
+from tests.rules.converse import (
     DOCUMENT,
     IMAGE,
     ROUND,
@@ -29,9 +32,6 @@ from tests.core.converse_rows import (
     use,
     user,
 )
-from tests.core.recorded import walked
-from tests.core.session_log import examples
-from tests.core.test_check_fold import ANY_JSON, block_pieces, folded, glued, told
 
 Json = dict[str, Any]  # Any: wire messages are built by hand, broken ones on purpose
 

@@ -1,41 +1,16 @@
 """The form of an answer and the settings of a request, as each host judges them."""
 
 import copy
-import json
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actors.strict.rules import validate
 from actors.strict.rules.base import Mode
 from tests.commands.at_scale import share
-from tests.strict.cases_answers import CASES, Case
-
-IDS = [f"{case.dialect}-{case.rule}-{number}" for number, case in enumerate(CASES)]
-
-
-def wire(value: Any) -> bytes:  # a body under test may be anything
-    return json.dumps(value).encode()
-
-
-@pytest.mark.requirement("REQ-915-005", "REQ-915-036")
-@pytest.mark.parametrize("case", CASES, ids=IDS)
-def test_what_a_host_does_not_take_is_refused_in_its_words(case: Case) -> None:
-    refusal = validate(wire(case.refused), case.dialect, settings=case.settings)
-    assert refusal is not None
-    assert (refusal.rule, refusal.status) == (case.rule, 400)
-    assert case.message in refusal.message
-    hosted = validate(wire(case.refused), case.dialect, mode="hosted", settings=case.settings)
-    assert (hosted is not None) == case.hosted
-
-
-@pytest.mark.parametrize("case", CASES, ids=IDS)
-def test_what_stands_next_to_the_fault_is_taken(case: Case) -> None:
-    assert validate(wire(case.accepted), case.dialect, settings=case.settings) is None
-    assert validate(wire(case.accepted), case.dialect, mode="hosted", settings=case.settings) is None
-
+from tests.rules.answers import ROWS
+from tests.rules.row import Row, encoded
 
 MODES: tuple[Mode, ...] = ("strict", "hosted")
 JUNK: st.SearchStrategy[Any] = st.sampled_from(
@@ -44,11 +19,11 @@ JUNK: st.SearchStrategy[Any] = st.sampled_from(
 
 
 @settings(max_examples=share(2400), deadline=None)
-@given(st.sampled_from(CASES), st.data())
+@given(st.sampled_from(ROWS), st.data())
 def test_whatever_a_schema_holds_there_is_a_verdict_and_strict_is_the_stricter(
-    case: Case, data: st.DataObject
+    row: Row, data: st.DataObject
 ) -> None:
-    spoilt = copy.deepcopy(case.accepted)
+    spoilt = copy.deepcopy(row.sound)
     at: Any = spoilt
     while isinstance(at, dict | list) and at:
         keys = list(at) if isinstance(at, dict) else range(len(at))
@@ -57,5 +32,5 @@ def test_whatever_a_schema_holds_there_is_a_verdict_and_strict_is_the_stricter(
             at[key] = data.draw(JUNK)
             break
         at = at[key]
-    strict, hosted = (validate(wire(spoilt), case.dialect, mode=mode) for mode in MODES)
+    strict, hosted = (validate(encoded(spoilt), row.dialect, mode=mode) for mode in MODES)
     assert strict is not None or hosted is None

@@ -11,7 +11,7 @@ from actors.core.check import check
 from actors.core.dialects.profiles import ANTHROPIC
 from actors.strict.rules import validate
 from actors.testing import AnthropicServer, AnthropicSettings, Builtin, Call, Say, Script, Think, Turn, serve
-from tests.strict.test_anthropic_rules import (
+from tests.rules.anthropic import (
     MCP_CALL,
     MCP_RESULT,
     MID,

@@ -9,8 +9,8 @@ from anthropic import transform_schema
 from openai.lib._pydantic import to_strict_json_schema
 
 from actors.strict.rules import validate
-from tests.strict.cases_answers import answering, formed, output, schemed
-from tests.strict.test_answers import wire
+from tests.rules.answers import answering, formed, output, schemed
+from tests.rules.row import encoded
 
 
 class Color(Enum):
@@ -55,12 +55,12 @@ class Bounded(pydantic.BaseModel):
 @pytest.mark.parametrize("made", [Step, Plan, Node, Bounded, Sum])
 def test_what_openais_sdk_makes_of_a_type_is_taken(made: type[pydantic.BaseModel]) -> None:
     schema = to_strict_json_schema(made)
-    assert validate(wire(schemed(schema)), "openai_chat") is None
-    assert validate(wire(formed(schema)), "openai_responses") is None
+    assert validate(encoded(schemed(schema)), "openai_chat") is None
+    assert validate(encoded(formed(schema)), "openai_responses") is None
 
 
 @pytest.mark.parametrize("made", [Step, Plan, Bounded, Sum])
 def test_what_anthropics_sdk_makes_of_a_type_is_taken(made: type[pydantic.BaseModel]) -> None:
     schema: dict[str, Any] = transform_schema(made)  # Any: JSON
-    assert validate(wire(answering(schema)), "anthropic") is None
-    assert validate(wire(output(schema)), "bedrock") is None
+    assert validate(encoded(answering(schema)), "anthropic") is None
+    assert validate(encoded(output(schema)), "bedrock") is None

@@ -3,6 +3,7 @@
 from tests.teeth.mutations.mutation import Mutation
 
 CHOICE = ("tests/session/asking/test_choice.py",)
+STRICT = "tests/rules/test_rules.py::test_a_broken_request_is_refused_in_words_that_the_classifier_reads"
 SETTINGS = "actors/adapters/settings.py"
 CONFIGURATION = "actors/session/configuration.py"
 
@@ -109,20 +110,20 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/strict/rules/gemini.py:_check_allowed",
         "name not in names",
         "not name",
-        ("tests/strict/test_gemini_rules.py",),
+        (STRICT,),
     ),
     Mutation(
         "choosing: a strict Bedrock takes every choice for every model",
         "actors/strict/rules/bedrock_shapes.py:_check_choice",
         "kind not in profile.choices",
         "not kind",
-        ("tests/strict/test_bedrock_rules.py",),
+        (STRICT,),
     ),
     Mutation(
         "choosing: a strict llama.cpp heeds a name",
         "actors/strict/rules/self_hosted.py:_check_choice",
         'context.mode == "strict"',
         'context.mode == "hosted"',
-        ("tests/strict/test_family_rules.py",),
+        (STRICT,),
     ),
 )

@@ -3,10 +3,8 @@
 from tests.teeth.mutations.mutation import Mutation
 
 PROJECTION = "tests/core/test_projection.py"
-CHECK = "tests/core/test_check.py"
 FOLD = "tests/core/test_check_fold.py"
 RESPONSES = "tests/adapters/test_responses_encode.py"
-GEMINI_CHECK = "tests/core/test_check_gemini.py"
 GEMINI_ENCODE = "tests/adapters/test_gemini_encode.py"
 GEMINI_DECODE = "tests/adapters/test_gemini_decode.py"
 GEMINI_TURNS = "tests/strict/test_gemini_turns.py"

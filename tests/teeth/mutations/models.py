@@ -111,14 +111,14 @@ MUTATIONS = (
         "actors/core/check/model_settings.py:_sampling",
         'facts.sampling != "never"',
         "True",
-        ("tests/core/test_check.py",),
+        ("tests/rules/test_rules.py::test_the_judge_finds_the_broken_rules_and_no_others",),
     ),
     Mutation(
         "judge: tools stand beside any effort",
         "actors/core/check/model_settings.py:_refuses_tools",
         'effort != "none"',
         "False",
-        ("tests/core/test_check.py",),
+        ("tests/rules/test_rules.py::test_the_judge_finds_the_broken_rules_and_no_others",),
     ),
     Mutation(
         "servers: a strict server knows no models",

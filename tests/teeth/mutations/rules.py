@@ -1,0 +1,53 @@
+"""Mistakes that only a row of the corpus of rules shows: in the words of a refusal, and in reading them."""
+
+from tests.teeth.mutations.mutation import Mutation
+
+_TESTS = "tests/rules/test_rules.py::"
+QUIET = (f"{_TESTS}test_the_judge_finds_nothing_in_the_sound_request",)
+REFUSED = (f"{_TESTS}test_a_broken_request_is_refused_in_words_that_the_classifier_reads",)
+ACCEPTED = (f"{_TESTS}test_a_sound_request_is_accepted_in_both_modes",)
+
+MUTATIONS: tuple[Mutation, ...] = (
+    Mutation(
+        "rules: the judge finds a fault at the limit of attachments",
+        "actors/core/check/state.py:CheckState.attach",
+        "self.media > most",
+        "self.media >= most",
+        QUIET,
+    ),
+    Mutation(
+        "rules: a strict server takes one tool less than its provider",
+        "actors/strict/rules/openai_chat.py:_MAX_TOOLS",
+        "128",
+        "127",
+        ACCEPTED,
+    ),
+    Mutation(
+        "rules: a strict server refuses in words of its own",
+        "actors/strict/rules/anthropic_rules.py:_CONTENT",
+        '"messages: at least one message is required"',
+        '"There is no message."',
+        REFUSED,
+    ),
+    Mutation(
+        "rules: a strict server refuses a model that it lacks with another status",
+        "actors/strict/rules/anthropic_rules.py:_CONTENT",
+        'ServerRule("ANT-38", "model: {model}", status=404, type="not_found_error")',
+        'ServerRule("ANT-38", "model: {model}", type="not_found_error")',
+        REFUSED,
+    ),
+    Mutation(
+        "rules: a refused attachment is read as a broken transcript",
+        "actors/adapters/refusals.py:_TOLD",
+        '"media" if rule.id in _OF_MEDIA else None',
+        "None",
+        REFUSED,
+    ),
+    Mutation(
+        "rules: a refused parameter is read as a broken transcript",
+        "actors/adapters/classify.py:_failure",
+        "row.kind if parameter is None else 'parameter'",
+        "row.kind",
+        REFUSED,
+    ),
+)
