@@ -17,7 +17,7 @@ from actors.errors import StreamFault
 from tests.adapters.wire_streams import RECORDINGS, Recording, cut_at_random, dumped, run, said
 from tests.commands.at_scale import spread
 
-recordings = pytest.mark.parametrize("recording", RECORDINGS, ids=lambda recording: recording.name)
+recordings = pytest.mark.parametrize("recording", RECORDINGS, ids=lambda recording: recording.binding.dialect)
 profiles = pytest.mark.parametrize(
     "profile", [OPENAI_CHAT, ANTHROPIC, OPENAI_RESPONSES], ids=lambda profile: profile.name
 )

@@ -3,12 +3,13 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from random import Random
 
 from actors.adapters.base import Decoder
 from actors.adapters.codec import decode
 from actors.core.dialects.dialect import Dialect
-from actors.core.dialects.profiles import ANTHROPIC, GEMINI, OPENAI_CHAT, OPENAI_RESPONSES
+from actors.core.dialects.profiles import PROFILES
 from actors.core.values.content import Message, ProviderBlock, Text, Thinking, ToolCall
 from actors.core.values.identity import Binding
 from actors.core.values.stream import StreamEvent
@@ -118,19 +119,31 @@ def dumped(value: object) -> bytes:
 
 @dataclass(frozen=True)
 class Recording:
-    """One good answer: the bytes, and the message it is."""
+    """A complete streamed answer of a provider: its bytes, and the blocks of its message.
 
-    name: str
-    profile: Dialect
+    `recordings/DIALECT.sse` has the bytes and `recordings/DIALECT.json` the blocks, in the form of `said`.
+    """
+
     binding: Binding
     stream: bytes
     blocks: tuple[tuple[str, ...], ...]
 
+    @property
+    def profile(self) -> Dialect:
+        return PROFILES[self.binding.dialect]
+
     def decoder(self) -> Decoder:
-        """A fresh decoder for it."""
+        """Return a new decoder for the answer."""
         return decode(self.profile, self.binding)
 
 
+def _recording(binding: Binding) -> Recording:
+    path = Path(__file__).parent / "recordings" / binding.dialect
+    blocks = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+    return Recording(binding, path.with_suffix(".sse").read_bytes(), tuple(map(tuple, blocks)))
+
+
+RECORDINGS = tuple(map(_recording, BINDINGS.values()))
 SUMMARY = [{"type": "summary_text", "text": "Let me see…"}, {"type": "summary_text", "text": "Yes."}]
 REASONING = json.dumps(
     {"type": "reasoning", "id": "rs_1", "summary": SUMMARY, "encrypted_content": "gAAA+/==é"},
@@ -138,142 +151,6 @@ REASONING = json.dumps(
     separators=(",", ":"),
 )
 """The reasoning item as it is sent again."""
-
-RECORDINGS = (
-    Recording(
-        "openai: reasoning, text, two interleaved calls",
-        OPENAI_CHAT,
-        OPENAI,
-        b": OPENROUTER PROCESSING\n\n"
-        + openai_stream(
-            chunk({"role": "assistant", "content": ""}),
-            chunk({"reasoning_content": "Hm, "}),
-            chunk({"reasoning_content": "naïve…"}),
-            chunk({"content": "I look "}),
-            chunk({"content": "at 日本 😀."}),
-            calls(fragment(0, "call_A", "read")),
-            calls(fragment(1, "call_B", "run")),
-            calls(fragment(0, text='{"p" :'), fragment(1, text='{"c":"é')),
-            calls(fragment(1, text='"}'), fragment(0, text=" 1}")),
-            chunk({}, "tool_calls"),
-            {"choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 4}},
-        ),
-        (
-            ("thinking", "Hm, naïve…", ""),
-            ("text", "I look at 日本 😀."),
-            ("call", "hist_tool_1", "read", '{"p" : 1}', '"call_A"'),
-            ("call", "hist_tool_2", "run", '{"c":"é"}', '"call_B"'),
-        ),
-    ),
-    Recording(
-        "anthropic: thinking, redacted, text, two calls",
-        ANTHROPIC,
-        CLAUDE,
-        anthropic_stream(
-            {"type": "message_start", "message": {"usage": {"input_tokens": 5, "output_tokens": 1}}},
-            start(0, type="thinking", thinking="", signature=""),
-            {"type": "ping"},
-            delta(0, type="thinking_delta", thinking="Let me "),
-            delta(0, type="thinking_delta", thinking="see…"),
-            delta(0, type="signature_delta", signature=SIGNATURE),
-            stop(0),
-            start(1, type="redacted_thinking", data="c2VjcmV0+/=="),
-            stop(1),
-            start(2, type="text", text=""),
-            delta(2, type="text_delta", text="I look at 日本 😀."),
-            stop(2),
-            start(3, type="tool_use", id="toolu_A", name="read", input={}),
-            delta(3, type="input_json_delta", partial_json=""),
-            delta(3, type="input_json_delta", partial_json='{"p"'),
-            delta(3, type="input_json_delta", partial_json=" : 1}"),
-            stop(3),
-            start(4, type="tool_use", id="toolu_B", name="now", input={}),
-            stop(4),
-            {"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 7}},
-        ),
-        (
-            ("thinking", "Let me see…", json.dumps(SIGNATURE, ensure_ascii=False)),
-            ("thinking", "", '"c2VjcmV0+/=="'),
-            ("text", "I look at 日本 😀."),
-            ("call", "hist_tool_1", "read", '{"p" : 1}', '"toolu_A"'),
-            ("call", "hist_tool_2", "now", "{}", '"toolu_B"'),
-        ),
-    ),
-    Recording(
-        "responses: reasoning, a phased message, two interleaved calls",
-        OPENAI_RESPONSES,
-        RESPONSES,
-        responses_stream(
-            {"type": "response.created", "response": {"status": "in_progress", "output": []}},
-            added(0, type="reasoning", id="rs_1", summary=[], encrypted_content="part"),
-            told("reasoning_summary_text", 0, "rs_1", "Let me ", summary_index=0),
-            told("reasoning_summary_text", 0, "rs_1", "see…", summary_index=0),
-            told("reasoning_summary_text", 0, "rs_1", "Yes.", summary_index=1),
-            finished(0, type="reasoning", id="rs_1", summary=SUMMARY, encrypted_content="gAAA+/==é"),
-            added(1, type="message", id="msg_1", role="assistant", content=[], phase="commentary"),
-            {"type": "response.content_part.added", "output_index": 1, "item_id": "msg_1", "part": {}},
-            told("output_text", 1, "msg_1", "I look "),
-            told("output_text", 1, "msg_1", "at 日本 😀."),
-            finished(
-                1,
-                type="message",
-                id="msg_1",
-                role="assistant",
-                phase="commentary",
-                content=[{"type": "output_text", "text": "I look at 日本 😀."}],
-            ),
-            added(2, **function_call("fc_1", "call_A", "read", "", "in_progress")),
-            added(3, **function_call("fc_2", "call_B", "run", "", "in_progress")),
-            told("function_call_arguments", 2, "fc_1", '{"p" :'),
-            told("function_call_arguments", 3, "fc_2", '{"c":"é'),
-            told("function_call_arguments", 3, "fc_2", '"}'),
-            told("function_call_arguments", 2, "fc_1", " 1}"),
-            {
-                "type": "response.function_call_arguments.done",
-                "output_index": 2,
-                "item_id": "fc_1",
-                "arguments": '{"p" : 1}',
-            },
-            finished(3, **function_call("fc_2", "call_B", "run", '{"c":"é"}')),
-            finished(2, **function_call("fc_1", "call_A", "read", '{"p" : 1}')),
-        ),
-        (
-            ("thinking", "Let me see…\n\nYes.", json.dumps(REASONING, ensure_ascii=False)),
-            ("thinking", "", '"commentary"'),
-            ("text", "I look at 日本 😀."),
-            ("call", "hist_tool_1", "read", '{"p" : 1}', '"call_A"'),
-            ("call", "hist_tool_2", "run", '{"c":"é"}', '"call_B"'),
-        ),
-    ),
-    Recording(
-        "gemini: thought, text, a signed and an unsigned call, a signature at the end",
-        GEMINI,
-        GOOGLE,
-        gemini_stream(
-            gemini_chunk({"text": "Let me ", "thought": True}),
-            gemini_chunk({"text": "see…", "thought": True}),
-            gemini_chunk({"text": "I look "}, usageMetadata={"promptTokenCount": 5}),
-            gemini_chunk({"text": "at 日本 😀."}),
-            gemini_chunk(
-                {"functionCall": {"id": "a1", "name": "read", "args": {"p": 1}}, "thoughtSignature": "c2ln"},
-                {"functionCall": {"name": "now", "args": {}}},
-            ),
-            gemini_chunk(
-                {"text": "", "thoughtSignature": "ZW5k"},
-                finish="STOP",
-                usageMetadata={"promptTokenCount": 5, "candidatesTokenCount": 7},
-            ),
-        ),
-        (
-            ("thinking", "Let me see…", ""),
-            ("text", "I look at 日本 😀."),
-            ("thinking", "", '"c2ln"'),
-            ("call", "hist_tool_1", "read", '{"p":1}', '"a1"'),
-            ("call", "hist_tool_2", "now", "{}", ""),
-            ("thinking", "", '"ZW5k"'),
-        ),
-    ),
-)
 
 
 def said(message: Message) -> tuple[tuple[str, ...], ...]:
