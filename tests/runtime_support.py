@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Se
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Any
 
 import anyio
@@ -53,6 +54,8 @@ NO_RETRIES = BackendLimits(attempts=1)
 
 @asynccontextmanager
 async def hosting(
+    named: Mapping[str, LoopbackServer] = MappingProxyType({}),
+    /,
     *,
     pools: Mapping[str, PoolSettings] | None = None,
     limits: RuntimeLimits | None = None,
@@ -67,17 +70,27 @@ async def hosting(
     compaction: Compaction | None = None,
     seconds: float = 300,
     stream: bool = True,
+    fields: Mapping[str, object] | None = None,
     **servers: LoopbackServer,
 ) -> AsyncIterator[Runtime]:
     """Run the servers and a runtime whose backends are named as the keywords are; judge it at the end.
 
-    `auth` names, for a backend, the variable of `environ` that holds its key; `models` its model.
+    `named` has more servers by name. One session in any dialect is simpler with `tests.scripted`.
+
+    `auth` names, for a backend, the variable of `environ` that holds its key; `models` its model; `fields` are other
+    settings of every backend.
     """
+    servers = {**named, **servers}
     with anyio.fail_after(seconds):
         async with serve(*servers.values()):
             backends = {
                 name: backend_at(
-                    server, backend, (auth or {}).get(name), stream=stream, model=(models or {}).get(name)
+                    server,
+                    backend,
+                    (auth or {}).get(name),
+                    stream=stream,
+                    model=(models or {}).get(name),
+                    fields=fields or {},
                 )
                 for name, server in servers.items()
             }
@@ -109,6 +122,7 @@ def backend_at(
     *,
     stream: bool = True,
     model: str | None = None,
+    fields: Mapping[str, object] = MappingProxyType({}),
 ) -> BackendSettings:
     """Return the settings that reach a strict server."""
     speaks = {"kind": kind_of(dialect(server.dialect)), "dialect": server.dialect}
@@ -121,6 +135,7 @@ def backend_at(
             "auth": auth,
             "stream": stream,
             **speaks,
+            **fields,
         }
     )
 

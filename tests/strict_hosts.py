@@ -7,8 +7,6 @@ from dataclasses import replace
 from urllib.parse import urlsplit
 
 from actors.adapters.request import Request
-from actors.config import BackendLimits, BackendSettings
-from actors.config.providers import PROVIDERS
 from actors.core.values.identity import Binding
 from actors.strict.loopback import HttpRequest, LoopbackAnswer
 from actors.strict.rules.base import CompatibleProfile
@@ -92,16 +90,6 @@ def _profile(name: str) -> CompatibleProfile:
 def endpoint(name: str, server: LoopbackServer) -> str:
     """Return the path below which the dialect of this name finds its server."""
     return {"vertex": VERTEX, "vertex_anthropic": CLAUDE_ON_VERTEX}.get(name, server._base_path)
-
-
-def backend(name: str, server: LoopbackServer) -> BackendSettings:
-    """Return the settings that reach a server that runs, in its dialect."""
-    kind = next((kind for kind, known in PROVIDERS.items() if known.dialect == name), "gemini")
-    url = server.endpoint
-    limits = BackendLimits(attempts=1)
-    return BackendSettings.model_validate(
-        {"kind": kind, "dialect": name, "model": "model-1", "base_url": url, "limits": limits}
-    )
 
 
 def asked(server: LoopbackServer, binding: Binding, request: Request) -> LoopbackAnswer:

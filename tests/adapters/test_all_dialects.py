@@ -7,18 +7,18 @@ from typing import Any
 import anyio
 import pytest
 
-from actors.config import Config, FileSettings, PoolSettings
+from actors.config import PoolSettings
 from actors.core.dialects.profiles import PROFILES
 from actors.runtime.handle import Session
-from actors.runtime.runtime import Runtime
 from actors.strict.rules.base import Json
-from actors.strict.server import LoopbackServer, serve
+from actors.strict.server import LoopbackServer
 from actors.testing import Call, Say, Script, Think, Turn
 from actors.tools import Tool, tool
 from tests.commands.at_scale import share
 from tests.commands.walks import Model
-from tests.runtime_support import assert_rebuilds
-from tests.strict_hosts import backend, strict_host
+from tests.runtime_support import hosting
+from tests.scripted import scripted
+from tests.strict_hosts import strict_host
 
 pytestmark = pytest.mark.anyio
 
@@ -90,17 +90,11 @@ async def ask_and_switch(session: Session, random: Random, ends: Counter[str]) -
 async def test_twenty_sessions_over_hosts_of_all_dialects_are_never_refused() -> None:
     random, ends = Random(SEED), Counter[str]()
     served = hosts(random)
-    with anyio.fail_after(SECONDS):
-        async with serve(*served.values()):
-            backends = {name: backend(name, server) for name, server in served.items()}
-            config = Config(FileSettings(backends=backends, pools=POOLS), {})
-            async with Runtime(config, seed=1) as runtime:
-                sessions = [await runtime.open(random.choice(NAMES), tools=tools()) for _ in range(SESSIONS)]
-                async with anyio.create_task_group() as tasks:
-                    for session in sessions:
-                        tasks.start_soon(ask_and_switch, session, Random(random.random()), ends)
-                for session in sessions[:8]:
-                    await assert_rebuilds(runtime, session)
+    async with hosting(served, pools=POOLS, seconds=SECONDS) as runtime:
+        sessions = [await runtime.open(random.choice(NAMES), tools=tools()) for _ in range(SESSIONS)]
+        async with anyio.create_task_group() as tasks:
+            for session in sessions:
+                tasks.start_soon(ask_and_switch, session, Random(random.random()), ends)
     refused = {name: server.refusals for name, server in served.items() if server.refusals}
     assert refused == {}
     statuses = Counter(exchange.status for server in served.values() for exchange in server.requests)
@@ -119,11 +113,6 @@ async def test_twenty_sessions_over_hosts_of_all_dialects_are_never_refused() ->
 @pytest.mark.requirement("PROMISE-1")
 async def test_no_host_refuses_a_session_whose_reasoning_is_kept_from_it(name: str, policy: str) -> None:
     thinks = Turn(Think("Two of them."), Call("work", {"name": "a"}), Call("work", {"name": "b"}))
-    server = strict_host(name, Script([thinks, Turn(Say("Done."))]))
-    with anyio.fail_after(SECONDS):
-        async with serve(server):
-            settings = backend(name, server).model_copy(update={"thinking": policy})
-            async with Runtime(Config(FileSettings(backends={name: settings}), {}), seed=1) as runtime:
-                session = await runtime.open(name, tools=tools())
-                ends = [(await session.ask(words)).status for words in ("Do it.", "Again.")]
-    assert (ends, server.refusals) == (["complete", "complete"], [])
+    async with scripted(name, thinks, Turn(Say("Done.")), tools=tools(), fields={"thinking": policy}) as on:
+        ends = [(await on.session.ask(words)).status for words in ("Do it.", "Again.")]
+    assert ends == ["complete", "complete"]

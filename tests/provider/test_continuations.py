@@ -6,19 +6,17 @@ from collections.abc import Sequence
 import pytest
 
 from actors.adapters.codec import decode
-from actors.config import Config, FileSettings
 from actors.core.dialects.profiles import GEMINI
 from actors.core.stream_events.results import AskResult
 from actors.core.values.content import Message
 from actors.provider.rounds import CONTINUATIONS
-from actors.runtime.runtime import Runtime
 from actors.strict.loopback import HttpRequest
-from actors.strict.server import LoopbackServer, serve
+from actors.strict.server import LoopbackServer
 from actors.testing import Call, GeminiServer, Say, Script, Turn
 from actors.tools import tool
 from tests.adapters.wire_streams import gemini_chunk, gemini_stream, run
-from tests.runtime_support import assert_rebuilds
-from tests.strict_hosts import backend, strict_host
+from tests.scripted import scripted
+from tests.strict_hosts import strict_host
 
 pytestmark = pytest.mark.anyio
 
@@ -29,19 +27,14 @@ def pausing(*texts: str, end: Turn) -> Sequence[Turn]:
     return [*(Turn(Say(text), stop=PAUSED, usage=(10, 5)) for text in texts), end]
 
 
-async def asked(host: LoopbackServer, *, name: str = "gemini", is_streamed: bool = True) -> AskResult:
+async def asked(host: LoopbackServer, *, is_streamed: bool = True) -> AskResult:
     @tool
     async def work(name: str) -> str:
         """Do a piece of work."""
         return f"{name} is done"
 
-    async with serve(host):
-        settings = backend(name, host).model_copy(update={"stream": is_streamed})
-        async with Runtime(Config(FileSettings(backends={name: settings}), {}), seed=1) as runtime:
-            session = await runtime.open(name, tools=[work])
-            result = await session.ask("Write a book.")
-            await assert_rebuilds(runtime, session)
-    return result
+    async with scripted(host, tools=[work], is_streamed=is_streamed) as (_, _, session):
+        return await session.ask("Write a book.")
 
 
 def noting(host: LoopbackServer) -> list[dict[str, object]]:
@@ -65,7 +58,7 @@ async def test_an_answer_that_was_paused_is_gone_on_with_in_the_same_round(
     turns = pausing("Chapter one. ", "Chapter two. ", end=Turn(Say("The end."), usage=(10, 5)))
     host = strict_host(name, Script(turns))
     bodies = noting(host)
-    result = await asked(host, name=name, is_streamed=is_streamed)
+    result = await asked(host, is_streamed=is_streamed)
     assert (result.text, result.incomplete, result.rounds) == ("Chapter one. Chapter two. The end.", None, 1)
     assert (result.usage.input_tokens, result.usage.output_tokens) == (30, 15)
     first, second, third = bodies

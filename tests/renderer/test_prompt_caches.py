@@ -4,22 +4,21 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-import anyio
 import pytest
 
 from actors import Session, tool
-from actors.config import BackendSettings, Config, FileSettings, RuntimeLimits
+from actors.config import BackendSettings, RuntimeLimits
 from actors.core.dialects.dialect import Cache
-from actors.runtime.runtime import Runtime
 from actors.strict.server import LoopbackServer
-from actors.testing import Call, PromptCache, Say, Script, Turn, serve
+from actors.testing import Call, PromptCache, Say, Script, Turn
 from actors.testing.simulation.world import DIALECTS
 from benchmarks import caches
 from benchmarks.figures import Extent
 from tests.commands.at_scale import extent
 from tests.commands.cache_walks import CACHED, MARKED, TirelessWalk, counted
 from tests.renderer.marks import marks
-from tests.strict_hosts import backend, strict_host
+from tests.scripted import scripted
+from tests.strict_hosts import strict_host
 
 WALKS = extent((20, 24, 29, 30, 31, 33, 38, 42, 43), (*range(28, 44),))
 """Numbers of short walks that come to every host."""
@@ -82,14 +81,9 @@ async def talking(
     """A session with one backend of a dialect, whose host's cache has a clock that stands still."""
     server = strict_host(name, Script(two_rounds()))
     server.cache = PromptCache(clock=lambda: 0.0)
-    with anyio.fail_after(60):
-        async with serve(server):
-            settings = backend(name, server)
-            update = {"cache": cache, "model": MODELS.get(name, settings.model)}
-            there = settings.model_copy(update=update)
-            held = FileSettings(backends={"there": there}, limits=limits or RuntimeLimits())
-            async with Runtime(Config(held, {}), seed=1) as runtime:
-                yield await runtime.open("there", tools=[look], system=WORDS), server
+    fields = {"cache": cache, "model": MODELS.get(name, "model-1")}
+    async with scripted(server, tools=[look], system=WORDS, limits=limits, fields=fields) as (_, _, session):
+        yield session, server
 
 
 @pytest.mark.alternating
@@ -122,7 +116,7 @@ async def test_a_backend_that_asks_for_no_cache_says_nothing_of_one(name: str, a
 async def test_a_preview_shows_the_marks_of_the_next_request(anyio_backend: str) -> None:
     async with talking("anthropic", "long") as (session, server):
         await session.ask("Ask.")
-        body = (await session.preview("there")).body
+        body = (await session.preview("anthropic")).body
         assert len(marks(body)) == 4
         assert body.count(b'"ttl":"1h"') == 4
         await session.ask("Ask again.")

@@ -2,25 +2,19 @@
 conversation goes on. What an answer holds beside its words is counted, told and logged.
 """
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-
 import pytest
 
-from actors.config import Config, FileSettings
 from actors.core.log.events import RoundEnded
 from actors.core.stream_events.events import CompleteEvent, MessageEvent
 from actors.provider.provider_actor import Counters
-from actors.runtime.handle import Session
-from actors.runtime.runtime import Runtime
-from actors.strict.server import serve
-from actors.testing import Call, Say, Script, Turn
+from actors.testing import Call, Say, Turn
 from actors.tools import tool
-from tests.runtime_support import assert_rebuilds, gathered, log
-from tests.strict_hosts import backend, strict_host
+from tests.runtime_support import gathered, log
+from tests.scripted import scripted
 
 pytestmark = pytest.mark.anyio
 
+MORE = Turn(Say("More."))
 REASONS = {
     "openai_chat": "length",
     "mistral": "length",
@@ -45,31 +39,13 @@ async def test_a_call_that_was_cut_runs_no_tool_and_the_session_goes_on(name: st
         return "done"
 
     cut = Turn(Say("I begin."), Call("work", {"name": "a"}), Call("work", raw=""), stop=REASONS[name])
-    host = strict_host(name, Script([cut, Turn(Say("One done.")), Turn(Say("More."))]))
-    async with serve(host):
-        settings = backend(name, host).model_copy(update={"stream": is_streamed})
-        config = Config(FileSettings(backends={name: settings}), {})
-        async with Runtime(config, seed=1) as runtime:
-            session = await runtime.open(name, tools=[work])
-            first = await session.ask("Work.")
-            second = await session.ask("Go on.")
-            await assert_rebuilds(runtime, session)
+    turns = (cut, Turn(Say("One done.")), MORE)
+    async with scripted(name, *turns, tools=[work], is_streamed=is_streamed) as (_, _, session):
+        first = await session.ask("Work.")
+        second = await session.ask("Go on.")
     assert (first.status, first.text, second.text) == ("complete", "One done.", "More.")
     assert (first.incomplete, dict(first.dropped), second.dropped) == (None, {"cut_call": 1}, ())
     assert ran == ["a"]
-    assert host.refusals == []
-
-
-@asynccontextmanager
-async def told(name: str, turn: Turn, *, is_streamed: bool = True) -> AsyncIterator[tuple[Runtime, Session]]:
-    host = strict_host(name, Script([turn, Turn(Say("More."))]))
-    async with serve(host):
-        settings = backend(name, host).model_copy(update={"stream": is_streamed})
-        async with Runtime(Config(FileSettings(backends={name: settings}), {}), seed=1) as runtime:
-            session = await runtime.open(name)
-            yield runtime, session
-            await assert_rebuilds(runtime, session)
-    assert host.refusals == []
 
 
 FILTERS = {
@@ -96,7 +72,11 @@ FILTERS = {
 async def test_an_answer_that_was_cut_says_so_and_the_next_one_does_not(
     name: str, reason: str, cut: str, is_streamed: bool
 ) -> None:
-    async with told(name, Turn(Say("I beg"), stop=reason), is_streamed=is_streamed) as (_, session):
+    async with scripted(name, Turn(Say("I beg"), stop=reason), MORE, is_streamed=is_streamed) as (
+        _,
+        _,
+        session,
+    ):
         events = await gathered(session, "Go.")
         second = await session.ask("Go on.")
     (said,) = [event for event in events if isinstance(event, MessageEvent)]
@@ -114,7 +94,7 @@ async def test_what_an_answer_held_and_the_history_does_not_is_told_logged_and_c
 ) -> None:
     caplog.set_level("INFO", logger="actors")
     cut = Turn(Say("I look."), Call("look", raw=""), stop="length")
-    async with told("openai_chat", cut) as (runtime, session):
+    async with scripted("openai_chat", cut, MORE) as (_, runtime, session):
         events = await gathered(session, "Look it up.")
         quiet = await session.ask("Thanks.")
         (ended, after) = [event for event in log(runtime, session) if isinstance(event, RoundEnded)]

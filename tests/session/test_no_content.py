@@ -1,15 +1,13 @@
 """An answer without content, in a session: it is tried or corrected once, and then the result reports it."""
 
 import json
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from actors import Budget, Session, Tool, ToolContext, handoff, subagent, tool
-from actors.config import Config, FileSettings, PoolSettings
+from actors.config import PoolSettings
 from actors.core.log.events import FormatRequested, LogEvent, TurnStarted
 from actors.core.session.publishing import Publisher
 from actors.core.stream_events.events import CompleteEvent, ErrorEvent, MessageEvent, SessionEvent
@@ -21,7 +19,6 @@ from actors.core.values.stream import Usage
 from actors.journal.storage.memory import MemoryStorage
 from actors.runtime.runtime import Runtime
 from actors.strict.script import TurnPart
-from actors.strict.server import LoopbackServer, serve
 from actors.testing import Builtin, Call, Garbage, Say, Script, Think, Turn
 from tests.adapters.raw_calls import ABOUT_CALLS, RAW_CALLS
 from tests.runtime.test_resume import copied, serving
@@ -36,7 +33,8 @@ from tests.runtime_support import (
     openai,
     results,
 )
-from tests.strict_hosts import backend, strict_host
+from tests.scripted import scripted
+from tests.strict_hosts import strict_host
 
 pytestmark = pytest.mark.anyio
 
@@ -70,21 +68,6 @@ class Reader:
             return "It rains."
 
         self.tool = tool(read)
-
-
-@asynccontextmanager
-async def hosted(
-    name: str, *turns: Turn, is_streamed: bool = True, tools: Sequence[Any] = ()
-) -> AsyncIterator[tuple[LoopbackServer, Runtime, Session]]:  # Any: tools
-    """Run a session on a strict server of one dialect; its log folds to it, and tells what its readers saw."""
-    host = strict_host(name, Script(turns))
-    async with serve(host):
-        settings = backend(name, host).model_copy(update={"stream": is_streamed})
-        async with Runtime(Config(FileSettings(backends={name: settings}), {}), seed=1) as runtime:
-            session = await runtime.open(name, tools=tools)
-            yield host, runtime, session
-            await assert_rebuilds(runtime, session)
-    assert host.refusals == []
 
 
 def end(events: list[SessionEvent]) -> AskResult:
@@ -129,7 +112,7 @@ async def test_an_empty_answer_is_asked_for_again_and_both_requests_are_counted(
     name: str, is_streamed: bool, parts: tuple[TurnPart, ...]
 ) -> None:
     turns = Turn(*parts), Turn(Say("Hi.")), Turn(Say("More."))
-    async with hosted(name, *turns, is_streamed=is_streamed) as (host, runtime, session):
+    async with scripted(name, *turns, is_streamed=is_streamed) as (host, runtime, session):
         events = await gathered(session, "Go.")
         assert_retold(runtime, session, end(events))
         second = await session.ask("Go on.")
@@ -156,7 +139,7 @@ async def test_an_answer_that_is_empty_twice_fails_the_ask_and_the_session_goes_
     name: str, is_streamed: bool, parts: tuple[TurnPart, ...]
 ) -> None:
     turns = Turn(*parts), Turn(*parts), Turn(Say("Hi."))
-    async with hosted(name, *turns, is_streamed=is_streamed) as (_, runtime, session):
+    async with scripted(name, *turns, is_streamed=is_streamed) as (_, runtime, session):
         events = await gathered(session, "Go.")
         assert_retold(runtime, session, end(events))
         second = await session.ask("Go on.")
@@ -186,7 +169,7 @@ async def test_an_empty_answer_behind_tool_results_is_told_once_and_then_reporte
 ) -> None:
     reader = Reader()
     turns = Turn(Call("read")), Turn(), Turn(), Turn(Say("Done."))
-    async with hosted(name, *turns, is_streamed=is_streamed, tools=[reader.tool]) as (_, runtime, session):
+    async with scripted(name, *turns, is_streamed=is_streamed, tools=[reader.tool]) as (_, runtime, session):
         result = await session.ask("Go.")
         assert_retold(runtime, session, result)
         after = await session.ask("And?")
@@ -202,7 +185,7 @@ async def test_an_empty_answer_behind_tool_results_is_told_once_and_then_reporte
 async def test_a_model_that_is_told_of_its_empty_answer_may_go_on(name: str, is_streamed: bool) -> None:
     reader = Reader()
     turns = Turn(Call("read")), Turn(), Turn(Call("read")), Turn(Think("Hm.")), Turn(Say("Done."))
-    async with hosted(name, *turns, is_streamed=is_streamed, tools=[reader.tool]) as (_, runtime, session):
+    async with scripted(name, *turns, is_streamed=is_streamed, tools=[reader.tool]) as (_, runtime, session):
         result = await session.ask("Go.")
         assert told(log(runtime, session)) == [NUDGE, NUDGE]
     assert (result.status, result.incomplete, result.text, result.rounds, reader.ran) == (
@@ -221,7 +204,7 @@ async def test_a_model_that_is_told_of_its_empty_answer_may_go_on(name: str, is_
 async def test_a_call_as_text_is_told_once_and_never_run(name: str, is_streamed: bool) -> None:
     reader, raw = Reader(), f"I read it. {RAW_CALLS['kimi']}"
     turns = Turn(Say(raw), fragment=5), Turn(Call("read")), Turn(Say("It rains."))
-    async with hosted(name, *turns, is_streamed=is_streamed, tools=[reader.tool]) as (_, runtime, session):
+    async with scripted(name, *turns, is_streamed=is_streamed, tools=[reader.tool]) as (_, runtime, session):
         events = await gathered(session, "Go.")
         assert_retold(runtime, session, end(events))
         assert told(log(runtime, session)) == [UNPARSED]
@@ -239,7 +222,11 @@ async def test_a_call_as_text_is_told_once_and_never_run(name: str, is_streamed:
 async def test_a_call_as_text_that_comes_twice_is_reported(raw: str, is_streamed: bool) -> None:
     reader = Reader()
     turns = Turn(Say(raw), fragment=3), Turn(Say(raw), fragment=1), Turn(Say("Hi."))
-    async with hosted("vllm", *turns, is_streamed=is_streamed, tools=[reader.tool]) as (_, runtime, session):
+    async with scripted("vllm", *turns, is_streamed=is_streamed, tools=[reader.tool]) as (
+        _,
+        runtime,
+        session,
+    ):
         result = await session.ask("Go.")
         assert_retold(runtime, session, result)
         after = await session.ask("Go on.")
@@ -252,14 +239,14 @@ async def test_a_call_as_text_that_comes_twice_is_reported(raw: str, is_streamed
 async def test_an_answer_about_chat_templates_is_left_alone(about: str, is_streamed: bool) -> None:
     text = ABOUT_CALLS[about]
     turn = Turn(Say(text), fragment=3)
-    async with hosted("vllm", turn, is_streamed=is_streamed, tools=[Reader().tool]) as (_, _, session):
+    async with scripted("vllm", turn, is_streamed=is_streamed, tools=[Reader().tool]) as (_, _, session):
         result = await session.ask("How do they mark calls?")
     assert (result.status, result.incomplete, result.text, result.rounds) == ("complete", None, text, 1)
 
 
 async def test_without_tools_a_call_as_text_is_an_answer() -> None:
     raw = RAW_CALLS["qwen"]
-    async with hosted("vllm", Turn(Say(raw))) as (_, _, session):
+    async with scripted("vllm", Turn(Say(raw))) as (_, _, session):
         result = await session.ask("How do they mark calls?")
     assert (result.status, result.incomplete, result.text, result.rounds) == ("complete", None, raw, 1)
 
@@ -267,7 +254,7 @@ async def test_without_tools_a_call_as_text_is_an_answer() -> None:
 async def test_a_real_call_beside_one_as_text_runs_and_nothing_is_said_of_the_other() -> None:
     reader = Reader()
     turns = Turn(Say(RAW_CALLS["qwen"]), Call("read")), Turn(Say("Done."))
-    async with hosted("vllm", *turns, tools=[reader.tool]) as (_, runtime, session):
+    async with scripted("vllm", *turns, tools=[reader.tool]) as (_, runtime, session):
         result = await session.ask("Go.")
         assert told(log(runtime, session)) == []
     assert (result.text, result.incomplete, reader.ran) == ("Done.", None, 1)
@@ -276,7 +263,7 @@ async def test_a_real_call_beside_one_as_text_runs_and_nothing_is_said_of_the_ot
 @pytest.mark.parametrize("name", ["anthropic", "openai_responses", "gemini"])
 async def test_an_answer_that_is_cut_is_not_asked_for_again(name: str) -> None:
     stop = {"anthropic": "max_tokens", "openai_responses": "max_output_tokens", "gemini": "MAX_TOKENS"}[name]
-    async with hosted(name, Turn(Think("I could"), stop=stop)) as (_, _, session):
+    async with scripted(name, Turn(Think("I could"), stop=stop)) as (_, _, session):
         result = await session.ask("Go.")
     assert (result.status, result.incomplete, result.rounds) == ("complete", "length", 1)
 
@@ -289,7 +276,7 @@ async def test_what_a_providers_own_tool_did_is_content() -> None:
         "input": {},
     }
     found = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
-    async with hosted("anthropic", Turn(Builtin(search), Builtin(found))) as (_, _, session):
+    async with scripted("anthropic", Turn(Builtin(search), Builtin(found))) as (_, _, session):
         result = await session.ask("Go.")
     assert (result.status, result.incomplete, result.rounds) == ("complete", None, 1)
 
@@ -436,14 +423,9 @@ async def asked(case: dict[str, Any], reader: Reader) -> tuple[AskResult, list[s
     name = "kimi" if case["dialect"] == "kimi" else "vllm"
     host = strict_host(name, Script([Turn(Say("Hi."))]))
     host.faults = {0: garbage, 1: garbage}
-    async with serve(host):
-        settings = backend(name, host)
-        async with Runtime(Config(FileSettings(backends={name: settings}), {}), seed=1) as runtime:
-            session = await runtime.open(name, tools=[reader.tool])
-            result = await session.ask("Go.", check=False)
-            assert_retold(runtime, session, result)
-            instructed = told(log(runtime, session))
-            assert (await session.ask("Go on.")).text == "Hi."
-            await assert_rebuilds(runtime, session)
-    assert host.refusals == []
+    async with scripted(host, tools=[reader.tool]) as (_, runtime, session):
+        result = await session.ask("Go.", check=False)
+        assert_retold(runtime, session, result)
+        instructed = told(log(runtime, session))
+        assert (await session.ask("Go on.")).text == "Hi."
     return result, instructed

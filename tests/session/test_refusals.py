@@ -24,7 +24,7 @@ from actors.testing import Call, OpenAIServer, Say, Script, Turn
 from actors.tools import Tool
 from tests.runtime_support import Gate, anthropic, backend_at, gathered, hosting, openai, recorded
 from tests.session.test_cancel import shielded
-from tests.strict_hosts import backend, strict_host
+from tests.strict_hosts import strict_host
 
 pytestmark = pytest.mark.anyio
 
@@ -42,7 +42,7 @@ async def mistaken(
     """Yield a session on a good backend, whose other one, `almost`, refuses what it is sent."""
     good, strict = OpenAIServer([Turn(Call("work", {"name": "a"}))]), strict_host("mistral", Script([]))
     async with serve(good, strict):
-        almost = backend("mistral", strict).model_copy(update={"dialect": "almost"})
+        almost = backend_at(strict, fields={"dialect": "almost"})
         backends = {"good": backend_at(good), "almost": almost}
         settings = FileSettings.model_validate({"backends": backends, "dialects": {"almost": ALMOST}})
         async with Runtime(Config(settings, {}), seed=1) as runtime:
