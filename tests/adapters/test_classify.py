@@ -93,10 +93,6 @@ PAIRING = "An assistant message with 'tool_calls' must be followed by tool messa
         (openai(429, "busy", None, "engine_overloaded_error"), "transient", None),
         (openai(429, "x", None, "exceeded_current_quota_error"), "quota", None),
         (openai(400, PAIRING), "transcript", "OAC-01"),
-        (openai(400, "role 'tool' must be a response to a preceeding message with"), "transcript", "OAC-02"),
-        (openai(400, "Invalid 'messages[2].tool_calls[0].id': string too long."), "transcript", "OAC-03"),
-        (openai(400, "Unknown parameter: 'zzz_unknown'."), "transcript", "OAC-12"),
-        (openai(400, "This model's maximum context length is 128000 tokens."), "overflow", "OAC-15"),
         (openai(400, "x", "context_length_exceeded"), "overflow", "OAC-15"),
         (
             openai(400, "Invalid 'messages[3].tool_calls[0].function.arguments': string too long."),
@@ -106,19 +102,10 @@ PAIRING = "An assistant message with 'tool_calls' must be followed by tool messa
         (openai(403, "Your input was flagged"), "refusal", None),
         (openai(404, "The model `x` does not exist", "model_not_found"), "config", "OAC-16"),
         (openai(400, "'temperature' does not support 0", "unsupported_value"), "parameter", "OAC-18"),
-        (openai(400, "'messages[0].role' does not support 'developer'"), "config", "OAC-13"),
         (openai(400, "Failed to call a function.", "tool_use_failed"), "model_fault", None),
         (openai(400, "The response was filtered", "content_filter"), "refusal", None),
         (openai(400, "request (9 tokens) exceeds the available context size"), "overflow", "OAC-15"),
-        (openai(404, "Items are not persisted when `store` is set to false"), "transcript", "OAR-05"),
         (openai(401, "Incorrect API key provided", "invalid_api_key"), "config", None),
-        (responses("No tool output found for function call call_1."), "transcript", "OAR-01"),
-        (responses("No tool call found for function call output with call_id c."), "transcript", "OAR-02"),
-        (
-            responses("Item 'rs_1' of type 'reasoning' was provided without its required following item."),
-            "transcript",
-            "OAR-03",
-        ),
         (
             responses(
                 "Item 'fc_1' of type 'function_call' was provided without its required 'reasoning' item: 'r'."
@@ -126,19 +113,7 @@ PAIRING = "An assistant message with 'tool_calls' must be followed by tool messa
             "transcript",
             "OAR-04",
         ),
-        (
-            responses(
-                "Invalid 'input[4].id': 'call_1'. Expected an ID that begins with 'fc'.", "invalid_value"
-            ),
-            "transcript",
-            "OAR-06",
-        ),
         (responses("Duplicate item found with id rs_1."), "transcript", "OAR-07"),
-        (
-            responses("Invalid 'input[109].call_id': string too long.", "string_above_max_length"),
-            "transcript",
-            "OAR-08",
-        ),
         (
             responses(
                 "The encrypted content for item rs_2 could not be verified.", "invalid_encrypted_content"
@@ -146,11 +121,7 @@ PAIRING = "An assistant message with 'tool_calls' must be followed by tool messa
             "transcript",
             "OAR-09",
         ),
-        (responses("Invalid type for 'input[0].output': expected", "invalid_type"), "transcript", "OAR-10"),
-        (responses("Custom tool call output is missing for call id: call_1."), "transcript", "OAR-11"),
         (responses("The requested model 'x' does not exist.", "model_not_found"), "config", "OAR-12"),
-        (responses("Your input exceeds the context window of this model"), "overflow", "OAR-13"),
-        (responses("No tool output found for tool call call-a."), "transcript", "OAR-14"),
         (anthropic(529, "overloaded_error", "Overloaded"), "transient", None),
         (anthropic(500, "api_error", "Internal server error"), "transient", None),
         (
@@ -162,28 +133,16 @@ PAIRING = "An assistant message with 'tool_calls' must be followed by tool messa
         (anthropic(402, "billing_error", "x"), "quota", None),
         (refused("Your credit balance is too low to access"), "quota", None),
         (anthropic(413, "request_too_large", "Request exceeds the maximum size"), "overflow", None),
-        (refused("prompt is too long: 213462 tokens > 200000 maximum"), "overflow", "ANT-36"),
-        (refused("input length and `max_tokens` exceed context limit"), "overflow", "ANT-37"),
-        (
-            refused("`tool_use` ids were found without `tool_result` blocks immediately after: x"),
-            "transcript",
-            "ANT-01",
-        ),
-        (refused("unexpected `tool_use_id` found in `tool_result` blocks: x"), "transcript", "ANT-02"),
-        (refused("messages.1.content.1: `tool_use` ids must be unique"), "transcript", "ANT-05"),
         (
             refused("messages.2.content.1.tool_use.id: String should match pattern '^x$'"),
             "transcript",
             "ANT-07",
         ),
-        (refused("messages: text content blocks must be non-empty"), "transcript", "ANT-20"),
-        (refused("messages.1.content.0: Invalid `signature` in `thinking` block"), "transcript", "ANT-42"),
         (
             refused("Invalid `signature` in `thinking` block. Bound to a different conversation."),
             "transcript",
             "ANT-44",
         ),
-        (refused('"thinking.type.enabled" is not supported for this model.'), "parameter", "ANT-45"),
         (anthropic(404, "not_found_error", "model: claude-none"), "config", "ANT-38"),
         (anthropic(403, "permission_error", "x"), "config", None),
     ],

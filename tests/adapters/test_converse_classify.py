@@ -41,29 +41,13 @@ def test_the_header_names_the_failure(status: int, kind: str, meant: str, action
 @pytest.mark.parametrize(
     ("message", "rule"),
     [
-        ("Expected toolResult blocks at messages.2.content for the following Ids: tooluse_a", "BED-01"),
-        (
-            "The number of toolResult blocks at messages.2.content exceeds the number of toolUse blocks of "
-            "previous turn.",
-            "BED-02",
-        ),
-        ("The toolConfig field must be defined when using toolUse and toolResult content blocks.", "BED-03"),
-        (
-            "The text field in the ContentBlock object at messages.0.content.0 is blank. Add text to the text "
-            "field, and try again.",
-            "BED-04",
-        ),
         ("The content field in the Message object at messages.1 is empty. Add a block.", "BED-05"),
-        ("A conversation must alternate between user and assistant roles. Make sure.", "BED-06"),
-        ("A conversation must start with a user message. Try again.", "BED-07"),
         (
             "1 validation error detected: Value 'a b' at 'x' failed to satisfy constraint: Member must satisfy "
             "regular expression pattern: [a-zA-Z0-9_.:-]+",
             "BED-08",
         ),
-        ("This model doesn't support the video content block that you provided.", "BED-09"),
         (WRAPPED + "something unheard of", "BED-10"),
-        (WRAPPED + "messages.1.content.0: Invalid `signature` in `thinking` block", "ANT-42"),
         (
             "Malformed input request: #: extraneous key [toolResult] is not permitted, please reformat",
             "BED-11",
