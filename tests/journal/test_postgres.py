@@ -217,22 +217,6 @@ def test_a_fenced_writer_leaves_no_blob_behind(
         assert direct.execute(f"SELECT count(*) FROM {table}").fetchall() == [(0,)]
 
 
-def test_two_storages_of_one_database_are_two_hosts(storage: PostgresStorage, other: PostgresStorage) -> None:
-    claim = begin(storage, "one")
-    for refused in (other.claim, other.delete):
-        with pytest.raises(SessionLeased, match="belongs to host") as raised:
-            refused("one")
-        assert 0 < raised.value.seconds <= 10
-    storage.append([Entry("one", claim.fence, (to("b"),))])
-    assert len(other.read("one")) == 2
-    storage.release("one", claim.fence)
-    assert other.claim("one").fence == claim.fence + 1
-    with pytest.raises(SessionLeased):
-        storage.claim("one")
-    other.close()
-    assert storage.claim("one").last == 2
-
-
 def _claimed_together(storage: PostgresStorage, names: list[str]) -> dict[str, int]:
     """Claim sessions at once; return the numbers, 0 for one that is elsewhere."""
     fences = dict.fromkeys(names, 0)
@@ -276,26 +260,6 @@ def test_of_two_hosts_that_claim_the_same_sessions_together_each_session_has_one
         one = threads.submit(_claimed_together, storage, names)
         two = threads.submit(_claimed_together, other, names[::-1])
     assert [one.result()[name] + two.result()[name] for name in names] == [1] * 100
-
-
-def test_a_host_whose_lease_is_over_is_taken_over_and_writes_only_what_nobody_took(
-    storage: PostgresStorage, other: PostgresStorage, direct: psycopg.Connection[Any]
-) -> None:
-    claims = {name: begin(storage, name) for name in ("one", "two")}
-    _age(direct, 9)
-    with pytest.raises(SessionLeased):
-        other.claim("one")
-    storage.renew_lease()
-    _age(direct, 9)
-    with pytest.raises(SessionLeased):
-        other.claim("one")
-    _age(direct, 2)
-    assert other.claim("one").fence == 2
-    refused, written = storage.append(
-        [Entry(name, claim.fence, (to("b"),)) for name, claim in claims.items()]
-    )
-    assert (str(refused)[:31], written) == ("Session 'one' has another write", 2)
-    assert "its number is 2, not 1" in str(refused)
 
 
 def test_who_saw_a_session_before_another_claimed_it_looks_again(

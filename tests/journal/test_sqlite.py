@@ -8,7 +8,6 @@ from contextlib import closing
 from errno import EACCES, ENOENT
 from pathlib import Path
 from shutil import copy
-from time import monotonic
 
 import anyio
 import pytest
@@ -25,7 +24,6 @@ from actors.core.values.identity import CallId
 from actors.core.values.packed import pack
 from actors.errors import (
     ConfigError,
-    Fenced,
     JournalDamaged,
     JournalError,
     JournalUnavailable,
@@ -34,7 +32,7 @@ from actors.errors import (
 from actors.journal.journal_actor import Append, ClaimSession, JournalActor
 from actors.journal.storage import Entry
 from actors.journal.storage.directory import SessionFilter
-from actors.journal.storage.sqlite import SqliteStorage, hosts
+from actors.journal.storage.sqlite import SqliteStorage
 from actors.journal.storage.sqlite import format as file_format
 from actors.journal.storage.sqlite import storage as sqlite_storage
 from actors.journal.storage.sqlite.check import JournalFile
@@ -272,69 +270,6 @@ def test_what_was_deleted_and_left_in_the_log_by_a_crash_is_gone_when_the_file_i
         other.claim("one")
     other.close()
     storage.close()
-
-
-def test_two_storages_of_one_file_are_two_hosts(tmp_path: Path) -> None:
-    mine, theirs = SqliteStorage(tmp_path / "sessions.db"), SqliteStorage(tmp_path / "sessions.db")
-    claim = begin(mine, "one")
-    for refused in (theirs.claim, theirs.delete):
-        with pytest.raises(SessionLeased, match="belongs to host") as raised:
-            refused("one")
-        assert 0 < raised.value.seconds <= 10
-    mine.append([Entry("one", claim.fence, (to("b"),))])
-    assert len(theirs.read("one")) == 2
-    mine.release("one", claim.fence)
-    assert theirs.claim("one").fence == claim.fence + 1
-    with pytest.raises(SessionLeased):
-        mine.claim("one")
-    theirs.close()
-    assert mine.claim("one").last == 2
-    mine.close()
-
-
-def test_a_host_whose_lease_is_over_is_taken_over_and_writes_only_what_nobody_took(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    late, other = SqliteStorage(tmp_path / "sessions.db", lease=10), SqliteStorage(tmp_path / "sessions.db")
-    claims = {name: begin(late, name) for name in ("one", "two")}
-    now = moved_clock(monkeypatch)
-    now[0] += 9
-    with pytest.raises(SessionLeased):
-        other.claim("one")
-    late.renew_lease()
-    now[0] += 9
-    with pytest.raises(SessionLeased):
-        other.claim("one")
-    now[0] += 2
-    assert other.claim("one").fence == 2
-    refused, written = late.append([Entry(name, claim.fence, (to("b"),)) for name, claim in claims.items()])
-    assert (str(refused)[:31], written) == ("Session 'one' has another write", 2)
-    for storage in (late, other):
-        storage.close()
-
-
-def test_a_host_that_beats_after_it_was_taken_over_is_fenced_all_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    late, other = SqliteStorage(tmp_path / "sessions.db", lease=10), SqliteStorage(tmp_path / "sessions.db")
-    stale = begin(late, "one")
-    now = moved_clock(monkeypatch)
-    now[0] += 11
-    live = other.claim("one")
-    other.append([Entry("one", live.fence, (to("live"),))])
-    late.renew_lease()
-    (outcome,) = late.append([Entry("one", stale.fence, (to("stale"),))])
-    assert isinstance(outcome, Fenced)
-    assert other.read("one", 1) == [to("live")]
-    for storage in (late, other):
-        storage.close()
-
-
-def moved_clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Return a clock of the hosts' own, to be moved by hand; it stands where the real one does."""
-    now = [monotonic()]
-    monkeypatch.setattr(hosts, "monotonic", lambda: now[0])
-    return now
 
 
 def test_while_another_process_writes_a_write_waits_and_then_gives_up_typed(tmp_path: Path) -> None:

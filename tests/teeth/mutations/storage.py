@@ -14,6 +14,7 @@ STORAGES, FILES, DAMAGE = (
     "tests/journal/test_sqlite.py",
     "tests/journal/test_damage.py",
 )
+SHARED = "tests/journal/test_shared_storages.py"
 CHECKPOINTS, FSCK = "tests/journal/test_checkpoints.py", "tests/journal/test_fsck.py"
 CHECK, RECORDS, SALVAGE = (
     f"actors/journal/storage/sqlite/{name}.py" for name in ("check", "records", "salvage")
@@ -167,21 +168,21 @@ MUTATIONS = (
         f"{SQLITE}:SqliteStorage.claim",
         "self._check_free(connection, row)",
         "",
-        (FILES,),
+        (SHARED,),
     ),
     Mutation(
         "storage: a lease that is over lasts on",
         f"{HOSTS}:Hosts.lease_left",
         "seconds if seconds > 0 and is_held(self._file(name)) else 0.0",
         "max(seconds, 0.1) if is_held(self._file(name)) else 0.0",
-        (FILES,),
+        (SHARED,),
     ),
     Mutation(
         "storage: rows are remembered though another process wrote",
         f"{CONNECTION}:Connections._transaction",
         "self.changed = True",
         "self.changed = False",
-        (FILES,),
+        (FILES, SHARED),
     ),
     Mutation(
         "storage: that another process wrote is forgotten with the next transaction",
@@ -195,7 +196,7 @@ MUTATIONS = (
         if seen != self._seen:
             ...
         """,
-        (FILES,),
+        (FILES, SHARED),
     ),
     Mutation(
         "storage: durability power syncs like durability process",
