@@ -5,7 +5,10 @@ from tests.teeth.mutations.mutation import Mutation
 _TESTS = "tests/rules/test_rules.py::"
 QUIET = (f"{_TESTS}test_the_judge_finds_nothing_in_the_sound_request",)
 REFUSED = (f"{_TESTS}test_a_broken_request_is_refused_in_words_that_the_classifier_reads",)
+COMPLETE = (f"{_TESTS}test_every_rule_of_a_strict_server_has_a_row_with_its_words",)
 ACCEPTED = (f"{_TESTS}test_a_sound_request_is_accepted_in_both_modes",)
+
+_LAST = 'ServerRule("ANT-38", "model: {model}", status=404, type="not_found_error")'
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
@@ -32,9 +35,23 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "rules: a strict server refuses a model that it lacks with another status",
         "actors/strict/rules/anthropic_rules.py:_CONTENT",
-        'ServerRule("ANT-38", "model: {model}", status=404, type="not_found_error")',
+        _LAST,
         'ServerRule("ANT-38", "model: {model}", type="not_found_error")',
         REFUSED,
+    ),
+    Mutation(
+        "rules: a strict server has a rule that no row breaks",
+        "actors/strict/rules/anthropic_rules.py:_CONTENT",
+        f"(*..., {_LAST})",
+        f'(*..., {_LAST}, ServerRule("ANT-99", "No."))',
+        COMPLETE,
+    ),
+    Mutation(
+        "rules: the judge enforces a rule that no row breaks",
+        "actors/core/rulebook/rule.py:Rule.judged",
+        "not self.unseen",
+        "True",
+        (f"{_TESTS}test_every_rule_that_the_judge_enforces_has_a_row_that_breaks_it",),
     ),
     Mutation(
         "rules: a refused attachment is read as a broken transcript",
