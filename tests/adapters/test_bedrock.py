@@ -6,6 +6,7 @@ import anyio
 import pytest
 
 from actors import Runtime
+from actors.config import BackendLimits
 from actors.testing import (
     AnthropicProfile,
     AnthropicServer,
@@ -23,10 +24,12 @@ from actors.testing import (
     Turn,
     serve,
 )
-from tests.runtime_support import bodies
+from tests.runtime_support import bodies, hosting
+from tests.scripted import scripted
 
 pytestmark = pytest.mark.anyio
 
+MODEL = "anthropic.test-v1:0"
 BOUND = BedrockSettings(BedrockProfile(AnthropicProfile(prefix_bound=True)))
 WORK = Turn(
     Think("hm"),
@@ -42,30 +45,18 @@ def weather(city: str) -> str:
     return f"{city}: 4 C" if city != "Rome" else ""
 
 
-def told(*servers: BedrockServer | OpenAIServer | AnthropicServer, stream: bool = True) -> str:
-    """The file that names these servers as backends `b0`, `b1`, ..."""
-    kinds = {BedrockServer: "bedrock", OpenAIServer: "openai", AnthropicServer: "anthropic"}
-    return "".join(
-        f'[backends.b{number}]\nkind = "{kinds[type(server)]}"\nmodel = "anthropic.test-v1:0"\n'
-        f'base_url = "{server.base_url}"\nstream = {str(stream).lower()}\n'
-        for number, server in enumerate(servers)
-    )
-
-
 @pytest.mark.requirement("PROMISE-1", "U-09")
 @pytest.mark.parametrize("stream", [True, False])
-async def test_a_session_calls_tools_and_goes_on_with_its_reasoning(tmp_path: Path, stream: bool) -> None:
+async def test_a_session_calls_tools_and_goes_on_with_its_reasoning(stream: bool) -> None:
     server = BedrockServer([WORK, Turn(Think("so"), Say("Cold.")), Turn(Say("Bye."))], settings=BOUND)
-    path = tmp_path / "actors.toml"
-    with anyio.fail_after(60):
-        async with serve(server):
-            path.write_text(told(server, stream=stream))
-            async with Runtime(path, environ={}) as runtime:
-                session = await runtime.open("b0", tools=[weather])
-                first = await session.ask("Weather?")
-                second = await session.ask("Thanks.")
+    async with scripted(server, tools=[weather], is_streamed=stream, fields={"model": MODEL}) as (
+        _,
+        _,
+        session,
+    ):
+        first = await session.ask("Weather?")
+        second = await session.ask("Thanks.")
     assert (first.status, second.status) == ("complete", "complete")
-    assert server.refusals == []
     last = bodies(server)[-1]["messages"]
     kinds = [[next(iter(block)) for block in message["content"]] for message in last]
     assert kinds[1] == ["reasoningContent", "reasoningContent", "text", "toolUse", "toolUse"]
@@ -75,19 +66,16 @@ async def test_a_session_calls_tools_and_goes_on_with_its_reasoning(tmp_path: Pa
 
 
 @pytest.mark.requirement("PROMISE-1", "REQ-915-036")
-async def test_a_conversation_goes_round_three_providers_and_is_never_refused(tmp_path: Path) -> None:
+async def test_a_conversation_goes_round_three_providers_and_is_never_refused() -> None:
     servers = (BedrockServer([WORK, Turn(Say("one"))] * 3, settings=BOUND),
                OpenAIServer([WORK, Turn(Say("two"))] * 3),
                AnthropicServer([WORK, Turn(Say("three"))] * 3))  # fmt: skip
-    path = tmp_path / "actors.toml"
-    with anyio.fail_after(60):
-        async with serve(*servers):
-            path.write_text(told(*servers))
-            async with Runtime(path, environ={}) as runtime:
-                session = await runtime.open("b0", tools=[weather])
-                for number in (0, 1, 2) * 3:
-                    await session.switch(f"b{number}")
-                    assert (await session.ask("Again.")).status == "complete"
+    bedrock, openai, claude = servers
+    async with hosting(seconds=60, bedrock=bedrock, openai=openai, claude=claude) as runtime:
+        session = await runtime.open("bedrock", tools=[weather])
+        for name in ("bedrock", "openai", "claude") * 3:
+            await session.switch(name)
+            assert (await session.ask("Again.")).status == "complete"
     for server in servers:
         assert server.refusals == []
         assert [exchange.status for exchange in server.requests] == [200] * 6
@@ -96,18 +84,14 @@ async def test_a_conversation_goes_round_three_providers_and_is_never_refused(tm
 
 
 @pytest.mark.usefixtures("short_waits")
-async def test_a_throttled_stream_and_a_busy_model_are_tried_again(tmp_path: Path) -> None:
+async def test_a_throttled_stream_and_a_busy_model_are_tried_again() -> None:
     faults: dict[int, InjectedFault] = {
         0: ErrorInStream(0, status=503),
         1: Status(429, type="ModelNotReadyException"),
     }
     server = BedrockServer([Turn(Say("Here."))], faults=faults)
-    path = tmp_path / "actors.toml"
-    with anyio.fail_after(60):
-        async with serve(server):
-            path.write_text(told(server))
-            async with Runtime(path, environ={}) as runtime:
-                answer = await (await runtime.open("b0")).ask("Hello?")
+    async with hosting(a=server, backend=BackendLimits(), seconds=60) as runtime:
+        answer = await (await runtime.open("a")).ask("Hello?")
     assert answer.text == "Here."
     assert [exchange.status for exchange in server.requests] == [200, 429, 200]
 
@@ -117,7 +101,10 @@ async def test_an_api_key_goes_as_a_bearer_token(tmp_path: Path) -> None:
     path = tmp_path / "actors.toml"
     with anyio.fail_after(60):
         async with serve(server):
-            path.write_text(told(server) + 'auth = "AWS_BEARER_TOKEN_BEDROCK"\n')
+            path.write_text(
+                f'[backends.a]\nkind = "bedrock"\nmodel = "{MODEL}"\nbase_url = "{server.base_url}"\n'
+                'auth = "AWS_BEARER_TOKEN_BEDROCK"\n'
+            )
             environ = {"AWS_BEARER_TOKEN_BEDROCK": "bedrock-api-key"}
             async with Runtime(path, environ=environ) as runtime:
-                assert (await (await runtime.open("b0")).ask("Hello?")).status == "complete"
+                assert (await (await runtime.open("a")).ask("Hello?")).status == "complete"
