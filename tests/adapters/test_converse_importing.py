@@ -16,7 +16,17 @@ from actors.transcripts import from_wire
 from tests.commands.at_scale import extent
 from tests.core.session_log import body, cold, refused
 from tests.generated.histories import READERS, history
-from tests.rules.converse import DOCUMENT, IMAGE, answer, model, redacted, text, thought, use, user
+from tests.rules.converse import (
+    DOCUMENT,
+    IMAGE,
+    answer,
+    model,
+    reasoning,
+    redacted_reasoning,
+    text,
+    use,
+    user,
+)
 
 PIXEL = png_base64()
 
@@ -31,7 +41,7 @@ def read(*messages: Any, **top: Any) -> History:  # Any: wire messages, broken o
 def test_a_whole_transcript_keeps_everything() -> None:
     found = read(
         user(text("u"), IMAGE, DOCUMENT),
-        model(thought(), redacted(), text("t"), use("tooluse_1", given={"p": 1}), use("tooluse_2")),
+        model(reasoning(), redacted_reasoning(), text("t"), use("tooluse_1", given={"p": 1}), use("tooluse_2")),
         user(answer("tooluse_2", text("boom"), status="error"), answer("tooluse_1", text("a"), text("b")), text("go")),
         system=[text("Be brief."), {"cachePoint": {"type": "default"}}],
     )  # fmt: skip
@@ -59,7 +69,7 @@ def test_a_json_result_is_its_value() -> None:
 
 def test_a_clients_bytes_are_read_like_base64() -> None:
     image = {"image": {"format": "png", "source": {"bytes": png()}}}
-    found = read(user(text("u"), image), model(redacted(b"sec")))
+    found = read(user(text("u"), image), model(redacted_reasoning(b"sec")))
     assert found[0].blocks[1] == Media("image/png", PIXEL)
     (thinking,) = found[1].blocks
     assert isinstance(thinking, Thinking)

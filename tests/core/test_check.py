@@ -15,10 +15,10 @@ from tests.rules.anthropic import (
     LONG_MARK,
     PICTURE,
     answer,
-    said,
+    assistant,
     server_answer,
     server_use,
-    thought,
+    thinking,
     use,
     user,
 )
@@ -36,8 +36,8 @@ PLACES = [
     (claude.body(*claude.PAIR, user(answer("toolu_b"))), ANTHROPIC, (C,),
      f"messages[2]: no result for tool call '{C}'"),
     (claude.body(*claude.ROUND[:2], user(answer(), answer())), ANTHROPIC, (C,), "messages[2].content[1]: a second"),
-    (claude.body(user("u"), 1, said("t"), user("u")), ANTHROPIC, (), "messages[1]: a message is"),
-    (claude.body(user("u"), claude.say("x"), said("t"), user("u")), ANTHROPIC, (), "messages[1]: role 'x'"),
+    (claude.body(user("u"), 1, assistant("t"), user("u")), ANTHROPIC, (), "messages[1]: a message is"),
+    (claude.body(user("u"), claude.say("x"), assistant("t"), user("u")), ANTHROPIC, (), "messages[1]: role 'x'"),
 ]  # fmt: skip
 
 
@@ -90,14 +90,16 @@ def test_everything_an_anthropic_request_may_hold_is_accepted() -> None:
     document = {"type": "document", "source": {"type": "url", "url": "https://a.example/d.pdf"}}
     body = claude.body(
         claude.say("user", "plain"),
-        said(thought(), claude.redacted(), claude.text("t", citations=None), use("t1"), use("t2")),
+        assistant(
+            thinking(), claude.redacted_thinking(), claude.text("t", citations=None), use("t1"), use("t2")
+        ),
         user(
             answer("t2", [claude.text(), PICTURE, document]),
             {"type": "tool_result", "tool_use_id": "t1"},
             "go",
             PICTURE,
         ),
-        said(server_use(), server_answer(), "found"),
+        assistant(server_use(), server_answer(), "found"),
         user(claude.text("thanks", cache_control=LONG_MARK), document),
         system=[claude.text("be brief", cache_control=LONG_MARK)],
         tools=[

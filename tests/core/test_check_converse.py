@@ -26,9 +26,9 @@ from tests.rules.converse import (
     document,
     documents,
     model,
-    redacted,
+    reasoning,
+    redacted_reasoning,
     text,
-    thought,
     use,
     user,
 )
@@ -40,7 +40,9 @@ BLOCKS = st.one_of(
     st.sampled_from(["hi", "", " "]).map(text),
     IDS.map(use),
     IDS.map(answer),
-    st.sampled_from([thought(), redacted(), IMAGE, DOCUMENT, {"cachePoint": {"type": "default"}}]),
+    st.sampled_from(
+        [reasoning(), redacted_reasoning(), IMAGE, DOCUMENT, {"cachePoint": {"type": "default"}}]
+    ),
 )
 MESSAGES = st.builds(
     lambda role, blocks: {"role": role, "content": blocks},
@@ -61,7 +63,7 @@ def test_bedrock_blocks_are_judged_alike_in_pieces_and_as_a_whole(
 
 FULL: Json = body(
     user(text(), IMAGE, DOCUMENT),
-    model(thought(), redacted(), text(), use("a", given={"p": 1}), use("b")),
+    model(reasoning(), redacted_reasoning(), text(), use("a", given={"p": 1}), use("b")),
     user(answer("b", {"json": {"x": 1}}, status="error"), answer("a", text(), text()), text("go")),
     model(text(), {"cachePoint": {"type": "default", "ttl": "1h"}}),
     user(text()),
@@ -104,10 +106,10 @@ def test_any_json_anywhere_in_a_request_is_judged_without_an_exception(
 
 def test_an_image_by_its_url_is_told_where_the_provider_takes_only_bytes() -> None:
     said = [Message("user", [Text("Look:"), Media("image/png", url="https://a.example/i.png")])]
-    held = {name: walked(said, dialect(name))[0][0][1][1] for name in ("bedrock", "anthropic")}
-    assert isinstance(held["anthropic"], Media)
-    assert isinstance(held["bedrock"], Text)
-    assert "image/png" in held["bedrock"].text
+    with_image = {name: walked(said, dialect(name))[0][0][1][1] for name in ("bedrock", "anthropic")}
+    assert isinstance(with_image["anthropic"], Media)
+    assert isinstance(with_image["bedrock"], Text)
+    assert "image/png" in with_image["bedrock"].text
 
 
 def test_a_lane_may_call_tools_before_the_request_declares_them() -> None:

@@ -22,11 +22,11 @@ from tests.rules.responses import (
     body,
     call,
     custom,
-    custom_gave,
-    gave,
+    custom_output,
+    output,
     part,
+    reasoning,
     say,
-    thought,
     tool,
 )
 from tests.rules.row import Json, encoded
@@ -35,13 +35,13 @@ FULL = body(
     {"role": "developer", "content": "be brief"},
     {"role": "user", "content": [part(), IMAGE, FILE]},
     {"type": "compaction", "encrypted_content": "gAAA"},
-    {**thought(), "content": [], "status": None},
+    {**reasoning(), "content": [], "status": None},
     say([part("t", "output_text", annotations=[])], "assistant", phase="commentary"),
-    thought("rs_2"),
+    reasoning("rs_2"),
     call(id="fc_1", arguments=' {"p":1}'),
     custom("c2"),
-    custom_gave("c2"),
-    gave(output=[part(), IMAGE, FILE]),
+    custom_output("c2"),
+    output(output=[part(), IMAGE, FILE]),
     say([{"type": "refusal", "refusal": "no"}], "assistant"),
     say(),
     instructions="s",
@@ -54,23 +54,23 @@ FULL = body(
 
 OBSERVED = [
     {"model": "m", "input": "Weather in Oslo?", "store": False},
-    {"model": "m", "input": [say(), gave("c0")], "previous_response_id": "resp_1"},
+    {"model": "m", "input": [say(), output("c0")], "previous_response_id": "resp_1"},
     {
         "model": "m",
-        "input": [say(), {"type": "reasoning", "id": "rs_1", "summary": []}, call(id="fc_1"), gave()],
+        "input": [say(), {"type": "reasoning", "id": "rs_1", "summary": []}, call(id="fc_1"), output()],
     },
     NAMED,
     THINKS,
     {**HI, "client_metadata": {"session": "s"}},
     body(say(internal_chat_message_metadata_passthrough={"a": 1}), {"type": "additional_tools", "tools": []}),
     body(say(), {"type": "compaction_trigger"}),
-    body(say(), thought(), {"type": "web_search_call", "id": "ws_1", "status": "completed"}, say()),
+    body(say(), reasoning(), {"type": "web_search_call", "id": "ws_1", "status": "completed"}, say()),
     {
         **HI,
         "tools": [{"type": "namespace", "name": "n", "tools": [tool()]}, tool("n"), {"type": "tool_search"}],
     },
     {**HI, "tools": [{"type": "namespace", "name": "n", "tools": [tool()]}], "tool_choice": CHOSEN},
-    body(say(), custom(), custom_gave(), say("t", "assistant"), say()),
+    body(say(), custom(), custom_output(), say("t", "assistant"), say()),
 ]
 """What clients were seen to send, and the host to take."""
 
@@ -116,7 +116,16 @@ def test_items_are_judged_alike_in_pieces_and_as_a_whole() -> None:
 
 def test_one_late_output_is_one_fault_and_the_groups_after_it_are_sound() -> None:
     request = body(
-        say(), call(), say(), gave(), call("c2"), gave("c2"), call("c3"), call("c4"), gave("c4"), gave("c3")
+        say(),
+        call(),
+        say(),
+        output(),
+        call("c2"),
+        output("c2"),
+        call("c3"),
+        call("c4"),
+        output("c4"),
+        output("c3"),
     )
     assert [(fault.rule, fault.call_ids) for fault in check(encoded(request), OPENAI_RESPONSES)] == [
         ("OAR-14", ("call_a",))

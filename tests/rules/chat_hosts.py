@@ -31,13 +31,13 @@ from tests.rules.chat_vendors import (
 from tests.rules.row import ACCEPTED, NOT_ASKED, UNSEEN, Answer, Json, Row, rows, without
 
 
-def patterned(pattern: str) -> Json:
+def tool_with_pattern(pattern: str) -> Json:
     """Return a tool with a pattern deep inside its schema."""
     inner = {"anyOf": [{"type": "string", "pattern": pattern}, {"type": "null"}]}
     return tool(parameters={"type": "object", "properties": {"a": {"type": "array", "items": inner}}})
 
 
-def marked(words: str = "u", **mark: str) -> Json:
+def text_with_mark(words: str = "u", **mark: str) -> Json:
     return text(words, cache_control={"type": "ephemeral", **mark})
 
 
@@ -47,12 +47,12 @@ def detail(words: str, upstream: str = "Anthropic", place: int = 0) -> Json:
     return {"type": "reasoning.text", "text": words, "signature": signature, "index": place}
 
 
-def reasoned(*details: Json) -> Json:
+def with_details(*details: Json) -> Json:
     return say("assistant", "a", reasoning_details=list(details))
 
 
 INLINE = picture("data:image/png;base64,aGk=")
-SIGNED = body(USER, reasoned(detail("t")), USER)
+SIGNED = body(USER, with_details(detail("t")), USER)
 FRAGMENTS = [
     {"type": "reasoning.text", "text": "t", "index": 0},
     {"type": "reasoning.text", "text": "u", "index": 0},
@@ -75,28 +75,29 @@ OPENROUTER = rows(
         "This endpoint's maximum context length is 100 tokens. However, you requested about 140 tokens. "
         "Please reduce the length of either one, or use the middle-out transform.", judge=UNSEEN,
         read="overflow OAC-15", settings=SMALL),
-    Row("ORT-03", body(USER, reasoned(detail("t", "Google")), USER), SIGNED,
+    Row("ORT-03", body(USER, with_details(detail("t", "Google")), USER), SIGNED,
         "messages.1.content.0: Invalid `signature` in `thinking` block", judge=UNSEEN, read="transcript ANT-42"),
-    Row("ORT-03", body(USER, reasoned({**detail("t"), "text": "x"}), USER, SAID, USER),
-        body(USER, reasoned(*FRAGMENTS), USER, SAID, USER),
+    Row("ORT-03", body(USER, with_details({**detail("t"), "text": "x"}), USER, SAID, USER),
+        body(USER, with_details(*FRAGMENTS), USER, SAID, USER),
         "messages.1.content.0: Invalid `signature` in `thinking` block", judge=UNSEEN, read="transcript ANT-42"),
-    Row("ORT-04", body(USER, reasoned(detail("u", "Anthropic", 1), detail("t")), USER),
-        body(USER, reasoned(detail("t"), detail("u", "Anthropic", 1)), USER),
+    Row("ORT-04", body(USER, with_details(detail("u", "Anthropic", 1), detail("t")), USER),
+        body(USER, with_details(detail("t"), detail("u", "Anthropic", 1)), USER),
         "messages.1.content.0: `thinking` or `redacted_thinking` blocks in the latest assistant message "
         "cannot be modified. These blocks must remain as they were in the original response.", judge=UNSEEN,
         read="transcript ANT-41"),
-    Row("ORT-05", body({"role": "user", "content": [marked()] * 5}), body({"role": "user", "content": [marked()] * 4}),
+    Row("ORT-05", body({"role": "user", "content": [text_with_mark()] * 5}),
+        body({"role": "user", "content": [text_with_mark()] * 4}),
         "A maximum of 4 blocks with cache_control may be provided. Found 5.", judge="ANT-32",
         read="transcript ANT-32"),
-    Row("ORT-06", body({"role": "user", "content": [marked(" ")]}),
-        body({"role": "user", "content": [marked(), text(" ")]}),
+    Row("ORT-06", body({"role": "user", "content": [text_with_mark(" ")]}),
+        body({"role": "user", "content": [text_with_mark(), text(" ")]}),
         "messages: cache_control cannot be set for empty text blocks", judge="ANT-33", read="transcript ANT-33"),
-    Row("ORT-07", body({"role": "user", "content": [marked(), marked(ttl="1h")]}),
-        body({"role": "user", "content": [marked(ttl="1h"), marked()]}),
+    Row("ORT-07", body({"role": "user", "content": [text_with_mark(), text_with_mark(ttl="1h")]}),
+        body({"role": "user", "content": [text_with_mark(ttl="1h"), text_with_mark()]}),
         "messages.0.content.1.cache_control.ttl: a ttl='1h' cache_control block must not come after a "
         "ttl='5m' cache_control block.", judge="ANT-34", read="parameter ANT-34"),
-    Row("ORT-08", body({"role": "user", "content": [marked(ttl="2h")]}),
-        body({"role": "user", "content": [marked(ttl="5m")]}),
+    Row("ORT-08", body({"role": "user", "content": [text_with_mark(ttl="2h")]}),
+        body({"role": "user", "content": [text_with_mark(ttl="5m")]}),
         "messages.0.content.0.cache_control.ttl: Input should be '5m' or '1h'", judge="ALL-02", read="parameter"),
 )  # fmt: skip
 
@@ -170,18 +171,18 @@ VLLM_SERVER = rows(
     Row("CMP-02", body(USER, calls(call("c1"), call("c2")), result("c1"), result("c2")),
         body(USER, calls(call("c1")), result("c1"), calls(call("c2")), result("c2")), server=NOT_ASKED,
         profile=ONE_CALL),
-    Row("CMP-03", body(USER, tools=[patterned("^(?!a)b$")]), body(USER, tools=[patterned("^\\(?!\\d(?:a|b)$")]),
-        server=ACCEPTED),
-    Row("CMP-03", body(USER, tools=[patterned("a(?=b)")]), body(USER, tools=[patterned("^\\(?!\\d(?:a|b)$")]),
-        server=ACCEPTED),
-    Row("CMP-03", body(USER, tools=[patterned("(?<=a)b")]), body(USER, tools=[patterned("^\\(?!\\d(?:a|b)$")]),
-        server=ACCEPTED),
-    Row("CMP-03", body(USER, tools=[patterned("(?<!a)b")]), body(USER, tools=[patterned("^\\(?!\\d(?:a|b)$")]),
-        server=ACCEPTED),
-    Row("CMP-03", body(USER, tools=[patterned("(?<name>a)")]), body(USER, tools=[patterned("^\\(?!\\d(?:a|b)$")]),
-        server=ACCEPTED),
-    Row("CMP-03", body(USER, tools=[patterned("(?i)a")]), body(USER, tools=[patterned("^\\(?!\\d(?:a|b)$")]),
-        server=ACCEPTED),
+    Row("CMP-03", body(USER, tools=[tool_with_pattern("^(?!a)b$")]),
+        body(USER, tools=[tool_with_pattern("^\\(?!\\d(?:a|b)$")]), server=ACCEPTED),
+    Row("CMP-03", body(USER, tools=[tool_with_pattern("a(?=b)")]),
+        body(USER, tools=[tool_with_pattern("^\\(?!\\d(?:a|b)$")]), server=ACCEPTED),
+    Row("CMP-03", body(USER, tools=[tool_with_pattern("(?<=a)b")]),
+        body(USER, tools=[tool_with_pattern("^\\(?!\\d(?:a|b)$")]), server=ACCEPTED),
+    Row("CMP-03", body(USER, tools=[tool_with_pattern("(?<!a)b")]),
+        body(USER, tools=[tool_with_pattern("^\\(?!\\d(?:a|b)$")]), server=ACCEPTED),
+    Row("CMP-03", body(USER, tools=[tool_with_pattern("(?<name>a)")]),
+        body(USER, tools=[tool_with_pattern("^\\(?!\\d(?:a|b)$")]), server=ACCEPTED),
+    Row("CMP-03", body(USER, tools=[tool_with_pattern("(?i)a")]),
+        body(USER, tools=[tool_with_pattern("^\\(?!\\d(?:a|b)$")]), server=ACCEPTED),
     Row("VLM-01", body(SYSTEM, USER, USER), body(SYSTEM, USER, SAID, USER),
         "Conversation roles must alternate user/assistant/user/assistant/...", judge="CMP-01",
         read="transcript CMP-01", settings=model(template="alternate")),
@@ -232,7 +233,8 @@ LLAMA_CPP = rows(
         settings=model(parallel=False)),
     Row("LCP-15", body(USER, tools=TOOLS, tool_choice=CHOICE), body(USER, tools=TOOLS, tool_choice="required"),
         "tool_choice is not a string", judge=UNSEEN, read="parameter", hosted=False),
-    Row("LCP-16", body(USER, tools=[TOOL, patterned("^(?!a)b$")]), body(USER, tools=[TOOL, patterned("^\\(?!b$")]),
+    Row("LCP-16", body(USER, tools=[TOOL, tool_with_pattern("^(?!a)b$")]),
+        body(USER, tools=[TOOL, tool_with_pattern("^\\(?!b$")]),
         "Failed to initialize samplers: failed to parse grammar", judge="ALL-13 CMP-03", stricter="ALL-13",
         read="parameter CMP-03"),
 )  # fmt: skip

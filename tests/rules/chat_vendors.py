@@ -28,7 +28,7 @@ def calls(*made: Json, **more: Any) -> Json:  # Any: likewise
     return {"role": "assistant", "tool_calls": list(made), **more}
 
 
-def thought(*made: Json, **more: Any) -> Json:  # Any: likewise
+def calls_with_reasoning(*made: Json, **more: Any) -> Json:  # Any: likewise
     """Return a message with calls and the reasoning before them."""
     return {**calls(*(made or (call(),))), "reasoning_content": "t", **more}
 
@@ -77,11 +77,11 @@ ROUND = (USER, calls(call()), result())
 HI = body(USER)
 ONE = body(*ROUND)
 TWO = body(USER, calls(call(), call(B)), result(), result(B))
-KIMI_CALL = thought(call(KA))
+KIMI_CALL = calls_with_reasoning(call(KA))
 KIMI_ONE = body(USER, KIMI_CALL, result(KA))
-KIMI_TWO = body(USER, thought(call(KA), call(KB)), result(KA), result(KB))
-THOUGHT_ONE = body(USER, thought(), result())
-THOUGHT_TWO = body(USER, thought(call(), call(B)), result(), result(B))
+KIMI_TWO = body(USER, calls_with_reasoning(call(KA), call(KB)), result(KA), result(KB))
+THOUGHT_ONE = body(USER, calls_with_reasoning(), result())
+THOUGHT_TWO = body(USER, calls_with_reasoning(call(), call(B)), result(), result(B))
 LONG = body({"role": "user", "content": "u" * 500})
 SMALL = model(context_tokens=100)
 UNKNOWN = CompatibleSettings(models={"known": CompatibleProfile()})
@@ -98,8 +98,7 @@ MISTRAL = rows(
     Row("ALL-02", body(USER, tools=[CUSTOM]), body(USER, tools=TOOLS), server="MIS-S03"),
     Row("ALL-02", body(USER, say("assistant", [{"type": "thinking", "thinking": "hm"}]), USER), HI, server="MIS-S02"),
     Row("MIS-01", body(USER, calls(call("call_abc123")), result("call_abc123")), ONE,
-        "Tool call id was call_abc123 but must be a-z, A-Z, 0-9, with a length of 9.",
-        answer=FUNCTION),
+        "Tool call id was call_abc123 but must be a-z, A-Z, 0-9, with a length of 9.", answer=FUNCTION),
     Row("MIS-01", body(USER, calls(call("aaaa-aaaa")), result("aaaa-aaaa")), ONE),
     Row("MIS-02", body(USER, calls(call(), call(B)), result()), TWO,
         "Not the same number of function calls and responses"),
@@ -140,18 +139,16 @@ MISTRAL = rows(
         "length of 64.", answer=FUNCTION),
     Row("MIS-14", body(USER, tools=[tool("a.b")]), HI),
     Row("MIS-15", body(USER, calls(call()), without(result(), "tool_call_id")), ONE, "Tool call id has to be defined.",
-        judge="MIS-15 MIS-02", answer=FUNCTION, mode="hosted",
-        settings=model(generation=3)),
+        judge="MIS-15 MIS-02", answer=FUNCTION, mode="hosted", settings=model(generation=3)),
     Row("MIS-15", body(USER, calls(call(A)), {"role": "tool", "content": "ok"}), ONE, judge="MIS-15 MIS-02",
         server="MIS-07"),
     Row("MIS-16", body(USER, calls(without(call(), "id")), result()), ONE,
-        "Tool call id has to be defined in serving mode.", judge="MIS-16 MIS-06",
-        answer=FUNCTION, mode="hosted", settings=model(generation=3)),
+        "Tool call id has to be defined in serving mode.", judge="MIS-16 MIS-06", answer=FUNCTION, mode="hosted",
+        settings=model(generation=3)),
     Row("MIS-16", body(USER, calls(call(None)), USER), HI, server="MIS-S02"),
     Row("MIS-16S", body(USER, calls(call("")), result("")), body(USER, calls(call("call_1")), result("call_1")),
         "Tool call id must be a non-empty string other than 'null' for tokenizer version 13 or newer.", judge="MIS-01",
-        stricter="MIS-01", answer=FUNCTION, read="transcript MIS-01",
-        mode="hosted", settings=model(generation=13)),
+        stricter="MIS-01", answer=FUNCTION, read="transcript MIS-01", mode="hosted", settings=model(generation=13)),
     Row("MIS-17", body(USER, calls(call(), content="t"), result()), ONE,
         "Assistant message must have either content or tool_calls, but not both.", judge=UNSEEN,
         answer=Answer(type="invalid_request_assistant_message", code="3240"), settings=model(generation=3)),
@@ -165,15 +162,14 @@ MISTRAL = rows(
         "Unexpected content chunk types in tool message: ['ImageURLChunk']", read="media MIS-18"),
     Row("MIS-19", body(USER, say("assistant", reasoning_content="hm"), USER), HI, server="MIS-32"),
     Row("MIS-20", body(USER, calls(call(arguments="[")), result()), ONE,
-        "Function call arguments must be a JSON object.", judge="ALL-06",
-        answer=FUNCTION, hosted=False),
+        "Function call arguments must be a JSON object.", judge="ALL-06", answer=FUNCTION, hosted=False),
     Row("MIS-21", body(*ROUND, USER), body(*ROUND, SAID, USER), "Unexpected role 'user' after role 'tool'"),
     Row("MIS-21", body(*ROUND, USER), ONE, "Unexpected role 'user' after role 'tool'", hosted=False,
         settings=model(generation=13)),
     Row("MIS-23", body(USER, say("assistant", [text(), thinking()]), USER),
         body(USER, say("assistant", [thinking(), thinking(), text()]), USER), server=ACCEPTED),
-    Row("MIS-32", body(USER, thought(call()), result()), ONE, "Extra inputs are not permitted", judge="MIS-19",
-        answer=Answer(status=422, type="extra_forbidden")),
+    Row("MIS-32", body(USER, calls_with_reasoning(call()), result()), ONE, "Extra inputs are not permitted",
+        judge="MIS-19", answer=Answer(status=422, type="extra_forbidden")),
     Row("MIS-32", body(USER, stream=True, stream_options={"include_usage": True}), body(USER, stream=True)),
     Row("MIS-32", body(say("user", name="bob")), body(USER, calls(call(A)), {**result(A), "name": "read"})),
     Row("MIS-32", body(USER, calls({**call(A), "name": "read"}), result(A)), ONE),
@@ -204,32 +200,35 @@ MISTRAL = rows(
 
 KIMI = rows(
     "kimi",
-    Row("ALL-02", body(USER, thought(call(KA), reasoning_content=[1]), result(KA)), KIMI_ONE, server="KIM-03"),
+    Row("ALL-02", body(USER, calls_with_reasoning(call(KA), reasoning_content=[1]), result(KA)), KIMI_ONE,
+        server="KIM-03"),
     Row("KIM-01", body(USER, KIMI_CALL, USER), KIMI_ONE,
         "An assistant message with 'tool_calls' must be followed by tool messages responding to each "
         "'tool_call_id'. The following tool_call_ids did not have response messages: functions.read:0"),
-    Row("KIM-01", body(USER, thought(call(KA), call(KB)), result(KB)), KIMI_TWO,
+    Row("KIM-01", body(USER, calls_with_reasoning(call(KA), call(KB)), result(KB)), KIMI_TWO,
         "An assistant message with 'tool_calls' must be followed by tool messages responding to each "
         "'tool_call_id'. The following tool_call_ids did not have response messages: functions.read:0"),
     Row("KIM-02", body(USER, result(KA)), KIMI_ONE, "Invalid request: tool_call_id  is not found"),
     Row("KIM-02", body(USER, KIMI_CALL, result(KB), result(KA)), KIMI_ONE,
         "Invalid request: tool_call_id  is not found"),
-    Row("KIM-02", body(USER, thought(call(KA)), result(KA), result(KA)), KIMI_ONE),
+    Row("KIM-02", body(USER, calls_with_reasoning(call(KA)), result(KA), result(KA)), KIMI_ONE),
     Row("KIM-03", body(USER, calls(call(KA)), result(KA)), KIMI_ONE,
         "thinking is enabled but reasoning_content is missing in assistant tool call message at index 1"),
     Row("KIM-03", body(USER, calls(call(KA), reasoning_content=""), result(KA)),
         body(USER, calls(call(KA)), result(KA), thinking={"type": "disabled"}),
         "thinking is enabled but reasoning_content is missing in assistant tool call message at index 1",
         stricter="KIM-03", hosted=False),
-    Row("KIM-03", body(USER, thought(call(KA), reasoning_content=""), result(KA)), KIMI_ONE, hosted=False),
-    Row("KIM-03", body(USER, thought(call(KA), reasoning_content=None), result(KA)), KIMI_ONE),
+    Row("KIM-03", body(USER, calls_with_reasoning(call(KA), reasoning_content=""), result(KA)), KIMI_ONE,
+        hosted=False),
+    Row("KIM-03", body(USER, calls_with_reasoning(call(KA), reasoning_content=None), result(KA)), KIMI_ONE),
     Row("KIM-04", body(USER, {"role": "assistant", "content": ""}, USER), body(USER, SAID, USER),
         "Invalid request: the message at position 1 with role 'assistant' must not be empty"),
     Row("KIM-04", body(USER, {"role": "assistant"}, USER), HI),
     Row("KIM-04", body(USER, {"role": "assistant", "reasoning_content": "hm"}, USER), HI),
-    Row("KIM-05", body(USER, thought(call(KA), content=[{"type": "text", "text": ""}]), result(KA)),
-        body(USER, thought(call(KA), content=[{"type": "text", "text": "t"}]), result(KA)), "text content is empty"),
-    Row("KIM-06", body(USER, thought(call(KA, name="1read")), result(KA)), KIMI_ONE,
+    Row("KIM-05", body(USER, calls_with_reasoning(call(KA), content=[{"type": "text", "text": ""}]), result(KA)),
+        body(USER, calls_with_reasoning(call(KA), content=[{"type": "text", "text": "t"}]), result(KA)),
+        "text content is empty"),
+    Row("KIM-06", body(USER, calls_with_reasoning(call(KA, name="1read")), result(KA)), KIMI_ONE,
         "Invalid request: function name is invalid, must start with a letter and can contain letters, "
         "numbers, underscores, and dashes"),
     Row("KIM-06", body(USER, tools=[tool("_x")]), HI, server=ACCEPTED),
@@ -285,11 +284,11 @@ KIMI = rows(
     Row("KIM-15", body(USER, model="kimi-k3", reasoning_effort="medium"),
         body(USER, model="kimi-k3", reasoning_effort="high"),
         "invalid reasoning_effort: only low, high, max are allowed for this model", judge="ALL-16", read="parameter"),
-    Row("KIM-S01", body(USER, thought(call("call_a")), result("call_a")),
-        body(USER, thought(call("read:0")), result("read:0")),
+    Row("KIM-S01", body(USER, calls_with_reasoning(call("call_a")), result("call_a")),
+        body(USER, calls_with_reasoning(call("read:0")), result("read:0")),
         "tool call id call_a is not in the form functions.name:index", judge=UNSEEN, hosted=False),
     Row("KIM-S02", body(USER, KIMI_CALL, result(KA), KIMI_CALL, result(KA)),
-        body(USER, KIMI_CALL, result(KA), thought(call(KB)), result(KB)),
+        body(USER, KIMI_CALL, result(KA), calls_with_reasoning(call(KB)), result(KB)),
         "tool call id functions.read:0 is used twice", judge="ALL-04", hosted=False),
     Row("OAC-06", body(say("developer"), USER), body(SYSTEM, USER)),
 )  # fmt: skip
@@ -299,27 +298,27 @@ DEEPSEEK = rows(
     Row("ALL-10", body(say("user", [IMAGE])), HI, server=ACCEPTED),
     Row("DSK-01", body(USER, result()), THOUGHT_ONE,
         "Messages with role 'tool' must be a response to a preceding message with 'tool_calls'"),
-    Row("DSK-01", body(USER, thought(call()), result(), result()), THOUGHT_ONE,
+    Row("DSK-01", body(USER, calls_with_reasoning(call()), result(), result()), THOUGHT_ONE,
         "Messages with role 'tool' must be a response to a preceding message with 'tool_calls'"),
-    Row("DSK-01", body(USER, thought(call(), call(B)), result(), result(), result(B)), THOUGHT_TWO,
+    Row("DSK-01", body(USER, calls_with_reasoning(call(), call(B)), result(), result(), result(B)), THOUGHT_TWO,
         "Messages with role 'tool' must be a response to a preceding message with 'tool_calls'"),
-    Row("DSK-01", body(USER, thought(call(), call(B)), result(), result()), THOUGHT_TWO,
+    Row("DSK-01", body(USER, calls_with_reasoning(call(), call(B)), result(), result()), THOUGHT_TWO,
         "Messages with role 'tool' must be a response to a preceding message with 'tool_calls'",
         judge="DSK-01 DSK-02"),
-    Row("DSK-02", body(USER, thought(call(), call(B)), result(), USER), THOUGHT_TWO,
+    Row("DSK-02", body(USER, calls_with_reasoning(call(), call(B)), result(), USER), THOUGHT_TWO,
         "An assistant message with 'tool_calls' must be followed by tool messages responding to each "
         "'tool_call_id'. (insufficient tool messages following tool_calls message)"),
-    Row("DSK-02", body(USER, thought(call())), THOUGHT_ONE,
+    Row("DSK-02", body(USER, calls_with_reasoning(call())), THOUGHT_ONE,
         "An assistant message with 'tool_calls' must be followed by tool messages responding to each "
         "'tool_call_id'. (insufficient tool messages following tool_calls message)", judge="DSK-02 ALL-05"),
-    Row("DSK-02", body(USER, thought(), USER), THOUGHT_ONE),
-    Row("DSK-03", body(USER, thought(call()), result(B)), THOUGHT_ONE,
+    Row("DSK-02", body(USER, calls_with_reasoning(), USER), THOUGHT_ONE),
+    Row("DSK-03", body(USER, calls_with_reasoning(call()), result(B)), THOUGHT_ONE,
         "An assistant message with 'tool_calls' must be followed by tool messages responding to each "
         "'tool_call_id'. The following tool_call_ids did not have response messages: aaaaaaaa1",
         judge="DSK-03 DSK-02"),
-    Row("DSK-03", body(USER, thought(call("c1"), call("c2")), result("c1"), result("c9"), result("c2")), THOUGHT_ONE,
-        server="DSK-01"),
-    Row("DSK-04", body(USER, thought(call()), without(result(), "tool_call_id")), THOUGHT_ONE,
+    Row("DSK-03", body(USER, calls_with_reasoning(call("c1"), call("c2")), result("c1"), result("c9"), result("c2")),
+        THOUGHT_ONE, server="DSK-01"),
+    Row("DSK-04", body(USER, calls_with_reasoning(call()), without(result(), "tool_call_id")), THOUGHT_ONE,
         "Failed to deserialize the JSON body into the target type: messages[2]: missing field `tool_call_id`",
         judge="DSK-04 DSK-02", answer=Answer(status=422, code="invalid_request_error")),
     Row("DSK-05", ONE, THOUGHT_ONE, "The `reasoning_content` in the thinking mode must be passed back to the API."),

@@ -33,11 +33,11 @@ def answer(call_id: Any = "t1", *parts: Any, **more: Any) -> Json:  # Any: likew
     return {"toolResult": {"toolUseId": call_id, "content": list(parts) or [text()], **more}}
 
 
-def thought(signature: str = "sig") -> Json:
+def reasoning(signature: str = "sig") -> Json:
     return {"reasoningContent": {"reasoningText": {"text": "hm", "signature": signature}}}
 
 
-def redacted(data: Any = "c2Vj") -> Json:  # Any: likewise
+def redacted_reasoning(data: Any = "c2Vj") -> Json:  # Any: likewise
     return {"reasoningContent": {"redactedContent": data}}
 
 
@@ -61,16 +61,16 @@ def spec(**more: Any) -> Json:  # Any: likewise
     return body(user(text()), toolConfig={"tools": [{"toolSpec": {**TOOL["toolSpec"], **more}}]})
 
 
-def held(**more: Any) -> Json:  # Any: likewise
+def with_image(**more: Any) -> Json:  # Any: likewise
     """An image with other fields."""
     return body(user({"image": {**IMAGE["image"], **more}}))
 
 
-def reasoned(content: Any) -> Json:  # Any: likewise
+def with_reasoning(content: Any) -> Json:  # Any: likewise
     return body(user(text()), model({"reasoningContent": content}, text()), user(text()))
 
 
-def gave(content: Any) -> Json:  # Any: likewise
+def with_result(content: Any) -> Json:  # Any: likewise
     return body(*ROUND[:2], user({"toolResult": {"toolUseId": "t1", "content": content}}))
 
 
@@ -134,7 +134,7 @@ ROWS = rows(
     Row("ALL-02", body({"role": "user", "content": "u"}), OK, server="BED-S02"),
     Row("ALL-02", body(user("u")), OK, server="BED-S02"),
     Row("ALL-02", body(user({"text": "a", "image": {}})), OK, server="BED-S06"),
-    Row("ALL-02", body(user(text()), model(redacted("")), user(text())), OK, server="BED-10"),
+    Row("ALL-02", body(user(text()), model(redacted_reasoning("")), user(text())), OK, server="BED-10"),
     Row("ALL-02", body(*ROUND[:2], user({"toolResult": {"toolUseId": "t1", "content": []}})), FULL, server="BED-10"),
     Row("ALL-02", body(*ROUND[:2], user(answer("t1", {"json": 3}))),
         body(*ROUND[:2], user(answer("t1", {"json": {}}))), server="BED-S02"),
@@ -147,22 +147,25 @@ ROWS = rows(
     Row("ALL-02", body(user(text(), {"cachePoint": 3})), MARKED, server="BED-S02"),
     Row("ALL-02", body(user(text(), {"cachePoint": {"type": "long"}})), MARKED, server="BED-S03"),
     Row("ALL-02", body(user(text(), {"cachePoint": {"type": "default", "ttl": "2h"}})), MARKED, server="BED-S03"),
-    Row("ALL-02", reasoned({}), reasoned({"reasoningText": {"text": "hm"}}), server=NOT_ASKED),
-    Row("ALL-02", reasoned({**thought()["reasoningContent"], "redactedContent": "c2Vj"}),
-        reasoned({"redactedContent": "c2Vj"}), server="BED-S06"),
-    Row("ALL-02", reasoned({"redactedContent": 3}), reasoned({"redactedContent": "c2Vj"}), server="BED-S02"),
-    Row("ALL-02", reasoned({"reasoningText": {"text": 3}}), reasoned({"reasoningText": {"text": ""}}),
+    Row("ALL-02", with_reasoning({}), with_reasoning({"reasoningText": {"text": "hm"}}), server=NOT_ASKED),
+    Row("ALL-02", with_reasoning({**reasoning()["reasoningContent"], "redactedContent": "c2Vj"}),
+        with_reasoning({"redactedContent": "c2Vj"}), server="BED-S06"),
+    Row("ALL-02", with_reasoning({"redactedContent": 3}), with_reasoning({"redactedContent": "c2Vj"}),
+        server="BED-S02"),
+    Row("ALL-02", with_reasoning({"reasoningText": {"text": 3}}), with_reasoning({"reasoningText": {"text": ""}}),
         server=NOT_ASKED),
-    Row("ALL-02", reasoned({"reasoningText": {"text": "hm", "signature": 3}}),
-        reasoned({"reasoningText": {"text": "hm"}}), server=NOT_ASKED),
-    Row("ALL-02", reasoned({"reasoningText": 3}), reasoned({"reasoningText": {"text": "hm"}}), server=NOT_ASKED),
-    Row("ALL-02", gave("ok"), gave([text()]), server="BED-S02"),
-    Row("ALL-02", gave([{**text(), **IMAGE}]), gave([text(), IMAGE]), server="BED-S06"),
-    Row("ALL-02", gave(["ok"]), gave([text()]), server="BED-S02"),
-    Row("ALL-02", held(source={"bytes": ""}), held(source={"bytes": "aGk="}), server="BED-S04"),
-    Row("ALL-02", held(source={"bytes": 3}), held(source={"s3Location": {"uri": "s3://a/b"}}), server="BED-S02"),
-    Row("ALL-02", held(source={"bytes": "aGk=", "s3Location": {}}), held(), server="BED-S06"),
-    Row("ALL-02", held(source=3), held(), server="BED-S02"),
+    Row("ALL-02", with_reasoning({"reasoningText": {"text": "hm", "signature": 3}}),
+        with_reasoning({"reasoningText": {"text": "hm"}}), server=NOT_ASKED),
+    Row("ALL-02", with_reasoning({"reasoningText": 3}), with_reasoning({"reasoningText": {"text": "hm"}}),
+        server=NOT_ASKED),
+    Row("ALL-02", with_result("ok"), with_result([text()]), server="BED-S02"),
+    Row("ALL-02", with_result([{**text(), **IMAGE}]), with_result([text(), IMAGE]), server="BED-S06"),
+    Row("ALL-02", with_result(["ok"]), with_result([text()]), server="BED-S02"),
+    Row("ALL-02", with_image(source={"bytes": ""}), with_image(source={"bytes": "aGk="}), server="BED-S04"),
+    Row("ALL-02", with_image(source={"bytes": 3}), with_image(source={"s3Location": {"uri": "s3://a/b"}}),
+        server="BED-S02"),
+    Row("ALL-02", with_image(source={"bytes": "aGk=", "s3Location": {}}), with_image(), server="BED-S06"),
+    Row("ALL-02", with_image(source=3), with_image(), server="BED-S02"),
     Row("ALL-02", body(user(text()), inferenceConfig=3), body(user(text()), inferenceConfig={"maxTokens": 1}),
         server="BED-S02"),
     Row("ALL-02", body(user(text()), inferenceConfig={"maxTokens": True}), OK, server="BED-S02"),
@@ -189,15 +192,15 @@ ROWS = rows(
     Row("ALL-04", body(user(text()), model(use(), use()), user(answer())), body(*ROUND, *ROUND[1:]), server=NOT_ASKED,
         profile=PER_MESSAGE),
     Row("ALL-06", body(user(text()), model(use(given=[])), user(answer())), FULL, server="BED-S02"),
-    Row("ALL-08", body(user(text(), thought())), OK, server="BED-S07"),
+    Row("ALL-08", body(user(text(), reasoning())), OK, server="BED-S07"),
     Row("ALL-08", body(user(text()), model(answer()), user(text())), OK, server="BED-S07"),
     Row("ALL-08", body(user(text()), model(IMAGE), user(text())), OK, server="BED-S07"),
     Row("ALL-08", body(user(text(), use())), OK, server="BED-S07"),
-    Row("ALL-08", body(user(thought())), body(user(text()), model(text(), thought()), user(text())), server=NOT_ASKED,
-        profile=ANYWHERE),
-    Row("ALL-08", body(user(text()), model(thought()), user(text())), OK, server=NOT_ASKED, profile=NO_THINKING),
+    Row("ALL-08", body(user(reasoning())), body(user(text()), model(text(), reasoning()), user(text())),
+        server=NOT_ASKED, profile=ANYWHERE),
+    Row("ALL-08", body(user(text()), model(reasoning()), user(text())), OK, server=NOT_ASKED, profile=NO_THINKING),
     Row("ALL-10", body(user({"image": {**IMAGE["image"], "format": "bmp"}})), body(user(IMAGE)), server="BED-S03"),
-    Row("ALL-10", held(format=3), held(format="webp", source={"bytes": "aGk="}), server="BED-S03"),
+    Row("ALL-10", with_image(format=3), with_image(format="webp", source={"bytes": "aGk="}), server="BED-S03"),
     Row("ALL-10", body(user(text(), {"document": {**DOCUMENT["document"], "format": "png"}})),
         body(user(text(), DOCUMENT)), server="BED-S03"),
     Row("ALL-13", body(user(text()), toolConfig={"tools": [TOOL, TOOL]}), OK, server="BED-10"),
@@ -256,11 +259,11 @@ ROWS = rows(
         WRAPPED + "messages.2: Did not find 1 `tool_result` block(s) at the beginning of this message. Messages "
         "following `tool_use` blocks must begin with a matching number of `tool_result` blocks.",
         read="transcript ANT-03"),
-    Row("BED-10", body(user(text()), model(thought("forged")), user(text())), body(*SAID),
+    Row("BED-10", body(user(text()), model(reasoning("forged")), user(text())), body(*SAID),
         WRAPPED + "messages.1.content.0: Invalid `signature` in `thinking` block", judge=UNSEEN,
         read="transcript ANT-42", settings=BedrockSettings()),
-    Row("BED-10", body(user(text()), model(text("t"), redacted()), user(text())),
-        body(user(text()), model(redacted(), text("t")), user(text())),
+    Row("BED-10", body(user(text()), model(text("t"), redacted_reasoning()), user(text())),
+        body(user(text()), model(redacted_reasoning(), text("t")), user(text())),
         WRAPPED + "messages.1.content.0: If an assistant message contains any thinking blocks, the first block must be "
         "`thinking` or `redacted_thinking`. Found `text`.", read="transcript ANT-39"),
     Row("BED-10", body(user(text()), model(text("t"))), body(*SAID),
@@ -269,17 +272,18 @@ ROWS = rows(
     Row("BED-10", body(user(text()), additionalModelRequestFields={"zzz": 1}),
         body(user(text()), additionalModelRequestFields={"thinking": {"type": "adaptive"}}),
         WRAPPED + "zzz: Extra inputs are not permitted", judge=UNSEEN, read="transcript ANT-28"),
-    Row("BED-10", body(user(text()), model(text(), thought()), user(text())),
-        body(user(text()), model(thought(), text(), redacted()), user(text())), server=NOT_ASKED),
+    Row("BED-10", body(user(text()), model(text(), reasoning()), user(text())),
+        body(user(text()), model(reasoning(), text(), redacted_reasoning()), user(text())), server=NOT_ASKED),
     Row("BED-10", body(user(photo(8001, 9))), body(user(photo(8000, 9)))),
     Row("BED-10", body(user({"image": {**photo()["image"], "format": "jpeg"}})), body(user(photo()))),
     Row("BED-10", body(*ROUND[:2], user(IMAGE, answer())), body(*ROUND[:2], user(answer(), IMAGE))),
     Row("BED-10", body(*ROUND[:2], user(DOCUMENT, answer(), text())),
         body(*ROUND[:2], user(answer(), DOCUMENT, text()))),
-    Row("BED-10", body(user(text()), model(thought(), text()), user(text()), model(text(), thought()), user(text())),
-        body(user(text()), model(thought(), text()), user(text()), model(thought(), text()), user(text()))),
-    Row("BED-10", body(user(text()), model(text(), thought()), user(text())),
-        body(user(text()), model(thought(), text()), user(text()))),
+    Row("BED-10",
+        body(user(text()), model(reasoning(), text()), user(text()), model(text(), reasoning()), user(text())),
+        body(user(text()), model(reasoning(), text()), user(text()), model(reasoning(), text()), user(text()))),
+    Row("BED-10", body(user(text()), model(text(), reasoning()), user(text())),
+        body(user(text()), model(reasoning(), text()), user(text()))),
     Row("BED-11", {**OK, "model": "m"}, OK, MALFORMED.format(": extraneous key [model] is not permitted")),
     Row("BED-11", body({**user(text()), "toolResult": {}}), OK,
         MALFORMED.format("messages/0: extraneous key [toolResult] is not permitted")),
@@ -288,18 +292,18 @@ ROWS = rows(
     Row("BED-11", body(user(text()), model(use(zzz=1)), user(answer())), FULL),
     Row("BED-11", body({**user(text()), "name": "bob"}), OK),
     Row("BED-11", body(user(text(), {"cachePoint": {"type": "default", "zzz": 1}})), MARKED),
-    Row("BED-11", reasoned({"reasoningText": {"text": "hm", "zzz": 1}}), reasoned({"reasoningText": {"text": "hm"}}),
-        server=NOT_ASKED),
-    Row("BED-11", gave([{"zzz": 1}]), gave([text()])),
+    Row("BED-11", with_reasoning({"reasoningText": {"text": "hm", "zzz": 1}}),
+        with_reasoning({"reasoningText": {"text": "hm"}}), server=NOT_ASKED),
+    Row("BED-11", with_result([{"zzz": 1}]), with_result([text()])),
     Row("BED-11", body(*ROUND[:2], user(answer(zzz=1))), FULL),
-    Row("BED-11", held(zzz=1), held()),
+    Row("BED-11", with_image(zzz=1), with_image()),
     Row("BED-11", body(user(text()), inferenceConfig={"max_tokens": 9}), OK),
     Row("BED-11", body(user(text()), system=[{**text(), "zzz": 1}]), OK),
     Row("BED-11", body(user(text()), toolConfig={"tools": [TOOL], "zzz": 1}), OK),
     Row("BED-11", body(user(text()), toolConfig={"tools": [TOOL, {"zzz": {}}]}), OK),
     Row("BED-11", spec(zzz=1), spec(strict=True)),
-    Row("BED-11", held(source={"bytes": "aGk=", "zzz": 1}), held(), judge="BED-11 ALL-02"),
-    Row("BED-11", reasoned({"zzz": 1}), reasoned({"redactedContent": "c2Vj"})),
+    Row("BED-11", with_image(source={"bytes": "aGk=", "zzz": 1}), with_image(), judge="BED-11 ALL-02"),
+    Row("BED-11", with_reasoning({"zzz": 1}), with_reasoning({"redactedContent": "c2Vj"})),
     Row("BED-12", body(user(text("x" * 200))), {"messages": [user(text())]}, "Input is too long for requested model.",
         judge=UNSEEN, settings=SMALL),
     Row("BED-13", body(user(DOCUMENT)), body(user(DOCUMENT, text())),

@@ -36,7 +36,7 @@ def plain(name: str = "read", **more: Any) -> Json:  # Any: likewise
     return call(name, signature=None, **more)
 
 
-def signed(settings: GeminiSettings, **more: Any) -> Json:  # Any: likewise
+def signed_call(settings: GeminiSettings, **more: Any) -> Json:  # Any: likewise
     """Return a call that this host signed."""
     return {**plain(**more), "thoughtSignature": sign(plain(**more), settings)}
 
@@ -58,7 +58,7 @@ def calling(mode: str = "ANY", **more: Any) -> Json:  # Any: likewise
     return {"functionCallingConfig": {"mode": mode, **more}}
 
 
-def seen(*parts: Any) -> Json:  # Any: likewise
+def with_parts(*parts: Any) -> Json:  # Any: likewise
     """Return a request whose result has these parts in addition to its words."""
     return body(U, CALLED, user(result(parts=list(parts))))
 
@@ -86,8 +86,9 @@ ROWS = rows(
     Row("ALL-02", body(U, {"role": "model", "parts": "t"}, GO), GOOD, server="GEM-S02"),
     Row("ALL-02", body(U, BATCH, user(result(response="text"), result("run"))), GOOD, server="GEM-S02"),
     Row("ALL-02", body(U, systemInstruction="s"), body(U, systemInstruction={"parts": [text("s")]}), server="GEM-S02"),
-    Row("ALL-02", seen(), seen(IMAGE), server=ACCEPTED),
-    Row("ALL-02", seen({"inlineData": {"mimeType": "image/png", "data": ""}}), seen(IMAGE), server=ACCEPTED),
+    Row("ALL-02", with_parts(), with_parts(IMAGE), server=ACCEPTED),
+    Row("ALL-02", with_parts({"inlineData": {"mimeType": "image/png", "data": ""}}), with_parts(IMAGE),
+        server=ACCEPTED),
     Row("ALL-03", body(U, model(call(id="a b")), user(result(id="a b"))), GOOD, server=ACCEPTED),
     Row("ALL-04", body(U, model(call(id="a"), plain(id="a")), user(result(id="a"), result(id="a"))),
         body(U, model(call(id="a"), plain(id="b")), user(result(id="a"), result(id="b"))), server=ACCEPTED),
@@ -100,9 +101,9 @@ ROWS = rows(
         server=ACCEPTED),
     Row("ALL-10", body(user({"fileData": {"fileUri": "https://x.example/a.png"}})), body(user(IMAGE)),
         server=ACCEPTED),
-    Row("ALL-10", seen(IMAGE), body(U, CALLED, user(result(), IMAGE)), server=ACCEPTED, dialect="gemini_2"),
-    Row("ALL-10", seen({"inlineData": {**IMAGE["inlineData"], "mimeType": "application/pdf"}}), seen(IMAGE),
-        server=ACCEPTED),
+    Row("ALL-10", with_parts(IMAGE), body(U, CALLED, user(result(), IMAGE)), server=ACCEPTED, dialect="gemini_2"),
+    Row("ALL-10", with_parts({"inlineData": {**IMAGE["inlineData"], "mimeType": "application/pdf"}}),
+        with_parts(IMAGE), server=ACCEPTED),
     Row("ALL-13", body(U, tools=tools({"name": "a"}, {"name": "a"})), body(U, tools=tools({"name": "a"})),
         server="GEM-S05"),
     Row("ALL-15", body(user(IMAGE, IMAGE)), body(user(IMAGE)), server=NOT_ASKED, profile=ONE_IMAGE),
@@ -129,21 +130,22 @@ ROWS = rows(
         "…function call `default_api:run` , position 2.…", hosted=False),
     Row("GEM-04", body(U, model(plain(), call("run")), ANSWERED), body(U, BATCH, ANSWERED)),
     Row("GEM-04", body(U, model(plain()), user(result())), ONE, dialect="vertex"),
-    Row("GEM-05", body(U, model(signed(GeminiSettings(model="gemini-other"))), user(result())),
-        body(U, model(signed(HOST)), user(result())), "Corrupted thought…", judge=UNSEEN, settings=HOST),
-    Row("GEM-05", body(U, model(signed(GeminiSettings(model="gemini-test", account="account-2"))), user(result())),
-        body(U, model(signed(HOST)), user(result())), "Corrupted thought…", judge=UNSEEN, settings=HOST),
-    Row("GEM-05", body(U, model(signed(VERTEX_HOST)), user(result())), body(U, model(signed(HOST)), user(result())),
-        "Corrupted thought…", judge=UNSEEN, settings=HOST),
-    Row("GEM-05", body(U, model(signed(GeminiSettings(model="gemini-test", secret=b"another"))), user(result())),
-        body(U, model(signed(HOST)), user(result())), "Corrupted thought…", judge=UNSEEN, settings=HOST),
+    Row("GEM-05", body(U, model(signed_call(GeminiSettings(model="gemini-other"))), user(result())),
+        body(U, model(signed_call(HOST)), user(result())), "Corrupted thought…", judge=UNSEEN, settings=HOST),
+    Row("GEM-05",
+        body(U, model(signed_call(GeminiSettings(model="gemini-test", account="account-2"))), user(result())),
+        body(U, model(signed_call(HOST)), user(result())), "Corrupted thought…", judge=UNSEEN, settings=HOST),
+    Row("GEM-05", body(U, model(signed_call(VERTEX_HOST)), user(result())),
+        body(U, model(signed_call(HOST)), user(result())), "Corrupted thought…", judge=UNSEEN, settings=HOST),
+    Row("GEM-05", body(U, model(signed_call(GeminiSettings(model="gemini-test", secret=b"another"))), user(result())),
+        body(U, model(signed_call(HOST)), user(result())), "Corrupted thought…", judge=UNSEEN, settings=HOST),
     Row("GEM-05", body(U, model({**call(args={"a": 1}), "thoughtSignature": sign(call(), HOST)}), user(result())), ONE,
         "Corrupted thought signature.", judge=UNSEEN),
     Row("GEM-05", body(U, model(call(), call()), user(result(), result())),
         body(U, model(call(), plain()), user(result(), result())), "Corrupted thought signature.", judge=UNSEEN,
         hosted=False),
-    Row("GEM-05-vertex", body(U, model(signed(HOST)), user(result())),
-        body(U, model(signed(VERTEX_HOST)), user(result())),
+    Row("GEM-05-vertex", body(U, model(signed_call(HOST)), user(result())),
+        body(U, model(signed_call(VERTEX_HOST)), user(result())),
         "Unable to submit request because Thought signature is not valid..", judge=UNSEEN, read="transcript GEM-05",
         settings=VERTEX_HOST),
     Row("GEM-06", body(U, model(call(signature="no!")), user(result())), ONE,
@@ -168,7 +170,7 @@ ROWS = rows(
     Row("GEM-10", body(U, messages=[]), body(U), UNKNOWN.format(name='"messages"')),
     Row("GEM-10", body(user(text("u", x=1))), body(U), UNKNOWN.format(name="\"x\" at 'contents[0].parts[0]'")),
     Row("GEM-10", body(U, model(call(args={}, type="x")), user(result())), ONE, '…Unknown name "type"…'),
-    Row("GEM-10", body(U, CALLED, user(result(parts=[{"text": "t"}]))), seen(IMAGE), '…Unknown name "text"…'),
+    Row("GEM-10", body(U, CALLED, user(result(parts=[{"text": "t"}]))), with_parts(IMAGE), '…Unknown name "text"…'),
     Row("GEM-10", body(U, tools=tools({"name": "a", "parameters": {"type": "OBJECT", "oneOf": []}})),
         body(U, tools=tools({"name": "a", "parameters": {"type": "OBJECT"}})),
         "…Unknown name \"oneOf\" at 'tools[0].function_declarations[0].parameters'…"),

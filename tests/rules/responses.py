@@ -21,7 +21,7 @@ def call(
     return {"type": "function_call", "call_id": call_id, "name": name, "arguments": arguments, **more}
 
 
-def gave(call_id: Any = "call_a", output: Any = "r", **more: Any) -> Json:  # Any: likewise
+def output(call_id: Any = "call_a", output: Any = "r", **more: Any) -> Json:  # Any: likewise
     return {"type": "function_call_output", "call_id": call_id, "output": output, **more}
 
 
@@ -29,7 +29,7 @@ def custom(call_id: str = "call_a") -> Json:
     return {"type": "custom_tool_call", "call_id": call_id, "name": "sql", "input": "select 1"}
 
 
-def custom_gave(call_id: str = "call_a") -> Json:
+def custom_output(call_id: str = "call_a") -> Json:
     return {"type": "custom_tool_call_output", "call_id": call_id, "output": "r"}
 
 
@@ -37,11 +37,11 @@ def local(call_id: Any = "call_a") -> Json:  # Any: likewise
     return {"type": "local_shell_call", "call_id": call_id, "action": {"type": "exec", "command": ["ls"]}}
 
 
-def local_gave(call_id: str = "call_a") -> Json:
+def local_output(call_id: str = "call_a") -> Json:
     return {"type": "local_shell_call_output", "call_id": call_id, "output": "{}"}
 
 
-def thought(item_id: Any = None, state: Any = "gAAA") -> Json:  # Any: likewise
+def reasoning(item_id: Any = None, state: Any = "gAAA") -> Json:  # Any: likewise
     named = {} if item_id is None else {"id": item_id}
     return {"type": "reasoning", **named, "summary": [], "encrypted_content": state}
 
@@ -76,12 +76,12 @@ USER = {"role": "user", "content": "u"}
 SAID = {"role": "assistant", "content": "a"}
 TOOL = tool()
 HI = body(USER)
-ONE = body(USER, call(), gave(), USER)
-TWO = body(USER, call(), call("call_b"), gave(), gave("call_b"), USER)
+ONE = body(USER, call(), output(), USER)
+TWO = body(USER, call(), call("call_b"), output(), output("call_b"), USER)
 TOOLS = body(USER, tools=[TOOL])
-THINKS = body(USER, thought(), call(), gave())
-NAMED = body(USER, thought("rs_1"), call(id="fc_1"), gave())
-FURTHER = {"model": "m", "input": [gave(), USER]}
+THINKS = body(USER, reasoning(), call(), output())
+NAMED = body(USER, reasoning("rs_1"), call(id="fc_1"), output())
+FURTHER = {"model": "m", "input": [output(), USER]}
 CAUTIOUS = replace(OPENAI_RESPONSES, turns=replace(OPENAI_RESPONSES.turns, first_roles=frozenset({"user"})))
 TEXT_ONLY = replace(OPENAI_RESPONSES, media=PartMedia(user_kinds=frozenset(), result_kinds=frozenset()))
 NO_REASONING = replace(OPENAI_RESPONSES, reasoning=replace(OPENAI_RESPONSES.reasoning, carrier="none"))
@@ -95,16 +95,16 @@ ROWS = rows(
     Row("ALL-02", body(USER, "hi"), HI, server="OAR-10"),
     Row("ALL-02", body(say(role="tool")), HI, judge="ALL-02 ALL-05", server="OAR-S04"),
     Row("ALL-02", {"input": [USER]}, HI, server="OAR-S02"),
-    Row("ALL-02", body(USER, call(name="x" * 129), gave()), ONE, server="OAR-S07"),
+    Row("ALL-02", body(USER, call(name="x" * 129), output()), ONE, server="OAR-S07"),
     Row("ALL-02", body(USER, say("t", "assistant", phase="zzz"), USER), HI, server="OAR-S04"),
     Row("ALL-02", body(say(LONG + "x")), body(say(LONG)), server="OAR-S07"),
-    Row("ALL-02", body(USER, call(), gave(output=LONG + "x")), ONE, server="OAR-S07"),
+    Row("ALL-02", body(USER, call(), output(output=LONG + "x")), ONE, server="OAR-S07"),
     Row("ALL-02", body(say([{"type": "input_image"}])), body(say([IMAGE])), server="OAR-S02"),
     Row("ALL-02", body(say([part(kind="output_text")])), body(say([part()])), server="OAR-S04"),
-    Row("ALL-03", body(USER, call("é"), gave("é")), ONE, server=ACCEPTED),
-    Row("ALL-04", body(USER, call(), gave(), call(), gave()),
-        body(USER, call(), gave(), call("call_b"), gave("call_b")), server="OAR-S21", hosted=False),
-    Row("ALL-06", body(USER, call(arguments={}), gave()), ONE, server="OAR-10"),
+    Row("ALL-03", body(USER, call("é"), output("é")), ONE, server=ACCEPTED),
+    Row("ALL-04", body(USER, call(), output(), call(), output()),
+        body(USER, call(), output(), call("call_b"), output("call_b")), server="OAR-S21", hosted=False),
+    Row("ALL-06", body(USER, call(arguments={}), output()), ONE, server="OAR-10"),
     Row("ALL-07", {**HI, "messages": []}, HI, server="OAR-S03"),
     Row("ALL-07", body(say(zzz=1)), HI, server="OAR-S03"),
     Row("ALL-07", body(say([part(cache_control={})])), body(say([part()])), server="OAR-S03"),
@@ -112,8 +112,8 @@ ROWS = rows(
     Row("ALL-08", THINKS, ONE, server=NOT_ASKED, profile=NO_REASONING),
     Row("ALL-09", body(SAID, USER), HI, server=NOT_ASKED, profile=CAUTIOUS),
     Row("ALL-10", body(say([part(), IMAGE])), body(say([part()])), server=NOT_ASKED, profile=TEXT_ONLY),
-    Row("ALL-10", body(USER, call(), gave(output=[FILE])), body(USER, call(), gave(output=[part()])), server=NOT_ASKED,
-        profile=TEXT_ONLY),
+    Row("ALL-10", body(USER, call(), output(output=[FILE])), body(USER, call(), output(output=[part()])),
+        server=NOT_ASKED, profile=TEXT_ONLY),
     Row("ALL-11", body(say([part("")])), body(say([part()])), server=ACCEPTED),
     Row("ALL-11", body(say([])), body(say([part()])), server="OAR-S06"),
     Row("ALL-11", body(USER, say("", "assistant"), USER), HI, server=ACCEPTED),
@@ -123,89 +123,90 @@ ROWS = rows(
         server="OAR-S09"),
     Row("ALL-14", {**HI, "tools": [tool("run")], "tool_choice": CHOSEN},
         {**HI, "tools": [TOOL], "tool_choice": CHOSEN}, server="OAR-S09"),
-    Row("ALL-15", body(say([IMAGE] * 500), call(), gave(output=[IMAGE])), body(say([IMAGE] * 500)), server=ACCEPTED),
+    Row("ALL-15", body(say([IMAGE] * 500), call(), output(output=[IMAGE])), body(say([IMAGE] * 500)), server=ACCEPTED),
     Row("ALL-15", body(say([FILE, FILE])), body(say([FILE, IMAGE])), server=NOT_ASKED, profile=ONE_DOCUMENT),
     Row("ALL-16", {**HI, "model": "gpt-6-astra", "reasoning": {"effort": "none"}},
         {**HI, "model": "gpt-6-astra", "reasoning": {"effort": "max"}}, server="OAC-23"),
     Row("ALL-16", {**HI, "model": "o3", "temperature": 0.2}, {**HI, "model": "o3", "temperature": 1}, server="OAC-24"),
     Row("OAR-01", body(USER, call()), ONE, "No tool output found for function call call_a.", judge="OAR-01 ALL-05"),
     Row("OAR-01", body(USER, call(), USER), ONE, "No tool output found for function call call_a."),
-    Row("OAR-02", body(USER, gave()), ONE, "No tool call found for function call output with call_id call_a."),
-    Row("OAR-02", body(USER, call(), gave(), gave()), ONE, "No tool call found for function…"),
-    Row("OAR-02", body(USER, call(), custom_gave()), ONE, "No tool call found for custom tool call output…",
+    Row("OAR-02", body(USER, output()), ONE, "No tool call found for function call output with call_id call_a."),
+    Row("OAR-02", body(USER, call(), output(), output()), ONE, "No tool call found for function…"),
+    Row("OAR-02", body(USER, call(), custom_output()), ONE, "No tool call found for custom tool call output…",
         judge="OAR-02 OAR-01"),
-    Row("OAR-02", body(gave(), call(), gave()), ONE),
-    Row("OAR-02", body(USER, custom(), gave(), custom_gave()), body(USER, custom(), custom_gave())),
+    Row("OAR-02", body(output(), call(), output()), ONE),
+    Row("OAR-02", body(USER, custom(), output(), custom_output()), body(USER, custom(), custom_output())),
     Row("OAR-02", {**FURTHER, "store": True}, {**FURTHER, "previous_response_id": "resp_1"}),
-    Row("OAR-03", body(USER, thought("rs_1"), USER), THINKS,
+    Row("OAR-03", body(USER, reasoning("rs_1"), USER), THINKS,
         "Item 'rs_1' of type 'reasoning' was provided without its required following item."),
-    Row("OAR-03", body(USER, thought()), THINKS, "…without its required following item.", judge="OAR-03 ALL-05"),
-    Row("OAR-03", body(USER, thought("rs_1"), call(), gave()), body(USER, thought("rs_1"), call(id="fc_1"), gave()),
+    Row("OAR-03", body(USER, reasoning()), THINKS, "…without its required following item.", judge="OAR-03 ALL-05"),
+    Row("OAR-03", body(USER, reasoning("rs_1"), call(), output()),
+        body(USER, reasoning("rs_1"), call(id="fc_1"), output()),
         "Item 'rs_1' of type 'reasoning' was provided without its required following item."),
-    Row("OAR-03", body(USER, thought(), USER), body(USER, thought(), SAID, USER)),
-    Row("OAR-03", body(USER, call(), thought(), gave()), THINKS),
-    Row("OAR-03", body(USER, thought("rs_1"), SAID, USER), NAMED),
-    Row("OAR-04", body(USER, call(id=BEHIND), gave()), body(USER, thought("rs_abc123"), call(id=BEHIND), gave()),
+    Row("OAR-03", body(USER, reasoning(), USER), body(USER, reasoning(), SAID, USER)),
+    Row("OAR-03", body(USER, call(), reasoning(), output()), THINKS),
+    Row("OAR-03", body(USER, reasoning("rs_1"), SAID, USER), NAMED),
+    Row("OAR-04", body(USER, call(id=BEHIND), output()), body(USER, reasoning("rs_abc123"), call(id=BEHIND), output()),
         f"Item '{BEHIND}' of type 'function_call' was provided without its required 'reasoning' item: 'rs_abc123'.",
         judge=UNSEEN),
-    Row("OAR-04", body(USER, thought(), call(id="fc_1"), gave()), THINKS,
+    Row("OAR-04", body(USER, reasoning(), call(id="fc_1"), output()), THINKS,
         "Item 'fc_1' of type 'function_call' was provided without its required 'reasoning' item…"),
     Row("OAR-04", body(USER, {**SAID, "id": "msg_rabc123_1"}, USER), body(USER, {**SAID, "id": "msg_abc123_1"}, USER),
         "…of type 'message' was provided without its required 'reasoning' item…", judge=UNSEEN),
-    Row("OAR-04", body(USER, thought(), say("t", "assistant", id="msg_1"), USER), THINKS),
-    Row("OAR-05", body(USER, thought("rs_1", None), call(id="fc_1"), gave()), THINKS,
+    Row("OAR-04", body(USER, reasoning(), say("t", "assistant", id="msg_1"), USER), THINKS),
+    Row("OAR-05", body(USER, reasoning("rs_1", None), call(id="fc_1"), output()), THINKS,
         f"Item with id 'rs_1' not found. {MISSING}" + "…", answer=Answer(status=404)),
-    Row("OAR-05", body(USER, call(id="fc_1"), gave()), ONE, f"Item with id 'fc_1' not found. {MISSING}" + "…",
+    Row("OAR-05", body(USER, call(id="fc_1"), output()), ONE, f"Item with id 'fc_1' not found. {MISSING}" + "…",
         judge=UNSEEN, answer=Answer(status=404), settings=model(looks_up_items=True)),
     Row("OAR-05", body({"type": "item_reference", "id": "msg_1"}, USER), ONE, "…" + MISSING + "…",
         answer=Answer(status=404)),
     Row("OAR-05", body(USER, REFERENCE, USER), {"model": "m", "input": [USER, REFERENCE, USER]}),
-    Row("OAR-05", body(USER, thought(state=None), call(), gave()), {**THINKS, "store": True}, server="OAR-S02"),
-    Row("OAR-05", body(USER, thought(state=""), call(), gave()), THINKS, server="OAR-S02"),
+    Row("OAR-05", body(USER, reasoning(state=None), call(), output()), {**THINKS, "store": True}, server="OAR-S02"),
+    Row("OAR-05", body(USER, reasoning(state=""), call(), output()), THINKS, server="OAR-S02"),
     Row("OAR-05", {**HI, "previous_response_id": "resp_1"}, {**FURTHER, "previous_response_id": "resp_1"},
         server=ACCEPTED),
     Row("OAR-05", {**HI, "conversation": "conv_1"}, {**FURTHER, "conversation": "conv_1"}, server=ACCEPTED),
-    Row("OAR-06", body(USER, call(id="call_a"), gave()), ONE,
+    Row("OAR-06", body(USER, call(id="call_a"), output()), ONE,
         "Invalid 'input[1].id': 'call_a'. Expected an ID that begins with 'fc'.", answer=Answer(code="invalid_value"),
         param="input[1].id"),
-    Row("OAR-06", body(USER, call(id="call_1"), gave()), ONE),
-    Row("OAR-06", body(USER, thought("reasoning_1"), call(id="fc_1"), gave()), THINKS),
-    Row("OAR-07", body(USER, call(id="fc_1"), gave(), {**SAID, "id": "msg_1"}, {**SAID, "id": "msg_1"}, USER),
-        body(USER, call(id="fc_1"), gave(), {**SAID, "id": "msg_1"}, {**SAID, "id": "msg_2"}, USER),
+    Row("OAR-06", body(USER, call(id="call_1"), output()), ONE),
+    Row("OAR-06", body(USER, reasoning("reasoning_1"), call(id="fc_1"), output()), THINKS),
+    Row("OAR-07", body(USER, call(id="fc_1"), output(), {**SAID, "id": "msg_1"}, {**SAID, "id": "msg_1"}, USER),
+        body(USER, call(id="fc_1"), output(), {**SAID, "id": "msg_1"}, {**SAID, "id": "msg_2"}, USER),
         "Duplicate item found with id msg_1.…"),
-    Row("OAR-07", body(USER, thought("rs_1"), call(id="fc_1"), gave(), thought("rs_1"), call("call_b",
-        id="fc_2"), gave("call_b")),
-        body(USER, thought("rs_1"), call(id="fc_1"), gave(), thought("rs_2"), call("call_b",
-        id="fc_2"), gave("call_b"))),
-    Row("OAR-08", body(USER, call("c" * 65), gave("c" * 65)), body(USER, call("c" * 64), gave("c" * 64)),
+    Row("OAR-07", body(USER, reasoning("rs_1"), call(id="fc_1"), output(), reasoning("rs_1"), call("call_b",
+        id="fc_2"), output("call_b")),
+        body(USER, reasoning("rs_1"), call(id="fc_1"), output(), reasoning("rs_2"), call("call_b",
+        id="fc_2"), output("call_b"))),
+    Row("OAR-08", body(USER, call("c" * 65), output("c" * 65)), body(USER, call("c" * 64), output("c" * 64)),
         f"Invalid 'input[1].call_id': {TOO_LONG} 64, but got a string with length 65 instead.",
         answer=Answer(code="string_above_max_length"), param="input[1].call_id"),
-    Row("OAR-08", body(USER, call("c" * 65), gave("c" * 65)), body(USER, call("c" * 64), gave("c" * 64))),
-    Row("OAR-09", body(USER, thought("rs_1"), call(id="fc_1"), gave()), ONE,
+    Row("OAR-08", body(USER, call("c" * 65), output("c" * 65)), body(USER, call("c" * 64), output("c" * 64))),
+    Row("OAR-09", body(USER, reasoning("rs_1"), call(id="fc_1"), output()), ONE,
         "The encrypted content for item rs_1 could not be verified. Reason: …", judge=UNSEEN,
         answer=Answer(code="invalid_encrypted_content"), settings=ResponsesSettings()),
-    Row("OAR-10", body(USER, call(), gave(output={})), ONE,
+    Row("OAR-10", body(USER, call(), output(output={})), ONE,
         "Invalid type for 'input[2].output': expected one of a string or array of objects, but got an object "
         "instead.", answer=Answer(code="invalid_type"), param="input[2].output"),
-    Row("OAR-10", body(USER, call(), gave(output={"a": 1})), ONE),
-    Row("OAR-10", body(USER, call(), gave(output=None)), ONE),
-    Row("OAR-11", body(USER, custom(), USER), body(USER, custom(), custom_gave()),
+    Row("OAR-10", body(USER, call(), output(output={"a": 1})), ONE),
+    Row("OAR-10", body(USER, call(), output(output=None)), ONE),
+    Row("OAR-11", body(USER, custom(), USER), body(USER, custom(), custom_output()),
         "Custom tool call output is missing for call id: call_a…"),
-    Row("OAR-11", body(USER, local(), USER), body(USER, local(), local_gave(), USER), server="OAR-01"),
-    Row("OAR-11", body(USER, custom(), USER), body(USER, custom(), custom_gave(), USER)),
+    Row("OAR-11", body(USER, local(), USER), body(USER, local(), local_output(), USER), server="OAR-01"),
+    Row("OAR-11", body(USER, custom(), USER), body(USER, custom(), custom_output(), USER)),
     Row("OAR-12", body(USER), {**body(USER), "model": "known"}, "The requested model 'm' does not exist.",
         judge=UNSEEN, answer=Answer(code="model_not_found"), param="model",
         settings=ResponsesSettings(models={"known": ResponsesProfile()})),
     Row("OAR-13", body({**USER, "content": "x" * 4000}), body(USER),
         "Your input exceeds the context window of this model.…", judge=UNSEEN,
         answer=Answer(code="context_length_exceeded"), settings=model(context_tokens=100)),
-    Row("OAR-14", body(USER, call(), USER, gave()), ONE, "No tool output found for tool call call_a.",
+    Row("OAR-14", body(USER, call(), USER, output()), ONE, "No tool output found for tool call call_a.",
         answer=Answer(code="invalid_request_error"), hosted=False),
-    Row("OAR-14", body(USER, call(), call("call_b"), gave(), SAID, gave("call_b")), TWO,
+    Row("OAR-14", body(USER, call(), call("call_b"), output(), SAID, output("call_b")), TWO,
         "No tool output found for tool call call_b.", answer=Answer(code="invalid_request_error"), hosted=False),
-    Row("OAR-14", body(USER, call(), call("call_b"), gave(), USER, gave("call_b")), TWO, hosted=False),
-    Row("OAR-14", body(USER, call(), call("call_b"), gave(), call("call_c"), gave("call_b"), gave("call_c")), TWO,
-        hosted=False),
+    Row("OAR-14", body(USER, call(), call("call_b"), output(), USER, output("call_b")), TWO, hosted=False),
+    Row("OAR-14", body(USER, call(), call("call_b"), output(), call("call_c"), output("call_b"), output("call_c")),
+        TWO, hosted=False),
     Row("OAR-S01", b"{", ONE, "We could not parse the JSON body of your request.…", judge="ALL-01", param=None),
     Row("OAR-S02", {"model": "m"}, ONE, "Missing required parameter: 'input'.", judge="ALL-02",
         answer=Answer(code="missing_required_parameter")),
@@ -226,12 +227,12 @@ ROWS = rows(
     Row("OAR-S04", body({**USER, "content": [{"type": "output_text", "text": "t"}]}), ONE,
         "Invalid value: 'output_text'.…", judge="ALL-02", answer=Answer(code="invalid_value"),
         param="input[0].content[0].type", read="media"),
-    Row("OAR-S05", body(USER, {**call(), "name": "a b"}, gave()), ONE, "…string does not match pattern…",
+    Row("OAR-S05", body(USER, {**call(), "name": "a b"}, output()), ONE, "…string does not match pattern…",
         judge="ALL-02", answer=Answer(code="invalid_value"), param="input[1].name"),
     Row("OAR-S06", body(), ONE, "…empty array…", judge="ALL-02", answer=Answer(code="empty_array")),
-    Row("OAR-S06", body(USER, call(""), gave("")), ONE, "…empty string…", judge="ALL-03",
+    Row("OAR-S06", body(USER, call(""), output("")), ONE, "…empty string…", judge="ALL-03",
         answer=Answer(code="empty_array"), param="input[1].call_id"),
-    Row("OAR-S07", body(USER, {**call(), "name": "x" * 129}, gave()), ONE, "…" + f"{TOO_LONG} 128" + "…",
+    Row("OAR-S07", body(USER, {**call(), "name": "x" * 129}, output()), ONE, "…" + f"{TOO_LONG} 128" + "…",
         judge="ALL-02", answer=Answer(code="string_above_max_length"), param="input[1].name"),
     Row("OAR-S07", body(USER, prompt_cache_key="k" * 65), body(USER, prompt_cache_key="k" * 64),
         "…" + f"{TOO_LONG} 64" + "…", judge=UNSEEN, answer=Answer(code="string_above_max_length"),
@@ -254,10 +255,10 @@ ROWS = rows(
         settings=ResponsesSettings()),
     Row("OAR-S13", body(USER, max_output_tokens=1), body(USER, max_output_tokens=16), "…max_output_tokens…",
         judge=UNSEEN, answer=Answer(code="invalid_value"), param="max_output_tokens", read="parameter"),
-    Row("OAR-S20", body(USER, call(arguments=""), gave()), ONE, "invalid tool call arguments", judge="ALL-06",
+    Row("OAR-S20", body(USER, call(arguments=""), output()), ONE, "invalid tool call arguments", judge="ALL-06",
         param="input[1].arguments", read="transcript ALL-06", hosted=False),
-    Row("OAR-S21", body(USER, call(), gave(), call(), gave()), ONE, "Duplicate tool call id call_a", judge="ALL-04",
-        param="input[3].call_id", hosted=False),
+    Row("OAR-S21", body(USER, call(), output(), call(), output()), ONE, "Duplicate tool call id call_a",
+        judge="ALL-04", param="input[3].call_id", hosted=False),
     Row("OAR-S22", body(USER, SAID), ONE, "The last item…", judge="ALL-05", hosted=False),
     param="input",
 )  # fmt: skip

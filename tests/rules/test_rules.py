@@ -130,18 +130,18 @@ def test_the_judge_finds_nothing_in_the_sound_request(row: Row) -> None:
 @pytest.mark.requirement("REQ-915-005", "REQ-915-036")
 @pytest.mark.parametrize("row", SERVED, ids=name)
 def test_a_broken_request_is_refused_in_words_that_the_classifier_reads(row: Row) -> None:
-    told = refusal(row, row.broken, row.mode)
-    assert (told and told.rule) == row.refused_as
-    if told is None:
+    refused = refusal(row, row.broken, row.mode)
+    assert (refused and refused.rule) == row.refused_as
+    if refused is None:
         return
     assert (refusal(row, row.broken, "hosted") is not None) == row.hosted
     if not row.words:
         return
-    assert re.fullmatch(re.escape(row.words).replace("…", ".*"), told.message, re.DOTALL)
-    assert reading(read(row.dialect, told)) == (row.read or usual_reading(told.rule))
+    assert re.fullmatch(re.escape(row.words).replace("…", ".*"), refused.message, re.DOTALL)
+    assert reading(read(row.dialect, refused)) == (row.read or usual_reading(refused.rule))
     if row.answer is not None:
-        assert (told.status, told.type, told.code) == row.answer
-        assert row.dialect not in NAMING_THE_PLACE or told.param == row.param
+        assert (refused.status, refused.type, refused.code) == row.answer
+        assert row.dialect not in NAMING_THE_PLACE or refused.param == row.param
 
 
 @pytest.mark.parametrize("row", SERVED, ids=name)
@@ -153,8 +153,8 @@ def test_a_sound_request_is_accepted_in_both_modes(row: Row) -> None:
 def test_no_refusal_of_a_request_is_sent_again_unchanged() -> None:
     for dialect, table in TABLES.items():
         for rule in table.values():
-            told = ServerRefusal(rule.id, rule.status, rule.type, rule.code, None, rule.text)
-            assert rule.id in FAULTS_OF_A_MODEL or read(dialect, told).action != "retry", (dialect, rule)
+            refused = ServerRefusal(rule.id, rule.status, rule.type, rule.code, None, rule.text)
+            assert rule.id in FAULTS_OF_A_MODEL or read(dialect, refused).action != "retry", (dialect, rule)
 
 
 @cache
@@ -162,11 +162,11 @@ def server(dialect: str) -> LoopbackServer:
     return strict_server(dialect)
 
 
-def read(dialect: str, told: ServerRefusal) -> Failure:
+def read(dialect: str, refused: ServerRefusal) -> Failure:
     """Return what the classifier makes of a refusal, in the error body and headers of the dialect's server."""
     host = server(dialect)
     return classify(
-        told.status, dict(host.refusal_headers(told)), host.wire.error(told, 0), PROFILES[dialect]
+        refused.status, dict(host.refusal_headers(refused)), host.wire.error(refused, 0), PROFILES[dialect]
     )
 
 

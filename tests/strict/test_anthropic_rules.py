@@ -1,12 +1,12 @@
 """Check what the strict Anthropic rules accept, and what the official host accepts beyond them."""
 
 from actors.strict.rules import validate
-from tests.rules.anthropic import answer, body, said, use, user
+from tests.rules.anthropic import answer, assistant, body, use, user
 from tests.rules.row import encoded
 
 
 def test_hosted_names_text_before_results_in_its_current_words() -> None:
-    misplaced = encoded(body(user("u"), said(use()), user("go", answer())))
+    misplaced = encoded(body(user("u"), assistant(use()), user("go", answer())))
     refusal = validate(misplaced, "anthropic", mode="hosted")
     assert refusal is not None
     assert refusal.rule == "ANT-01"
@@ -14,11 +14,13 @@ def test_hosted_names_text_before_results_in_its_current_words() -> None:
 
 def test_results_may_come_in_any_order() -> None:
     last = user(answer("toolu_b"), answer())
-    assert validate(encoded(body(user("u"), said(use(), use("toolu_b")), last)), "anthropic") is None
+    assert validate(encoded(body(user("u"), assistant(use(), use("toolu_b")), last)), "anthropic") is None
 
 
 def test_the_results_of_one_turn_must_follow_that_turn() -> None:
-    shifted = body(user("u"), said(use()), said(use("toolu_b")), user(answer()), user(answer("toolu_b")))
+    shifted = body(
+        user("u"), assistant(use()), assistant(use("toolu_b")), user(answer()), user(answer("toolu_b"))
+    )
     for mode in ("strict", "hosted"):
         refusal = validate(encoded(shifted), "anthropic", mode=mode)
         assert (refusal is None) == (mode == "hosted")

@@ -19,8 +19,8 @@ from tests.rules.anthropic import (
     SERVER_RESULT,
     TOOL,
     answer,
+    assistant,
     body,
-    said,
     use,
     user,
 )
@@ -32,28 +32,30 @@ THOUGHT: Json = {"type": "thinking", "thinking": "t", "signature": "c2ln"}
 COMPACTED: Json = {"type": "compaction", "content": "What was said before."}
 MANUAL: Json = {"type": "enabled", "budget_tokens": 2048}
 SAMPLES: dict[str, Json] = {
-    "a paused turn is resumed as it was": body(user("u"), said(SERVER_CALL)),
-    "a paused turn may end in a result": body(user("u"), said("Let me see.", SERVER_CALL, SERVER_RESULT)),
-    "a paused turn may end in a call of an MCP server": body(user("u"), said(MCP_CALL)),
+    "a paused turn is resumed as it was": body(user("u"), assistant(SERVER_CALL)),
+    "a paused turn may end in a result": body(
+        user("u"), assistant("Let me see.", SERVER_CALL, SERVER_RESULT)
+    ),
+    "a paused turn may end in a call of an MCP server": body(user("u"), assistant(MCP_CALL)),
     "the answer of a paused turn follows it": body(
-        user("u"), said(SERVER_CALL), said(SERVER_RESULT, "Done."), user("v")
+        user("u"), assistant(SERVER_CALL), assistant(SERVER_RESULT, "Done."), user("v")
     ),
     "a call of the client beside one of the server": body(
-        user("u"), said(SERVER_CALL, use()), user(answer()), said(SERVER_RESULT, "Done."), user("v")
+        user("u"), assistant(SERVER_CALL, use()), user(answer()), assistant(SERVER_RESULT, "Done."), user("v")
     ),
-    "calls of an MCP server": body(user("u"), said(MCP_CALL, MCP_RESULT, "Done."), user("v")),
+    "calls of an MCP server": body(user("u"), assistant(MCP_CALL, MCP_RESULT, "Done."), user("v")),
     "a system message behind a result": body(
-        user("u"), said(use()), user(answer()), MID, said("t"), user("v")
+        user("u"), assistant(use()), user(answer()), MID, assistant("t"), user("v")
     ),
     "a system message at the end": body(user("u"), MID),
     "a system message behind a server tool": body(
-        user("u"), said(SERVER_CALL, SERVER_RESULT), MID, said("t"), user("v")
+        user("u"), assistant(SERVER_CALL, SERVER_RESULT), MID, assistant("t"), user("v")
     ),
-    "a compacted conversation": body(user("u"), said(COMPACTED, "Well."), user("v")),
-    "a conversation that begins with its summary": body(said(COMPACTED, "Well."), user("v")),
-    "thinking behind a summary": body(user("u"), said(COMPACTED, THOUGHT, "Well."), user("v")),
+    "a compacted conversation": body(user("u"), assistant(COMPACTED, "Well."), user("v")),
+    "a conversation that begins with its summary": body(assistant(COMPACTED, "Well."), user("v")),
+    "thinking behind a summary": body(user("u"), assistant(COMPACTED, THOUGHT, "Well."), user("v")),
     "a summary before manual thinking": body(
-        user("u"), said(COMPACTED, THOUGHT, use()), user(answer()), thinking=MANUAL
+        user("u"), assistant(COMPACTED, THOUGHT, use()), user(answer()), thinking=MANUAL
     ),
     "two toolsets without names": body(
         user("u"),
@@ -63,11 +65,11 @@ SAMPLES: dict[str, Json] = {
         ],
     ),
     "a found tool in the result of a search": body(
-        user("u"), said(use()), user(answer(content=[{"type": "tool_reference", "tool_name": "read"}]))
+        user("u"), assistant(use()), user(answer(content=[{"type": "tool_reference", "tool_name": "read"}]))
     ),
     "a document of the assistant's": body(
         user("u"),
-        said({"type": "document", "source": {"type": "url", "url": "https://a.test/a.pdf"}}, "t"),
+        assistant({"type": "document", "source": {"type": "url", "url": "https://a.test/a.pdf"}}, "t"),
         user("v"),
     ),
     "the rest of a thread": body(user(answer()), thread={"type": "continue", "previous_message_id": "msg_a"}),
@@ -96,12 +98,12 @@ def test_the_judge_accepts_the_same_conversations(sample: str) -> None:
 @pytest.mark.parametrize(
     ("rule", "refused"),
     [
-        ("ANT-04", body(user("u"), said(SERVER_CALL, use()), said(SERVER_RESULT, "t"), user("v"))),
-        ("ANT-10", body(user("u"), said(SERVER_CALL, use()), user(answer(), "v"))),
-        ("ANT-26", body(user("u"), said("t"), said("t"), user("v"))),
-        ("ANT-27", body(user("u"), said("t"))),
+        ("ANT-04", body(user("u"), assistant(SERVER_CALL, use()), assistant(SERVER_RESULT, "t"), user("v"))),
+        ("ANT-10", body(user("u"), assistant(SERVER_CALL, use()), user(answer(), "v"))),
+        ("ANT-26", body(user("u"), assistant("t"), assistant("t"), user("v"))),
+        ("ANT-27", body(user("u"), assistant("t"))),
         ("ALL-02", body(user("u"), MID, user("v"))),
-        ("ALL-02", body(user("u"), said(use()), MID, user(answer()))),
+        ("ALL-02", body(user("u"), assistant(use()), MID, user(answer()))),
     ],
 )
 def test_the_judge_still_finds_a_broken_structure(rule: str, refused: Json) -> None:
@@ -111,18 +113,18 @@ def test_the_judge_still_finds_a_broken_structure(rule: str, refused: Json) -> N
 @pytest.mark.parametrize(
     ("rule", "refused"),
     [
-        ("ANT-01", body(user("u"), said(SERVER_CALL, use()), said(SERVER_RESULT, "t"), user("v"))),
-        ("ANT-04", body(user("u"), said(use()), MID, user(answer()))),
-        ("ANT-10", body(user("u"), said(SERVER_CALL, use()), user(answer(), "v"))),
-        ("ANT-11", body(user("u"), said(SERVER_CALL, SERVER_RESULT, SERVER_RESULT), user("v"))),
+        ("ANT-01", body(user("u"), assistant(SERVER_CALL, use()), assistant(SERVER_RESULT, "t"), user("v"))),
+        ("ANT-04", body(user("u"), assistant(use()), MID, user(answer()))),
+        ("ANT-10", body(user("u"), assistant(SERVER_CALL, use()), user(answer(), "v"))),
+        ("ANT-11", body(user("u"), assistant(SERVER_CALL, SERVER_RESULT, SERVER_RESULT), user("v"))),
         (
             "ANT-11",
-            body(user("u"), said(MCP_CALL, {**SERVER_RESULT, "tool_use_id": "mcptoolu_a"}), user("v")),
+            body(user("u"), assistant(MCP_CALL, {**SERVER_RESULT, "tool_use_id": "mcptoolu_a"}), user("v")),
         ),
-        ("ANT-24", body(said("t"), user("v"))),
-        ("ANT-27", body(user("u"), said("t"))),
+        ("ANT-24", body(assistant("t"), user("v"))),
+        ("ANT-27", body(user("u"), assistant("t"))),
         ("ANT-24", body(MID, user("u"))),
-        ("ANT-S07", body(user("u"), said("t"), MID)),
+        ("ANT-S07", body(user("u"), assistant("t"), MID)),
         ("ANT-S04", body(user("u"), thread={"type": "resume"})),
     ],
 )
@@ -213,7 +215,10 @@ async def test_the_sdk_counts_tokens_of_a_request_with_tools() -> None:
             serve(server),
             anthropic.AsyncAnthropic(base_url=server.base_url, api_key="key", max_retries=0) as client,
         ):
-            ask: Any = {"model": "m", "messages": body(user("u"), said(use()), user(answer()))["messages"]}
+            ask: Any = {
+                "model": "m",
+                "messages": body(user("u"), assistant(use()), user(answer()))["messages"],
+            }
             read: Any = TOOL  # the SDK's own type is narrower than a dictionary
             search: Any = {"type": "web_search_20260318", "name": "web_search"}
             counted = await client.messages.count_tokens(**ask, tools=[read, search])

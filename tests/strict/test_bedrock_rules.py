@@ -7,7 +7,7 @@ import pytest
 
 from actors.strict.rules import AnthropicProfile, BedrockProfile, BedrockSettings, validate
 from actors.strict.rules.bedrock_upstream import sign_reasoning
-from tests.rules.converse import OK, body, model, text, thought, user
+from tests.rules.converse import OK, body, model, reasoning, text, user
 from tests.rules.row import Json, encoded
 
 DEFAULT = BedrockSettings()
@@ -17,7 +17,7 @@ def conversation(**more: Any) -> Json:  # Any: any key may be under test
     """A request whose reasoning was signed for its first message."""
     asked = body(user(text()))
     sig = sign_reasoning(asked, [], "hm", replace(DEFAULT, **more), "strict")
-    return body(user(text()), model(thought(sig), text("t")), user(text("go")))
+    return body(user(text()), model(reasoning(sig), text("t")), user(text("go")))
 
 
 def test_reasoning_signed_for_the_same_organisation_and_model_is_accepted() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from actors.strict.rules import COMPATIBLE_RULES, OPENAI_CHAT_RULES, CompatibleSettings, validate
-from tests.rules.chat_vendors import USER, body, call, calls, result, thought
+from tests.rules.chat_vendors import USER, body, call, calls, calls_with_reasoning, result
 from tests.rules.row import encoded
 
 
@@ -16,7 +16,7 @@ def test_a_fault_without_words_of_its_own_keeps_the_familys_rule(vendor: str) ->
 
 
 def test_a_422_names_the_place_as_a_path_and_repeats_what_stood_there() -> None:
-    refusal = validate(encoded(body(USER, thought(call()), result())), "mistral")
+    refusal = validate(encoded(body(USER, calls_with_reasoning(call()), result())), "mistral")
     assert refusal is not None
     assert refusal.param == "body.messages.1.assistant.reasoning_content"
     assert refusal.detail == {

@@ -4,7 +4,7 @@ import pytest
 
 from actors.strict.rules import GeminiProfile, GeminiSettings, validate
 from actors.strict.rules.gemini_signatures import sign
-from tests.rules.gemini import GO, HOST, U, body, call, model, plain, result, signed, text, user
+from tests.rules.gemini import GO, HOST, U, body, call, model, plain, result, signed_call, text, user
 from tests.rules.row import Json, encoded
 
 
@@ -14,8 +14,14 @@ from tests.rules.row import Json, encoded
         (U,),
         (U, model("t"), GO),
         (U, model(call(), plain("run")), user(result(), result("run"), "go")),
-        (U, model(signed(HOST, args={"a": 1}), plain("run")), user(result(), result("run"))),
-        (U, model("t", signed(HOST)), user(result()), model(signed(HOST, args={"b": 2})), user(result())),
+        (U, model(signed_call(HOST, args={"a": 1}), plain("run")), user(result(), result("run"))),
+        (
+            U,
+            model("t", signed_call(HOST)),
+            user(result()),
+            model(signed_call(HOST, args={"b": 2})),
+            user(result()),
+        ),
         (U, model(text("t"), text("", thoughtSignature=sign({"text": ""}, HOST))), GO),
         (U, model(call(id="a")), user(result(id="a"))),
         ({"parts": [text("no role")]},),

@@ -9,14 +9,14 @@ from actors.strict.rules import ResponsesProfile, ResponsesSettings, validate
 from actors.strict.rules.responses_reasoning import encrypt_reasoning
 from actors.strict.script import Call, Say, Think, Turn
 from actors.strict.wires.responses import ResponsesWire
-from tests.rules.responses import SAID, USER, body, call, gave, model, thought
+from tests.rules.responses import SAID, USER, body, call, model, output, reasoning
 from tests.rules.row import Json, encoded
 
 TRUST = model()
 
 
 def test_outputs_may_stand_anywhere_on_the_official_host_and_not_on_deepseeks_copy() -> None:
-    apart = encoded(body(USER, call(), USER, gave()))
+    apart = encoded(body(USER, call(), USER, output()))
     assert validate(apart, "openai_responses", mode="hosted") is None
     refusal = validate(apart, "openai_responses", mode="hosted", settings=model(adjacent=True))
     assert refusal is not None
@@ -34,7 +34,7 @@ def answered(settings: ResponsesSettings, **more: Any) -> Json:  # any key of a 
     request = body(USER, include=["reasoning.encrypted_content"], **more)
     turn = Turn(Think("Hm."), Call("read"))
     response = json.loads(ResponsesWire(settings).response(turn, request, 0))
-    request["input"] += [*response["output"], gave(response["output"][1]["call_id"])]
+    request["input"] += [*response["output"], output(response["output"][1]["call_id"])]
     return request
 
 
@@ -85,17 +85,17 @@ def test_bound_reasoning_is_refused_behind_another_prefix() -> None:
 def test_the_stand_in_depends_on_everything_before_it() -> None:
     request = body(USER)
     one = encrypt_reasoning(request, [], "rs_1", OWN)
-    assert one == encrypt_reasoning(request, [thought()], "rs_1", OWN)
+    assert one == encrypt_reasoning(request, [reasoning()], "rs_1", OWN)
     assert one != encrypt_reasoning(request, [SAID], "rs_1", OWN)
 
 
 def test_items_are_minted_under_ids_that_tell_what_they_came_behind() -> None:
     turn = Turn(Say("a"), Think("Hm."), Say("b"), Call("read"))
-    output = json.loads(ResponsesWire(OWN).response(turn, body(USER), 0))["output"]
-    prefixes = [item["id"].partition("_")[0] for item in output]
+    items = json.loads(ResponsesWire(OWN).response(turn, body(USER), 0))["output"]
+    prefixes = [item["id"].partition("_")[0] for item in items]
     assert prefixes == ["msg", "rs", "msg", "fc"]
-    output[1]["encrypted_content"] = "gAAA"
-    request = body(USER, *output, gave(output[3]["call_id"]))
+    items[1]["encrypted_content"] = "gAAA"
+    request = body(USER, *items, output(items[3]["call_id"]))
     assert verdict(request, TRUST) is None
-    request["input"].remove(output[1])
+    request["input"].remove(items[1])
     assert verdict(request, TRUST) == "OAR-04"
