@@ -44,11 +44,11 @@ DAMAGED = (
     [*LEFT_BEHIND[:1], RESULT, ANSWER, QUESTION],  # a result without a call
     [ANSWER, QUESTION],
 )
-"""Conversations as other programs leave them, in the format of Chat Completions."""
+"""Damaged conversations in the format of Chat Completions."""
 
 
 def broken_rules(profile: Dialect) -> set[str]:
-    """Return the rules of the server that this profile breaks for the damaged conversations."""
+    """Return the server rules that requests for the damaged conversations break under this profile."""
     rules: set[str] = set()
     for messages in DAMAGED:
         history, ledger = from_wire(messages, "openai")

@@ -8,13 +8,13 @@ from actors.testing import AnthropicServer, Call, Say, Turn, serve
 
 
 def rule(arguments: dict[str, Any]) -> Literal["allow", "ask"]:
-    """Small refunds are paid, large ones are asked about."""
+    """Allow small refunds and ask for approval of large ones."""
     return "allow" if arguments["euros"] < 50 else "ask"
 
 
 @tool(approval=rule)
 async def refund(order: str, euros: float) -> str:
-    """Pay money back."""
+    """Refund an order."""
     return f"{order}: {euros:g} euros paid back"
 
 
@@ -34,7 +34,7 @@ async def main() -> None:
         session = await runtime.open("anthropic:claude-sonnet-5", tools=[refund])
         answer = await session.ask("Pay them back, please.")
         print(answer.status)
-        for waiting in session.pending:  # from any task, now or later
+        for waiting in session.pending:  # from any task, at any later time
             print("May it run?", waiting.call.arguments)
 
         large, middle = session.pending

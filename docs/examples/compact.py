@@ -26,8 +26,8 @@ async def main() -> None:
             session = await runtime.open("openai:gpt-5.2", tools=[read])
             await session.ask("How long is notes.txt?")
             await session.ask("Thank you.")
-            made = await session.compact()
-            print(made.messages, "messages are a summary now:")
+            compaction = await session.compact()
+            print(compaction.messages, "messages are a summary now:")
             print((await session.history())[0].text)
             print((await session.ask("How many lines were it?")).text)
 

@@ -9,7 +9,7 @@ from actors.testing import OpenAIServer, Say, Turn, serve
 
 
 class Service:
-    """A server of your own: one runtime for its whole life, one session for each of its conversations."""
+    """A server with one runtime for its lifetime and one session per conversation."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime

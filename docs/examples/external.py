@@ -22,7 +22,7 @@ async def main() -> None:
         answer = await session.ask("Where are my orders?")
         print(answer.status, [call.arguments["order"] for call in answer.pending_calls])
 
-        first, second = answer.pending_calls  # hours may pass here
+        first, second = answer.pending_calls  # the results may come hours later
         answer = await session.ask(results={first.id: {"state": "on its way"}})
         print(answer.status, [call.arguments["order"] for call in answer.pending_calls])
 

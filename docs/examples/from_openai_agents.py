@@ -8,23 +8,23 @@ from actors.testing import Call, OpenAIServer, Say, Turn, serve
 
 @tool(effects="idempotent")
 async def refund(order: str) -> str:
-    """Pay the money of an order back."""
+    """Refund an order."""
     return f"{order} is paid back"
 
 
 @tool(effects="pure")
 async def opening_hours(day: str) -> str:
-    """When the shop is open."""
+    """Return the opening hours of the shop."""
     return f"{day}: 9 to 17"
 
 
 def on_topic(words: str) -> bool:
-    """The guardrail for what goes in."""
+    """Input guardrail: accept questions about orders."""
     return "homework" not in words
 
 
 def small(arguments: dict[str, Any]) -> Literal["allow", "deny"]:
-    """The guardrail for what a model may hand on."""
+    """Tool guardrail: accept small refunds."""
     return "deny" if "password" in arguments["task"] else "allow"
 
 
@@ -53,8 +53,8 @@ TURNS = [
     Turn(Call("opening_hours", {"day": "Sunday"})),
     Turn(Say("On Sunday from 9 to 17.")),
     Turn(Call("refunds", {"task": "The customer wants the money of A-7 back."})),
-    Turn(Call("refund", {"order": "A-7"})),  # the specialist's
-    Turn(Say("A-7 is paid back.")),  # and its last word
+    Turn(Call("refund", {"order": "A-7"})),  # from the specialist
+    Turn(Say("A-7 is paid back.")),  # the specialist's answer
     Turn(Say("Done: you have your money for A-7.")),
 ]
 

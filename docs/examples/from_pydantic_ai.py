@@ -9,7 +9,7 @@ from actors.testing import AnthropicServer, Call, Say, Turn, serve
 
 @dataclass
 class Support:
-    """What the tools of this conversation work with."""
+    """The dependencies of the tools."""
 
     customer: int
     balances: dict[int, float]
@@ -23,7 +23,7 @@ class Advice(BaseModel):
 
 @tool(effects="pure")
 async def balance(include_pending: bool, context: ToolContext[Support]) -> str:
-    """Balance of the customer's account."""
+    """Return the balance of the customer's account."""
     support = context.deps
     if not include_pending:
         raise ValueError("Balances are only known with what is pending; set include_pending.")

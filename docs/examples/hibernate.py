@@ -36,7 +36,7 @@ async def main(folder: Path) -> None:
             stats = runtime.stats()
             print(stats.sessions, "open,", stats.hibernated > 80, stats.memory < 65_536)
 
-            first = runtime.session("chat-0")  # its log is read again
+            first = runtime.session("chat-0")  # restored from its log
             print((await first.ask("Still there?")).text)
             try:
                 await runtime.open("gpt")

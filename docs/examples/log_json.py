@@ -11,7 +11,7 @@ PLAIN = {*vars(logging.makeLogRecord({})), "message", "asctime"}
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object a line: time, level, logger, event, and the event's fields."""
+    """Format a record as one line of JSON: time, level, logger, event, and the fields of the event."""
 
     def format(self, record: logging.LogRecord) -> str:
         known = {"time": record.created, "level": record.levelname, "logger": record.name}
@@ -20,7 +20,7 @@ class JsonLines(logging.Formatter):
         return json.dumps({**known, "event": record.getMessage(), **fields, **trace})
 
 
-lines = io.StringIO()  # sys.stderr, in a program of yours
+lines = io.StringIO()  # in your program: sys.stderr
 handler = logging.StreamHandler(lines)
 handler.setFormatter(JsonLines())
 logging.getLogger("actors").addHandler(handler)

@@ -8,7 +8,7 @@ import structlog
 from actors import Runtime
 from actors.testing import OpenAIServer, Status, serve
 
-lines = io.StringIO()  # sys.stderr, in a program of yours
+lines = io.StringIO()  # in your program: sys.stderr
 structlog.configure(
     processors=[
         structlog.contextvars.merge_contextvars,

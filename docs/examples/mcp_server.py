@@ -7,23 +7,23 @@ from mcp_types import ToolAnnotations
 from actors import Runtime, ToolCall, mcp
 from actors.testing import AnthropicServer, Call, Say, Turn, serve
 
-server = MCPServer("depot")  # a server, made with the SDK: any other will do
+server = MCPServer("depot")  # an example server; any MCP server works
 
 
 @server.tool(annotations=ToolAnnotations(read_only_hint=True))
 def stock(item: str) -> int:
-    """How many there are."""
+    """Count the items in stock."""
     return 4
 
 
 @server.tool()
 def order(item: str, count: int) -> str:
-    """Order some."""
+    """Order items."""
     return f"{count} {item} ordered"
 
 
 def approve(call: ToolCall) -> bool:
-    """Asked before a call of a tool that does not say it only reads."""
+    """Approve calls of tools that are not declared read-only."""
     return call.arguments["count"] == 2
 
 

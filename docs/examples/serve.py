@@ -9,14 +9,14 @@ HEARTBEAT = b": still here\n\n"
 
 
 async def frames(session: Session, last_event_id: int = 0, quiet: float = 15) -> AsyncIterator[bytes]:
-    """Server-sent events of a session, for the body of a streaming response."""
+    """Yield the events of a session as server-sent events, for the body of a streaming response."""
     events = session.events(after=last_event_id)
     while True:
         try:
             async with asyncio.timeout(quiet):
                 event: SessionEvent = await anext(events)
         except TimeoutError:
-            yield HEARTBEAT  # so that proxies keep the connection; the reader goes on where it was
+            yield HEARTBEAT  # keeps the connection open in proxies; the next `anext` continues
         except StopAsyncIteration:
             return
         else:
@@ -34,7 +34,7 @@ async def main() -> None:
             if place.startswith("id: "):
                 seen = int(place.removeprefix("id: "))
             if b"event: complete" in frame:
-                break  # the client loses its connection here, and the turn would not notice
+                break  # the client loses its connection; the turn would continue
         print("seen up to", seen)
 
         await session.ask("And again?")

@@ -8,9 +8,9 @@ rooms = {"free": 3, "sold": 0}
 
 @tool
 async def book(hotel: str) -> str:
-    """Book a room, with a mistake: somebody else may take the last one while this one waits."""
+    """Book a room. The bug: another call may take the last room during the sleep."""
     free = rooms["free"]
-    await anyio.sleep(0.2)  # the hotel's own system
+    await anyio.sleep(0.2)  # a slow booking system
     rooms["free"] = free - 1
     rooms["sold"] += 1
     return f"{hotel}: booked"

@@ -7,7 +7,7 @@ from actors.testing import RATE_LIMITED, AnthropicServer, Call, Say, Turn, serve
 
 
 async def my_client(base_url: str, messages: list[dict[str, object]]) -> str:
-    """Your own client, with a mistake: it sends a tool result in a message of its own kind."""
+    """Your client. The bug: it sends a tool result with the role of the user."""
     body = {"model": "claude-sonnet-5", "max_tokens": 100, "messages": messages}
     async with httpx2.AsyncClient() as client:
         response = await client.post(f"{base_url}/v1/messages", json=body)

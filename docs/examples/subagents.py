@@ -9,7 +9,7 @@ from actors.testing import AnthropicServer, Call, OpenAIServer, Say, Turn, serve
 
 @tool
 async def look(book: str) -> str:
-    """Look into a book."""
+    """Look up a fact in a book."""
     return f"{book} appeared in 1854."
 
 
@@ -25,7 +25,7 @@ scholar = subagent(
 
 @tool
 async def argue(question: str, context: ToolContext[Any]) -> str:
-    """Have somebody answer, and somebody else doubt it."""
+    """Let one subagent answer and another one check the answer."""
     async with context.subagent(system="You answer.") as one, context.subagent(system="You doubt.") as two:
         answer = await one.ask(question)
         return (await two.ask(f"Is this right? {answer.text}")).text

@@ -8,30 +8,30 @@ from actors.testing import AnthropicServer, Call, Say, Turn, serve
 
 @dataclass
 class Bank:
-    """What the host gives its tools: `open(deps=...)`."""
+    """The dependencies that the program passes as `open(deps=...)`."""
 
     paid: dict[str, int] = field(default_factory=dict)
 
 
 @tool(effects="idempotent", resources=lambda given: str(given["to"]))
 async def pay(to: str, amount: int, context: ToolContext[Bank]) -> str:
-    """Pay somebody."""
+    """Pay a person."""
     await context.progress(f"paying {to}", 0.5)
-    if context.idempotency_key not in context.deps.paid:  # asked twice, it pays once
+    if context.idempotency_key not in context.deps.paid:  # a repeated call pays once
         context.deps.paid[context.idempotency_key] = amount
     return f"{to} has {amount}"
 
 
 @tool(effects="pure", timeout=0.1)
 def count(to: str, context: ToolContext[Bank]) -> int:
-    """Count for a very long time."""
+    """Count until the call is cancelled."""
     number = 0
-    while not context.cancelled:  # not async: this is how it hears that it is to end
+    while not context.cancelled:  # a function in a thread has to poll for cancellation
         number += 1
     return -1
 
 
-SHOW = Tool.external("show", "Show somebody a text.", {"type": "object", "properties": {}}, read_only=True)
+SHOW = Tool.external("show", "Show a text to the user.", {"type": "object", "properties": {}}, read_only=True)
 
 SCRIPT = [
     Turn(

@@ -17,7 +17,7 @@ async def weather(city: str, days: int = 1) -> dict[str, object]:
 
 @tool(timeout=5)
 def read_file(path: str) -> str:
-    """Read a text file."""  # not async: it runs in a worker thread
+    """Read a text file."""  # a plain function runs in a worker thread
     with open(path) as file:
         return file.read()
 
@@ -29,7 +29,7 @@ async def delete(path: str) -> str:
 
 
 def approve(call: ToolCall) -> bool:
-    """Asked before a tool with `approval="ask"` runs."""
+    """Decide on calls of tools with `approval="ask"`."""
     return call.arguments["path"] == "old.txt"
 
 

@@ -10,20 +10,20 @@ from actors.testing import AnthropicServer, Call, Say, Turn, serve
 
 @asynccontextmanager
 async def library() -> AsyncIterator[list[Tool[..., Any]]]:
-    """Open the books, give the tools that read them, and close the books."""
+    """Open the books, yield the tools that read them, and close the books."""
     books = {"Walden": 1854}
 
-    async def published(title: str) -> int:
-        """When a book was published."""
+    async def publication_year(title: str) -> int:
+        """Return the year in which a book was published."""
         return books[title]
 
     print("opened")
-    yield [tool(published)]
+    yield [tool(publication_year)]
     print("closed")
 
 
 async def main() -> None:
-    server = AnthropicServer([Turn(Call("published", {"title": "Walden"})), Turn(Say("In 1854."))] * 2)
+    server = AnthropicServer([Turn(Call("publication_year", {"title": "Walden"})), Turn(Say("In 1854."))] * 2)
     books = ToolSource(library, "library")
     async with serve(server), Runtime(environ={"ANTHROPIC_BASE_URL": server.base_url}) as runtime:
         sessions = [await runtime.open("anthropic:claude-sonnet-5", tools=[books]) for _ in range(2)]

@@ -17,11 +17,11 @@ from actors import Runtime, Session
 from actors.errors import SessionUnknown
 from actors.testing import OpenAIServer, Say, Turn, serve
 
-GO_ON = "Please go on."
+GO_ON = "Please continue."
 
 
 class Host:
-    """Hosts a runtime: goes on with a session that is in the journal, or begins it."""
+    """The host of a runtime, which resumes sessions from the journal or opens them."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
@@ -30,7 +30,7 @@ class Host:
     async def answer(self, name: str, words: str, again: bool) -> str:
         async with self._locks[name]:
             session = await self._session(name)
-            if again:  # the worker that was asked first may have written it, and even answered
+            if again:  # the first worker may have recorded the question, and even the answer
                 history = list(await session.history())
                 if any(each.role == "user" and each.text == words for each in history):
                     if history[-1].role == "assistant":
@@ -42,13 +42,13 @@ class Host:
         if name in self._runtime.sessions:
             return self._runtime.session(name)
         try:
-            return await self._runtime.resume(name, wait=15)  # seconds, for a host that stopped to be gone
+            return await self._runtime.resume(name, wait=15)  # seconds until a stopped host loses its lease
         except SessionUnknown:
             return await self._runtime.open("openai:gpt-5.2", id=name)
 
 
 async def worker(journal: str) -> None:
-    """Answer questions on a port of its own, one a connection, a line of JSON each way."""
+    """Answer questions on a TCP port: one question per connection, one line of JSON in each direction."""
     listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
     async with (
         Runtime(journal=journal, gc="tuned") as runtime,
@@ -57,20 +57,20 @@ async def worker(journal: str) -> None:
     ):
         host = Host(runtime)
 
-        async def served(client: SocketStream) -> None:
+        async def serve_client(client: SocketStream) -> None:
             async with client:
                 question = json.loads(await BufferedByteReceiveStream(client).receive_until(b"\n", 1 << 20))
                 await client.send(json.dumps(await host.answer(**question)).encode() + b"\n")
 
-        tasks.start_soon(listener.serve, served)
+        tasks.start_soon(listener.serve, serve_client)
         with anyio.open_signal_receiver(signal.SIGTERM) as signals:
             print(listener.extra(SocketAttribute.local_port), flush=True)
             async for _ in signals:
-                tasks.cancel_scope.cancel()  # and the sessions are released
+                tasks.cancel_scope.cancel()  # leaving the runtime releases its sessions
 
 
 class Proxy:
-    """Sends each question to the worker of its session, and to another one when that is dead."""
+    """The router of questions to the worker of their session, or to another one if that worker is dead."""
 
     def __init__(self) -> None:
         self.ports: dict[str, int] = {}
@@ -85,7 +85,7 @@ class Proxy:
         self.ports[name] = int(await BufferedByteReceiveStream(process.stdout).receive_until(b"\n", 16))
 
     def place(self, session: str) -> str:
-        """Each worker draws a number for a session, and the highest has it: if one goes, only its own sessions move."""
+        """Return the worker of a session by rendezvous hashing: if a worker dies, only its sessions move."""
         return max(self.ports, key=lambda worker: sha256(f"{worker} {session}".encode()).digest())
 
     async def ask(self, session: str, words: str) -> str:
@@ -93,9 +93,9 @@ class Proxy:
         while True:
             name = self.place(session)
             try:
-                return await self._asked(self.ports[name], {"name": session, "words": words, "again": again})
+                return await self._send(self.ports[name], {"name": session, "words": words, "again": again})
             except (OSError, anyio.EndOfStream, anyio.IncompleteRead, anyio.BrokenResourceError):
-                self.ports.pop(name, None)  # dead; who watches over processes starts it anew
+                self.ports.pop(name, None)  # dead; a process supervisor would restart it
                 again = True
 
     async def stop(self) -> None:
@@ -104,7 +104,7 @@ class Proxy:
                 process.terminate()
             await process.wait()
 
-    async def _asked(self, port: int, question: dict[str, object]) -> str:
+    async def _send(self, port: int, question: dict[str, object]) -> str:
         async with await anyio.connect_tcp("127.0.0.1", port) as stream:
             await stream.send(json.dumps(question).encode() + b"\n")
             return str(json.loads(await BufferedByteReceiveStream(stream).receive_until(b"\n", 1 << 20)))
@@ -121,7 +121,7 @@ async def main(journal: str) -> None:
         said = [each["content"] for each in request["messages"] if each["role"] == "user"]
         session, question = max(words for words in said if "asks" in words).split(" asks ")
         if question == "question 2" and session == last_of_b and proxy.place(session) == "b":
-            proxy.processes["b"].kill()  # in the midst of a turn
+            proxy.processes["b"].kill()  # in the middle of a turn
         return Turn(Say(f"Answer {question[-1]}"))
 
     async def ask(session: str, number: int) -> None:
@@ -143,12 +143,14 @@ async def main(journal: str) -> None:
         await proxy.stop()
     async with Runtime(journal=journal) as runtime:
         for number in range(1, 4):
-            times = {await told(runtime, session, f"question {number}") for session in SESSIONS}
+            times = {await count_in_log(runtime, session, f"question {number}") for session in SESSIONS}
             print(f"question {number}, times in a log:", *times)
-        print("told to go on:", any([await told(runtime, session, GO_ON) for session in SESSIONS]))
+        print(
+            "asked to continue:", any([await count_in_log(runtime, session, GO_ON) for session in SESSIONS])
+        )
 
 
-async def told(runtime: Runtime, session: str, words: str) -> int:
+async def count_in_log(runtime: Runtime, session: str, words: str) -> int:
     return (await runtime.journal.export(session)).count(words.encode())
 
 

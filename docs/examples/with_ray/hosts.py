@@ -1,9 +1,9 @@
-"""Sessions on Ray: each worker hosts a runtime, and a session is asked at the worker that its name leads to.
+"""Host sessions on Ray: each worker has a runtime, and the id of a session determines its worker.
 
     python docs/examples/with_ray/hosts.py [JOURNAL]
 
-Three workers on this machine, and a model server beside them. One is killed in the midst of its turns. JOURNAL is a
-file or `postgresql://...`; without it, a file that is thrown away.
+The program starts three workers and a model server on this machine, and kills one worker during its turns. JOURNAL is a
+file or `postgresql://...`; without it, the program uses a temporary file.
 """
 
 import asyncio
@@ -25,12 +25,12 @@ from actors import Runtime, Session
 from actors.errors import SessionUnknown
 from actors.testing import OpenAIServer, Say, Turn, serve
 
-GO_ON = "Please go on."
+GO_ON = "Please continue."
 
 
 @ray.remote(max_concurrency=1000)
 class Worker:
-    """Hosts a runtime. Ray calls each method in a task of its own, all on one event loop of asyncio."""
+    """The host of a runtime. Ray calls each method in a new task, all on one asyncio event loop."""
 
     async def __init__(self, journal: str, base_url: str) -> None:
         self._environ = {"OPENAI_API_KEY": "any", "OPENAI_BASE_URL": base_url}
@@ -41,7 +41,7 @@ class Worker:
         self._life = asyncio.create_task(self._live())
 
     async def _live(self) -> None:
-        """A runtime is entered and left in one task, so not in a method that Ray calls."""
+        """Enter and leave the runtime in one task; Ray calls each method in a new task."""
         async with Runtime(environ=self._environ, journal=self._journal) as runtime:
             self._runtime.set_result(runtime)
             await self._stop.wait()
@@ -58,7 +58,7 @@ class Worker:
     async def ask(self, name: str, words: str, again: bool) -> str:
         async with self._locks[name]:
             session = await self._session(await self._runtime, name)
-            if again:  # the worker that was asked first may have written it, and even answered
+            if again:  # the first worker may have recorded the question, and even the answer
                 history = list(await session.history())
                 if any(each.role == "user" and each.text == words for each in history):
                     if history[-1].role == "assistant":
@@ -70,21 +70,19 @@ class Worker:
         if name in runtime.sessions:
             return runtime.session(name)
         try:
-            return await runtime.resume(
-                name, wait=15
-            )  # seconds, for a worker that is gone to be known as such
+            return await runtime.resume(name, wait=15)  # seconds until a stopped worker loses its lease
         except SessionUnknown:
             return await runtime.open("openai:gpt-5.2", id=name)
 
 
 class Workers:
-    """Asks each session at its worker, and at another one when that is dead."""
+    """The router of asks to the worker of their session, or to another one if that worker is dead."""
 
     def __init__(self, names: str, journal: str, base_url: str) -> None:
         self.live = {name: Worker.remote(journal, base_url) for name in names}
 
     def place(self, session: str) -> str:
-        """Each worker draws a number for a session, and the highest has it: if one goes, only its own sessions move."""
+        """Return the worker of a session by rendezvous hashing: if a worker dies, only its sessions move."""
         return max(self.live, key=lambda worker: sha256(f"{worker} {session}".encode()).digest())
 
     async def ask(self, session: str, words: str) -> str:
@@ -107,7 +105,7 @@ async def main(journal: str) -> None:
         said = [each["content"] for each in request["messages"] if each["role"] == "user"]
         session, question = max(words for words in said if "asks" in words).split(" asks ")
         if question == "question 2" and workers.place(session) == "b" and "b" in pids:
-            os.kill(pids.pop("b"), signal.SIGKILL)  # in the midst of a turn
+            os.kill(pids.pop("b"), signal.SIGKILL)  # in the middle of a turn
         return Turn(Say(f"Answer {question[-1]}"))
 
     async def ask(session: str, number: int) -> None:
@@ -137,7 +135,7 @@ async def main(journal: str) -> None:
                 f"question {number}, times in a log:",
                 *{log.count(f"question {number}".encode()) for log in logs},
             )
-        print("told to go on:", sum(log.count(GO_ON.encode()) for log in logs), "sessions")
+        print("asked to continue:", sum(log.count(GO_ON.encode()) for log in logs), "sessions")
         for session in sessions:
             await runtime.journal.delete(session)
 

@@ -1,4 +1,4 @@
-"""Conversations for a web application, whatever its framework."""
+"""Conversations for a web application, independent of its framework."""
 
 import asyncio
 import signal
@@ -13,11 +13,11 @@ from actors.events import sse_frame
 
 TARGET = "openai:gpt-5.2"
 Piece = TypeVar("Piece")
-QUIET = 15.0  # seconds after which a comment keeps the connection of a silent stream open
+QUIET = 15.0  # seconds of silence after which a comment keeps a stream's connection open
 
 
 class Conversations:
-    """What the handlers use. Each names a conversation by its id; nobody has to know whether it exists yet."""
+    """The operations of the request handlers. Each opens, resumes or creates the conversation with an id."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
@@ -25,18 +25,18 @@ class Conversations:
     async def answer(self, name: str, message: str) -> str:
         async with self._runtime.open(TARGET, id=name, resume=True) as session:
             result = await session.ask(message)
-        if result.status != "complete":  # such as cancelled, because the server ends
+        if result.status != "complete":  # for example cancelled by a shutdown
             raise SessionClosed(f"no answer: the ask was {result.status}")
         return result.text
 
     async def text(self, name: str, message: str) -> AsyncGenerator[str]:
-        """The answer as it arrives. A client that leaves does not stop it."""
+        """Yield the answer as it arrives. A client that disconnects does not stop the turn."""
         async with self._runtime.open(TARGET, id=name, resume=True) as session:
             async for piece in session.stream_text(message):
                 yield piece
 
     async def events(self, name: str, after: int = 0) -> AsyncGenerator[bytes]:
-        """Server-sent events of a conversation, from number `after` on, until the client or the server goes."""
+        """Yield the server-sent events after number `after`, until the client disconnects or the server stops."""
         async with self._runtime.open(TARGET, id=name, resume=True) as session:
             events = session.events(after)
             yield b": open\n\n"
@@ -52,8 +52,8 @@ class Conversations:
                     yield sse_frame(event)
 
 
-async def begun(pieces: AsyncGenerator[Piece]) -> AsyncIterator[Piece]:
-    """Wait for the first piece, so that what fails before it is a response with a status of its own."""
+async def after_first_piece(pieces: AsyncGenerator[Piece]) -> AsyncIterator[Piece]:
+    """Wait for the first piece, so that an earlier failure still determines the status of the response."""
     try:
         first = await anext(pieces)
     except StopAsyncIteration:
@@ -69,7 +69,7 @@ async def begun(pieces: AsyncGenerator[Piece]) -> AsyncIterator[Piece]:
 
 
 def http_status(error: ActorsError) -> int:
-    """The status of a response for an error. Its text may be shown: it has no secrets."""
+    """Return the HTTP status for an error. The error's message contains no secrets and may be shown."""
     if isinstance(error, AskFailed):
         return 503 if error.can_retry else 502
     if isinstance(error, QueueFull | TooManySessions | OverBudget):
@@ -79,17 +79,16 @@ def http_status(error: ActorsError) -> int:
 
 @asynccontextmanager
 async def conversations(journal: str) -> AsyncIterator[Conversations]:
-    """For the lifespan of the application.
+    """Run a runtime for the lifespan of the application.
 
-    A server that is told to end waits for open responses first, and a stream of events has no end of its own. So the
-    runtime is left as soon as the signal comes: that ends every ask and every stream, and the server has nothing to
-    wait for.
+    At shutdown, a server first waits for open responses, but an event stream never ends by itself. So the runtime is
+    left as soon as the signal arrives. That ends every ask and every stream, and the server has nothing to wait for.
     """
     ending, started = asyncio.Event(), asyncio.Event()
     call_at_signal(ending.set)
     running: list[Runtime] = []
 
-    async def host() -> None:  # a runtime is left by the task that entered it
+    async def host() -> None:  # the task that enters a runtime must leave it
         async with Runtime(journal=journal) as runtime:
             running.append(runtime)
             started.set()
@@ -99,7 +98,7 @@ async def conversations(journal: str) -> AsyncIterator[Conversations]:
     hosting.add_done_callback(lambda _task: started.set())
     await started.wait()
     if not running:
-        await hosting  # it could not be entered: this raises why
+        await hosting  # raises the error that prevented the start
     try:
         yield Conversations(running[0])
     finally:
@@ -108,7 +107,7 @@ async def conversations(journal: str) -> AsyncIterator[Conversations]:
 
 
 def call_at_signal(function: Callable[[], object]) -> None:
-    """Call a function when the process is told to end, before the server does what it does then."""
+    """Call a function at SIGTERM and SIGINT, before the server's own handler."""
     loop = asyncio.get_running_loop()
 
     def chain(number: signal.Signals) -> None:

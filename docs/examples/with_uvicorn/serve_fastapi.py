@@ -3,7 +3,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Annotated
 
-from conversations import Conversations, begun, conversations, http_status
+from conversations import Conversations, after_first_piece, conversations, http_status
 from fastapi import FastAPI, Header, Request
 from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import BaseModel
@@ -24,19 +24,19 @@ class Message(BaseModel):
     text: str
 
 
-def kept(request: Request) -> Conversations:
+def get_conversations(request: Request) -> Conversations:
     found: Conversations = request.app.state.conversations
     return found
 
 
 @app.post("/conversations/{name}/messages")
 async def answer(name: str, message: Message, request: Request) -> dict[str, str]:
-    return {"text": await kept(request).answer(name, message.text)}
+    return {"text": await get_conversations(request).answer(name, message.text)}
 
 
 @app.post("/conversations/{name}/text")
 async def text(name: str, message: Message, request: Request) -> StreamingResponse:
-    pieces = await begun(kept(request).text(name, message.text))
+    pieces = await after_first_piece(get_conversations(request).text(name, message.text))
     return StreamingResponse(pieces, media_type="text/plain")
 
 
@@ -44,11 +44,11 @@ async def text(name: str, message: Message, request: Request) -> StreamingRespon
 async def events(
     name: str, request: Request, last_event_id: Annotated[int, Header()] = 0
 ) -> StreamingResponse:
-    pieces = await begun(kept(request).events(name, last_event_id))
+    pieces = await after_first_piece(get_conversations(request).events(name, last_event_id))
     return StreamingResponse(pieces, media_type="text/event-stream")
 
 
 @app.exception_handler(ActorsError)
-async def refused(request: Request, error: Exception) -> JSONResponse:
+async def error_response(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, ActorsError)
     return JSONResponse({"error": str(error)}, status_code=http_status(error))

@@ -4,7 +4,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Annotated
 
-from conversations import Conversations, begun, conversations, http_status
+from conversations import Conversations, after_first_piece, conversations, http_status
 from litestar import Litestar, Request, Response, get, post
 from litestar.datastructures import State
 from litestar.params import Parameter
@@ -24,30 +24,35 @@ class Message:
     text: str
 
 
-def kept(state: State) -> Conversations:
+def get_conversations(state: State) -> Conversations:
     found: Conversations = state.conversations
     return found
 
 
 @post("/conversations/{name:str}/messages")
 async def answer(name: str, data: Message, state: State) -> dict[str, str]:
-    return {"text": await kept(state).answer(name, data.text)}
+    return {"text": await get_conversations(state).answer(name, data.text)}
 
 
 @post("/conversations/{name:str}/text")
 async def text(name: str, data: Message, state: State) -> Stream:
-    return Stream(await begun(kept(state).text(name, data.text)), media_type="text/plain")
+    return Stream(
+        await after_first_piece(get_conversations(state).text(name, data.text)), media_type="text/plain"
+    )
 
 
 @get("/conversations/{name:str}/events")
 async def events(
     name: str, state: State, last_event_id: Annotated[int, Parameter(header="Last-Event-ID")] = 0
 ) -> Stream:
-    return Stream(await begun(kept(state).events(name, last_event_id)), media_type="text/event-stream")
+    return Stream(
+        await after_first_piece(get_conversations(state).events(name, last_event_id)),
+        media_type="text/event-stream",
+    )
 
 
-def refused(request: Request[object, object, State], error: ActorsError) -> Response[dict[str, str]]:
+def error_response(request: Request[object, object, State], error: ActorsError) -> Response[dict[str, str]]:
     return Response({"error": str(error)}, status_code=http_status(error))
 
 
-app = Litestar([answer, text, events], lifespan=[lifespan], exception_handlers={ActorsError: refused})
+app = Litestar([answer, text, events], lifespan=[lifespan], exception_handlers={ActorsError: error_response})

@@ -75,7 +75,7 @@ MUTATIONS = (
     ),
     Mutation(
         "edges: a stream that cannot begin has the status of one that has",
-        "docs/examples/with_uvicorn/conversations.py:begun",
+        "docs/examples/with_uvicorn/conversations.py:after_first_piece",
         """
         try:
             first = await anext(pieces)
