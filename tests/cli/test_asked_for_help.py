@@ -96,7 +96,7 @@ def test_models_lists_the_targets_of_a_file_or_the_providers(tmp_path: Path) -> 
         ("ant-12", RULES["ANT-12"].demand),
         ("8", MEANING[8]),  # type: ignore[index]  # an exit code is an int
         ("429", "Too many requests"),
-        ("outcome_unknown", "it is not known whether it took effect"),
+        ("outcome_unknown", "its effect is unknown"),
         ("SessionClosed", "Open another"),
         *((kind, kind) for kind in ACTIONS),
     ],
@@ -115,7 +115,7 @@ def test_explain_classifies_a_refusal_and_names_its_rule(tmp_path: Path) -> None
     read = actors_now("explain", str(tmp_path / "refused.json"))
     piped = actors_now("explain", "-", stdin=body)
     assert (read.code, read.out) == (piped.code, piped.out)
-    assert "our bug" in read.out
+    assert "a bug of this library" in read.out
     assert "OAC-01: " in read.out
 
 

@@ -156,11 +156,11 @@ def test_what_the_reference_says_is_done_about_a_failure_is_what_is_done(kind: K
     page = (ROOT / "docs" / "reference" / "errors.md").read_text()
     (said,) = re.findall(rf"^\| `{kind}` \| .+ \| (.+) \|$", page, re.MULTILINE)
     words = {
-        "retry": ("Try again", "Wait as long"),
+        "retry": ("Retry", "Wait"),
         "next_backend": ("The next backend",),
-        "compact": ("The history is made shorter",),
+        "compact": ("Compact the history",),
         "our_bug": ("One conservative render",),
-        "leave_out": ("It is left out",),
+        "leave_out": ("Omit it",),
         "give_up": ("The ask fails",),
     }
     assert said.startswith(words[ACTIONS[kind]])
