@@ -27,8 +27,8 @@ events. A durable event has the same JSON live and on replay. Within one version
 ignore the ones that you do not know. A field is removed, or changes its meaning, only with a new version.
 
 `seq` is the event's position in the session's log, counted from 1. An event with a `seq` is durable: it is in the log
-before it is shown. A slow reader may miss the others, which are marked as ephemeral; the text that it misses is whole
-in the `message` event of the round. `more` is true if another event with the same `seq` follows, so resume reading only
+before a caller receives it. A slow reader may miss the others, which are marked as ephemeral; the `message` event
+of the round contains the complete text. `more` is true if another event with the same `seq` follows, so resume reading only
 after an event where it is false or absent. `turn` and `round` count from 1.
 
 | Type | Class | Fields | Meaning |
@@ -63,13 +63,13 @@ def _row(kind: type[Struct]) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write the page, or with `--check` say whether it is the one that would be written."""
+    """Write the page; with `--check`, return 1 if the committed page differs."""
     if "--check" not in arguments:
         PAGE.write_text(page(), encoding="utf-8")
         return 0
     if PAGE.exists() and PAGE.read_text(encoding="utf-8") == page():
         return 0
-    sys.stderr.write(f"{PAGE.name} is not what the schema says; run python .ci/events.py\n")
+    sys.stderr.write(f"{PAGE.name} is not up to date; run python .ci/events.py\n")
     return 1
 
 
