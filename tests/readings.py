@@ -6,12 +6,12 @@ from actors.core import check
 from actors.core.check import CheckState
 from actors.core.data.jsonio import JsonRefused
 
-accepted = check.accept_quickly
+accepted = check.extend_quickly
 
 
 def compare_readings() -> None:
     """From now on, read every fragment in both ways, and raise AssertionError where they disagree."""
-    pytest.MonkeyPatch().setattr(check, "accept_quickly", _compared)
+    pytest.MonkeyPatch().setattr(check, "extend_quickly", _compared)
 
 
 def _compared(state: CheckState, *pieces: bytes) -> CheckState | None:
@@ -24,6 +24,6 @@ def _compared(state: CheckState, *pieces: bytes) -> CheckState | None:
 
 def _strict(state: CheckState, fragment: bytes) -> CheckState | None:
     try:
-        return check.read_strictly(state, fragment)
+        return check.extend_strictly(state, fragment)
     except JsonRefused:
         return None

@@ -110,7 +110,7 @@ def first(fragments: list[bytes], dialect: Dialect, *, manual: bool = False) -> 
         after = accepted(state, fragment)
         if after is None:
             return False
-        state, _ = after.settle()
+        state, _ = after.split_faults()
     return state is not None and finish(state, manual_thinking=manual) == []
 
 
@@ -159,7 +159,7 @@ def test_readings_that_disagree_are_told(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_request_that_opens_an_epoch_again_is_read_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[bytes] = []
     monkeypatch.setattr(
-        "actors.core.check.accept_quickly", lambda state, *pieces: asked.append(b"".join(pieces))
+        "actors.core.check.extend_quickly", lambda state, *pieces: asked.append(b"".join(pieces))
     )
     said = [Message("user", [Text("one")])]
     lane = render(History(said), Ledger(), OPENAI_CHAT).lane
@@ -279,6 +279,6 @@ def test_a_long_text_that_no_provider_takes_is_refused_as_a_piece_of_its_own(
         ends.encode(),
     ]
     after = accepted(start(dialect), *fragment)
-    assert after is None or rule in [fault.rule for fault in finish(after.settle()[0])]
+    assert after is None or rule in [fault.rule for fault in finish(after.split_faults()[0])]
     state, found = extend(start(dialect), *fragment)
     assert rule in [fault.rule for fault in found + finish(state)]

@@ -1,28 +1,27 @@
-"""The judge: may this request be sent, by the rulebook alone?
+"""Judge encoded request bytes by the rulebook, independently of the renderer and the encoders.
 
-It reads the encoded bytes, as the provider will, and shares no code with what made them. It is a fold, so
-that a request costs what is new in it: a lane keeps the state after what it has sent, and before the next
-send only the new fragment is read.
+`check` judges a complete request body. For lanes, the judge is a fold: a lane keeps the state after the messages that
+it has sent, and before the next send only the new fragment is read, so the cost depends on the new messages alone.
 
     state = start(dialect)
     state, faults = extend(state, fragment)      # for each fragment of the `messages` array, in order
-    faults = finish(state)                       # what is wrong if it were sent now
-    faults = check(body, dialect)                # a whole request, its other fields included
+    faults = finish(state)                       # faults of the request if it ended here
+    faults = check(body, dialect)                # faults of a complete request, with its other fields
 
-A fragment is the text that was appended to the array of messages since the last one, brackets of the array
-excluded. In the families `openai_chat` and `responses` a message is always whole: `{...},{...}` first, then
-`,{...}`. In the others the last message stays open in its list of blocks (`CheckState.opens`):
+A fragment is the text that was appended to the array of messages since the previous fragment, without the brackets of
+the array. In the families `openai_chat` and `responses`, a fragment contains complete messages: `{...},{...}` first,
+then `,{...}`. In the others the last message stays open in its list of blocks (`CheckState.opens`):
 `{"role":"user","content":[{...}` first, then `,{...}` for more blocks and
 `]},{"role":"assistant","content":[{...}` for the next message.
 
-Of a long text that is a piece of its own only the end is parsed: ingestion has made a JSON string of it. The first
-parser takes half the time of the strict one, and does not see duplicate keys, a NUL in a key, numbers beyond 64 bits,
-or depth, neither in the fragment nor in arguments that are written as text. Ingestion lets none of those in
-(`actors.core.data.jsonio`), and `check` sees them. Where the judge finds a fault in what the first parser gave, the
-fragment is parsed strictly and read again, and that counts.
+A fragment is first read with a fast parser, which takes half the time of the strict one. The fast parser misses
+duplicate keys, a NUL in a key, numbers beyond 64 bits, and excessive depth, in the fragment and in arguments that are
+strings. Ingestion excludes all of these (`actors.core.data.jsonio`), and `check` detects them. If the fast reading
+finds a fault, the fragment is read again with the strict parser, whose result counts. Of a long text that is a separate
+piece only the end is parsed, because ingestion has already made a JSON string of it.
 
-Faults are returned, not raised, in the order in which they are met. Their `call_ids` are the ids on the
-wire: the judge knows no others. `canonical` gives those of the history.
+Faults are returned in the order of their discovery, never raised. Their `call_ids` are the ids on the wire;
+`canonical` replaces them by the ids of the history.
 """
 
 import re
@@ -47,62 +46,62 @@ _STATES: dict[str, str] = {
     "gemini": "Gemini",
     "converse": "Converse",
 }
-"""Who judges the messages of a family, in the module that has the family's name."""
-_MAX_BYTES = 1 << 30  # a provider's own limit is no matter of structure
-_MAX_DEPTH = 96  # arguments and schemas may be 64 deep, inside messages and blocks
+"""The class that judges the messages of a family, in the module with the family's name."""
+_MAX_BYTES = 1 << 30  # the size limits of providers are not rules of structure
+_MAX_DEPTH = 96  # arguments and schemas of depth 64, inside messages and blocks
 _QUICK = msgspec.json.Decoder()
-_LONG = 512  # bytes from which it costs less to look at the end of a text than to parse it
-_TOO_LONG = 1 << 16  # no limit that a provider sets for a text is as low
+_LONG = 512  # bytes; above this size, reading the end of a text is faster than parsing it
+_TOO_LONG = 1 << 16  # characters; below the text limits of all providers
 _VISIBLE = frozenset(range(0x21, 0x7F)) - {0x5C}
-_END = 64  # bytes of a long text that are looked at for its last word
+_END = 64  # bytes of a long text in which its last word is searched
 _LONE = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}|\xed[\xa0-\xbf]")
 _PAIRED = re.compile(rb"(?s)\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\[^u]")
-"""Two halves of a character, or an escape of one letter, which may be a backslash."""
+"""A surrogate pair, or an escape of one letter, which may be a backslash."""
 
 
 @cache
 def _judge(family: str) -> type[CheckState]:
-    """Return who judges a family's messages, which is imported when it is first asked for."""
-    made: type[CheckState] = getattr(import_module(f"actors.core.check.{family}"), _STATES[family])
-    return made
+    """Return the judge of a family's messages. Its module is imported on first use."""
+    judge: type[CheckState] = getattr(import_module(f"actors.core.check.{family}"), _STATES[family])
+    return judge
 
 
 def container(dialect: Dialect) -> str:
-    """Return the key under which a request of this dialect holds its messages."""
+    """Return the key of the messages in a request of this dialect."""
     return _judge(dialect.family).container
 
 
 @lru_cache(maxsize=256)
 def start(dialect: Dialect) -> CheckState:
-    """Return the state before the first message. All lanes of a dialect share what it says of that alone."""
-    return _judge(dialect.family)(dialect).settle()[0]
+    """Return the state before the first message. It is cached, so all lanes of a dialect share it."""
+    return _judge(dialect.family)(dialect).split_faults()[0]
 
 
 def extend(state: CheckState, *pieces: bytes, whole: bool = False) -> tuple[CheckState, list[Fault]]:
-    """Read what was appended to the `messages` array, and return the next state and the faults in it.
+    """Judge a fragment of the `messages` array, and return the next state and the faults.
 
     Args:
-        state: The state before it. It stays as it was and may be extended again.
-        pieces: The fragment that was appended, in one piece or cut. A piece that begins with a quotation mark is one
-            JSON string, as ingestion made it.
-        whole: Read it whole in any case: for what has been refused before, or must be seen by every rule.
+        state: The state before the fragment. It is not changed and may be extended again.
+        pieces: The appended fragment, in one or more pieces. A piece that begins with a quotation mark is one JSON
+            string from ingestion.
+        whole: Use the strict parser in any case, for example after a refusal.
 
-    After a fragment that is not JSON the state returned is the one given.
+    After a fragment that is not JSON, the returned state is the given one.
     """
     if not any(pieces):
         return state, []
-    if not whole and (quick := accept_quickly(state, *pieces)) is not None:
-        return quick.settle()
+    if not whole and (quick := extend_quickly(state, *pieces)) is not None:
+        return quick.split_faults()
     fragment = b"".join(pieces)
     try:
-        return read_strictly(state, fragment).settle()
+        return extend_strictly(state, fragment).split_faults()
     except JsonRefused as refused:
         where = f"{state.container}[{state.count}:]"
         return state, _unreadable(state.copy(), fragment, where, refused)
 
 
-def accept_quickly(state: CheckState, *pieces: bytes) -> CheckState | None:
-    """Return the state after a fragment that plainly keeps every rule; None at any doubt."""
+def extend_quickly(state: CheckState, *pieces: bytes) -> CheckState | None:
+    """Return the state after a fragment without faults, read with the fast parser; None in case of doubt."""
     text = _wrap(state, b"".join([piece if len(piece) < _LONG else _stand_in(piece) for piece in pieces]))
     try:
         read = _read_fragment(state, _QUICK.decode(text), strict=False)
@@ -112,11 +111,11 @@ def accept_quickly(state: CheckState, *pieces: bytes) -> CheckState | None:
 
 
 def _stand_in(piece: bytes) -> bytes:
-    """Return what the first reading sees of a piece: in place of a long text, a short one.
+    """Return a piece for the fast parser: a short string instead of a long text.
 
-    A rule about a long text asks whether it is blank, how it ends, and whether it is too long. The short one breaks
-    every rule about other strings, such as ids: then the strict reading decides. A space is part of no escape and of
-    no other character, so one may cut there.
+    The rules about texts check whether a text is blank, how it ends, and whether it is too long; the short string has
+    the same properties. It breaks every rule about other strings, such as ids, so the strict parser decides about
+    those. A space is never part of an escape or of another character, so the text may be cut there.
     """
     if piece[:1] != b'"' or piece[1] not in _VISIBLE or len(piece) > _TOO_LONG:
         return piece
@@ -124,16 +123,20 @@ def _stand_in(piece: bytes) -> bytes:
     return b'"-' + piece[last:] if last > 0 else piece
 
 
-def read_strictly(state: CheckState, fragment: bytes) -> CheckState:
-    """Return the state after a fragment, read by every rule, with the faults in it. Raises JsonRefused."""
+def extend_strictly(state: CheckState, fragment: bytes) -> CheckState:
+    """Return the state after a fragment, with its faults, read with the strict parser.
+
+    Raises:
+        JsonRefused: The fragment is not JSON.
+    """
     text = _wrap(state, fragment)
     return _read_fragment(state, parse(text, max_bytes=_MAX_BYTES, max_depth=_MAX_DEPTH), strict=True)
 
 
 def finish(state: CheckState, *, manual_thinking: bool = False) -> list[Fault]:
-    """Return what is wrong if the request were sent now: open calls, a wrong last role, no message.
+    """Return the faults of a request that ends here: open calls, a wrong last role, no message.
 
-    With `manual_thinking` it asks for thinking of type `enabled` (ANT-40).
+    `manual_thinking` is true if the request sets thinking of type `enabled` (ANT-40).
     """
     end = state.copy()
     end.finish(manual_thinking=manual_thinking)
@@ -141,10 +144,10 @@ def finish(state: CheckState, *, manual_thinking: bool = False) -> list[Fault]:
 
 
 def check(body: bytes, dialect: Dialect) -> list[Fault]:
-    """Return every fault of a whole request body; an empty list means that it may be sent.
+    """Return every fault of a complete request body; an empty list means that it may be sent.
 
-    Never raises, whatever the bytes are. What only the provider can know (signatures, its models, token
-    counts) is outside: docs/reference/rulebook.md marks those rules.
+    It never raises, for any bytes. Rules about facts that only the provider knows (signatures, its models, token
+    counts) are not checked: docs/reference/rulebook.md marks them.
     """
     state = _judge(dialect.family)(dialect)
     try:
@@ -170,26 +173,28 @@ def check(body: bytes, dialect: Dialect) -> list[Fault]:
 def canonical(
     faults: Sequence[Fault], known: Callable[[str], str | None], calls: Callable[[], Sequence[str]]
 ) -> list[Fault]:
-    """Return the faults with the ids that the history has for their calls.
+    """Return the faults with the canonical ids of their calls.
 
-    `known` gives the canonical id of one on the wire, if it has one; `calls` those of all calls in the request, in
-    order, for calls without an id on the wire.
+    Args:
+        faults: The faults of a request, with ids on the wire.
+        known: Returns the canonical id of an id on the wire, or None.
+        calls: Returns the canonical ids of all calls in the request, in order, for calls without an id on the wire.
     """
-    return [_rename_ids(fault, known, calls) if fault.call_ids else fault for fault in faults]
+    return [_with_canonical_ids(fault, known, calls) if fault.call_ids else fault for fault in faults]
 
 
-def _rename_ids(
+def _with_canonical_ids(
     fault: Fault, known: Callable[[str], str | None], calls: Callable[[], Sequence[str]]
 ) -> Fault:
     ids = [known(call_id) or call_id for call_id in fault.call_ids]
-    if any(call_id.startswith("#") for call_id in ids):  # the judge's name for a call without an id
+    if any(call_id.startswith("#") for call_id in ids):  # `#3` is the third call without an id
         numbered = {f"#{number}": call_id for number, call_id in enumerate(calls())}
         ids = [numbered.get(call_id, call_id) for call_id in ids]
     return type(fault)(str(fault), call_ids=ids, rule=fault.rule)
 
 
 def _wrap(state: CheckState, fragment: bytes) -> bytes:
-    """Return a fragment as one JSON array of messages. A leading 0 stands for what was read before."""
+    """Return a fragment as one JSON array of messages. A leading 0 replaces the messages that were read before."""
     if state.opens is None:
         return b"[0%b]" % fragment if state.count else b"[%b]" % fragment
     if state.role is None:
@@ -211,7 +216,7 @@ def _read_fragment(state: CheckState, messages: JsonValue, *, strict: bool) -> C
 
 
 def _unreadable(state: CheckState, text: bytes, where: str, refused: JsonRefused) -> list[Fault]:
-    """Return the fault of bytes that are not strict JSON, or have half a character in an escape or in UTF-8."""
+    """Return the fault of bytes that are not strict JSON, or contain a lone surrogate."""
     if _LONE.search(_PAIRED.sub(b"-", text)):
         state.fault("ALL-12", where, "the text holds a lone surrogate")
     else:

@@ -1,7 +1,7 @@
-"""What Anthropic Messages demands, block by block.
+"""Judge Anthropic Messages, block by block.
 
-Neighbours of one role are merged by the provider and refused by stricter copies; they are a fault here, and after it
-they are read as merged, so that one mistake is one fault.
+The provider merges adjacent messages of one role, and stricter copies reject them. They are one fault here, and are
+then read as merged, so that one mistake causes one fault.
 """
 
 import re
@@ -22,10 +22,10 @@ _VERSIONS = {
     "raw_predict": ("vertex-2023-10-16", "2026-10-21"),
     "invoke_model": ("bedrock-2023-05-31", "2026-10-21"),
 }
-"""The versions that a body may name, by the route of a request whose path names the model."""
+"""The extend_quickly versions in a body, by the route of a request whose path names the model."""
 _HOSTED = (_TOP.keys() - {"model"}) | {"anthropic_version", "anthropic_beta"}
 _KEYS = {"messages": _TOP.keys(), "raw_predict": _HOSTED, "invoke_model": _HOSTED - {"stream"}}
-"""Keys of a request, by its route."""
+"""The keys of a request, by its route."""
 _TOOL = shape(
     """name description input_schema type cache_control strict defer_loading allowed_callers
     eager_input_streaming input_examples"""
@@ -46,11 +46,11 @@ _PROVIDERS = {
     "mcp_tool_listing": shape("type mcp_server_name tools"),
     "fallback": shape("type from to trigger"),
 }
-"""Blocks of the provider's own that are neither a call nor a result."""
+"""Blocks of the provider that are neither a call nor a result."""
 _AHEAD = frozenset({"compaction", "mcp_tool_listing", "fallback"})
-"""Blocks with which the provider begins an answer; thinking may follow them."""
+"""Blocks that the provider may put at the beginning of an answer, before thinking."""
 _CLIENTS = frozenset({"container_upload"})
-"""The same in a user message."""
+"""Blocks of the provider in a user message."""
 _SYSTEM_BLOCKS = frozenset({"text", "tool_addition", "tool_removal"})
 _SYSTEM = shape("role content clear_at output_config")
 _SOURCE = {
@@ -72,15 +72,15 @@ class Anthropic(Turns):
     """The judge of the family `anthropic`.
 
     Attributes:
-        thinks: The last message begins with thinking.
-        dangles: It ends in thinking.
-        ragged: It ends in a text that ends in whitespace.
-        loop: The message that opened the current tool loop begins with thinking; None before its first block.
-        server: Ids of server tool calls without a result.
-        moving: The mark of the whole request, which stands on its last block and so comes after all others.
-        ahead: Blocks of the provider's own with which the last message began.
-        pausable: It uses the provider's own tools, so the provider may have paused it, and the next may resume it.
-        instructed: A system message is the last.
+        thinks: Whether the last message begins with thinking.
+        dangles: Whether it ends in thinking.
+        ragged: Whether it ends in a text that ends in whitespace.
+        loop: Whether the message that opened the current tool loop begins with thinking; None before its first block.
+        server: The ids of server tool calls without a result.
+        moving: The cache mark of the complete request, which applies to its last block, after all other marks.
+        ahead: The number of provider blocks at the beginning of the last message.
+        pausable: Whether the last message uses the provider's tools, so that the provider may have paused it.
+        instructed: Whether the last message is a system message.
     """
 
     may_end_empty = True
@@ -94,7 +94,7 @@ class Anthropic(Turns):
     def begin(self, role: str) -> None:
         if role == "assistant":
             if self.due and self.role == "user":
-                self.report_unanswered("in the next message")
+                self.fault_unanswered("in the next message")
             elif self.due:
                 ids, where = tuple(self.due), f"messages[{self.count}]"
                 what = f"a user message with results of {', '.join(map(excerpt, ids))} belongs here"
@@ -118,7 +118,7 @@ class Anthropic(Turns):
 
     def finish(self, *, manual_thinking: bool) -> None:
         if self.moving is not None:
-            self.mark(self.moving, "request")
+            self.check_mark(self.moving, "request")
         self.ragged = self.ragged and not self.pausable
         super().finish(manual_thinking=manual_thinking)
         if self.ragged and self.role == "assistant":
@@ -136,7 +136,7 @@ class Anthropic(Turns):
         for block in content:
             self.dangles = self.ragged = False
             try:
-                reader = checks[block["type"]]  # type: ignore[call-overload,index]  # what is raised then is seen to
+                reader = checks[block["type"]]  # type: ignore[call-overload,index]  # such errors are caught below
             except (KeyError, IndexError, TypeError):
                 reader = Anthropic._judge_other_block
             reader(self, block)
@@ -145,8 +145,8 @@ class Anthropic(Turns):
             self.blocks += 1
         return None
 
-    def judge_other_role(self, message: dict[str, JsonValue], role: JsonValue) -> bool:
-        """Judge a system message between the turns: behind a user message or a tool of the provider's (ANT-S07)."""
+    def read_other_role(self, message: dict[str, JsonValue], role: JsonValue) -> bool:
+        """Judge a system message between turns, after a user message or a provider's tool (ANT-S07)."""
         if role != "system":
             return False
         self.allow_only(self.here, message, _SYSTEM)
@@ -164,21 +164,21 @@ class Anthropic(Turns):
         return True
 
     def is_paused(self) -> bool:
-        """Return True if the provider may have paused the last message, so that its rest may follow."""
+        """Return True if the provider may have paused the last message, so that another may continue it."""
         return self.pausable and self.role == "assistant"
 
-    def goes_on(self, role: str) -> bool:
+    def continues_turn(self, role: str) -> bool:
         return self.is_paused()
 
-    def _fill_block(self, block: dict[str, JsonValue], kind: str, where: str = "") -> dict[str, JsonValue]:
-        """Return a block of a kind with its absent keys filled in; its keys and its cache mark are judged."""
+    def _with_defaults(self, block: dict[str, JsonValue], kind: str, where: str = "") -> dict[str, JsonValue]:
+        """Judge the keys and the cache mark of a block, and return it with its defaults."""
         self.allow_only(where, block, _BLOCKS[kind])
         if (mark := block.get("cache_control")) is not None:
-            self.mark(mark, where)
+            self.check_mark(mark, where)
         return _BLOCKS[kind] | block
 
-    def _beside(self) -> None:
-        """A block stands here that is neither a result, nor a call, nor thinking."""
+    def _note_other_block(self) -> None:
+        """Record a block that is neither a result, nor a call, nor thinking."""
         if self.server and self.role == "user":
             pending = ", ".join(map(excerpt, sorted(self.server)))
             self.fault("ANT-10", "", f"only results here: server tool {pending} is pending")
@@ -188,15 +188,15 @@ class Anthropic(Turns):
         text = block["text"] if "text" in block else None
         self.ragged = type(text) is str and text[-1:].isspace()
         if len(block) != 2 or self.ragged or not text or type(text) is not str:
-            self._words(block, "")
+            self._check_text(block, "")
         if self.server:
-            self._beside()
+            self._note_other_block()
         self.mixed = True
 
-    def _words(self, block: dict[str, JsonValue], where: str) -> None:
-        text = self._fill_block(block, "text", where)["text"]
+    def _check_text(self, block: dict[str, JsonValue], where: str) -> None:
+        text = self._with_defaults(block, "text", where)["text"]
         if type(text) is not str:
-            self.report_type("text is a string", where, text)
+            self.reject("text is a string", where, text)
         elif not text:
             self.fault("ANT-20", where, "the text block is empty")
             if "cache_control" in block:
@@ -204,7 +204,7 @@ class Anthropic(Turns):
         elif text.isspace():
             self.fault("ANT-21", where, "the text block is only whitespace")
 
-    def _judge_thinking(self, block: dict[str, JsonValue]) -> None:
+    def _thinking(self, block: dict[str, JsonValue]) -> None:
         kind, text, data = str(block["type"]), block.get("thinking"), block.get("data")
         rules = self.dialect.reasoning
         if "cache_control" in block:
@@ -212,7 +212,7 @@ class Anthropic(Turns):
         self.allow_only("", block, _BLOCKS[kind])
         if kind == "thinking":
             if type(text) is not str:
-                self.report_type("thinking is a string", "", text)
+                self.reject("thinking is a string", "", text)
             signature = block.get("signature")
             if type(signature) is not str or not (signature or rules.required == "with_calls"):
                 self.fault("ANT-43", "", f"the thinking block has no signature ({excerpt(signature)})")
@@ -228,37 +228,37 @@ class Anthropic(Turns):
 
     def _tool_use(self, block: dict[str, JsonValue]) -> None:
         if len(block) != 4 or not ("id" in block and "name" in block and "input" in block):
-            block = self._fill_block(block, "tool_use")
+            block = self._with_defaults(block, "tool_use")
         if type(block["input"]) is not dict:
             self.fault("ALL-06", ".input", f"arguments are an object, not {kind_of(block['input'])}")
         if not self.thinks and self.dialect.reasoning.required == "with_calls":
             self.fault("ALL-02", "", "a tool call in a message that does not begin with thinking")
         name = block["name"]
         if type(name) is not str or not self.is_name(name):
-            self.judge_name(name)
+            self.check_tool_name(name)
         self.open_call(block["id"])
 
     def _result(self, block: dict[str, JsonValue]) -> None:
         if len(block) != 1 + ("tool_use_id" in block) + ("content" in block) + ("is_error" in block):
-            self._fill_block(block, "tool_result")
+            self._with_defaults(block, "tool_result")
         call_id = block["tool_use_id"] if "tool_use_id" in block else None
         content = block["content"] if "content" in block else ""
         failed = block["is_error"] if "is_error" in block else False
         if type(failed) is not bool:
-            self.report_type("is_error is a boolean", "", failed)
+            self.reject("is_error is a boolean", "", failed)
         if type(content) is not str:
             self._result_content(content, failed=failed is True)
         elif failed is True and not content.strip():
             self.fault("ANT-53", "", "the result of a failed tool is blank")
         if type(call_id) is str and call_id in self.due and not (self.mixed or self.split):
-            del self.due[call_id]  # as `answer` does, without a call for each result
+            del self.due[call_id]  # as `answer` does, but without a function call per result
             self.answered[call_id] = None
         else:
             self.answer(call_id, "tool_use_id")
 
     def _result_content(self, content: JsonValue, *, failed: bool) -> None:
         if type(content) is not list:
-            return self.report_type("a string or a list of blocks", ".content", content)
+            return self.reject("a string or a list of blocks", ".content", content)
         where = f"{self.at}.content"
         if not content:
             self.fault("ANT-29", where, "the list is empty")
@@ -267,7 +267,7 @@ class Anthropic(Turns):
             if failed and kind != "text":
                 self.fault("ANT-51", where, f"a block of type {excerpt(kind)} in the result of a failed tool")
             if type(part) is dict and kind == "text":
-                self._words(part, where)
+                self._check_text(part, where)
             elif type(part) is dict and (kind == "image" or kind == "document"):
                 self._media(part, str(kind), self.dialect.media.result_kinds)
             elif kind not in ("search_result", "tool_reference", "browser_state"):
@@ -277,18 +277,18 @@ class Anthropic(Turns):
     def _judge_other_block(self, block: JsonValue) -> None:
         kind = block.get("type") if type(block) is dict else None
         if type(block) is not dict:
-            self.report_type("a block is an object", "", block)
+            self.reject("a block is an object", "", block)
         elif self.role == "user" and kind in ("image", "document", "search_result"):
             if kind == "search_result":
-                self._fill_block(block, kind)
+                self._with_defaults(block, kind)
             else:
                 self._media(block, str(kind), self.dialect.media.user_kinds)
-            self._beside()
+            self._note_other_block()
         elif self.role == "assistant" and type(kind) is str and kind in _SERVER_IDS:
             self.pausable = True
             call_id = block.get("id")
             if type(call_id) is str and _SERVER_IDS[kind].fullmatch(call_id):
-                self.take(call_id)
+                self.use_id(call_id)
                 self.server |= {call_id}
             else:
                 self.fault("ALL-03", ".id", f"server tool id {excerpt(call_id)} is not of the form")
@@ -302,16 +302,16 @@ class Anthropic(Turns):
         elif type(kind) is str and kind in (_PROVIDERS if self.role == "assistant" else _CLIENTS):
             self.allow_only("", block, _PROVIDERS[kind])
             if (mark := block.get("cache_control")) is not None:
-                self.mark(mark)
+                self.check_mark(mark)
             self.ahead += kind in _AHEAD and self.blocks == self.ahead
         else:
             self.fault("ALL-08", "", f"a block of type {excerpt(kind)} in a message of role {self.role}")
 
     def _media(self, block: dict[str, JsonValue], kind: str, held: frozenset[str]) -> None:
         if kind not in held:
-            return self.fault("ALL-10", "", f"{kind} is not accepted here")
-        self.attach(kind)
-        source = self._fill_block(block, kind)["source"]
+            return self.fault("ALL-10", "", f"{kind} is not extend_quickly here")
+        self.count_attachment(kind)
+        source = self._with_defaults(block, kind)["source"]
         carrier = source.get("type") if type(source) is dict else None
         if type(source) is not dict or type(carrier) is not str or carrier not in _SOURCE:
             return self.fault("ALL-02", ".source", f"a source of type {excerpt(carrier)}")
@@ -326,25 +326,25 @@ class Anthropic(Turns):
         elif kind == "image" and type(data) is str and len(data) > _IMAGE_BYTES:
             self.fault("ANT-30", "", f"an image of {len(data)} bytes as base64, at most {_IMAGE_BYTES}")
         elif kind == "image":
-            self.picture(data, media_type)
+            self.check_image(data, media_type)
         return None
 
-    def _judge_route(self, body: dict[str, JsonValue]) -> None:
-        """Judge what depends on the operation that takes the request: its keys, its model, its version."""
+    def _check_route(self, body: dict[str, JsonValue]) -> None:
+        """Judge the parts that depend on the route of the request: its keys, model and version."""
         assert isinstance(self.dialect, AnthropicDialect)
         route = self.dialect.request.route
         self.allow_only("request", body, _KEYS[route])
         if route == "messages":
-            self.judge_model(body.get("model"))
+            self.check_model(body.get("model"))
         elif (version := body.get("anthropic_version")) not in _VERSIONS[route]:
             self.fault(
                 "ANT-60", "anthropic_version", f"{excerpt(version)} where {_VERSIONS[route][0]} belongs"
             )
 
     def parameters(self, body: dict[str, JsonValue]) -> None:
-        self._judge_route(body)
+        self._check_route(body)
         limit, budget = body.get("max_tokens"), inside(body, "thinking", "budget_tokens")
-        self.judge_limit(limit, "max_tokens")
+        self.check_limit(limit, "max_tokens")
         self.moving = body.get("cache_control")
         manual = inside(body, "thinking", "type") == "enabled"
         if manual and (
@@ -361,7 +361,7 @@ class Anthropic(Turns):
             system = [{"type": "text", "text": system}] if system else []
         for _, block in self.each(system, "system", "text blocks"):
             if type(block) is dict and block.get("type") == "text":
-                self._words(block, "system")
+                self._check_text(block, "system")
             else:
                 self.fault("ALL-02", "system", "only text blocks stand here")
 
@@ -372,33 +372,33 @@ class Anthropic(Turns):
         elif not has_tools:
             self.fault("ALL-14", "tool_choice", "given without tools")
         elif kind == "tool":
-            self.judge_choice(inside(choice, "name"), "tool_choice")
+            self.check_choice(inside(choice, "name"), "tool_choice")
         if manual and kind in ("any", "tool"):
             self.fault("ANT-48", "tool_choice", "a tool is forced while manual thinking is on")
 
     def _tools(self, tools: JsonValue) -> None:
         for where, tool in self.each(tools, "tools", "tools"):
             if type(tool) is not dict:
-                self.report_type("a tool is an object", where, tool)
+                self.reject("a tool is an object", where, tool)
                 continue
-            # the others are the provider's, with keys of their own
+            # other tools are the provider's, with different keys
             own = tool.get("type") in (None, "custom")
             if own:
                 self.allow_only(where, tool, _TOOL)
             if (mark := tool.get("cache_control")) is not None:
-                self.mark(mark, where)
+                self.check_mark(mark, where)
             if own or "name" in tool:
-                self.declare(tool.get("name"), where)
+                self.declare_tool(tool.get("name"), where)
             if own:
-                self.judge_root(tool.get("input_schema"), f"{where}.input_schema")
+                self.check_schema(tool.get("input_schema"), f"{where}.input_schema")
 
 
-# Any: an object, but for the reader of what is of no known kind
+# Any: an object, except in the reader of unknown kinds
 _CHECKS: dict[str, dict[str, Callable[[Anthropic, Any], None]]] = {
     "assistant": {
         "text": Anthropic._text,
-        "thinking": Anthropic._judge_thinking,
-        "redacted_thinking": Anthropic._judge_thinking,
+        "thinking": Anthropic._thinking,
+        "redacted_thinking": Anthropic._thinking,
         "tool_use": Anthropic._tool_use,
     },
     "user": {"text": Anthropic._text, "tool_result": Anthropic._result},

@@ -1,4 +1,4 @@
-"""What AWS Bedrock Converse demands, block by block. A block is an object whose one key names its kind."""
+"""Judge AWS Bedrock Converse, block by block. A block is an object with one key, its kind."""
 
 import re
 from collections.abc import Callable
@@ -33,11 +33,11 @@ class Converse(Turns):
     """The judge of the family `converse`.
 
     Attributes:
-        thinks: The last message holds reasoning.
-        worded, documented: It holds a text; a document.
-        titles: Names of the documents so far.
-        called: A message holds a call or a result.
-        declares: The request declares tools, as far as its parameters were read.
+        thinks: Whether the last message contains reasoning.
+        worded, documented: Whether it contains a text, and a document.
+        titles: The names of all documents.
+        called: Whether a message contains a call or a result.
+        declares: Whether the request declares tools, if its parameters have been read.
     """
 
     marking = ("default", "cachePoint")
@@ -48,20 +48,20 @@ class Converse(Turns):
 
     def finish(self, *, manual_thinking: bool) -> None:
         super().finish(manual_thinking=manual_thinking)
-        self._judge_documents()
+        self._check_documents()
         if self.called and not self.declares:
             self.fault("BED-03", "toolConfig", "the messages hold tool blocks and no tool is declared")
 
     def begin(self, role: str) -> None:
         if self.documented:
-            self._judge_documents()
+            self._check_documents()
         if role == "assistant":
             if self.due:
-                self.report_unanswered("in the next message")
+                self.fault_unanswered("in the next message")
             self.answered.clear()
         self.mixed = self.thinks = self.documented = self.worded = False
 
-    def _judge_documents(self) -> None:
+    def _check_documents(self) -> None:
         if self.documented and not self.worded:
             self.fault("BED-13", self.here, "a document without a text beside it")
 
@@ -80,11 +80,11 @@ class Converse(Turns):
     def _text(self, value: JsonValue) -> None:
         self.mixed = self.worded = True
         if type(value) is not str or not value or value.isspace():
-            self._words(value)
+            self._check_text(value)
 
-    def _words(self, value: JsonValue, where: str = "") -> None:
+    def _check_text(self, value: JsonValue, where: str = "") -> None:
         if type(value) is not str:
-            self.report_type("text is a string", where, value)
+            self.reject("text is a string", where, value)
         elif not value or value.isspace():
             self.fault("BED-04", where, "the text is blank")
 
@@ -110,7 +110,7 @@ class Converse(Turns):
         self.called = True
         name = call["name"]
         if type(name) is not str or not self.is_name(name):
-            self.judge_name(name)
+            self.check_tool_name(name)
         self.open_call(call["toolUseId"], ".toolUseId")
 
     def _result(self, value: JsonValue) -> None:
@@ -121,47 +121,47 @@ class Converse(Turns):
         if result["status"] not in ("success", "error"):
             self.fault("ALL-02", "", f"status {excerpt(result['status'])}")
         for _, part in self.each(content, ".content", "content", filled=True):
-            self._judge_part(part)
+            self._result_part(part)
 
-    def _judge_part(self, part: JsonValue) -> None:
+    def _result_part(self, part: JsonValue) -> None:
         kind, value = next(iter(part.items())) if type(part) is dict and len(part) == 1 else (None, None)
         if kind == "text":
-            self._words(value, ".content")
+            self._check_text(value, ".content")
         elif kind in _MEDIA:
-            self._judge_media(str(kind), value, self.dialect.media.result_kinds)
+            self._media(str(kind), value, self.dialect.media.result_kinds)
         elif kind is None:
             self.fault("ALL-02", ".content", "each part is an object with one key")
         elif kind != "json":
             self.fault("ALL-07", ".content", f"unknown key {excerpt(kind)}")
         elif type(value) is not dict:
-            self.report_type("json is an object", ".content", value)
+            self.reject("json is an object", ".content", value)
 
     def _image(self, value: JsonValue) -> None:
         self.mixed = True
-        self._judge_media("image", value, self.dialect.media.user_kinds)
+        self._media("image", value, self.dialect.media.user_kinds)
 
     def _document(self, value: JsonValue) -> None:
         self.mixed = self.documented = True
-        self._judge_media("document", value, self.dialect.media.user_kinds)
+        self._media("document", value, self.dialect.media.user_kinds)
 
-    def _judge_media(self, kind: str, value: JsonValue, held: frozenset[str]) -> None:
+    def _media(self, kind: str, value: JsonValue, held: frozenset[str]) -> None:
         if kind not in held:
-            return self.fault("BED-09", "", f"{kind} is not accepted here")
+            return self.fault("BED-09", "", f"{kind} is not extend_quickly here")
         media = _MEDIA[kind] | (self.fields(value, _MEDIA[kind]) or {})
         if type(form := media["format"]) is not str or form not in _FORMATS[kind]:
             self.fault("ALL-10", "", f"{kind} of format {excerpt(form)}")
-        self.attach(kind)
+        self.count_attachment(kind)
         if kind == "document":
-            self._judge_title(media["name"])
+            self._check_title(media["name"])
         source = self.fields(media["source"], _SOURCE, ".source") or {}
         data = source.get("bytes", "x")
         if len(source) != 1 or type(data) is not str or not data:
             self.fault("ALL-02", ".source", "either bytes, in base64, or s3Location")
         elif kind == "image" and type(form) is str and form in _FORMATS[kind]:
-            self.picture(data, f"image/{form}")
+            self.check_image(data, f"image/{form}")
         return None
 
-    def _judge_title(self, name: JsonValue) -> None:
+    def _check_title(self, name: JsonValue) -> None:
         if type(name) is not str or not _TITLE.fullmatch(name):
             self.fault("BED-18", ".name", f"the document's name {excerpt(name)} is not of the form")
         elif name in self.titles:
@@ -169,15 +169,15 @@ class Converse(Turns):
         else:
             self.titles |= {name}
 
-    def _point(self, value: JsonValue, where: str = "") -> None:
+    def _cache_point(self, value: JsonValue, where: str = "") -> None:
         self.fields(value, _POINT, where)
-        self.mark(value, where)
+        self.check_mark(value, where)
 
     def parameters(self, body: dict[str, JsonValue]) -> None:
         self.allow_only("request", body, _TOP)
         if (inference := body.get("inferenceConfig")) is not None:
             given = _INFERENCE | (self.fields(inference, _INFERENCE, "inferenceConfig") or {})
-            self.judge_limit(given["maxTokens"], "inferenceConfig.maxTokens")
+            self.check_limit(given["maxTokens"], "inferenceConfig.maxTokens")
         self.declares = "toolConfig" in body
         if self.declares:  # before the system prompt: the provider reads cache marks in this order
             self._tools(body["toolConfig"])
@@ -185,9 +185,9 @@ class Converse(Turns):
             for _, block in self.each(system, "system", "blocks"):
                 held = self.fields(block, _SYSTEM, "system") or {}
                 if "text" in held:
-                    self._words(held["text"], "system")
+                    self._check_text(held["text"], "system")
                 if "cachePoint" in held:
-                    self._point(held["cachePoint"], "system")
+                    self._cache_point(held["cachePoint"], "system")
 
     def _tools(self, config: JsonValue) -> None:
         held = _TOOLS | (self.fields(config, _TOOLS, "toolConfig") or {})
@@ -195,20 +195,20 @@ class Converse(Turns):
         for where, tool in self.each(held["tools"], "toolConfig.tools", "tools", filled=True):
             entry = self.fields(tool, _ENTRY, where) or {}
             if "cachePoint" in entry:
-                self._point(entry["cachePoint"], where)
+                self._cache_point(entry["cachePoint"], where)
             if "toolSpec" in entry:
                 self._tool(entry["toolSpec"], where)
         if type(choice) is dict and choice.keys() == {"tool"}:
-            self.judge_choice(inside(choice, "tool", "name"), "toolConfig.toolChoice")
+            self.check_choice(inside(choice, "tool", "name"), "toolConfig.toolChoice")
         elif choice is not None and (type(choice) is not dict or [*choice] not in (["auto"], ["any"])):
             self.fault("ALL-02", "toolConfig.toolChoice", "one of auto, any and tool")
 
     def _tool(self, value: JsonValue, where: str) -> None:
         tool = _TOOL | (self.fields(value, _TOOL, where) or {})
         schema, description = tool["inputSchema"], tool["description"]
-        self.declare(tool["name"], where)
+        self.declare_tool(tool["name"], where)
         given = schema.get("json") if type(schema) is dict and len(schema) == 1 else None
-        self.judge_root(given, f"{where}.inputSchema.json")
+        self.check_schema(given, f"{where}.inputSchema.json")
         if type(description) is not str or not description:
             self.fault("ALL-02", f"{where}.description", "a string with content, or none")
 
@@ -218,13 +218,13 @@ _CHECKS: dict[str, dict[str, Callable[[Converse, JsonValue], None]]] = {
         "text": Converse._text,
         "reasoningContent": Converse._reasoning,
         "toolUse": Converse._tool_use,
-        "cachePoint": Converse._point,
+        "cachePoint": Converse._cache_point,
     },
     "user": {
         "text": Converse._text,
         "toolResult": Converse._result,
         "image": Converse._image,
         "document": Converse._document,
-        "cachePoint": Converse._point,
+        "cachePoint": Converse._cache_point,
     },
 }

@@ -1,8 +1,8 @@
-"""What Google's generateContent demands, part by part.
+"""Judge Google's generateContent, part by part.
 
-Pairing is by position too: what a model content calls, the user content after it answers first, in call order,
-under the calls' names. Ids, where there are any, only repeat that. Keys are taken in both of their spellings,
-`functionCall` and `function_call`, and words of an enumeration in capitals or not, as ProtoJSON does.
+Calls and results are paired by position: the user content after a model content begins with the results of its calls,
+in call order, with the names of the tools. Ids are optional and must agree. As in ProtoJSON, keys have two spellings,
+`functionCall` and `function_call`, and enumerations are case-insensitive.
 """
 
 import re
@@ -45,17 +45,17 @@ _RESPONSE = shape("name response id parts willContinue scheduling")
 _BLOB = shape("mimeType data displayName")
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
 _UNDERSCORE = re.compile(r"_([a-z0-9])")
-_DEEPEST = 48  # levels of a schema that are read
+_DEEPEST = 48  # maximum depth of a schema
 
 
 class Gemini(Turns):
     """The judge of the family `gemini`.
 
-    An open call is known by its number in the transcript, as `#3`, and `answered` holds such numbers.
+    The key of an open call is its number in the transcript, such as `#3`, also in `answered`.
 
     Attributes:
-        calls: Calls so far.
-        unasked: No user content stands before the current model content.
+        calls: The number of calls.
+        unasked: Whether the current model content has no user content before it.
     """
 
     container = "contents"
@@ -65,29 +65,29 @@ class Gemini(Turns):
     calls = 0
     unasked = False
 
-    def goes_on(self, role: str) -> bool:
-        """Return True for contents of the model: clients of a stream send each piece of an answer as a content."""
+    def continues_turn(self, role: str) -> bool:
+        """Return True for contents of the model: streaming clients send each piece of an answer as a content."""
         return role == "model"
 
     def begin(self, role: str) -> None:
         if role == self.role == "model":
             return
         if self.due and (role == "model" or self.role == "user"):
-            self.report_unanswered("in the next content")
+            self.fault_unanswered("in the next content")
         self.unasked = role == "model" and self.role != "user"
         self.answered.clear()
         self.mixed = False
 
-    def report_unanswered(self, when: str) -> None:
+    def fault_unanswered(self, when: str) -> None:
         ids = tuple(call_id or number for number, (call_id, _) in self.due.items())
         self.fault("GEM-01", self.here, f"no functionResponse for {len(ids)} functionCall parts {when}", *ids)
         self.due.clear()
 
-    def normalize_spelling(self, value: JsonValue) -> JsonValue:
+    def normalize_keys(self, value: JsonValue) -> JsonValue:
         if type(value) is not dict or "_" not in "".join(value):
             return value
         first = {key: _UNDERSCORE.sub(lambda found: found[1].upper(), key) for key in value}
-        # a key that is there in both spellings stays in both, and is unknown in the second: the host refuses it too
+        # if both spellings occur, the second stays and is an unknown key, as on the host
         twice = {key for key in value if first[key] != key and first[key] in value}
         return {key if key in twice else first[key]: item for key, item in value.items()}
 
@@ -96,7 +96,7 @@ class Gemini(Turns):
         if part is None:
             return None
         if "thoughtSignature" in part:
-            self._judge_signature(part["thoughtSignature"])
+            self._check_signature(part["thoughtSignature"])
         if "thought" in part:
             self.fault("ALL-08", "", "thoughts are not sent back")
         held = _PARTS.keys() & part
@@ -105,7 +105,7 @@ class Gemini(Turns):
         (kind,) = held
         return _PARTS[kind](self, part)
 
-    def _judge_signature(self, signature: JsonValue) -> None:
+    def _check_signature(self, signature: JsonValue) -> None:
         if self.role != "model":
             self.fault("ALL-08", "", "a thoughtSignature outside a model content")
         stem = signature.rstrip("=") if type(signature) is str else ""
@@ -115,7 +115,7 @@ class Gemini(Turns):
     def _text(self, part: dict[str, JsonValue]) -> None:
         self.mixed = True
         if type(text := part["text"]) is not str:
-            self.report_type("text is a string", "", text)
+            self.reject("text is a string", "", text)
 
     def _call(self, part: dict[str, JsonValue]) -> None:
         call = self.fields(part["functionCall"], _CALL)
@@ -133,9 +133,9 @@ class Gemini(Turns):
         if not self.due and not signed and self.dialect.reasoning.required == "before_calls":
             self.fault("GEM-04", "", "the first functionCall has no thoughtSignature")
         if type(name) is not str or not self.is_name(name):
-            self.judge_name(name)
+            self.check_tool_name(name)
         if call_id:
-            self.take(call_id)
+            self.use_id(call_id)
         self.due[f"#{self.calls}"] = (call_id, name)
         self.calls += 1
         return None
@@ -147,15 +147,15 @@ class Gemini(Turns):
         if self.role != "user":
             return self.fault("ALL-08", "", "a functionResponse outside a user content")
         if type(said := response["response"] if "response" in response else None) is not dict:
-            self.report_type("a response is an object", ".response", said)
+            self.reject("a response is an object", ".response", said)
         if "parts" in response:
-            self._judge_attachments(response["parts"])
+            self._attachments(response["parts"])
         call_id, name = self._id(response), response["name"] if "name" in response else None
         if type(name) is not str or not self.is_name(name):
-            self.judge_name(name)
-        return self._answers(call_id, name)
+            self.check_tool_name(name)
+        return self._check_answer(call_id, name)
 
-    def _answers(self, call_id: str, name: JsonValue) -> None:
+    def _check_answer(self, call_id: str, name: JsonValue) -> None:
         ids = (call_id,) if call_id else ()
         if not self.due and self.answered:
             return self.fault("GEM-01", "", "more functionResponses than functionCalls", *ids)
@@ -172,7 +172,7 @@ class Gemini(Turns):
         return None
 
     def _answered_call(self, call_id: str) -> tuple[str, tuple[str, JsonValue]]:
-        """Return the open call that a response answers: that of its id, or the first where it has none."""
+        """Return the open call that a response answers: by its id, or else the first one."""
         opened = iter(self.due.items())
         first = next(opened)
         return next((call for call in (first, *opened) if call_id and call[1][0] == call_id), first)
@@ -182,23 +182,23 @@ class Gemini(Turns):
         if "id" in value and not self.dialect.ids.native_passthrough:
             self.fault("GEM-09", ".id", "this host refuses ids")
         elif "id" in value:
-            self.judge_id(call_id)
+            self.check_id(call_id)
         return call_id if type(call_id) is str else ""
 
-    def _judge_attachments(self, parts: JsonValue) -> None:
+    def _attachments(self, parts: JsonValue) -> None:
         for _, part in self.each(parts, ".parts", "content", filled=True):
-            blob = self.normalize_spelling(part)
+            blob = self.normalize_keys(part)
             if type(blob) is not dict or blob.keys() != {"inlineData"}:
                 self.fault("ALL-07", ".parts", "a part of a response has inlineData and no other key")
             elif (kind := self._blob(blob["inlineData"])) not in (None, *self.dialect.media.result_kinds):
-                self.fault("ALL-10", ".parts", f"{kind} is not accepted in a response")
+                self.fault("ALL-10", ".parts", f"{kind} is not extend_quickly in a response")
 
     def _inline(self, part: dict[str, JsonValue]) -> None:
         self.mixed = True
         self._blob(part["inlineData"])
 
     def _blob(self, value: JsonValue) -> str | None:
-        """Judge data, and return of which kind they are."""
+        """Judge inline data, and return its kind."""
         blob = self.fields(value, _BLOB)
         if blob is None:
             return None
@@ -206,16 +206,16 @@ class Gemini(Turns):
         if type(data) is not str or not data:
             self.fault("ALL-02", "", "data is a base64 string with content")
         if self.role != "user" or type(media_type) is not str or media_type not in self.dialect.media.types:
-            self.fault("ALL-10", "", f"media of type {excerpt(media_type)} are not accepted here")
+            self.fault("ALL-10", "", f"media of type {excerpt(media_type)} are not extend_quickly here")
         kind = "image" if str(media_type).startswith("image/") else "document"
-        self.attach(kind)
+        self.count_attachment(kind)
         return kind
 
     def _file(self, part: dict[str, JsonValue]) -> None:
         self.mixed = True
-        self.fault("ALL-10", "", "fileData is not accepted here")
+        self.fault("ALL-10", "", "fileData is not extend_quickly here")
 
-    def _own(self, part: dict[str, JsonValue]) -> None:
+    def _provider_part(self, part: dict[str, JsonValue]) -> None:
         self.mixed = True
         if self.role != "model":
             self.fault("ALL-08", "", "a part of the provider's own tools outside a model content")
@@ -228,13 +228,13 @@ class Gemini(Turns):
                 for at, declaration in self.each(declared, f"{where}.functionDeclarations", "declarations"):
                     self._declaration(declaration, at)
         if (config := body.get("toolConfig")) is not None:
-            self._calling(config, bool(tools))
+            self._function_calling(config, bool(tools))
         if (system := body.get("systemInstruction")) is not None:
             self._system(system)
         if (value := body.get("generationConfig")) is not None:
             where = "generationConfig"
             generation = self.fields(value, _GENERATION, where) or {}
-            self.judge_limit(generation.get("maxOutputTokens", 1), f"{where}.maxOutputTokens")
+            self.check_limit(generation.get("maxOutputTokens", 1), f"{where}.maxOutputTokens")
             where = f"{where}.thinkingConfig"
             thinking = self.fields(generation.get("thinkingConfig", {}), _THINKING, where) or {}
             if {"thinkingBudget", "thinkingLevel"} <= thinking.keys():
@@ -242,11 +242,11 @@ class Gemini(Turns):
 
     def _declaration(self, value: JsonValue, where: str) -> None:
         if (declaration := self.fields(value, _DECLARATION, where)) is not None:
-            self.declare(declaration.get("name"), where)
+            self.declare_tool(declaration.get("name"), where)
             if "parameters" in declaration:
                 self._schema(declaration["parameters"], f"{where}.parameters", _DEEPEST)
             if type(plain := declaration.get("parametersJsonSchema", {})) is not dict:
-                self.report_type("a JSON Schema is an object", f"{where}.parametersJsonSchema", plain)
+                self.reject("a JSON Schema is an object", f"{where}.parametersJsonSchema", plain)
 
     def _schema(self, value: JsonValue, where: str, depth: int) -> None:
         schema = self.fields(value, _SCHEMA, where)
@@ -260,7 +260,7 @@ class Gemini(Turns):
             self._schema(item, f"{where}.{name}"[:200], depth - 1)
         return None
 
-    def _calling(self, value: JsonValue, has_tools: bool) -> None:
+    def _function_calling(self, value: JsonValue, has_tools: bool) -> None:
         config, where = self.fields(value, _CONFIG, "toolConfig"), "toolConfig.functionCallingConfig"
         if config is None or "functionCallingConfig" not in config:
             return
@@ -272,7 +272,7 @@ class Gemini(Turns):
             self.fault("ALL-14", "toolConfig", "given without tools")
         else:
             for name in allowed if type(allowed) is list else [allowed]:
-                self.judge_choice(name, "toolConfig")
+                self.check_choice(name, "toolConfig")
 
     def _system(self, value: JsonValue) -> None:
         parts = (self.fields(value, _SYSTEM, "systemInstruction") or {}).get("parts")
@@ -287,6 +287,8 @@ _PARTS: Mapping[str, Callable[[Gemini, dict[str, JsonValue]], None]] = {
     "functionResponse": Gemini._response,
     "inlineData": Gemini._inline,
     "fileData": Gemini._file,
-    **dict.fromkeys(("executableCode", "codeExecutionResult", "toolCall", "toolResponse"), Gemini._own),
+    **dict.fromkeys(
+        ("executableCode", "codeExecutionResult", "toolCall", "toolResponse"), Gemini._provider_part
+    ),
 }
 _PART = _FLAGS | dict.fromkeys(_PARTS)

@@ -1,7 +1,7 @@
 """Judge the settings of a whole request against the facts of its model (`actors.core.models`).
 
-A table says where each wire family holds each setting; the facts are the same for all. Only whole requests are judged
-here: fragments of a lane hold no settings.
+A table lists the path of each setting in each wire family; the facts are the same for all. Only `check` uses this
+module, because the fragments of a lane contain no settings.
 """
 
 from collections.abc import Iterator, Mapping
@@ -48,14 +48,14 @@ _PLACES: Mapping[str, Mapping[str, Place]] = {
         "effort": ("generationConfig", "thinkingConfig", "thinkingLevel"),
     },
 }
-"""Where a request of each family holds each setting."""
+"""The path of each setting in a request, by family."""
 
 _ACCEPTED = ModelFacts(forced_choice="without_thinking")  # where sources disagree
 _FREE = ("auto", "none", "validated")  # tool choices that force nothing
 
 
 def setting_faults(body: Mapping[str, JsonValue], dialect: Dialect) -> Iterator[tuple[str, str, str]]:
-    """Yield each setting that the model does not accept: the rule and its case, the place, and what is wrong."""
+    """Yield (rule and case, path, description) for each setting that the model does not accept."""
     facts = judged_facts(dialect, body.get("model"))
     asked = {name: (place, value) for name, place in _PLACES[dialect.family].items()
              if (value := _value(body, place)) is not None}  # fmt: skip
@@ -71,13 +71,13 @@ def setting_faults(body: Mapping[str, JsonValue], dialect: Dialect) -> Iterator[
 
 
 def judged_facts(dialect: Dialect, model: JsonValue) -> ModelFacts:
-    """Return the facts to judge a request by; those of the dialect if it is narrowed to a model already.
+    """Return the facts of a request's model; those of the dialect if it is already narrowed to a model.
 
-    A fact in which sources disagree is no reason for a fault (`ModelRow.cautious`).
+    Facts about which sources disagree cause no fault (`ModelRow.cautious`).
 
     Args:
         dialect: The profile of the host.
-        model: What the request has as its model.
+        model: The model field of the request.
     """
     named = dialect.narrowed_to or model
     row = find_row(named, dialect.makers) if isinstance(named, str) else None
@@ -97,7 +97,7 @@ def _value(body: JsonValue | Mapping[str, JsonValue], place: Place) -> Any:  # A
 def _sampling(
     asked: Mapping[str, tuple[Place, Any]], dialect: Dialect, facts: ModelFacts
 ) -> Iterator[tuple[str, str, str]]:  # Any: JSON
-    """Yield sampling settings that the model rejects. The default of 1 is accepted everywhere."""
+    """Yield the sampling settings that the model rejects. Every model accepts the default of 1."""
     if facts.sampling != "never":
         return
     for name in ("temperature", "top_p"):
@@ -112,7 +112,7 @@ def _effort(
     place, effort = asked.get("effort", ((), None))
     is_chat = dialect.family == "openai_chat" and dialect.reasoning.switch == "effort"
     if is_chat and body.get("tools") and _refuses_tools(facts, effort):
-        what = "tools are accepted with another effort alone, or on the Responses API"
+        what = "tools are extend_quickly with another effort alone, or on the Responses API"
         yield "ALL-16 tools", "reasoning_effort", what
         return
     if effort is not None and facts.efforts is not None and str(effort).lower() not in facts.efforts:

@@ -1,9 +1,9 @@
-"""What OpenAI Chat Completions demands, message by message.
+"""Judge OpenAI Chat Completions, message by message.
 
-The heart is the group: an assistant message with tool calls opens it, each tool message takes one call
-out, and nothing else may come before the last is out. All else is shape: roles, content, keys, ids, names
-and arguments. Several system messages and runs of one role are accepted there, and so here; what vendors of
-the family demand besides is told by the dialect.
+The central rule is about groups: an assistant message with tool calls opens a group, each tool message answers one of
+its calls, and no other message may follow before all are answered. The other checks are about shape: roles, content,
+keys, ids, names and arguments. OpenAI accepts several system messages and successive messages of one role, and so does
+this judge. The dialect contains the additional rules of the family's vendors.
 """
 
 from collections.abc import Iterator
@@ -19,11 +19,11 @@ _TOP = shape(
     safety_identifier seed service_tier stop store stream stream_options temperature tool_choice tools
     top_logprobs top_p user verbosity web_search_options"""
 )
-# the key by which thinking is switched, or an upstream is pinned, in the dialects that do so
+# the key that switches thinking or pins an upstream, by dialect
 _ASKED = {"type": "thinking", "reasoning": "reasoning", "provider": "provider"}
 _LONGEST_KEY = 64
 _TOOL = {"function": shape("name description parameters strict"), "custom": shape("name description format")}
-# the key that a message of a role mostly has beside role and content
+# the usual key of a message in addition to role and content, by role
 _OWN = {"assistant": "tool_calls", "tool": "tool_call_id"}
 _PARTS = {"user": {"text", "image_url", "input_audio", "file"}, "assistant": {"text", "refusal"}}
 _PART_KEYS = {kind: shape(f"type {kind} prompt_cache_breakpoint") for kind in (*_PARTS["user"], "refusal")}
@@ -36,8 +36,8 @@ _LISTED_SCHEMAS = {"anyOf", "oneOf", "allOf", "prefixItems"}
 _ONE_SCHEMA = {"items", "contains", "not", "if", "then", "else"}
 
 
-def _moonshot(schema: JsonValue, path: str, *, is_root: bool = True) -> Iterator[str]:
-    """Yield what Moonshot does not take in a tool's JSON Schema (KIM-07), each with its place."""
+def _moonshot_faults(schema: JsonValue, path: str, *, is_root: bool = True) -> Iterator[str]:
+    """Yield the path and the reason of each part of a tool's JSON Schema that Moonshot rejects (KIM-07)."""
     if type(schema) is not dict:
         yield f"{path}: a schema is an object"
         return
@@ -53,11 +53,11 @@ def _moonshot(schema: JsonValue, path: str, *, is_root: bool = True) -> Iterator
     for name in required if type(required) is list else ():
         if type(name) is not str or type(known) is not dict or name not in known:
             yield f"{path}.required: {excerpt(name)} is not among the properties"
-    for place, inner in _inside(schema):
-        yield from _moonshot(inner, f"{path}.{place}", is_root=False)
+    for place, inner in _subschemas(schema):
+        yield from _moonshot_faults(inner, f"{path}.{place}", is_root=False)
 
 
-def _inside(schema: dict[str, JsonValue]) -> Iterator[tuple[str, JsonValue]]:
+def _subschemas(schema: dict[str, JsonValue]) -> Iterator[tuple[str, JsonValue]]:
     for key, value in schema.items():
         if key in _NAMED_SCHEMAS and type(value) is dict:
             yield from ((f"{key}.{name}", item) for name, item in value.items())
@@ -71,9 +71,9 @@ class OpenAIChat(Whole):
     """The judge of the family `openai_chat`.
 
     Attributes:
-        field: The name of the field that carries reasoning, if one does.
-        keys, own: What a message may have, by the roles that there are; and which of it is usual in that role alone.
-        signatures, part_marks: The keys of a signature on a call and of a cache mark on a part, where there are such.
+        field: The name of the field for reasoning, if there is one.
+        keys, own: The keys of a message by role, and the usual keys of that role alone.
+        signatures, part_marks: The keys of a signature on a call and of a cache mark on a part, if there are any.
     """
 
     dialect: ChatDialect
@@ -103,12 +103,12 @@ class OpenAIChat(Whole):
             self.count += 1
             role = value["role"] if type(value) is dict and "role" in value else None
             if type(value) is not dict or type(role) is not str or role not in self.keys:
-                self._judge_role(value)
+                self._check_name(value)
                 continue
             if role != "tool":
                 self._begin(role)
             if len(value) != 1 + ("content" in value) + (self.own[role] in value):
-                self._judge_keys(value, role)
+                self._check_keys(value, role)
             content = value["content"] if "content" in value else None
             if (type(content) is not str or len(content) > self.longest) and (
                 content is not None or role != "assistant"
@@ -120,28 +120,28 @@ class OpenAIChat(Whole):
                 self._result(value["tool_call_id"] if "tool_call_id" in value else None)
                 self.role = role
 
-    def _judge_keys(self, message: dict[str, JsonValue], role: str) -> None:
-        """Judge the keys of a message that has not just the usual ones."""
+    def _check_keys(self, message: dict[str, JsonValue], role: str) -> None:
+        """Judge the keys of a message that has unusual ones."""
         known = self.keys[role]
         for field in sorted(_FIELDS & (message.keys() - known)):
             self.fault(f"ALL-07 {field}", "", f"unknown key {field!r}")
         self.allow_only("", message, known | _FIELDS)
 
-    def _judge_role(self, message: JsonValue) -> None:
+    def _check_name(self, message: JsonValue) -> None:
         if type(message) is not dict:
-            self.report_type("a message is an object", "", message)
+            self.reject("a message is an object", "", message)
         elif "role" in message:
             self.fault("OAC-06", "", f"role {excerpt(message['role'])} does not exist")
         else:
             self.fault("OAC-07", "", "the message has no role")
 
     def _begin(self, role: str) -> None:
-        """A message of this role, which is not `tool`, begins."""
+        """Judge the previous group when a message begins whose role is not `tool`."""
         rules = self.dialect.turns
         if self.answered:
             self.answered = {}
         if self.due:
-            self.report_unanswered(f"before this {role} message")
+            self.fault_unanswered(f"before this {role} message")
         if role in ("system", "developer"):
             if not rules.system_anywhere and self.role in ("assistant", "tool"):
                 self.fault("ALL-08 system", "", f"role {role} after role {self.role}")
@@ -171,10 +171,10 @@ class OpenAIChat(Whole):
     def _assistant(self, message: dict[str, JsonValue], content: JsonValue) -> None:
         calls, rules = message["tool_calls"] if "tool_calls" in message else None, self.dialect
         if "prefix" in message and message["prefix"] and "prefix" in rules.turns.message_keys:
-            # it must be last, and we do not end there
+            # it must be the last message, and our requests never end with it
             self.fault("MIS-11", "", "an assistant message with prefix")
         if calls is not None and type(calls) is not list:
-            self.report_type("a list of tool calls", ".tool_calls", calls)
+            self.reject("a list of tool calls", ".tool_calls", calls)
             calls = []
         reasons = message[self.field] if self.field is not None and self.field in message else None
         if reasons is not None and type(reasons) is not (list if self.field == "reasoning_details" else str):
@@ -195,9 +195,9 @@ class OpenAIChat(Whole):
         for index, call in enumerate(calls):
             self._call(call, f".tool_calls[{index}]")
         if self.signatures:
-            self._judge_signatures(calls)
+            self._check_signature(calls)
 
-    def _judge_signatures(self, calls: list[JsonValue]) -> None:
+    def _check_signature(self, calls: list[JsonValue]) -> None:
         demanded = self.dialect.reasoning.required == "before_calls"
         for index, call in enumerate(calls):
             signature = inside(call, "extra_content", "google", "thought_signature")
@@ -210,7 +210,7 @@ class OpenAIChat(Whole):
         if type(call) is not dict or type(kind) is not str or kind not in INPUT:
             return self.fault("ALL-02", where, f"a tool call of type {excerpt(kind)}")
         if kind != "function":
-            self._judge_kind(kind, where)
+            self._check_kind(kind, where)
         call_id = call["id"] if "id" in call else None
         inner = call[kind] if kind in call else None
         if len(call) != 3 or call_id is None or inner is None:
@@ -221,13 +221,13 @@ class OpenAIChat(Whole):
         else:
             self.fault("ALL-02 id", f"{where}.id", "a tool call has a string as id")
         if type(inner) is not dict:
-            return self.report_type(f"{kind} is an object", where, inner)
+            return self.reject(f"{kind} is an object", where, inner)
         where, key = f"{where}.{kind}", INPUT[kind]
         name = inner["name"] if "name" in inner else None
         given = inner[key] if key in inner else None
         if len(inner) != 2 or name is None or given is None:
             self.allow_only(where, inner, ("name", key))
-        return self.judge_call(name, given, key, where)
+        return self.check_arguments(name, given, key, where)
 
     def _kind(self, value: JsonValue) -> JsonValue:
         """Return the type of a tool or of a call."""
@@ -237,7 +237,7 @@ class OpenAIChat(Whole):
             return "function"
         return value["type"] if "type" in value else None
 
-    def _judge_kind(self, kind: str, where: str) -> None:
+    def _check_kind(self, kind: str, where: str) -> None:
         if kind != "function" and not self.dialect.request.custom_tools:
             self.fault("ALL-02 kind", where, f"a tool of type {excerpt(kind)}")
 
@@ -260,14 +260,14 @@ class OpenAIChat(Whole):
             return self.fault("OAC-08", where, f"a part of type {excerpt(kind)} in a message of role {role}")
         taken = rules.user_kinds | {"text", *(["document"] if rules.user_files else [])}
         if role == "user" and _MEDIA.get(kind, "text") not in taken:
-            return self.fault("ALL-10", where, f"{_MEDIA[kind]} is not accepted")
+            return self.fault("ALL-10", where, f"{_MEDIA[kind]} is not extend_quickly")
         self.allow_only(where, part, _PART_KEYS[kind] | self.part_marks)
         if self.part_marks and (mark := part.get("cache_control")) is not None:
-            self.mark(mark, where)
+            self.check_mark(mark, where)
             if kind == "text" and not str(part.get("text")).strip():
                 self.fault("ANT-33", where, "a blank text carries cache_control")
         if kind in _MEDIA:
-            self.attach(_MEDIA[kind], where)
+            self.count_attachment(_MEDIA[kind], where)
         return self._payload(part.get(kind), kind, where)
 
     def _payload(self, payload: JsonValue, kind: str, where: str) -> None:
@@ -275,24 +275,24 @@ class OpenAIChat(Whole):
             if type(payload) is not list or not payload:
                 self.fault("ALL-02", where, "thinking is a list of text chunks")
         elif kind in ("text", "refusal"):
-            self.text(payload, kind, kind, where)
+            self.check_text(payload, kind, kind, where)
         elif type(payload) is not dict or not payload:
-            self.report_type(f"{kind} is an object", where, payload)
+            self.reject(f"{kind} is an object", where, payload)
         elif kind == "image_url" and not self.dialect.media.urls and str(payload.get("url"))[:5] != "data:":
             self.fault("ALL-10", where, "an image by address")
 
     def parameters(self, body: dict[str, JsonValue]) -> None:
         rules, tools, key = self.dialect, body.get("tools"), body.get("prompt_cache_key")
         more = {_ASKED.get(word, "") for word in (rules.reasoning.switch, rules.request.upstream_pin)}
-        own = {"top_k"} - rules.request.lacks  # a field of hosts of open models and gateways
+        own = {"top_k"} - rules.request.lacks  # a field of gateways and of hosts of open models
         known = rules.request.keys or _TOP.keys() | more | own
         self.allow_only("request", body, known, "OAC-12")
-        self.judge_model(body.get("model"))
+        self.check_model(body.get("model"))
         if type(key) is str and len(key) > _LONGEST_KEY:
             self.fault("OAC-17", "prompt_cache_key", f"{len(key)} characters, at most {_LONGEST_KEY}")
         for field in ("max_tokens", "max_completion_tokens"):
             if body.get(field) is not None:
-                self.judge_limit(body[field], field)
+                self.check_limit(body[field], field)
         if body.get("stream_options") is not None and not body.get("stream"):
             self.fault("ALL-02", "stream_options", "given without stream")
         if type(tools) is list and tools:
@@ -308,7 +308,7 @@ class OpenAIChat(Whole):
             if body.get(key) is not None and not tools:
                 self.fault("ALL-14", key, "given without tools")
         if type(kind := inside(choice, "type")) is str and kind in _TOOL:
-            self.judge_choice(inside(choice, kind, "name"), "tool_choice")
+            self.check_choice(inside(choice, kind, "name"), "tool_choice")
         thinks = inside(body, "thinking", "type") != "disabled"
         never = host == "no" or model == "never"
         refused = never or (thinks and (host == "not_when_thinking" or model == "without_thinking"))
@@ -326,16 +326,16 @@ class OpenAIChat(Whole):
             if type(tool) is not dict or type(kind) is not str or kind not in _TOOL:
                 self.fault("ALL-02 kind", where, f"a tool of type {excerpt(kind)}")
                 continue
-            self._judge_kind(kind, where)
+            self._check_kind(kind, where)
             self.allow_only(where, tool, ("type", kind, *self.part_marks))
             declared, where = tool.get(kind), f"{where}.{kind}"
             if type(declared) is not dict:
-                self.report_type(f"{kind} is an object", where, declared)
+                self.reject(f"{kind} is an object", where, declared)
                 continue
             self.allow_only(where, declared, _TOOL[kind])
-            self.declare(declared.get("name"), where)
+            self.declare_tool(declared.get("name"), where)
             if (schema := declared.get("parameters")) is not None:
-                sound = self.judge_root(schema, f"{where}.parameters", ROOTLESS)
+                sound = self.check_schema(schema, f"{where}.parameters", ROOTLESS)
                 if sound and self.dialect.request.schema_subset == "moonshot":
-                    for what in _moonshot(schema, "parameters"):
+                    for what in _moonshot_faults(schema, "parameters"):
                         self.fault("ALL-02 schema", f"{where}.parameters", what)

@@ -1,4 +1,4 @@
-"""What the first bytes of an image tell a provider: its type and its longest side."""
+"""Read the type and the longest side of an image from its first bytes."""
 
 import struct
 from base64 import b64decode
@@ -10,7 +10,7 @@ _READ = 1 << 20  # characters of base64
 
 
 def read_picture(data: JsonValue) -> tuple[str, int] | None:
-    """Return type and longest side, in pixels, of an image given as base64; None where its bytes tell neither."""
+    """Return type and longest side, in pixels, of an image in base64; None if its bytes do not contain them."""
     if type(data) is not str:
         return None
     try:
@@ -19,7 +19,7 @@ def read_picture(data: JsonValue) -> tuple[str, int] | None:
         if media_type == "image/jpeg":
             raw = b64decode(data[:_READ])
         return (media_type, max(_sides(media_type, raw))) if media_type else None
-    except (ValueError, struct.error):  # no base64, or too short for its header
+    except (ValueError, struct.error):  # not base64, or too short for the header
         return None
 
 
@@ -50,7 +50,7 @@ def _sides(media_type: str, raw: bytes) -> tuple[int, ...]:
 
 
 def _frames(raw: bytes) -> Iterator[tuple[int, ...]]:
-    """Yield the sides that the frame headers of a JPEG tell."""
+    """Yield the sides in the frame headers of a JPEG."""
     at = 2
     while at + 9 <= len(raw):
         mark, kind = raw[at], raw[at + 1]

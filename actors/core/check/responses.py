@@ -1,10 +1,10 @@
-"""What OpenAI Responses demands of a request, item by item.
+"""Judge OpenAI Responses, item by item.
 
-The heart is pairing by `call_id`: a call opens, an output takes it out. The host itself takes outputs anywhere
-behind their calls; stricter copies want each run of calls answered at once, so that is judged too, with `calls_last`:
-a call is stale when something else stands behind it, and an output that comes for a stale call is out of place.
-Reasoning is followed by what it led to, and both have an item id or neither. What refers to a response is judged by
-whether the request stores its own.
+The central rule is pairing by `call_id`: each call needs one output. The host accepts outputs anywhere after their
+calls. Stricter copies require that each run of calls is answered directly, which `calls_last` enables: a call is stale
+when another item follows it, and an output of a stale call is misplaced. Reasoning must be followed by the item that it
+produced, and either both have an item id or neither. References to stored responses are valid only if the request
+stores its own response.
 """
 
 import re
@@ -65,15 +65,15 @@ _ASIDE = frozenset(
 
 
 class Responses(Whole):
-    """The judge of the family `responses`. An open call is known by its kind.
+    """The judge of the family `responses`. The value of an open call in `due` is its kind.
 
     Attributes:
-        thinks: The last item is reasoning with an id (True) or without one (False), or is none (None).
-        outputs: Outputs have come since the last call.
-        stale: Ids of open calls behind which something else stands.
-        stores: The provider keeps what is sent, and so may have kept what is referred to. We ask for nothing of that.
-        continues: The input goes on behind a conversation that the provider keeps.
-        hosted: Ids of commands that the provider runs in a container, so that they may stay without an output.
+        thinks: True if the last item is reasoning with an id, False if it is reasoning without one, otherwise None.
+        outputs: Whether outputs have followed the last call.
+        stale: The ids of open calls that another item follows.
+        stores: Whether the provider stores the response, so that references may be valid. Our requests never do.
+        continues: Whether the input continues a conversation that the provider stores.
+        hosted: The ids of commands that the provider runs in a container; they need no output.
     """
 
     container = "input"
@@ -88,7 +88,7 @@ class Responses(Whole):
         for item in messages:
             self.count += 1
             if type(item) is not dict:
-                self.report_type("an item is an object", "", item)
+                self.reject("an item is an object", "", item)
                 continue
             kind = item["type"] if "type" in item else "message" if "role" in item else None
             if kind is None and "id" in item and item.keys() <= {"type", "id"}:
@@ -99,11 +99,11 @@ class Responses(Whole):
                 if kind in _ITEMS and not item.keys() <= _ITEMS[kind].keys():
                     self.allow_only("", item, _ITEMS[kind])
                 by_assistant = "role" in item and item["role"] == "assistant"
-                self._stand(kind, item["id"] if "id" in item else None, by_assistant)
+                self._follow_with(kind, item["id"] if "id" in item else None, by_assistant)
                 _CHECKS[kind](self, item)
 
-    def _stand(self, kind: str, item_id: JsonValue, by_assistant: bool) -> None:
-        """An item of this kind and id stands behind the last."""
+    def _follow_with(self, kind: str, item_id: JsonValue, by_assistant: bool) -> None:
+        """Judge the kind and id of an item after the previous one."""
         by_model = kind not in _OUTPUTS and (kind != "message" or by_assistant)
         identified = item_id is not None
         if self.thinks is not None and not by_model:
@@ -130,7 +130,9 @@ class Responses(Whole):
             self.fault("ALL-02", ".id", f"an item id, not {excerpt(item_id)}")
         elif not item_id.startswith(prefix):
             self.fault("OAR-06", ".id", f"{excerpt(item_id)} does not begin with {prefix!r}")
-        elif (taken := f"item {item_id}") in self.fresh or taken in self.used:  # no call id has a space in it
+        elif (
+            taken := f"item {item_id}"
+        ) in self.fresh or taken in self.used:  # the space avoids collisions with call ids
             self.fault("OAR-07", ".id", f"{excerpt(item_id)} occurs twice")
         else:
             self.fresh[taken] = None
@@ -140,7 +142,7 @@ class Responses(Whole):
             self.fault("OAR-03", "", "a reasoning item is not followed by what it led to, at the end")
         super().finish(manual_thinking=manual_thinking)
 
-    def report_unanswered(self, when: str) -> None:
+    def fault_unanswered(self, when: str) -> None:
         for call_id, kind in self.due.items():
             rule = "OAR-01" if kind == "function_call" else "OAR-11"
             self.fault(rule, "", f"no output for call {excerpt(call_id)}", call_id)
@@ -162,14 +164,14 @@ class Responses(Whole):
 
     def _call(self, item: dict[str, JsonValue]) -> None:
         argument, name = _ARGUMENTS[str(item["type"])], item["name"] if "name" in item else None
-        self.judge_call(name, item[argument] if argument in item else None, argument, "")
-        self._to_run(item)
+        self.check_arguments(name, item[argument] if argument in item else None, argument, "")
+        self._command(item)
 
-    def _to_run(self, item: dict[str, JsonValue]) -> None:
+    def _command(self, item: dict[str, JsonValue]) -> None:
         call_id = item["call_id"] if "call_id" in item else None
         self.role = "assistant"
         if type(call_id) is not str:
-            return self.report_type("a string", ".call_id", call_id)
+            return self.reject("a string", ".call_id", call_id)
         if inside(item.get("environment"), "type") == "container_reference":
             self.hosted |= {call_id}
             return None
@@ -184,12 +186,14 @@ class Responses(Whole):
     def _answer(self, item: dict[str, JsonValue]) -> None:
         call_id, kind = item["call_id"] if "call_id" in item else None, item["type"]
         self.role = "tool"
-        if kind == "local_shell_call_output" and call_id is None:  # it has the id of the call instead
+        if (
+            kind == "local_shell_call_output" and call_id is None
+        ):  # the output has the item id of the call instead
             call_id = next((open_id for open_id, made in self.due.items() if f"{made}_output" == kind), None)
         if kind == "shell_call_output" and call_id in self.hosted:
             return None
         if type(call_id) is not str:
-            return self.report_type("a string", ".call_id", call_id)
+            return self.reject("a string", ".call_id", call_id)
         if f"{self.due.get(call_id)}_output" != item["type"]:
             if not self.continues:
                 what = f"an output for {excerpt(call_id)}, which is no open call"
@@ -204,7 +208,7 @@ class Responses(Whole):
 
     def _reasoning(self, item: dict[str, JsonValue]) -> None:
         if type(summary := item.get("summary")) is not list:
-            self.report_type("a list", ".summary", summary)
+            self.reject("a list", ".summary", summary)
         state = item.get("encrypted_content")
         self.role = "assistant"
         if self.dialect.reasoning.carrier != "reasoning_item":
@@ -212,12 +216,12 @@ class Responses(Whole):
         if not (type(state) is str and state) and not self.stores:
             self.fault("OAR-05", "", "reasoning without its encrypted content is only a reference")
 
-    def _earlier(self, item: dict[str, JsonValue]) -> None:
+    def _reference(self, item: dict[str, JsonValue]) -> None:
         self.role = self.role or "user"
         if item["type"] == "item_reference" and not self.stores:
             self.fault("OAR-05", "", f"item_reference {excerpt(item.get('id'))}: nothing was stored")
 
-    def _own(self, item: dict[str, JsonValue]) -> None:
+    def _provider_part(self, item: dict[str, JsonValue]) -> None:
         self.role = "assistant"
 
     def _content(
@@ -233,11 +237,11 @@ class Responses(Whole):
             return self.fault("ALL-02", where, f"a part of type {excerpt(kind)}")
         self.allow_only(where, part, held[kind])
         if kind in _WORDS:
-            return self.text(part.get(_WORDS[kind]), _WORDS[kind], kind, where)
+            return self.check_text(part.get(_WORDS[kind]), _WORDS[kind], kind, where)
         name, sources = _MEDIA[kind]
         if name not in media:
-            self.fault("ALL-10", where, f"{name} is not accepted")
-        self.attach(name, where)
+            self.fault("ALL-10", where, f"{name} is not extend_quickly")
+        self.count_attachment(name, where)
         if not any(type(part.get(source)) is str and part[source] for source in sources):
             self.fault("ALL-02", where, f"{kind} has one of {', '.join(sources)}")
         return None
@@ -246,7 +250,7 @@ class Responses(Whole):
         self.allow_only("request", body, _TOP)
         if type(text := body.get("input")) is str:
             body["input"] = [{"role": "user", "content": text}]
-        self.judge_model(body.get("model"))
+        self.check_model(body.get("model"))
         self.stores = body.get("store") is not False
         for key in ("previous_response_id", "conversation"):
             if body.get(key) is not None:
@@ -259,7 +263,7 @@ class Responses(Whole):
         if choice is not None and not tools:
             self.fault("ALL-14", "tool_choice", "given without tools")
         elif inside(choice, "type") in ("function", "custom"):
-            self.judge_choice(inside(choice, "name"), "tool_choice")
+            self.check_choice(inside(choice, "name"), "tool_choice")
 
     def _tools(self, tools: JsonValue, where: str) -> None:
         for at, tool in self.each(tools, where, "tools"):
@@ -268,25 +272,25 @@ class Responses(Whole):
                 self.fault("ALL-02", at, f"a tool of type {excerpt(kind)}")
                 continue
             if kind == "namespace" and type(tool.get("tools")) is list:
-                outer, self.names = self.names, set()  # its names are its own
+                outer, self.names = self.names, set()  # the names belong to the server
                 self._tools(tool["tools"], f"{at}.tools")
                 self.names |= outer
             if kind in INPUT:
-                self.declare(tool.get("name"), at)
+                self.declare_tool(tool.get("name"), at)
             if kind == "function":
                 self.allow_only(at, tool, _TOOL)
                 if (schema := tool.get("parameters")) is not None:
-                    self.judge_root(schema, f"{at}.parameters", ROOTLESS)
+                    self.check_schema(schema, f"{at}.parameters", ROOTLESS)
 
 
 _CHECKS: dict[str, Callable[[Responses, dict[str, JsonValue]], None]] = {
-    **dict.fromkeys((*_OWN, *_ASIDE), Responses._own),
-    **dict.fromkeys(_TO_RUN, Responses._to_run),
+    **dict.fromkeys((*_OWN, *_ASIDE), Responses._provider_part),
+    **dict.fromkeys(_TO_RUN, Responses._command),
     **dict.fromkeys(_OUTPUTS, Responses._answer),
     **dict.fromkeys(_ARGUMENTS, Responses._call),
     **dict.fromkeys(("function_call_output", "custom_tool_call_output"), Responses._output),
     "message": Responses._message,
     "reasoning": Responses._reasoning,
-    "compaction": Responses._earlier,
-    "item_reference": Responses._earlier,
+    "compaction": Responses._reference,
+    "item_reference": Responses._reference,
 }

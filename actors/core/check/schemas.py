@@ -1,4 +1,4 @@
-"""What a host refuses inside a tool's schema, wherever in it: entries that are no schemas, keys, patterns."""
+"""Find the parts of a tool's schema that a host rejects: entries that are no schemas, keys, patterns."""
 
 import re
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ _ESCAPED = re.compile(r"\\.", re.DOTALL)
 
 
 def schema_faults(schema: JsonValue, dialect: Dialect, model: JsonValue) -> Iterator[tuple[str, str]]:
-    """Yield each thing that is wrong inside a schema: the rule, and what is wrong."""
+    """Yield (rule, description) for each fault inside a schema."""
     rules = dialect.request
     is_named = isinstance(model, str) and not dialect.narrowed_to
     pattern = (facts_of(dialect, str(model)) if is_named else dialect.model).property_keys
@@ -27,17 +27,17 @@ def schema_faults(schema: JsonValue, dialect: Dialect, model: JsonValue) -> Iter
         for key in properties:
             if not re.fullmatch(pattern, key):
                 yield "ANT-57", f"the property key {_short(key)} does not match {pattern}"
-    for path, value in _nested_schemas(schema, "", _DEEPEST):
+    for path, value in _schema_places(schema, "", _DEEPEST):
         if not isinstance(value, dict | bool):
             yield "ALL-02 schema", f"a JSON Schema with a schema at {path[:80]}"
         elif rules.patterns != "any" and isinstance(value, dict):
             for found in _patterns(value):
-                if rules.patterns == "none" or _looks_around(found):
+                if rules.patterns == "none" or _has_special_group(found):
                     yield "CMP-03", f"no grammar is made of the pattern {_short(found)}"
 
 
-def _nested_schemas(schema: JsonValue, path: str, left: int) -> Iterator[tuple[str, JsonValue]]:
-    """Yield everything that stands where a schema must, with its path, the schema itself first."""
+def _schema_places(schema: JsonValue, path: str, left: int) -> Iterator[tuple[str, JsonValue]]:
+    """Yield (path, value) for the schema and for every place inside it that must contain a schema."""
     yield path, schema
     if not isinstance(schema, dict) or not left:
         return
@@ -50,7 +50,7 @@ def _nested_schemas(schema: JsonValue, path: str, left: int) -> Iterator[tuple[s
         elif keyword in _OF_ONE:
             below = [("", value)]
         for name, inner in below:
-            yield from _nested_schemas(inner, f"{path}.{keyword}.{name}".strip("."), left - 1)
+            yield from _schema_places(inner, f"{path}.{keyword}.{name}".strip("."), left - 1)
 
 
 def _patterns(schema: dict[str, JsonValue]) -> list[str]:
@@ -58,8 +58,8 @@ def _patterns(schema: dict[str, JsonValue]) -> list[str]:
     return [*([told] if isinstance(told, str) else ()), *(by_key if isinstance(by_key, dict) else ())]
 
 
-def _looks_around(pattern: str) -> bool:
-    """Say whether a pattern has a group of a special kind: a lookaround, a name, a flag."""
+def _has_special_group(pattern: str) -> bool:
+    """Return True if a pattern has a special group: a lookaround, a name, a flag."""
     return "(?" in _ESCAPED.sub("", pattern).replace("(?:", "")
 
 

@@ -1,7 +1,7 @@
-"""Where the judge stands after some messages, and the checks that several families share.
+"""The state of the judge after some messages, and the checks that several families share.
 
-A family's subclass reads messages and changes with each of them: it judges their shape, and what they may mean
-behind the ones before.
+The subclass of a family reads messages and updates the state: it judges the shape of each message, and its role after
+the previous ones.
 """
 
 import re
@@ -22,8 +22,8 @@ from actors.core.models.facts import ModelFacts
 from actors.errors import Fault
 
 Shape: TypeAlias = Mapping[str, JsonValue]
-"""The keys that an object may have, each with the value that its absence stands for."""
-CHOICES = ("anyOf", "oneOf", "allOf")  # keywords that no provider takes at the root of a tool's schema
+"""The keys that an object may have, each with its default."""
+CHOICES = ("anyOf", "oneOf", "allOf")  # keywords that no provider accepts at the root of a tool's schema
 KINDS: Mapping[type, str] = {
     dict: "an object",
     list: "an array",
@@ -34,18 +34,18 @@ KINDS: Mapping[type, str] = {
 _QUICK = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _NOTHING: Any = ()  # Any: stands for an empty dict at no cost
 _MARKS = 4
-ROOTLESS = (*CHOICES, "enum", "not")  # keywords that OpenAI does not take at the root of a schema
-# What a call of each kind gives its tool: an object as text, or any text.
+ROOTLESS = (*CHOICES, "enum", "not")  # keywords that OpenAI rejects at the root of a schema
+# The key of a call's arguments, by its kind: an object as a string, or any string.
 INPUT = {"function": "arguments", "custom": "input"}
 
 
 def shape(keys: str, **defaults: JsonValue) -> dict[str, JsonValue]:
-    """Return the shape of an object with some keys; absent ones are null where nothing else is said."""
+    """Return the shape of an object with these keys. The default of a key is null unless `defaults` has it."""
     return dict.fromkeys(keys.split()) | defaults
 
 
 def inside(value: JsonValue, *keys: str) -> JsonValue:
-    """Return what stands under some keys, each in the object under the one before; None if it is absent."""
+    """Return the value at a path of keys; None if it is absent."""
     for key in keys:
         value = value.get(key) if type(value) is dict else None
     return value
@@ -63,7 +63,7 @@ def why_no_object(text: JsonValue, *, strict: bool = True) -> str:
 
 
 def excerpt(value: JsonValue) -> str:
-    """Return a value as a fault's message shows it: one short line, whatever it is."""
+    """Return any value as one short line, for the message of a fault."""
     if isinstance(value, dict | list):
         return kind_of(value)
     text = ascii(value if type(value) is not str else value[:61])
@@ -77,29 +77,30 @@ def kind_of(value: JsonValue) -> str:
 
 @cache
 def _names(pattern: str) -> Callable[[str], object]:
-    """Return what tells whether a name is of a form. The same few tools are called again and again."""
+    """Return a cached test of names against a pattern, because the same few tools are called repeatedly."""
     return lru_cache(maxsize=256)(re.compile(pattern).fullmatch)
 
 
 class CheckState:  # noqa: PLW1641  it has no hash, since it is changed while it is read into
-    """A lane keeps one, tries a fragment on a copy, and keeps the copy only if the request is sent.
+    """The state of the judge after some messages.
 
-    Its size does not grow with the messages, but for the used ids.
+    A lane keeps one state, extends a copy by a fragment, and keeps the copy only if the request is sent. The size of a
+    state does not grow with the messages, except for the used ids.
 
     Attributes:
-        container: Key of the array of messages in a request, whose items faults call by the word `piece`.
-        opens: Key of the list of blocks in which a fragment leaves its last message open; None where messages are
-            whole.
-        marking: The type of a cache mark, and the key under which it stands.
-        names, model_name: The tools that the request declares, and its model; only while a whole request is read.
-        strict: Whether JSON inside texts is read as strictly as the whole was; only while messages are read.
-        role: Role of the last message, as the wire spells it; None before the first.
-        count, blocks: Messages so far, and blocks of the last, which is still open in a family that leaves it so.
-        due, answered: The calls that wait for their result, in call order; those answered since the assistant spoke.
-        used: Every id so far; those of the current fragment are in `fresh`.
-        marks, short: Cache marks so far; whether one of them is for five minutes.
-        media, documents: Attachments so far, and how many of them are documents.
-        large: Images so far that a request with many may not hold.
+        container: The key of the array of messages in a request. Faults call its items `piece`.
+        opens: The key of the list of blocks in which a fragment leaves its last message open; None in families with
+            complete messages.
+        marking: The type and the key of a cache mark.
+        names, model_name: The declared tools and the model, only during the check of a complete request.
+        strict: Whether JSON inside strings is parsed extend_strictly, only during reading.
+        role: The role of the last message on the wire; None before the first.
+        count, blocks: The number of messages, and the number of blocks of the last one, which may still be open.
+        due, answered: The calls without a result, in call order; the calls answered since the last assistant message.
+        used, fresh: The ids of earlier fragments, and those of the current fragment.
+        marks, short: The number of cache marks; whether one of them has a lifetime of five minutes.
+        media, documents: The number of attachments, and of documents among them.
+        large: The number of images that are too large for a request with many images.
     """
 
     container: ClassVar[str] = "messages"
@@ -121,21 +122,21 @@ class CheckState:  # noqa: PLW1641  it has no hash, since it is changed while it
         self.is_name = _names(dialect.ids.tool_name_pattern)
         self.used: PersistentMap[str, None] = NOTHING
         self.fresh: dict[str, None] = {}
-        self.due: dict[str, Any] = {}  # Any: what a family must know of an open call
+        self.due: dict[str, Any] = {}  # Any: the data of an open call, by family
         self.answered: dict[str, None] = {}
         self.faults: list[Fault] = []
 
     def copy(self) -> Self:
-        made = object.__new__(type(self))
+        copied = object.__new__(type(self))
         for name, value in vars(
             self
-        ).items():  # at once, they would be slow to read and all methods slow to call
-            setattr(made, name, value)
-        made.due, made.answered, made.fresh, made.faults = dict(self.due), dict(self.answered), {}, []
-        return made
+        ).items():  # updating `vars(copied)` would slow down attributes and methods
+            setattr(copied, name, value)
+        copied.due, copied.answered, copied.fresh, copied.faults = dict(self.due), dict(self.answered), {}, []
+        return copied
 
-    def settle(self) -> tuple[Self, list[Fault]]:
-        """Return the state in its compact form, and the faults met on the way to it."""
+    def split_faults(self) -> tuple[Self, list[Fault]]:
+        """Return the state in its compact form, and the faults found since its copy."""
         found = self.faults
         if self.fresh:
             self.used = self.used.update(self.fresh)
@@ -144,7 +145,7 @@ class CheckState:  # noqa: PLW1641  it has no hash, since it is changed while it
         return self, found
 
     def __eq__(self, other: object) -> bool:
-        # The dialect tells these, and they are not equal when compiled anew.
+        # These follow from the dialect, and compiled patterns do not compare equal.
         compiled = dict.fromkeys(("is_id", "is_name"))
         return type(other) is type(self) and vars(self) | compiled == vars(other) | compiled
 
@@ -152,12 +153,12 @@ class CheckState:  # noqa: PLW1641  it has no hash, since it is changed while it
         raise NotImplementedError
 
     def read(self, messages: list[JsonValue], *, resumes: bool = False) -> None:
-        """Read messages. If it `resumes`, the first holds what follows in the message that was left open."""
+        """Read messages. If `resumes` is true, the first one contains further blocks of the open message."""
         raise NotImplementedError
 
     def finish(self, *, manual_thinking: bool) -> None:
         if self.due:
-            self.report_unanswered("at the end")
+            self.fault_unanswered("at the end")
         if self.role is None and (self.opens or not self.count):
             self.fault("ALL-02 nothing", self.container, f"there is no {self.piece}")
         elif self.role not in self.dialect.turns.last_roles and not self.is_paused():
@@ -166,12 +167,16 @@ class CheckState:  # noqa: PLW1641  it has no hash, since it is changed while it
             self.fault("ANT-32 mark", "request", f"{self.marks} cache marks, at most {_MARKS}")
 
     def is_paused(self) -> bool:
-        return False  # one family has turns that the provider pauses, and that a request so may end with
+        return False  # in one family, a request may end with a turn that the provider has paused
 
     def fault(self, rule: str, where: str, what: str, *call_ids: str) -> None:
-        """Record that `rule` is broken; a word for the case may follow its id (`rule_id`).
+        """Record that a rule is broken.
 
-        `where` is a place in the request; what is empty or begins with a dot goes on behind `at`.
+        Args:
+            rule: The rule's id, and optionally a word for the case (`cited`).
+            where: A path in the request. An empty path, or one that begins with a dot, is relative to `at`.
+            what: The description of the fault.
+            call_ids: The ids of the affected calls, on the wire.
         """
         from actors.core.rulebook import FAULTS, RULES, rule_id  # few requests break a rule
 
@@ -180,7 +185,7 @@ class CheckState:  # noqa: PLW1641  it has no hash, since it is changed while it
         kind = FAULTS[RULES[rule].fault_class]
         self.faults.append(kind(f"{where}: {what} ({rule})", call_ids=call_ids, rule=rule))
 
-    def report_type(self, what: str, where: str, value: JsonValue) -> None:
+    def reject(self, what: str, where: str, value: JsonValue) -> None:
         self.fault("ALL-02", where, f"{what}, not {kind_of(value)}")
 
     @property
@@ -192,16 +197,16 @@ class CheckState:  # noqa: PLW1641  it has no hash, since it is changed while it
         return f"{self.here}.{self.opens}[{self.blocks}]" if self.opens else self.here
 
     def fields(self, value: JsonValue, shape: Shape, where: str = "") -> dict[str, JsonValue] | None:
-        """Return an object, its keys judged; None, with a fault, if it is none."""
+        """Return an object after a check of its keys. If the value is not an object, record a fault and return None."""
         if type(value) is not dict or value.keys() - shape:
-            if type(value := self.normalize_spelling(value)) is not dict:
-                self.report_type("an object", where, value)
+            if type(value := self.normalize_keys(value)) is not dict:
+                self.reject("an object", where, value)
                 return None
             self.allow_only(where, value, shape)
         return value
 
-    def normalize_spelling(self, value: JsonValue) -> JsonValue:
-        return value  # one family has a second spelling of keys
+    def normalize_keys(self, value: JsonValue) -> JsonValue:
+        return value  # one family accepts a second spelling of keys
 
     def allow_only(
         self, where: str, value: dict[str, JsonValue], keys: Collection[str], rule: str = "ALL-07"
@@ -210,7 +215,7 @@ class CheckState:  # noqa: PLW1641  it has no hash, since it is changed while it
             unknown = ", ".join(excerpt(key) for key in value if key not in keys)
             self.fault(rule, where, f"unknown key {unknown}")
 
-    def attach(self, kind: str, where: str = "") -> None:
+    def count_attachment(self, kind: str, where: str = "") -> None:
         rules, held = self.dialect.media, "of a request that may hold"
         self.media += 1
         self.documents += kind == "document"
@@ -225,8 +230,8 @@ class CheckState:  # noqa: PLW1641  it has no hash, since it is changed while it
     def images(self) -> int:
         return self.media - self.documents
 
-    def picture(self, data: JsonValue, media_type: JsonValue, where: str = "") -> None:
-        """Judge an image given by value behind those before it: its label, its sides, and with how many it stands."""
+    def check_image(self, data: JsonValue, media_type: JsonValue, where: str = "") -> None:
+        """Judge an image given by value: its type, its sides, and the number of images in the request."""
         facts, read = self.dialect.model, read_picture(data)
         if read is None:
             return
@@ -241,8 +246,8 @@ class CheckState:  # noqa: PLW1641  it has no hash, since it is changed while it
         if self.large and self.images > few:
             self.fault("ANT-59", where, f"{self.images} images, one of them with a side above {most} pixels")
 
-    def mark(self, mark: JsonValue, where: str = "") -> None:
-        """Judge a cache mark, and count it. An hour's comes before all that are for five minutes."""
+    def check_mark(self, mark: JsonValue, where: str = "") -> None:
+        """Judge and count a cache mark. Marks of an hour must precede all marks of five minutes."""
         kind, key = self.marking
         ttl = mark.get("ttl", "5m") if type(mark) is dict else None
         if type(mark) is not dict or mark.get("type") != kind or ttl not in ("5m", "1h"):
@@ -253,11 +258,11 @@ class CheckState:  # noqa: PLW1641  it has no hash, since it is changed while it
         self.short = self.short or ttl == "5m"
         return None
 
-    def judge_name(self, name: JsonValue, where: str = "") -> None:
+    def check_tool_name(self, name: JsonValue, where: str = "") -> None:
         if type(name) is not str or not self.is_name(name):
             self.fault("ALL-02 name", f"{where}.name", f"tool name {excerpt(name)}")
 
-    def judge_id(self, call_id: JsonValue, where: str = ".id") -> None:
+    def check_id(self, call_id: JsonValue, where: str = ".id") -> None:
         if type(call_id) is not str:
             self.fault("ALL-03", where, f"id {excerpt(call_id)} is not of the form")
         elif not self.is_id(call_id):
@@ -265,15 +270,15 @@ class CheckState:  # noqa: PLW1641  it has no hash, since it is changed while it
             what = f"id {excerpt(call_id)}{long} is {'too long' if long else 'not of the form'}"
             self.fault("ALL-03 long" if long else "ALL-03", where, what, call_id)
 
-    def take(self, call_id: str) -> None:
+    def use_id(self, call_id: str) -> None:
         if call_id in self.fresh or call_id in self.used:
             self.fault("ALL-04", ".id", f"id {excerpt(call_id)} is taken", call_id)
         self.fresh[call_id] = None
 
     def open_call(self, call_id: JsonValue, where: str = ".id", known: object = None) -> None:
-        """Note that a call waits for its result, and judge its id."""
+        """Judge the id of a call, and record that the call needs a result."""
         if type(call_id) is not str or not self.is_id(call_id):
-            self.judge_id(call_id, where)
+            self.check_id(call_id, where)
             if type(call_id) is not str:
                 return
         taken = call_id in self.fresh or call_id in self.used
@@ -282,13 +287,13 @@ class CheckState:  # noqa: PLW1641  it has no hash, since it is changed while it
         self.fresh[call_id] = None
         self.due[call_id] = known
 
-    def report_unanswered(self, when: str) -> None:
+    def fault_unanswered(self, when: str) -> None:
         ids = tuple(self.due)
         names = ", ".join(map(excerpt, ids))
         self.fault("OAC-01 open", self.here, f"no result for tool call {names} {when}", *ids)
         self.due.clear()
 
-    def judge_model(self, model: JsonValue) -> None:
+    def check_model(self, model: JsonValue) -> None:
         self.model_name = model
         if type(model) is not str or not model:
             self.fault("ALL-02 model", "model", f"a model name, not {excerpt(model)}")
@@ -297,32 +302,32 @@ class CheckState:  # noqa: PLW1641  it has no hash, since it is changed while it
         """Return the facts to judge a request by, from the name of its model."""
         return judged_facts(self.dialect, model)
 
-    def judge_limit(self, limit: JsonValue, where: str) -> None:
+    def check_limit(self, limit: JsonValue, where: str) -> None:
         if type(limit) is not int or limit < 1:
             self.fault("ALL-02", where, f"a whole number from 1, not {excerpt(limit)}")
 
     def each(
         self, value: JsonValue, where: str, what: str, *, filled: bool = False
     ) -> list[tuple[str, JsonValue]]:
-        """Return the items of a list, each with its place. A fault, if it is none, or empty and has to be `filled`."""
+        """Return (path, item) pairs of a list. Record a fault if the value is no list, or empty though `filled`."""
         if type(value) is list and (value or not filled):
             return [(f"{where}[{index}]", item) for index, item in enumerate(value)]
-        self.report_type(f"a list {'with' if filled else 'of'} {what}", where, value)
+        self.reject(f"a list {'with' if filled else 'of'} {what}", where, value)
         return []
 
-    def declare(self, name: JsonValue, where: str) -> None:
-        self.judge_name(name, where)
+    def declare_tool(self, name: JsonValue, where: str) -> None:
+        self.check_tool_name(name, where)
         if type(name) is str and name in self.names:
             self.fault("ALL-13", f"{where}.name", f"tool name {excerpt(name)} is declared twice")
         elif type(name) is str and self.is_name(name):
             self.names.add(name)
 
-    def judge_choice(self, name: JsonValue, where: str) -> None:
+    def check_choice(self, name: JsonValue, where: str) -> None:
         if type(name) is not str or name not in self.names:
             self.fault("ALL-14", where, f"tool {excerpt(name)} is not declared")
 
-    def judge_root(self, schema: JsonValue, where: str, refused: Iterable[str] = CHOICES) -> bool:
-        """Judge the root of a tool's schema, and say whether it is sound."""
+    def check_schema(self, schema: JsonValue, where: str, refused: Iterable[str] = CHOICES) -> bool:
+        """Judge a tool's schema, and return True if it has no fault."""
         typed = inside(schema, "type") == "object"
         found = [keyword for keyword in refused if type(schema) is dict and keyword in schema]
         if not typed:
@@ -336,16 +341,16 @@ class CheckState:  # noqa: PLW1641  it has no hash, since it is changed while it
 
 
 class Whole(CheckState):
-    """What OpenAI's two protocols have in common: messages are whole, and a call writes its arguments as text."""
+    """The common part of OpenAI's two protocols: complete messages, and arguments as strings."""
 
     def __init__(self, dialect: Dialect) -> None:
         super().__init__(dialect)
         self.longest = dialect.turns.max_string or sys.maxsize
 
-    def judge_call(self, name: JsonValue, judge_call: JsonValue, key: str, where: str) -> None:
-        """Judge the name of the tool that is called, and what it is given under `key`."""
+    def check_arguments(self, name: JsonValue, judge_call: JsonValue, key: str, where: str) -> None:
+        """Judge the tool name of a call, and its arguments, which are under `key`."""
         if type(name) is not str or not self.is_name(name):
-            self.judge_name(name, where)
+            self.check_tool_name(name, where)
         if key == "arguments":
             why = why_no_object(judge_call, strict=self.strict)
         else:
@@ -353,43 +358,42 @@ class Whole(CheckState):
         if why:
             self.fault("ALL-06", f"{where}.{key}", f"{excerpt(judge_call)} is {why}")
         elif type(judge_call) is str and len(judge_call) > self.longest:
-            self.length(judge_call, f"{where}.{key}")
+            self.check_length(judge_call, f"{where}.{key}")
 
     def parts(self, content: JsonValue, where: str, rule: str) -> list[tuple[str, JsonValue]]:
-        """Return the parts of a content, each with its place. A text has none."""
+        """Return (path, part) pairs of a content. A string has none."""
         if type(content) is str:
-            self.length(content, where)
+            self.check_length(content, where)
         elif type(content) is not list:
             self.fault(rule, where, f"a string or a list of parts, not {kind_of(content)}")
         elif not content:
             self.fault("ALL-11", where, "the list of parts is empty")
         return self.each(content, where, "parts") if type(content) is list else []
 
-    def text(self, text: JsonValue, key: str, kind: str, where: str) -> None:
+    def check_text(self, text: JsonValue, key: str, kind: str, where: str) -> None:
         if type(text) is not str:
-            self.report_type(f"{key} is a string", where, text)
+            self.reject(f"{key} is a string", where, text)
         elif not text and self.dialect.turns.drop_empty_text:
             self.fault("ALL-11 part", where, f"the {kind} part is empty")
         else:
-            self.length(text, where)
+            self.check_length(text, where)
 
-    def length(self, text: str, where: str) -> None:
+    def check_length(self, text: str, where: str) -> None:
         if len(text) > self.longest:
             self.fault("ALL-02 long", where, f"a string of {len(text)} characters, at most {self.longest}")
 
 
 class Turns(CheckState):
-    """What three protocols have in common: two roles take turns, and results stand among the user's blocks.
+    """The common part of three protocols: two roles take turns, and results are blocks of user messages.
 
-    Pairing is between two neighbours: what one message of the model calls, the next message of the user answers at its
-    head. The last message of a fragment may be unfinished, so what can only be said of a whole message is said when
-    the next one begins or at the end.
+    Results follow at the beginning of the user message after the calls. The last message of a fragment may be
+    incomplete, so checks of complete messages run when the next message begins, or at the end.
 
     Attributes:
-        model: The model's role, as the wire spells it.
-        may_end_empty: Whether a message of the model that is the last may be empty.
-        mixed: The last user message holds something beside results.
-        split: It follows another that left calls unanswered.
+        model: The model's role on the wire.
+        may_end_empty: Whether the last message of the model may be empty.
+        mixed: Whether the last user message contains other blocks than results.
+        split: Whether the last user message follows another user message that left calls without a result.
     """
 
     opens = "content"
@@ -403,7 +407,7 @@ class Turns(CheckState):
         for value in messages:
             if type(value) is not dict:
                 self.count += 1
-                self.report_type("a message is an object", self.here, value)
+                self.reject("a message is an object", self.here, value)
                 continue
             given = value["role"] if "role" in value else None
             role = "user" if given == "user" else model
@@ -414,14 +418,14 @@ class Turns(CheckState):
                     self.fault("ALL-11", self.here, "the message is empty")
                 self.begin(role)
                 self.count += 1
-                if role == self.role and not self.goes_on(role):
+                if role == self.role and not self.continues_turn(role):
                     self.fault("CMP-01 turns", self.here, f"role {role} twice in a row")
                 elif self.role is None and role not in self.dialect.turns.first_roles:
                     self.fault("ALL-09", self.here, f"a transcript cannot begin with role {role}")
                 self.role, self.blocks = role, 0
             else:
                 self.count += 1
-                if self.judge_other_role(value, given):
+                if self.read_other_role(value, given):
                     continue
                 self.fault(
                     "ALL-02 role", self.here, f"role {excerpt(given)} is neither user nor {self.model}"
@@ -431,16 +435,16 @@ class Turns(CheckState):
                 self.allow_only(self.here, value, ("role", key))
             self.content(value[key] if key in value else None)
 
-    def judge_other_role(self, message: dict[str, JsonValue], role: JsonValue) -> bool:
-        """Judge a message that is of neither role, and return whether the family has such messages."""
+    def read_other_role(self, message: dict[str, JsonValue], role: JsonValue) -> bool:
+        """Judge a message with another role, and return True if the family has such a role."""
         return False
 
-    def goes_on(self, role: str) -> bool:
-        """Return whether a message may continue the turn of the message before, which has the same role."""
+    def continues_turn(self, role: str) -> bool:
+        """Return True if a message may follow another message of the same role."""
         return False
 
     def begin(self, role: str) -> None:
-        """Judge the message that ends where one of `role` begins, and forget what was true of it."""
+        """Judge the complete previous message when a message of `role` begins, and reset its attributes."""
         raise NotImplementedError
 
     def content(self, content: JsonValue) -> None:
@@ -449,8 +453,8 @@ class Turns(CheckState):
                 self.block(block)
                 self.blocks += 1
         else:
-            self.report_type("a list of blocks", f"{self.here}.{self.opens}", content)
-            self.blocks += 1  # it is not empty, it is wrong
+            self.reject("a list of blocks", f"{self.here}.{self.opens}", content)
+            self.blocks += 1  # avoids a second fault for an empty message
 
     def block(self, block: JsonValue) -> None:
         raise NotImplementedError
@@ -461,9 +465,9 @@ class Turns(CheckState):
             self.fault("ALL-11", self.here, "the message is empty")
 
     def answer(self, call_id: JsonValue, key: str) -> None:
-        """Take the call out that a result answers, and judge where the result stands."""
+        """Judge the position of a result, and remove its call from `due`."""
         if type(call_id) is not str:
-            self.report_type(f"{key} is a string", "", call_id)
+            self.reject(f"{key} is a string", "", call_id)
         elif call_id in self.due:
             if self.mixed:
                 what = f"the result of {excerpt(call_id)} stands after other content"

@@ -1,1 +1,1 @@
-"""JSON Schemas, and the arguments of tool calls against them."""
+"""JSON Schemas, and the validation and repair of tool arguments."""

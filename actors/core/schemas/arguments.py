@@ -1,13 +1,12 @@
 """Check a tool call's arguments against the tool's JSON Schema, before anything runs.
 
-In:  a schema, which may come from strangers, and arguments, which a model wrote.
-Out: what is missing and what is wrong, in words the model can act on: the `tool_error` value.
+In:  an untrusted schema, and arguments that a model wrote.
+Out: the missing and invalid arguments as a `tool_error` value, with descriptions for the model.
 
-A schema cannot reach the network or a file (references outside it are refused), cannot make the regex engine
-backtrack (the linear engine only; a pattern with a lookaround or a backreference is left to the tool), and cannot
-multiply itself by references without bound. It is measured before it is compiled: its parts, its patterns, and what it
-costs with every reference written out. What a recursive one finds wrong is told only where that is no more work than
-`schema_cost` allows.
+A schema cannot reach the network or a file, because references outside it are rejected. It cannot cause backtracking,
+because only the linear regex engine runs; patterns with a lookaround or a backreference are left to the tool. It cannot
+grow without bound by references: its size, its patterns, and its cost with expanded references are measured before it
+is compiled. The errors of a recursive schema are listed only within the limit of `schema_cost`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -32,22 +31,22 @@ MAX_PATTERNS = 256
 MAX_PATTERN = 4096  # characters of one pattern
 MAX_ERRORS = 16
 
-_EXCERPT = 80  # characters of a value that are repeated to the model
+_EXCERPT = 80  # characters of an invalid value in a message to the model
 _NAMED = 200  # characters of a path, a name or an expectation
-_FIELDS, _FIELD = 200, 64  # fields that an unknown one is compared with, and characters of one
+_FIELDS, _FIELD = 200, 64  # number and size of the fields that are compared with an unknown one
 _PATTERN_BYTES = 256 * 1024
 _UNTOLD = "arguments that satisfy the schema (these are nested too deeply to say which do not)"
 _CHOICES = frozenset({"$ref", "allOf", "anyOf", "oneOf"})
 
 
 class ArgumentError(Struct, frozen=True):
-    """One thing that is missing or wrong.
+    """A missing or invalid argument.
 
     Args:
-        path: Where, as `stops[2].city`; empty for the arguments as a whole.
-        expected: What would be right, in words.
-        got: The start of the JSON of what stood there; empty if it is missing.
-        is_missing: A required field that is not there.
+        path: The path of the value, such as `stops[2].city`; empty for the complete arguments.
+        expected: A description of a valid value.
+        got: The beginning of the value's JSON; empty if it is missing.
+        is_missing: True for a required field that is missing.
     """
 
     path: str
@@ -57,7 +56,7 @@ class ArgumentError(Struct, frozen=True):
 
 
 class ArgumentCheck:
-    """A compiled schema. Checks from several threads at once are safe."""
+    """A compiled schema. It may be used by several threads at the same time."""
 
     def __init__(self, validator: "Validator", cost: SchemaCost, schema: JsonValue) -> None:
         self._validator = validator
@@ -65,9 +64,9 @@ class ArgumentCheck:
         self._schema = schema
 
     def errors(self, arguments: JsonValue) -> tuple[ArgumentError, ...]:
-        """Return what is missing or wrong, at most `MAX_ERRORS`, sorted by path. Empty means valid.
+        """Return at most `MAX_ERRORS` errors, sorted by path. An empty result means that the arguments are valid.
 
-        Where to say it would take too long, one error says that.
+        If listing them would take too long, the result is one error that states this.
         """
         try:
             if self._validator.is_valid(arguments):
@@ -75,18 +74,18 @@ class ArgumentCheck:
             if not self._cost.can_explain(arguments):
                 return (ArgumentError("", _UNTOLD, _excerpt(arguments)),)
             faults = islice(self._validator.iter_errors(arguments), MAX_ERRORS * 4)
-            found = [error for fault in faults for error in _explain(fault, self._schema)]
-        except ValueError as error:  # a value that is not JSON; the strict parser never gives one
+            found = [error for fault in faults for error in _describe(fault, self._schema)]
+        except ValueError as error:  # a value that is not JSON; the strict parser never returns one
             found = [ArgumentError("", "arguments in JSON", _clip(str(error), _EXCERPT))]
         found.sort(key=lambda error: (error.path, not error.is_missing, error.expected, error.got))
         return tuple(found[:MAX_ERRORS])
 
     def is_valid(self, value: JsonValue) -> bool:
-        """Return whether a value fits the schema."""
+        """Return True if a value fits the schema."""
         return self._validator.is_valid(value)
 
     def faults(self, value: JsonValue) -> "Iterable[ValidationError]":
-        """Return the validator's own faults of a value, lazily; none where listing them would take too long."""
+        """Return the validator's errors of a value as an iterator; no errors if listing them would take too long."""
         return self._validator.iter_errors(value) if self._cost.can_explain(value) else ()
 
 
@@ -96,19 +95,19 @@ def compile_schema(
     """Return the check for one tool's schema.
 
     Args:
-        every_pattern: Refuse a schema with a pattern that only an engine that backtracks can run. Without it such a
-            pattern, one with a lookaround or a backreference, is not checked: that is left to the tool.
+        every_pattern: Reject patterns that need a backtracking engine (with a lookaround or a backreference). If it is
+            false, these patterns are not checked, and the tool has to check them.
 
     Raises:
-        ToolDefinitionError: Not a schema for an object, not self-contained, too large, deep or costly, or with a
-            pattern that is too long or no regular expression.
+        ToolDefinitionError: The schema is not for an object, not self-contained, too large, deep or costly, or has a
+            pattern that is too long or invalid.
     """
-    named = repr(tool)[:_EXCERPT]  # this too may be what somebody sent
+    named = repr(tool)[:_EXCERPT]  # the name may be untrusted too
     if not isinstance(schema, Mapping):
         raise ToolDefinitionError(
             f"Tool {named} has an unusable schema: {type(schema).__name__} is no object"
         )
-    try:  # a strict, bounded copy: what is compiled cannot be changed later
+    try:  # a strict, bounded copy, so that later changes of the schema have no effect
         plain: Any = parse(dump(dict(schema)), max_bytes=MAX_SCHEMA_BYTES, max_depth=MAX_SCHEMA_DEPTH)
         cost = SchemaCost(plain)
         if reason := _why_unusable(plain) or cost.why_too_much():
@@ -124,7 +123,7 @@ def _make_validator(schema: dict[str, Any], *, every_pattern: bool) -> "Validato
         FancyRegexOptions,
         RegexOptions,
         validator_for,
-    )  # most programs check no arguments
+    )  # imported lazily
 
     linear = RegexOptions(size_limit=_PATTERN_BYTES, dfa_size_limit=4 * _PATTERN_BYTES)
     backtracking = FancyRegexOptions(size_limit=_PATTERN_BYTES, dfa_size_limit=4 * _PATTERN_BYTES)
@@ -152,14 +151,14 @@ def _make_validator(schema: dict[str, Any], *, every_pattern: bool) -> "Validato
 
 
 def printable(text: str) -> str:
-    """Return a text that a terminal or a log can be shown: what would control them is escaped."""
+    """Escape control characters, so that a text is safe for terminals and logs."""
     return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def tool_error(tool: str, errors: Sequence[ArgumentError], raw: str | None = None) -> dict[str, JsonValue]:
-    """Return the `tool_error` value that answers a call whose arguments cannot be used.
+    """Return the `tool_error` value for a call with invalid arguments.
 
-    No `errors`: the arguments are not a JSON object at all, and `raw`, the text the model wrote, is quoted in part.
+    Without `errors`, the arguments are not a JSON object, and the result quotes the beginning of `raw`, the text.
     """
     name = _clip(tool, _NAMED)
     if not errors:
@@ -178,7 +177,7 @@ def tool_error(tool: str, errors: Sequence[ArgumentError], raw: str | None = Non
 
 
 def unknown_tool_error(tool: str, known: Iterable[str]) -> dict[str, JsonValue]:
-    """Return the `tool_error` value that answers a call of a tool that does not exist."""
+    """Return the `tool_error` value for a call of an unknown tool."""
     name, names = _clip(tool, _NAMED), list(known)
     close = nearest(name, names)
     hint = f" Did you mean {close}?" if close else f" Tools: {', '.join(names[:MAX_ERRORS]) or 'none'}."
@@ -200,10 +199,12 @@ def _tool_error(
 
 
 def _why_unusable(schema: dict[str, Any]) -> str | None:  # Any: any keyword may hold anything
-    untyped = "object" if not _CHOICES.isdisjoint(schema) else None  # the arms say it
+    untyped = (
+        "object" if not _CHOICES.isdisjoint(schema) else None
+    )  # the errors of the alternatives are more precise
     if (kind := schema.get("type", untyped)) != "object":
         return f"its type is {kind!r}, providers take only 'object'"
-    if (found := _first_misplaced(schema)) is not None:
+    if (found := _invalid_subschema(schema)) is not None:
         place, value = found
         return f"'{place}' is {_excerpt(value)} where a schema must stand; write an object, such as {{}} for any value"
     inside = list(nodes(schema))
@@ -218,26 +219,26 @@ def _why_unusable(schema: dict[str, Any]) -> str | None:  # Any: any keyword may
     return _why_unmeasurable(inside)
 
 
-def _first_misplaced(schema: dict[str, Any]) -> tuple[str, JsonValue] | None:  # Any: as above
-    """Return the first entry that is no schema where one must stand, with its path; None if there is none."""
+def _invalid_subschema(schema: dict[str, Any]) -> tuple[str, JsonValue] | None:  # Any: as above
+    """Return the path and value of the first invalid subschema; None if all are valid."""
     for keyword, value in schema.items():
         for place, inner in entries(keyword, value):
             path = keyword + place
             if not is_schema(inner):
                 return path, inner
-            if isinstance(inner, dict) and (found := _first_misplaced(inner)) is not None:
+            if isinstance(inner, dict) and (found := _invalid_subschema(inner)) is not None:
                 return f"{path}.{found[0]}", found[1]
     return None
 
 
 def _why_unmeasurable(inside: list[dict[str, Any]]) -> str | None:  # Any: JSON
-    """Return which reference leads where `SchemaCost` cannot follow, and the validator can."""
+    """Describe a reference that the validator can follow and `SchemaCost` cannot; None if there is none."""
     root, *inner = inside
-    for key in ("$dynamicRef", "$recursiveRef"):  # what they come to is known only while a value is read
+    for key in ("$dynamicRef", "$recursiveRef"):  # they are resolved only during validation
         if any(isinstance(node.get(key), str) for node in inside):
             return f"it uses {key}; use $ref"
     for key in ("$id", "id") if "draft-04" in str(root.get("$schema")) else ("$id",):
-        if any(isinstance(node.get(key), str) for node in inner):  # it moves what '#' stands for
+        if any(isinstance(node.get(key), str) for node in inner):  # it changes the meaning of '#'
             return f"it holds another schema with an {key}; leave that out and refer to it by '#/...'"
     for node in inside:
         if isinstance(reference := node.get("$ref"), str) and not reference.startswith("#"):
@@ -249,26 +250,26 @@ def _deny_reference(uri: str) -> JsonValue:
     raise ValueError("a schema must hold all it refers to")
 
 
-def _explain(fault: "ValidationError", schema: JsonValue = None) -> list[ArgumentError]:
-    """Return what a fault says. With the `schema`, an unknown field is compared with those that it has."""
+def _describe(fault: "ValidationError", schema: JsonValue = None) -> list[ArgumentError]:
+    """Describe an error. With the `schema`, suggest a known field for an unknown one."""
     path = list(fault.instance_path)
     match fault.kind.as_dict():
         case {"property": str(name)} if fault.kind.name == "required":
             missing = ArgumentError(dotted_path([*path, name]), "a value", is_missing=True)
-            return [missing, *_misspelt(name, fault, schema)]
+            return [missing, *_likely_misspelling(name, fault, schema)]
         case {"unexpected": [*names]}:
             values = fault.instance if isinstance(fault.instance, dict) else {}
-            fields = _absent_fields(fault, schema)
+            fields = _missing_fields(fault, schema)
             return [
-                ArgumentError(dotted_path([*path, name]), _no_field(name, fields), _excerpt(values.get(name)))
+                ArgumentError(dotted_path([*path, name]), _unknown_field(name, fields), _excerpt(values.get(name)))
                 for name in sorted(map(str, names))[:MAX_ERRORS]
             ]
         case details:
-            return [ArgumentError(dotted_path(path), _expectation(fault, details), _excerpt(fault.instance))]
+            return [ArgumentError(dotted_path(path), _describe_expected(fault, details), _excerpt(fault.instance))]
 
 
-def _misspelt(name: str, fault: "ValidationError", schema: JsonValue) -> list[ArgumentError]:
-    """Return the field of an object that a missing one was probably meant to be, where unknown ones are allowed."""
+def _likely_misspelling(name: str, fault: "ValidationError", schema: JsonValue) -> list[ArgumentError]:
+    """Return the unknown field that was probably meant as a missing one, if unknown fields are allowed."""
     node = _object_schema(fault, schema)
     if not isinstance(fault.instance, dict) or node.get("additionalProperties") is False:
         return []
@@ -278,11 +279,11 @@ def _misspelt(name: str, fault: "ValidationError", schema: JsonValue) -> list[Ar
     if close is None or len(name) > _FIELD:
         return []
     place = dotted_path([*fault.instance_path, close])
-    return [ArgumentError(place, _no_field(close, [name]), _excerpt(fault.instance[close]))]
+    return [ArgumentError(place, _unknown_field(close, [name]), _excerpt(fault.instance[close]))]
 
 
-def _absent_fields(fault: "ValidationError", schema: JsonValue) -> list[str]:
-    """Return the fields that an object with an unknown field may have and has not; some, where there are many."""
+def _missing_fields(fault: "ValidationError", schema: JsonValue) -> list[str]:
+    """Return the known fields that an object lacks, at most a limited number."""
     fields, given = _object_schema(fault, schema).get("properties"), fault.instance
     if not (isinstance(fields, dict) and isinstance(given, dict)):
         return []
@@ -291,7 +292,7 @@ def _absent_fields(fault: "ValidationError", schema: JsonValue) -> list[str]:
 
 
 def _object_schema(fault: "ValidationError", schema: JsonValue) -> dict[str, JsonValue]:
-    """Return the schema of the object that a fault is about; empty if it is not known."""
+    """Return the schema of the object of an error; empty if it is unknown."""
     node = schema
     for part in list(fault.schema_path)[:-1]:
         if isinstance(node, dict):
@@ -301,38 +302,38 @@ def _object_schema(fault: "ValidationError", schema: JsonValue) -> dict[str, Jso
     return node if isinstance(node, dict) else {}
 
 
-def _no_field(name: str, fields: Sequence[str]) -> str:
+def _unknown_field(name: str, fields: Sequence[str]) -> str:
     close = nearest(name, fields) if len(name) <= _FIELD else None
     return "no such field" if close is None else f"no such field; did you mean {close!r}?"
 
 
-def _expectation(fault: "ValidationError", details: Mapping[str, Any]) -> str:  # Any: as above
+def _describe_expected(fault: "ValidationError", details: Mapping[str, Any]) -> str:  # Any: as above
     words = f"a value that satisfies {fault.kind.name}"
     if told := _EXPECTED.get(fault.kind.name):
         words = told(*details.values())
     elif branches := [branch for branch in details.get("context", ()) if branch]:
-        words = " or ".join(dict.fromkeys(_branch(branch, fault) for branch in branches))
+        words = " or ".join(dict.fromkeys(_describe_branch(branch, fault) for branch in branches))
     return _clip(words, _NAMED)
 
 
-def _branch(branch: Sequence["ValidationError"], outer: "ValidationError") -> str:
-    """Return what one alternative of an `anyOf` or `oneOf` wanted, by its first fault."""
+def _describe_branch(branch: Sequence["ValidationError"], outer: "ValidationError") -> str:
+    """Describe an alternative of an `anyOf` or `oneOf` by its first error."""
     fault = branch[0]
     inner = list(fault.instance_path)[len(list(outer.instance_path)) :]
-    first = _explain(fault)[0]
+    first = _describe(fault)[0]
     words = f"{dotted_path([*inner, first.path.rpartition('.')[2]])}" if first.is_missing else first.expected
     return f"({words} required)" if first.is_missing else f"{dotted_path(inner)} {words}" if inner else words
 
 
 def dotted_path(parts: Sequence[str | int]) -> str:
-    """Return the path to a place in a value, as `stops[2].city`; it is clipped."""
+    """Return a clipped path such as `stops[2].city`."""
     text = ""
     for part in parts:
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
     return _clip(text, _NAMED)
 
 
-def _excerpt(value: Any) -> str:  # Any: JSON as the validator gives it back
+def _excerpt(value: Any) -> str:  # Any: JSON from the validator
     try:
         return _clip(dump(value).decode(), _EXCERPT)
     except JsonRefused:
@@ -344,7 +345,7 @@ def _clip(text: str, size: int) -> str:
     return text if len(text) <= size else text[: size - 1] + "…"
 
 
-# How the one detail that the validator gives of a keyword is said.
+# Descriptions of keywords by the detail that the validator reports.
 _EXPECTED: Mapping[str, Callable[[Any], str]] = {  # Any: differs by keyword
     "maximum": "at most {}".format,
     "minimum": "at least {}".format,

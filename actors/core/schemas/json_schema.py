@@ -1,7 +1,7 @@
-"""Walk a JSON Schema: the keywords that hold other schemas, and the rewriter that all dialects share.
+"""Walk a JSON Schema: the keywords with subschemas, and the rewriter that all dialects share.
 
-A rewriter visits a schema and the schemas inside of it, keyword by keyword. A subclass is the table of one dialect: for
-each keyword a policy, and code only for the rest.
+A rewriter visits a schema and its subschemas, keyword by keyword. A subclass is the table of one dialect, with a policy
+for each keyword, and methods for the exceptions.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -12,33 +12,33 @@ from actors.core.data.jsonio import JsonValue
 
 Schema: TypeAlias = dict[str, JsonValue]
 Policy: TypeAlias = Literal["keep", "drop", "lose", "refuse"]
-"""Keep a keyword, drop it because nothing is lost, drop it and report the loss, or refuse the whole schema."""
+"""Keep a keyword, drop it without a loss, drop it and report the loss, or reject the schema."""
 
 MAPS = frozenset({"properties", "$defs", "definitions", "patternProperties", "dependentSchemas"})
-"""Keywords of an object whose every entry is a schema."""
+"""Keywords whose value maps names to schemas."""
 LISTS = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
-"""Keywords of a list of schemas."""
+"""Keywords whose value is a list of schemas."""
 SCHEMAS = frozenset(
     """items additionalProperties not contains if then else propertyNames unevaluatedProperties unevaluatedItems
     additionalItems contentSchema""".split()  # noqa: SIM905  as a list it is a page
 )
-"""Keywords of one schema. Older drafts also take a list of them under `items`."""
+"""Keywords whose value is a schema. In older drafts, `items` may be a list of schemas."""
 
 
 def entries(keyword: str, value: JsonValue) -> Iterator[tuple[str, JsonValue]]:
-    """Yield what stands under a keyword where schemas must stand, each with its path behind the keyword."""
+    """Yield (path, value) for each place of a keyword's value that must be a schema. The path is relative to it."""
     if keyword in MAPS and type(value) is dict:
         yield from ((f".{name}", inner) for name, inner in value.items())
     elif type(value) is list and (keyword in LISTS or keyword == "items"):
         yield from ((f"[{at}]", inner) for at, inner in enumerate(value))
-    elif keyword == "dependencies" and type(value) is dict:  # of older drafts: a schema, or a list of keys
+    elif keyword == "dependencies" and type(value) is dict:  # in older drafts: a schema, or a list of keys
         yield from ((f".{name}", inner) for name, inner in value.items() if type(inner) is not list)
     elif keyword in SCHEMAS:
         yield "", value
 
 
 def map_subschemas(keyword: str, value: JsonValue, made: Callable[[JsonValue], JsonValue]) -> JsonValue:
-    """Return a keyword's value, each schema directly in it replaced by the result of `made`."""
+    """Return a keyword's value with each direct subschema replaced by the result of `made`."""
     if keyword in MAPS and type(value) is dict:
         return {name: made(inner) for name, inner in value.items()}
     if type(value) is list and (keyword in LISTS or keyword == "items"):
@@ -49,7 +49,7 @@ def map_subschemas(keyword: str, value: JsonValue, made: Callable[[JsonValue], J
 
 
 def is_schema(value: JsonValue) -> bool:
-    """Say whether a value can be a schema at all: an object, or a boolean."""
+    """Return True if a value can be a schema: an object or a boolean."""
     return type(value) is dict or type(value) is bool
 
 
@@ -58,7 +58,7 @@ class SchemaRefused(Exception):
 
 
 class SchemaRewriter:
-    """Rewrites one schema and records the keywords that it loses.
+    """A rewriter of one schema, which records the lost keywords.
 
     A subclass gives the policies of its dialect as a table, and overrides the methods where a policy depends on more
     than the keyword.
@@ -101,13 +101,13 @@ class SchemaRewriter:
         return self.policies.get(keyword, self.other)
 
     def value(self, keyword: str, value: JsonValue, given: Schema) -> JsonValue:
-        """Return the value of a keyword that is kept, the schemas inside of it rewritten."""
+        """Return the value of a kept keyword with its subschemas rewritten."""
         return map_subschemas(keyword, value, partial(self.entry, keyword))
 
     def entry(self, keyword: str, value: JsonValue) -> JsonValue:
-        """Return a schema inside of a keyword's value. A value that is not an object stays as it is."""
+        """Rewrite a subschema. A value that is not an object stays unchanged."""
         return self.schema(value) if type(value) is dict else value
 
     def finish(self, made: Schema, given: Schema) -> Schema:
-        """Return a rewritten schema with the changes that depend on several of its keywords."""
+        """Apply the changes that depend on several keywords to a rewritten schema."""
         return made

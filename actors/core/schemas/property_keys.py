@@ -1,8 +1,8 @@
-"""Keys of arguments under the names that a provider knows them by.
+"""Translate property keys that a provider does not accept.
 
-Some hosts refuse a tool whose properties have other keys than they like (ANT-57). Such a key goes out under a made
-one, and comes back under it in the model's calls. The tool, the ledger and every other provider see the tool's own
-keys. All else in the arguments keeps the bytes that the model wrote, so a call goes back as it came.
+Some hosts reject a tool with property keys outside their pattern (ANT-57). These keys are replaced by generated ones in
+requests, and translated back in the model's calls. The tool, the ledger and every other provider see the original keys.
+All other bytes of the arguments stay as the model wrote them, so a call is sent back unchanged.
 """
 
 import re
@@ -13,17 +13,17 @@ from actors.core.data.jsonio import Json, JsonRefused, quote, unquote
 from actors.core.values.identity import content_name
 
 PLAIN_KEYS = r"[a-zA-Z0-9_.-]{1,64}"
-"""What a key must match in full to be accepted by every host that is known (ANT-57)."""
+"""The pattern of keys that every known host accepts (ANT-57)."""
 _STRINGS = re.compile(rb'("[^"\\]*(?:\\.[^"\\]*)*")(\s*:)?', re.DOTALL)
-"""Each string of a JSON text, with the colon behind those that are keys."""
+"""A string in a JSON text, with the colon after it if it is a key."""
 
 
 @lru_cache(maxsize=4096)
 def property_key(key: str, pattern: str, probe: int = 0) -> str:
-    """Return `key` if it matches the pattern in full, else a key made from it that does.
+    """Return `key` if it matches the pattern, or else a generated key that does.
 
-    A made key depends on the key alone, so it is the same in every process; distinct keys have distinct ones. `probe`
-    counts the made keys that something else had already.
+    The generated key depends only on the arguments, so it is the same in every process, and distinct keys have distinct
+    ones. `probe` is the number of earlier attempts whose keys were already in use.
     """
     if re.fullmatch(pattern, key):
         return key
@@ -32,7 +32,7 @@ def property_key(key: str, pattern: str, probe: int = 0) -> str:
 
 
 def with_keys(text: Json, names: Mapping[str, str]) -> Json:
-    """Return a JSON text with the keys that `names` has under their new names, and every other byte as it was."""
+    """Return a JSON text with its keys renamed by `names`, and all other bytes unchanged."""
 
     def rename_key(found: re.Match[bytes]) -> bytes:
         colon: bytes | None = found[2]
@@ -46,5 +46,5 @@ def with_keys(text: Json, names: Mapping[str, str]) -> Json:
 def _unquote(literal: bytes) -> str | None:
     try:
         return unquote(Json(literal))
-    except JsonRefused:  # half a surrogate pair: no key that a schema names
+    except JsonRefused:  # a lone surrogate, which no schema contains
         return None

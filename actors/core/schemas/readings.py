@@ -1,11 +1,11 @@
-"""The one reading of a value that does not fit its schema, if it has one: texts that are JSON of another type.
+"""Find the unique repair of a value that does not fit its schema by parsing strings that contain JSON.
 
 In:  a value that a model wrote, and the check of its schema.
-Out: the value with some of its texts read as the JSON that they are, if it then fits, and no other choice of texts
-     would fit as well; else None.
+Out: the value with some strings replaced by the JSON that they contain, if it then fits the schema and no other choice
+     of strings fits; otherwise None.
 
-Only texts that the schema rejects are read, so a value that fits is never changed, and a text stays a text wherever the
-schema accepts one. The search is bounded; a value for which it would take longer is not read.
+Only strings that the schema rejects are parsed. So a valid value never changes, and a string stays a string where the
+schema accepts one. The search is bounded; a value that would need a longer search is not repaired.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,61 +22,61 @@ if TYPE_CHECKING:
     from jsonschema_rs import ValidationError
 
 MOST_TEXTS: Final = 1000
-"""Texts of one value that are read."""
+"""The maximum number of strings of one value that are parsed."""
 MOST_NAMED: Final = 16
-"""Of these, the texts that are named in a report."""
+"""The maximum number of parsed strings that a report lists."""
 
-_MOST_CHOICES = 8  # of texts, at one level
-_MOST_CHECKS = 32  # of values against the schema
-_LEVELS = 3  # of texts inside of texts
+_MOST_CHOICES = 8  # choices of strings at one level
+_MOST_CHECKS = 32  # validations of candidate values
+_LEVELS = 3  # nested strings
 
 Place: TypeAlias = tuple[str | int, ...]
 _Choice: TypeAlias = frozenset[Place]
 
-_OF_TYPES = frozenset({"type", "enum", "const"})  # keywords that may reject a text because it is one
+_OF_TYPES = frozenset({"type", "enum", "const"})  # keywords that may reject a value because it is a string
 _ANY_BRANCH = frozenset({"anyOf", "oneOf"})
 
 
 class FittingValue(Struct, frozen=True):
-    """A value that fits its schema, and the texts that were read to make it fit (the first `MOST_NAMED`)."""
+    """A value that fits its schema, and the parsed strings (the first `MOST_NAMED`)."""
 
     value: JsonValue
     repairs: tuple[Repair, ...]
 
 
-class _TooMuch(Exception):
-    """The value has more readings than are tried, so none is known to be the only one."""
+class _SearchTooLarge(Exception):
+    """The search exceeds its limits, so no reading is known to be unique."""
 
 
 def only_reading(value: JsonValue, check: ArgumentCheck) -> FittingValue | None:
-    """Return the only reading of a value that fits; None if the value fits as it is, or has no reading or several."""
+    """Return the only reading of a value that fits; None if the value itself fits, or has no or several readings."""
     found: dict[Json, FittingValue] = {}
     try:
         for reading in _Search(check).readings(value, frozenset(), _LEVELS):
             found.setdefault(dump(reading.value), reading)
             if len(found) > 1:
                 return None
-    except _TooMuch:
+    except _SearchTooLarge:
         return None
     return next(iter(found.values()), None)
 
 
 class _Search:
-    """One search. Mutable: it counts its work."""
+    """A bounded search for readings. It counts its work."""
 
     def __init__(self, check: ArgumentCheck) -> None:
         self._check = check
         self._left = _MOST_CHECKS
 
     def readings(self, value: JsonValue, read: _Choice, levels: int) -> Iterator[FittingValue]:
-        """Yield the readings that fit. `read`: places whose texts were read already."""
+        """Yield the readings that fit. `read` contains the places of strings that were already parsed."""
         for choice in self._choices(value):
-            changed = _with_texts_read(value, choice)
+            changed = _with_parsed_strings(value, choice)
             if not choice or changed is None:
                 continue
             self._left -= 1
             if self._left < 0:
-                raise _TooMuch
+                raise _SearchTooLarge
             places = read | choice
             if self._check.is_valid(changed[0]):
                 named = sorted({dotted_path(place) for place in places})[:MOST_NAMED]
@@ -87,28 +87,28 @@ class _Search:
     def _choices(self, value: JsonValue) -> Iterable[_Choice]:
         faults = list(islice(self._check.faults(value), MOST_TEXTS + 1))
         if len(faults) > MOST_TEXTS:
-            raise _TooMuch
+            raise _SearchTooLarge
         return _choices(faults)
 
 
 def _choices(faults: Sequence["ValidationError"]) -> list[_Choice]:
-    """Return the choices of texts that may put all of these faults right; an empty list if none can."""
+    """Return the choices of strings that may fix all of these errors; an empty list if there is none."""
     choices: list[_Choice] = [frozenset()]
     for fault in faults:
-        cures = _choices_for(fault)
+        cures = _fixes(fault)
         if len(cures) == len(choices) == 1:
             choices = [choices[0] | cures[0]]
             continue
         choices = list(dict.fromkeys(chosen | cure for chosen in choices for cure in cures))
         if len(choices) > _MOST_CHOICES:
-            raise _TooMuch
+            raise _SearchTooLarge
         if not choices:
             break
     return choices
 
 
-def _choices_for(fault: "ValidationError") -> list[_Choice]:
-    """Return the choices of texts that may put one fault right."""
+def _fixes(fault: "ValidationError") -> list[_Choice]:
+    """Return the choices of strings that may fix one error."""
     kind = fault.kind.name
     cures: list[_Choice] = []
     if kind in _ANY_BRANCH:
@@ -119,8 +119,8 @@ def _choices_for(fault: "ValidationError") -> list[_Choice]:
     return list(dict.fromkeys(cures))
 
 
-def _with_texts_read(value: JsonValue, places: _Choice) -> tuple[JsonValue] | None:
-    """Return a copy of a value in which the texts at these places are read; None if one of them is no JSON."""
+def _with_parsed_strings(value: JsonValue, places: _Choice) -> tuple[JsonValue] | None:
+    """Return a copy of a value with the strings at these places parsed; None if one of them is not JSON."""
     root: list[JsonValue] = [parse(dump(value))]
     for place in sorted(places, key=len):
         inner: list[JsonValue] | dict[str, JsonValue] = root

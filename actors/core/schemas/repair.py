@@ -1,12 +1,12 @@
-"""Values that a model wrote with a slip: read where exactly one reading is possible, and how that is reported.
+"""Parse almost-JSON texts of a model that have exactly one reading, and report the repairs.
 
 In:  a text that should be JSON.
-Out: its value, and what had to be ignored or read otherwise; None if the text has no reading, or more than one.
+Out: its value and the repairs; None if the text has no reading, or more than one.
 
-Nothing is guessed: what is ignored (a code fence, a comma before a closing bracket, quotes around the whole) has no
-meaning in any reading of the text. A cut text, single quotes and words of Python are not touched, since more than one
-value could have been meant. The message keeps the text as it was. Texts inside of a value that stand for numbers and
-lists need a schema: see `actors.core.schemas.readings`.
+A repair only ignores parts that have no meaning in any reading: a code fence, a comma before a closing bracket, quotes
+around the complete text. Truncated texts, single quotes and Python literals are not repaired, because their meaning is
+ambiguous. The message keeps the original text. Repairs of strings inside a value, such as `"3"` for 3, need a schema:
+see `actors.core.schemas.readings`.
 """
 
 import re
@@ -17,21 +17,21 @@ from actors.core.data.record import StoredRecord
 from actors.core.values.identity import CallId
 
 RepairMode: TypeAlias = Literal["unambiguous", "strict"]
-"""What is done about arguments and answers with a slip: read them if one reading is possible, or refuse them."""
+"""Repair arguments and answers that have one reading (`unambiguous`), or reject them (`strict`)."""
 
 RepairKind: TypeAlias = Literal["text", "commas", "around"]
-"""The slip: JSON written inside of a text, trailing commas, or something around the JSON (words, a code fence)."""
+"""The repaired error: JSON inside a string, trailing commas, or text and code fences around the JSON."""
 
 MODES: Final = ("unambiguous", "strict")
 
 
 class Repair(StoredRecord, frozen=True):
-    """A slip of a model that was repaired, because exactly one reading of what it wrote fits the schema.
+    """A repaired error in the output of a model, of which exactly one reading fits the schema.
 
     Args:
-        kind: The slip: `text` (`"3"` for 3, `"[1]"` for a list), `commas` (before a closing bracket), `around` (words,
+        kind: The error: `text` (`"3"` for 3, `"[1]"` for a list), `commas` (before a closing bracket), `around` (text,
             a code fence or reasoning around the JSON).
-        path: The repaired place, as `stops[2].city`; empty for the whole.
+        path: The path of the repaired value, such as `stops[2].city`; empty for the complete value.
         call_id: The call whose arguments were repaired; None for an answer of `output=`.
     """
 
@@ -45,14 +45,14 @@ _COMMAS = re.compile(r'"(?:[^"\\]|\\.)*+"?|,(?=\s*+[}\]])', re.DOTALL).sub
 
 
 def read_arguments(raw: str) -> tuple[JsonObject, tuple[RepairKind, ...]] | None:
-    """Return the object that malformed arguments say, and the slips; None if they cannot be read without loss."""
+    """Return the object of malformed arguments and its repairs; None if they have no unique reading."""
     fenced = _FENCED(raw)
     read = read_json(fenced[1] if fenced else raw)
     if read is None:
         return None
     value, kinds = read
     before: tuple[RepairKind, ...] = ("around",) if fenced else ()
-    if isinstance(value, str):  # the whole object, written as a text
+    if isinstance(value, str):  # the complete object inside a JSON string
         before = ("around", "text") if fenced else ("text",)
         inner = read_json(value)
         value = None if inner is None else inner[0]
@@ -62,7 +62,7 @@ def read_arguments(raw: str) -> tuple[JsonObject, tuple[RepairKind, ...]] | None
 
 
 def read_json(text: str, max_bytes: int = MAX_ARGUMENTS) -> tuple[JsonValue, tuple[RepairKind, ...]] | None:
-    """Return the value of a JSON text whose only slip may be trailing commas, and the slips; None if it has none."""
+    """Parse a JSON text that may have trailing commas. Return its value and the repairs; None if it is not JSON."""
     try:
         return parse(text.encode(), max_bytes=max_bytes), ()
     except ValueError:  # JsonRefused, and UnicodeEncodeError for lone surrogates
@@ -74,5 +74,5 @@ def read_json(text: str, max_bytes: int = MAX_ARGUMENTS) -> tuple[JsonValue, tup
 
 
 def without_commas(text: str) -> str:
-    """Return a JSON text without the commas before its closing brackets; its strings stay as they are."""
+    """Remove the commas before closing brackets from a JSON text, except inside strings."""
     return _COMMAS(lambda found: "" if found[0] == "," else found[0], text)

@@ -1,11 +1,11 @@
-"""What a JSON Schema costs its validator: for any value, and for one.
+"""Measure the cost of validation with a JSON Schema, for any value and for a given one.
 
-In:  a schema as strict JSON, with references into itself only, and perhaps a value.
-Out: how many parts the validator may visit.
+In:  a schema as strict JSON, with references only into itself, and optionally a value.
+Out: the number of parts that the validator may visit.
 
-References can multiply a schema without bound, so it is measured before it is compiled. A cycle counts once there: how
-often it is followed is up to the value. To explain what is wrong with a value the validator remembers nothing, and a
-recursive schema that reaches a child in two ways doubles the work with each level; so that work is counted first.
+References can multiply the size of a schema without bound, so it is measured before it is compiled. There a cycle
+counts once, because the value determines how often it is followed. When the validator lists errors, it caches nothing:
+a recursive schema that reaches a child in two ways doubles the work at each level. So that work is counted first.
 """
 
 from collections.abc import Iterable, Iterator
@@ -13,9 +13,9 @@ from typing import Any
 
 from actors.core.data.jsonio import JsonValue, resolve_pointer
 
-MAX_EXPANDED = 100_000  # schema nodes, counting each as often as references reach it
-MAX_EXPANDED_DEPTH = 160  # of nodes inside each other, references followed
-MAX_EXPLAINED = 4_000  # pairs of a schema node and a part of the value, each as often as it is reached
+MAX_EXPANDED = 100_000  # schema nodes, counted as often as references reach them
+MAX_EXPANDED_DEPTH = 160  # depth of nested nodes, with references followed
+MAX_EXPLAINED = 4_000  # pairs of a schema node and a part of the value, counted as often as they are reached
 
 _UNEVALUATED = frozenset({"unevaluatedProperties", "unevaluatedItems"})
 _SAME = frozenset({"not", "if", "then", "else", "propertyNames"})
@@ -24,7 +24,7 @@ _EACH = frozenset({"additionalProperties", "additionalItems", "contains", *_UNEV
 
 
 def nodes(value: JsonValue) -> Iterator[dict[str, JsonValue]]:
-    """Yield every object in a schema, itself first."""
+    """Yield a schema and every object inside it."""
     if isinstance(value, dict):
         yield value
     for child in _children(value):
@@ -47,7 +47,7 @@ class SchemaCost:
         }
 
     def why_too_much(self) -> str | None:
-        """Return why the schema is not to be compiled, None if it may be."""
+        """Return why the schema is too costly to compile, or None."""
         try:
             size, depth = self._measure(self.root)
         except RecursionError:
@@ -59,9 +59,9 @@ class SchemaCost:
         return None
 
     def can_explain(self, value: JsonValue) -> bool:
-        """Say whether what is wrong with a value is found within `MAX_EXPLAINED` visits.
+        """Return True if the errors of a value can be listed within `MAX_EXPLAINED` visits.
 
-        A schema that is not recursive has its bound from `why_too_much`, which comes first.
+        The cost of a schema without recursion is already bounded by `why_too_much`.
         """
         try:
             return not self._is_recursive or self._visits(self.root, value, {}) <= MAX_EXPLAINED
@@ -69,10 +69,10 @@ class SchemaCost:
             return False
 
     def _measure(self, value: JsonValue, above: int = 0) -> tuple[int, int]:
-        """Return how many nodes, and how many inside each other.
+        """Return the number and the depth of the nodes.
 
         Raises:
-            RecursionError: Deeper than `MAX_EXPANDED_DEPTH`: our stack is not the schema's to choose.
+            RecursionError: The depth exceeds `MAX_EXPANDED_DEPTH`, which protects our stack.
         """
         if id(value) in self._known:
             self._is_recursive |= id(value) in self._open
@@ -81,13 +81,13 @@ class SchemaCost:
             return 1, 1
         if above >= MAX_EXPANDED_DEPTH:
             raise RecursionError
-        self._known[id(value)] = 1, 1  # what a cycle back to here counts
+        self._known[id(value)] = 1, 1  # the count of a cycle back to this node
         self._open.add(id(value))
         below = [self._measure(child, above + 1) for child in self._subschemas(value)]
         self._open.discard(id(value))
         size, depth = 1 + sum(size for size, _ in below), 1 + max((depth for _, depth in below), default=0)
         if isinstance(value, dict) and not _UNEVALUATED.isdisjoint(value):
-            size *= 2  # what is below is read again, to know what it has evaluated
+            size *= 2  # the validator visits the parts again to find the evaluated ones
         self._known[id(value)] = size, depth
         return size, depth
 
@@ -102,13 +102,11 @@ class SchemaCost:
         name = percent_decoded(reference.removeprefix("#"))
         return resolve_pointer(self.root, reference) if name[:1] in ("", "/") else self._anchors.get(name)
 
-    def _visits(
-        self, schema: JsonValue, value: JsonValue, known: dict[tuple[int, int], int], above: int = 0
-    ) -> int:
-        """Return how often a part of the schema meets a part of the value.
+    def _visits(self, schema: Any, value: Any, known: dict[tuple[int, int], int], above: int = 0) -> int:
+        """Return the number of pairs of a schema node and a part of the value that validation visits.
 
         Raises:
-            RecursionError: Too deep, or too many pairs to count.
+            RecursionError: The depth or the number of pairs exceeds its limit.
         """
         pair = id(schema), id(value)
         if not isinstance(schema, dict) or pair in known:
@@ -121,7 +119,7 @@ class SchemaCost:
         return known[pair]
 
     def _pairs(self, schema: dict[str, JsonValue], value: JsonValue) -> Iterator[tuple[JsonValue, JsonValue]]:
-        """Yield each schema directly inside one with each part of the value it judges, rather too many."""
+        """Yield pairs of a direct subschema and a part of the value, at least all that the validator visits."""
         for key, inner in schema.items():
             if key == "$ref" and isinstance(inner, str):
                 yield self._target(inner), value

@@ -1,10 +1,10 @@
-"""Weaken a schema where a pattern needs an engine that backtracks.
+"""Remove patterns that need a backtracking engine from a schema, without rejecting more values.
 
-In:  a schema, and those of its patterns that the linear engine cannot run: lookarounds and backreferences.
-Out: a schema without them. It accepts every value that the given one accepts.
+In:  a schema, and its patterns that the linear engine cannot run: those with lookarounds and backreferences.
+Out: a schema without them. It accepts every value that the original one accepts.
 
-A pattern is only left out where that makes the schema accept more. Below a `not` or an `if` it would accept less, so
-the whole keyword goes, and one arm of a `oneOf` may no longer exclude another.
+Without a pattern, a schema accepts more values. Below a `not` or an `if`, that would make the outer schema accept
+fewer, so the complete keyword is removed there, and a `oneOf` becomes an `anyOf`.
 """
 
 from typing import Any
@@ -14,16 +14,16 @@ from actors.core.schemas.json_schema import Policy, Schema, SchemaRewriter
 from actors.core.schemas.schema_cost import nodes
 
 _COUNTED = frozenset({"unevaluatedProperties", "unevaluatedItems"})
-"""Keywords that apply to what others did not match. Without a pattern, others match less."""
+"""Keywords that apply to the parts that other keywords did not match; without a pattern, the others match less."""
 _CHANGED = frozenset({"$ref", *_COUNTED})
 
 
 def without_patterns(schema: dict[str, Any], patterns: frozenset[str]) -> dict[str, Any]:  # Any: JSON
-    """Return a schema that holds none of the patterns and accepts all that the given one accepts."""
-    return _Weakening(patterns).schema(schema)
+    """Return a schema without the patterns that accepts every value that the given one accepts."""
+    return _PatternRemover(patterns).schema(schema)
 
 
-class _Weakening(SchemaRewriter):
+class _PatternRemover(SchemaRewriter):
     def __init__(self, patterns: frozenset[str]) -> None:
         super().__init__()
         self._patterns = patterns
@@ -41,26 +41,26 @@ class _Weakening(SchemaRewriter):
         return super().value(keyword, value, given)
 
     def finish(self, made: Schema, given: Schema) -> Schema:
-        if "oneOf" in made and _depends_on(given["oneOf"], self._patterns):
+        if "oneOf" in made and _may_accept_more(given["oneOf"], self._patterns):
             arms = made.get("allOf")
             made["allOf"] = [*(arms if type(arms) is list else ()), {"anyOf": made.pop("oneOf")}]
         return made
 
 
 def _unsafe_keywords(schema: dict[str, Any], patterns: frozenset[str]) -> frozenset[str]:  # Any: JSON
-    """Return the keywords that could make a schema accept less once the patterns are gone."""
+    """Return the keywords that could make a schema accept fewer values without the patterns."""
     by_key: JsonValue = schema.get("patternProperties")
     affected = {
-        "not": _depends_on(schema.get("not"), patterns),
-        "if": _depends_on(schema.get("if"), patterns),
-        "maxContains": _depends_on(schema.get("contains"), patterns),
+        "not": _may_accept_more(schema.get("not"), patterns),
+        "if": _may_accept_more(schema.get("if"), patterns),
+        "maxContains": _may_accept_more(schema.get("contains"), patterns),
         "additionalProperties": isinstance(by_key, dict) and not patterns.isdisjoint(by_key),
     }
     return _COUNTED.union(keyword for keyword, is_affected in affected.items() if is_affected)
 
 
-def _depends_on(value: JsonValue, patterns: frozenset[str]) -> bool:
-    """Tell whether a keyword's schemas may accept more without the patterns. A reference may lead to a pattern."""
+def _may_accept_more(value: JsonValue, patterns: frozenset[str]) -> bool:
+    """Return True if a keyword's schemas may accept more without the patterns. A reference may lead to a pattern."""
     inner = value if isinstance(value, list) else [value]
     return any(
         not _CHANGED.isdisjoint(node) or patterns.intersection(patterns_of(node))

@@ -110,7 +110,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "hosts: a cloud may be told any version",
-        "actors/core/check/anthropic.py:Anthropic._judge_route",
+        "actors/core/check/anthropic.py:Anthropic._check_route",
         "(version := body.get('anthropic_version')) not in _VERSIONS[route]",
         "(version := body.get('anthropic_version')) is None",
         (f"{CLAUDE}::test_server_and_judge_refuse_what_a_cloud_refuses",),

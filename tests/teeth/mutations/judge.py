@@ -24,7 +24,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "openai_chat.py:OpenAIChat._begin",
         """
         if self.due:
-            self.report_unanswered(f"before this {role} message")
+            self.fault_unanswered(f"before this {role} message")
         """,
         "self.due.clear()",
         RULES,
@@ -34,7 +34,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "state.py:CheckState.finish",
         """
         if self.due:
-            self.report_unanswered("at the end")
+            self.fault_unanswered("at the end")
         """,
         "",
         RULES,
@@ -62,7 +62,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     _demands(
         "kimi: a type may stand beside a choice",
-        "openai_chat.py:_moonshot",
+        "openai_chat.py:_moonshot_faults",
         '"type" in schema and chosen',
         "False",
         RULES,
@@ -83,7 +83,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     _demands(
         "bedrock: two documents may have one name",
-        "converse.py:Converse._judge_title",
+        "converse.py:Converse._check_title",
         "name in self.titles",
         "False",
         RULES,
@@ -93,7 +93,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "converse.py:Converse.begin",
         """
         if self.documented:
-            self._judge_documents()
+            self._check_documents()
         """,
         "",
         RULES,
@@ -121,7 +121,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     _demands(
         "bedrock: a source may hold nothing",
-        "converse.py:Converse._judge_media",
+        "converse.py:Converse._media",
         "len(source) != 1 or type(data) is not str or (not data)",
         "len(source) > 1 or type(data) is not str",
         RULES,
@@ -142,28 +142,28 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     _demands(
         "responses: reasoning may stand alone",
-        "responses.py:Responses._stand",
+        "responses.py:Responses._follow_with",
         "self.thinks is not None and (not by_model)",
         "False",
         RULES,
     ),
     _demands(
         "responses: an item may have an id that its reasoning lacks",
-        "responses.py:Responses._stand",
+        "responses.py:Responses._follow_with",
         "identified and (not self.thinks)",
         "False",
         RULES,
     ),
     _demands(
         "responses: a reference needs nothing that was stored",
-        "responses.py:Responses._earlier",
+        "responses.py:Responses._reference",
         'item["type"] == "item_reference" and (not self.stores)',
         "False",
         RULES,
     ),
     _demands(
         "gemini: results behind other parts are let through",
-        "gemini.py:Gemini._answers",
+        "gemini.py:Gemini._check_answer",
         "self.mixed",
         "False",
         RULES,
@@ -184,14 +184,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     _demands(
         "a limit of no tokens is one",
-        "state.py:CheckState.judge_limit",
+        "state.py:CheckState.check_limit",
         "type(limit) is not int or limit < 1",
         "type(limit) is not int",
         RULES,
     ),
     _demands(
         "a choice at the root of a tool's schema passes",
-        "state.py:CheckState.judge_root",
+        "state.py:CheckState.check_schema",
         "refused",
         "()",
         RULES,
@@ -212,7 +212,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     _demands(
         "ids of earlier fragments are free again",
-        "state.py:CheckState.settle",
+        "state.py:CheckState.split_faults",
         "self.used = self.used.update(self.fresh)",
         "pass",
         FOLD,
@@ -220,27 +220,27 @@ MUTATIONS: tuple[Mutation, ...] = (
     _demands(
         "attachments of earlier fragments are forgotten",
         "state.py:CheckState.copy",
-        "made.due, made.answered, made.fresh, made.faults = ...",
+        "copied.due, copied.answered, copied.fresh, copied.faults = ...",
         """
-        made.media = made.documents = 0
-        made.due, made.answered, made.fresh, made.faults = ...
+        copied.media = copied.documents = 0
+        copied.due, copied.answered, copied.fresh, copied.faults = ...
         """,
         CONVERSE,
     ),
     _demands(
         "names of documents in earlier fragments are forgotten",
         "state.py:CheckState.copy",
-        "made.due, made.answered, made.fresh, made.faults = ...",
+        "copied.due, copied.answered, copied.fresh, copied.faults = ...",
         """
-        vars(made).pop("titles", None)
-        made.due, made.answered, made.fresh, made.faults = ...
+        vars(copied).pop("titles", None)
+        copied.due, copied.answered, copied.fresh, copied.faults = ...
         """,
         CONVERSE,
     ),
     _demands(
         "faults keep the ids of the wire",
         "__init__.py:canonical",
-        "[_rename_ids(fault, known, calls) if fault.call_ids else fault for fault in faults]",
+        "[_with_canonical_ids(fault, known, calls) if fault.call_ids else fault for fault in faults]",
         "list(faults)",
         ("tests/core/test_check_canonical.py",),
     ),
@@ -251,12 +251,12 @@ MUTATIONS: tuple[Mutation, ...] = (
         "False",
         ("tests/core/test_check_readings.py::test_readings_that_disagree_are_told",),
     ),
-    _reads("a fault is no doubt", "__init__.py:accept_quickly", "None if read.faults else read", "read"),
+    _reads("a fault is no doubt", "__init__.py:extend_quickly", "None if read.faults else read", "read"),
     _reads(
         "it is all there is of a request that opens an epoch again",
         "__init__.py:extend",
-        "not whole and (quick := accept_quickly(state, *pieces)) is not None",
-        "(quick := accept_quickly(state, *pieces)) is not None",
+        "not whole and (quick := extend_quickly(state, *pieces)) is not None",
+        "(quick := extend_quickly(state, *pieces)) is not None",
     ),
     _reads(
         "a long text may be blank",
@@ -288,7 +288,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     _demands(
         "anthropic: thinking needs no signature",
-        "anthropic.py:Anthropic._judge_thinking",
+        "anthropic.py:Anthropic._thinking",
         'type(signature) is not str or not (signature or rules.required == "with_calls")',
         'False and (not (signature or rules.required == "with_calls"))',
         RULES,
@@ -317,7 +317,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     _demands(
         "gemini: a signature is what it is",
         "gemini.py:Gemini.block",
-        'self._judge_signature(part["thoughtSignature"])',
+        'self._check_signature(part["thoughtSignature"])',
         "pass",
         RULES,
     ),
@@ -344,7 +344,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     _demands(
         "bedrock: a text may be blank",
-        "converse.py:Converse._words",
+        "converse.py:Converse._check_text",
         "not value or value.isspace()",
         "False",
         RULES,

@@ -17,7 +17,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "repair: a text is read only where the schema names its type itself",
-        "actors/core/schemas/readings.py:_choices_for",
+        "actors/core/schemas/readings.py:_fixes",
         "kind in _ANY_BRANCH",
         "False",
         (f"{READINGS}::test_a_text_that_is_the_json_of_the_schemas_type_is_read_as_that",),
