@@ -1,10 +1,10 @@
-"""The strict servers' judgement without the servers: raw body in, the provider's refusal or None out.
+"""Validate raw request bodies by the rules of the strict servers, without a server.
 
     refusal = validate(body, "anthropic")
     assert refusal is None, refusal.message
 
-`strict` is the union of all known rules, old wordings and strict copies included; `hosted` is what the
-official host takes today. Whatever `strict` accepts, `hosted` accepts.
+The mode `strict` contains all known rules, including those of old versions and strict copies; `hosted` contains those
+of the official host today. `hosted` accepts every body that `strict` accepts.
 """
 
 from collections.abc import Callable, Mapping
@@ -80,9 +80,9 @@ ServerSettings: TypeAlias = (
     | BedrockSettings
     | CompatibleSettings
 )
-"""What a host takes, in the words of its family."""
+"""The settings of a host, by family."""
 
-_Walk: TypeAlias = Callable[[bytes, Mode, Any], None]  # Any: each takes its own settings
+_Walk: TypeAlias = Callable[[bytes, Mode, Any], None]  # Any: each has its own type of settings
 
 
 def _vendor(name: str) -> _Walk:
@@ -112,15 +112,15 @@ DIALECTS = tuple(_HOSTS)
 def validate(
     body: bytes, dialect: str, *, mode: Mode = "strict", settings: ServerSettings | None = None
 ) -> ServerRefusal | None:
-    """Return what the provider would answer to `body` if it refused it, else None.
+    """Return the provider's refusal of a body, or None.
 
     Args:
-        body: The request body as it would go over the wire.
+        body: The request body as sent over the wire.
         dialect: One of `DIALECTS`.
-        settings: Of the dialect's own type; by default any model name, with the default profile.
+        settings: Settings of the dialect's type; by default any model name with the default profile.
 
     Raises:
-        ValueError: Another dialect, or settings of another one.
+        ValueError: The dialect is unknown, or the settings are of another dialect.
     """
     if dialect not in _HOSTS:
         raise ValueError(f"No rules for dialect {dialect!r}; there are {', '.join(DIALECTS)}.")
@@ -135,5 +135,5 @@ def validate(
 def validate_count(
     body: bytes, *, mode: Mode = "strict", settings: AnthropicSettings | None = None
 ) -> ServerRefusal | None:
-    """Return what Anthropic's token count would answer to `body` if it refused it, else None."""
+    """Return the refusal of a body by Anthropic's token count, or None."""
     return refusal_of(lambda: anthropic.validate(body, mode, settings or AnthropicSettings(), count=True))

@@ -1,6 +1,6 @@
-"""The form of an answer on Chat Completions: `response_format`, and the words that must stand beside it.
+"""Check `response_format` of Chat Completions requests, and the prompt that JSON mode requires.
 
-A host says in its data what it takes of a schema (`VendorHost`); the walk is one.
+The walk is the same for all hosts; their data (`VendorHost`) contains the accepted schemas.
 """
 
 import re
@@ -16,7 +16,7 @@ _MAX_NAME = 64
 
 
 def check(request: dict[str, Json], context: RequestContext) -> None:
-    """Refuse a form that the host does not have, or a schema that it does not take."""
+    """Refuse an answer format that the host lacks, or a schema that it does not accept."""
     asked = request.get("response_format")
     if asked is None:
         return

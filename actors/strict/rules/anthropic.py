@@ -1,7 +1,7 @@
-"""Anthropic Messages: what `POST /v1/messages` refuses outside the messages, and the order of the walk.
+"""Check requests to Anthropic's `POST /v1/messages`: everything outside the messages, and the order of the checks.
 
-Body, model, required parameters, unknown keys, values, tools, system; then the messages (their shape, ids,
-content and sequence, in `anthropic_messages`), cache breakpoints, and thinking (`anthropic_thinking`).
+The order is: body, model, required parameters, unknown keys, values, tools, system; then the messages (their shape,
+ids, content and sequence, in `anthropic_messages`), cache breakpoints, and thinking (`anthropic_thinking`).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -52,7 +52,7 @@ _UNSUPPORTED: Mapping[str, str] = {
 }
 _TOOL = standard_of("ANT tool")
 _MIN_BUDGET = 1024
-_LEAST_TOP = 0.95  # while the model thinks
+_LEAST_TOP = 0.95  # with thinking
 
 
 def validate(
@@ -63,14 +63,14 @@ def validate(
     count: bool = False,
     threads: ThreadStore | None = None,
 ) -> None:
-    """Walk one request body.
+    """Check one request body.
 
     Args:
-        count: It asks for a token count, which has no output parameters.
-        threads: The threads that the host keeps. A body alone continues none.
+        count: Whether it is a request for a token count, which has no output parameters.
+        threads: The threads that the host stores. Without a host, a body continues none.
 
     Raises:
-        RuleBroken: At the first rule that is broken.
+        RuleBroken: At the first broken rule.
     """
     judge(parse_request(body), mode, settings, count=count, size=len(body), threads=threads)
 
@@ -84,7 +84,7 @@ def judge(
     size: int | None = None,
     threads: ThreadStore | None = None,
 ) -> None:
-    """Walk a request that is parsed already, of so many bytes; see `validate`."""
+    """Check a parsed request of `size` bytes; see `validate`."""
     profile = profile_of(request, settings)
     for key in ("messages",) if count else ("messages", "max_tokens"):
         if request.get(key) is None:
@@ -108,7 +108,7 @@ def judge(
 
 
 def _with_thread(request: Json, settings: AnthropicSettings, threads: ThreadStore) -> Json:
-    """Return the request behind the thread that it continues, if it continues one."""
+    """Return a request with the messages of the thread that it continues, if any."""
     WALK.check(request["thread"], _THREAD, "thread")
     if request["thread"]["type"] == "continue":
         WALK.member(request, "messages", list)
@@ -151,7 +151,7 @@ def parse_request(body: bytes) -> dict[str, Json]:
     """Return the request object of a body.
 
     Raises:
-        Refused: It is not strict JSON, or not an object.
+        RuleBroken: The body is not strict JSON, or not an object.
     """
     try:
         request = parse(body)
@@ -165,10 +165,10 @@ def parse_request(body: bytes) -> dict[str, Json]:
 
 
 def profile_of(request: dict[str, Json], settings: AnthropicSettings) -> AnthropicProfile:
-    """Return what the model of a request takes.
+    """Return the profile of a request's model.
 
     Raises:
-        Refused: No model is named, or it does not exist.
+        RuleBroken: The model is missing or does not exist.
     """
     model = request.get("model")
     if model is None:
@@ -201,7 +201,7 @@ def _check_values(request: dict[str, Json], profile: AnthropicProfile) -> None:
     thinking: dict[str, Json] = WALK.optional(request, "thinking", dict) or {}
     if thinking.get("type") == "between_tools" and effort in ("xhigh", "max"):
         raise RULES["ANT-49-between"].refuse(effort=effort)
-    # Before `output_config` the beta of structured outputs had the form of the answer in a parameter of its own.
+    # Before `output_config`, the beta of structured outputs used a separate parameter for the format.
     config = {"format": request.get("output_format"), **config}
     if config["format"] is not None and not profile.schemas:
         raise RULES["ANT-S31"].refuse()
@@ -234,7 +234,7 @@ def _check_sampling(request: dict[str, Json], profile: AnthropicProfile) -> None
 
 
 def _thinks(request: dict[str, Json], profile: AnthropicProfile) -> bool:
-    """Return True if the model thinks before it answers a request."""
+    """Return True if the model thinks before its answer."""
     kind = object_at(request, "thinking").get("type")
     return profile.thinks if kind is None else kind != "disabled"
 
@@ -257,7 +257,7 @@ def _check_thinks(config: Json, path: str, context: tuple[AnthropicProfile, Anth
 
 
 def _check_budget(request: dict[str, Json], config: dict[str, Json], *, spread: bool) -> None:
-    """Check how many tokens thinking may take; `spread` over a whole tool loop they may exceed one answer's."""
+    """Check the token budget of thinking. If it is `spread` over a tool loop, it may exceed `max_tokens`."""
     budget = WALK.member(config, "budget_tokens", int, "thinking.enabled")
     if budget < _MIN_BUDGET:
         raise RULES["ANT-S08"].refuse(path="thinking.enabled.budget_tokens", limit=_MIN_BUDGET)
@@ -340,7 +340,7 @@ def _check_system_block(block: Json, path: str, context: object) -> None:
 
 
 def check_marked_texts(message: dict[str, Json]) -> None:
-    """Refuse a breakpoint on a text that is empty, wherever in a message it stands."""
+    """Refuse a breakpoint on an empty text anywhere in a message."""
     for block in _blocks(message.get("content")):
         if (
             block.get("type") == "text"
@@ -351,7 +351,7 @@ def check_marked_texts(message: dict[str, Json]) -> None:
 
 
 def check_breakpoints(request: dict[str, Json]) -> None:
-    """Refuse more breakpoints than four, and one for an hour behind one for minutes."""
+    """Refuse more than four breakpoints, and an hour breakpoint after a five-minute one."""
     short_at, count = False, 0
     if request.get("cache_control") is not None:
         check_cache_mark(request, "")
@@ -382,7 +382,7 @@ def _cache_marks(placed: Iterable[tuple[str, Json]]) -> Iterable[tuple[str, Json
 
 
 def cacheable(request: dict[str, Json]) -> Iterable[tuple[str, dict[str, Json]]]:
-    """Yield (path, block) for all that may carry a cache breakpoint, in the order the provider reads it."""
+    """Yield (path, block) for every block that may have a cache breakpoint, in the provider's order."""
     yield from _ahead(request)
     for at, message in enumerate(request["messages"]):
         yield from ((f"messages.{at}.{path}", part) for path, part in _parts(message))

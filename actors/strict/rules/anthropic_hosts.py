@@ -1,6 +1,6 @@
-"""Claude on Vertex AI and on Bedrock's InvokeModel: what their bodies have in place of Anthropic's own.
+"""Check requests to Claude on Vertex AI and on Bedrock's InvokeModel.
 
-The path names the model, and whether the answer is a stream where the body does not. The body names the version. All
+The path contains the model, and the streaming flag if the body does not. The body contains the version. All
 other rules are those of `anthropic`.
 """
 
@@ -12,15 +12,15 @@ from actors.strict.rules.anthropic_rules import RULES
 from actors.strict.rules.base import AnthropicSettings, Json, Mode
 
 NEWEST = "2026-10-21"
-"""What Anthropic's own clients of both clouds name since version 2."""
+"""The version in requests of Anthropic's clients for both clouds since version 2."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClaudeHost:
-    """One cloud.
+    """A cloud that hosts Claude.
 
     Args:
-        version: The cloud's own `anthropic_version`; a body may name Anthropic's newest in its place.
+        version: The cloud's own `anthropic_version`; a body may also have Anthropic's newest.
         refused: Keys of Anthropic's own host that a body may not have.
     """
 
@@ -38,10 +38,10 @@ CLAUDE_HOSTS: Mapping[str, ClaudeHost] = {
 def validate(
     body: bytes, dialect: str, mode: Mode, settings: AnthropicSettings, model: str = "claude"
 ) -> None:
-    """Walk one request body to a model that the path names.
+    """Check one request body to a model in the path.
 
     Raises:
-        RuleBroken: At the first rule that is broken.
+        RuleBroken: At the first broken rule.
     """
     request, host = anthropic.parse_request(body), CLAUDE_HOSTS[dialect]
     if (version := request.get("anthropic_version")) is None:
@@ -56,7 +56,7 @@ def validate(
 
 
 def own_form(request: Json, model: str) -> Json:
-    """Return a request as Anthropic's own host takes it."""
+    """Return a request in the form of Anthropic's own host."""
     kept = {
         key: value for key, value in request.items() if key not in ("anthropic_version", "anthropic_beta")
     }

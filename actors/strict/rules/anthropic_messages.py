@@ -1,12 +1,12 @@
-"""Anthropic Messages: the walk over `messages`: shapes, ids and names, content, sequence.
+"""Check the messages of an Anthropic request: shapes, ids and names, content, sequence.
 
-Theory of operation. Pairing is local: the calls of an assistant turn must be answered, all of them and by
-nothing else, at the head of the turn after it. So the sequence is walked turn by turn with one look ahead.
-The official host first merges neighbours of one role into one turn; strict copies take each message as a
-turn of its own and refuse two of one role in a row. `_turns` is that difference, and the only one.
+Theory of operation. Pairing is local: the next turn must begin with the results of all calls of an assistant turn, and
+no other results. So the sequence is checked turn by turn with one turn of lookahead. The official host first merges
+adjacent messages of one role into one turn; strict copies treat each message as a separate turn and refuse two of one
+role in succession. `_turns` implements this difference, which is the only one.
 
-The provider may pause a turn that uses its own tools (`pause_turn`): the conversation may end there, and the turn goes
-on in another assistant message. A call of such a tool also stays open while the client answers calls made beside it.
+The provider may pause a turn that uses its own tools (`pause_turn`): the conversation may end there, and another
+assistant message continues the turn. A call of a provider tool also stays open while the client answers other calls.
 """
 
 import re
@@ -43,10 +43,10 @@ _IDS, _CONTENT = standard_of("ANT ids"), standard_of("ANT content")
 
 
 def check(messages: Json, mode: Mode, profile: AnthropicProfile) -> None:
-    """Walk the messages of one request.
+    """Check the messages of one request.
 
     Raises:
-        Refused: At the first rule that is broken.
+        RuleBroken: At the first broken rule.
     """
     WALK.require_type(messages, list, "messages")
     if not messages:
@@ -116,7 +116,7 @@ def _check_image(block: dict[str, Json], path: str) -> None:
 
 
 def _inside(kind: str) -> Check:
-    """Return the check of a block whose keys are right."""
+    """Return the check of a block whose keys are valid."""
 
     def check(block: Json, path: str, context: object) -> None:
         check_cache_mark(block, path)
@@ -163,7 +163,7 @@ def _check_id(call_id: str, path: str) -> None:
 
 
 def check_name(name: str, path: str) -> None:
-    """Refuse a tool name the API does not take, in `tools` and in history alike."""
+    """Refuse a tool name that the API does not accept, in `tools` and in messages."""
     if len(name) > _MAX_NAME:
         raise RULES["ANT-08-length"].refuse(path=path)
     if not _NAME.fullmatch(name):
@@ -211,7 +211,7 @@ class _WireTurn:
 
     @property
     def uses_server_tools(self) -> bool:
-        """Whether the provider's own tools were called: then the provider may have paused the turn."""
+        """Whether provider tools were called, so that the provider may have paused the turn."""
         return any(block["type"] in _OWN for _, _, block in self.blocks)
 
     def of(self, kind: str) -> list[tuple[int, int, dict[str, Json]]]:
@@ -223,7 +223,7 @@ class _WireTurn:
 
     @property
     def first_answers(self) -> set[str]:
-        """Ids answered before anything else is said."""
+        """The ids of the results at the beginning of the turn."""
         ids: set[str] = set()
         for _, _, block in self.blocks:
             if block["type"] != "tool_result":
@@ -255,7 +255,7 @@ def _check_sequence(messages: list[Json], mode: Mode, profile: AnthropicProfile)
         raise RULES["ANT-24"].refuse()
     _check_unique(turns)
     _check_server_calls(turns)
-    # Pairing is judged before alternation: both refuse, and the pairing fault is the one to know about.
+    # Pairing is checked before alternation, because its refusal is the more useful one.
     before: _WireTurn | None = None
     for at, turn in enumerate(turns):
         following = turns[at + 1 : at + 3]
@@ -308,7 +308,7 @@ def _check_results(turn: _WireTurn, before: _WireTurn | None) -> None:
 
 
 def _check_server_calls(turns: list[_WireTurn]) -> None:
-    """Check the results of the provider's own tools. A call stays open until then, over results of the client's."""
+    """Check the results of provider tools. Their calls stay open across results of the client."""
     pending: dict[str, str] = {}
     for turn in turns:
         if turn.role == "assistant":

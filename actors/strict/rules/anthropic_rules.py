@@ -1,7 +1,7 @@
-"""Anthropic Messages: the rule table.
+"""The rules of Anthropic Messages, as a table.
 
-Paths are the provider's own: `messages.3.content.0.tool_use.id` names a message, a block and, where the
-API tells kinds of block apart, the kind. The API has no params, and error codes in few refusals (`details`).
+Paths have the provider's form: `messages.3.content.0.tool_use.id` contains a message, a block and, where the API
+distinguishes kinds of blocks, the kind. Refusals have no `param`, and few have an error code (`details`).
 """
 
 from actors.strict.rules.base import COPIES, DOC, RECALLED, ServerRule, table

@@ -1,7 +1,7 @@
-"""Anthropic Messages: what the schema of an answer may say (`output_config.format`).
+"""Check the schema of an answer in Anthropic requests (`output_config.format`).
 
-From the page "Structured outputs" (limitations of JSON Schema, and of its complexity), and the refusals that clients of
-the API report. A keyword that neither names is taken.
+The rules come from the page "Structured outputs" (limitations of JSON Schema and of its complexity), and from reported
+refusals. Keywords without a known rule are accepted.
 """
 
 from collections.abc import Iterator
@@ -28,10 +28,10 @@ _MAX_UNIONS = 16
 
 
 def check(config: dict[str, Json]) -> None:
-    """Check the form of the answer that an `output_config` asks for.
+    """Check the answer format of an `output_config`.
 
     Raises:
-        RuleBroken: It is none, or a schema that the host does not compile.
+        RuleBroken: The format is invalid, or has a schema that the host does not compile.
     """
     form = WALK.optional(config, "format", dict, "output_config")
     if form is None:

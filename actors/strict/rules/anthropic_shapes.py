@@ -1,4 +1,4 @@
-"""Anthropic Messages: the parameters, content blocks and tools that the API knows, as tables, and the walk over them.
+"""Tables of the parameters, content blocks and tools of Anthropic Messages, and the walk over them.
 
 The tables contain the stable API and its betas: the strict server refuses names that the API does not have, but does
 not check which betas a request enables. A test compares the tables with the types of the vendor's SDK.
@@ -33,9 +33,9 @@ class BlockShape:
     """One type of content block.
 
     Args:
-        required: Keys that must be there, with their JSON types. `type` is understood.
-        optional: Keys that may be there.
-        roles: Messages that may hold the block.
+        required: Required keys with their JSON types, without `type`.
+        optional: Optional keys.
+        roles: The roles of messages that may contain the block.
     """
 
     required: Mapping[str, type]
@@ -44,7 +44,7 @@ class BlockShape:
 
     @property
     def keys(self) -> frozenset[str]:
-        """All keys the block may have."""
+        """All keys of the block."""
         return self.optional | self.required.keys() | {"type"}
 
 
@@ -67,11 +67,11 @@ SERVER_CALLS: Mapping[str, tuple[str, ...]] = {
     ),
     "mcp_tool_use": ("mcp_tool_result",),
 }
-"""Calls that the provider itself runs, and the blocks that answer them."""
+"""Calls that the provider runs, with the blocks that answer them."""
 SERVER_RESULTS: Mapping[str, str] = {
     result: call for call, results in SERVER_CALLS.items() for result in results
 }
-"""From a result to the call that it answers."""
+"""The call that each result answers."""
 
 BLOCKS: Mapping[str, BlockShape] = {
     "text": BlockShape({"text": str}, _optional("citations"), _BOTH | {"system"}),
@@ -96,11 +96,11 @@ BLOCKS: Mapping[str, BlockShape] = {
     "tool_reference": BlockShape({"tool_name": str}, roles=frozenset({"tool_result"})),
     "browser_state": BlockShape({"tabs": list}, _optional("state_changes"), frozenset({"tool_result"})),
 }
-"""Content blocks by type. A block with the role `tool_result` stands only inside the result of a tool."""
+"""Content blocks by type. A block with the role `tool_result` may occur only inside a tool result."""
 IN_RESULT = frozenset({"text", "image", "document", "search_result", "tool_reference", "browser_state"})
 """Content blocks of a tool result."""
 AHEAD = frozenset({"compaction", "fallback", "mcp_tool_listing"})
-"""Blocks with which the provider, not the model, begins an answer: thinking may follow them (ANT-39, ANT-40)."""
+"""Blocks that the provider may put at the beginning of an answer, before thinking (ANT-39, ANT-40)."""
 
 MESSAGE_KEYS: Mapping[str, frozenset[str]] = {
     "user": frozenset({"role", "content"}),
@@ -117,7 +117,7 @@ TOOLSETS: Mapping[str, str | None] = {
     "browser_toolset_20260801": None,
     "computer_toolset_20260801": None,
 }
-"""Tools that stand for several and have no name of their own; with the key that they must have."""
+"""Tools that represent several tools and have no name, with their required key."""
 _UNDATED = ("tool_search_tool_bm25", "tool_search_tool_regex")
 _DATED = re.compile(
     r"(?:bash|code_execution|memory|computer|text_editor|web_search|web_fetch|advisor|browser_toolset|computer_toolset"
@@ -129,7 +129,7 @@ _TYPE_NAMES = {str: "string", int: "integer", bool: "boolean", list: "list", dic
 
 
 class MessagesWalk(ShapeWalk):
-    """The walk in the words of Anthropic. The path of a block contains its type."""
+    """The shape walk with Anthropic's messages. The path of a block contains its type."""
 
     def item(self, path: str, at: int) -> str:
         return f"{path}.{at}"
@@ -157,7 +157,7 @@ WALK = MessagesWalk()
 
 
 def keys(names: str, **shapes: Shape | Maybe) -> dict[str, Shape | Maybe]:
-    """Return fields of any value, which may be absent, after those that have a shape."""
+    """Return optional fields of any value, after those that have a shape."""
     return {**shapes, **dict.fromkeys(names.split(), Maybe(object))}
 
 
@@ -165,11 +165,11 @@ _MARK = Fields({"type": Word("ephemeral"), "ttl": Maybe(Word("5m", "1h"))})
 
 
 def check_cache_mark(value: Mapping[str, Json], path: str) -> None:
-    """Refuse a `cache_control` of the wrong shape."""
+    """Refuse an invalid `cache_control`."""
     if value.get("cache_control") is not None:
         WALK.check(value["cache_control"], _MARK, WALK.key(path, "cache_control"))
 
 
 def is_provider_tool(kind: str) -> bool:
-    """Return True for the type of a tool that the provider defines, whatever the date of its version."""
+    """Return True for the type of a provider-defined tool of any version."""
     return kind in TOOLSETS or kind in _UNDATED or _DATED.fullmatch(kind) is not None

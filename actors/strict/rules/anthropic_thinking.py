@@ -1,15 +1,14 @@
-"""Anthropic Messages: stand-in signatures on thinking blocks, and what is refused about them.
+"""Create and check stand-in signatures of Anthropic's thinking blocks.
 
-Theory of operation. A signature carries what the block was bound to when it was made: model, account, the
-system prompt, the tools, all content before it, the thinking block before it, its place in its own message
-and its own text, each as a digest, under an HMAC. So the server keeps no state: it opens a signature that
-comes back and compares.
+Theory of operation. A signature contains everything that the block was bound to when it was created: model, account,
+system prompt, tools, all content before it, the thinking block before it, its position in its message and its own text,
+each as a digest, under an HMAC. So the server stores nothing: it opens a returned signature and compares.
 
-Content before a block is digested without thinking and without cache breakpoints, because breakpoints may
+The digest of the content before a block excludes thinking and cache breakpoints, because breakpoints may
 move and thinking may be dropped from the start of a conversation. Thinking is chained instead: a block
-remembers its predecessor. Where some thinking still precedes a block it must be that one; so removal from
-the start, from the end or of everything passes, while removal from the middle and putting back do not.
-Messages of one role in a row count as one, as the API merges them.
+contains the digest of its predecessor. If any thinking precedes a block, it must end with that predecessor. So removal
+from the start, from the end or of all thinking is accepted; removal from the middle and reinsertion are not.
+Successive messages of one role count as one, because the API merges them.
 """
 
 import base64
@@ -42,7 +41,7 @@ _LEADING, _ENDING = standard_of("ANT thinking leads"), standard_of("ANT thinking
 
 @dataclass(frozen=True, slots=True)
 class _SealedThinking:
-    """What a signature binds a thinking block to. All but the first two are digests."""
+    """The state that a signature binds a thinking block to. All fields except the first two are digests."""
 
     model: str
     account: str
@@ -62,7 +61,7 @@ def sign(
     Args:
         request: The request the response answers.
         produced: The blocks of the response before this one.
-        mode: Of the host; one in `hosted` mode does not see thinking of other models.
+        mode: The mode of the host; in `hosted` mode it ignores thinking of other models.
     """
     walk = _PrefixWalk(request, settings, mode)
     for message in request["messages"]:
@@ -74,10 +73,10 @@ def sign(
 
 
 def check(request: Json, mode: Mode, profile: AnthropicProfile, settings: AnthropicSettings) -> None:
-    """Check the thinking blocks of one request whose shape and sequence are right.
+    """Check the thinking blocks of a request with valid shape and sequence.
 
     Raises:
-        Refused: At the first rule that is broken.
+        RuleBroken: At the first broken rule.
     """
     messages = request["messages"]
     if any(came(_thinks, message) for message in messages):
@@ -128,7 +127,7 @@ def _check_open_loop(messages: list[Json]) -> None:
 
 
 class _Check:
-    """One walk over the thinking of a request."""
+    """A check of the thinking blocks of one request."""
 
     def __init__(
         self, request: Json, mode: Mode, profile: AnthropicProfile, settings: AnthropicSettings
@@ -187,7 +186,7 @@ def _differences(then: _SealedThinking, now: _SealedThinking) -> Iterable[tuple[
 
 
 class _PrefixWalk:
-    """The digests of everything that stands before the point reached so far."""
+    """The digests of the content before the current position."""
 
     def __init__(self, request: Json, settings: AnthropicSettings, mode: Mode) -> None:
         system: Json = request.get("system") or list[Json]()
@@ -203,7 +202,7 @@ class _PrefixWalk:
         self.drops_foreign = mode == "hosted"
 
     def pass_block(self, block: Json, text: bytes | None) -> None:
-        """Go past a block; `text` is how it is digested, None of thinking."""
+        """Advance past a block; `text` is the form for its digest, None for thinking."""
         if text is not None:
             self._content.update(text)
             return
@@ -267,7 +266,7 @@ def _signature(block: Json) -> str:
 
 
 def _written_blocks(message: Json) -> tuple[tuple[Json, bytes | None], ...]:
-    """Return the blocks of a message, each with how it is digested."""
+    """Return the blocks of a message, each with the form for its digest."""
     role = message["role"]
     return tuple((block, _written_block(role, block)) for block in _blocks(message))
 
@@ -281,10 +280,10 @@ def _plainly(value: Json) -> bytes:
 
 
 def _plain(value: Json) -> Json:
-    """A block or tool as the binding sees it: no breakpoints, citations or nulls, its own keys in a fixed order.
+    """Return a block or tool for its digest: no breakpoints, citations or nulls, and sorted outer keys.
 
-    Only the outer keys are put in order. The keys of a call's input stay as they were sent: the model wrote
-    them in that order, and another order is another prefix.
+    The keys of a call's input keep their order, because the model wrote them in that order, and another order is a
+    different prefix.
     """
     if not is_object(value):
         return value
@@ -318,7 +317,7 @@ def _kinds(message: Json) -> list[str]:
 
 
 def _said_kinds(message: Json) -> list[str]:
-    """Return the types of the blocks behind those that the provider puts ahead of an answer."""
+    """Return the types of the blocks after those that the provider put at the beginning of an answer."""
     kinds = _kinds(message)
     ahead = next((at for at, kind in enumerate(kinds) if kind not in AHEAD), len(kinds))
     return kinds[ahead:]

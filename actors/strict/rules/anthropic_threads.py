@@ -1,8 +1,8 @@
-"""Anthropic Messages: the threads that a host keeps, and the whole request behind one that continues a thread.
+"""Store the threads of Anthropic Messages, and expand requests that continue a thread.
 
 A request may create a thread, and a later one continues it by the id of the last answer (`thread`, a beta). The later
 request sends only new messages. `continue_thread` puts the stored messages, system prompt and tools in front of them.
-So rules, script and stand-in signatures see the conversation as the model does.
+So rules, script and stand-in signatures see the complete conversation.
 """
 
 from collections import OrderedDict
@@ -23,14 +23,14 @@ class _StoredAnswer:
 
 
 class ThreadStore:
-    """Answers in threads, by id. Beyond `limit` the oldest is forgotten."""
+    """The stored answers of threads, by id. Beyond `limit`, the oldest is removed."""
 
     def __init__(self, limit: int = 10_000) -> None:
         self._limit = limit
         self._answers: OrderedDict[str, _StoredAnswer] = OrderedDict()
 
     def keep(self, request: Json, answer_id: str, content: Json) -> None:
-        """Keep the answer to a request whose thread is in front of it already."""
+        """Store the answer to a request that was expanded by its thread."""
         thread = request["thread"]
         if thread["type"] == "continue" and (previous := self._answers.get(thread["previous_message_id"])):
             previous.is_continued = True
@@ -39,10 +39,10 @@ class ThreadStore:
             self._answers.popitem(last=False)
 
     def continue_thread(self, request: Json) -> Json:
-        """Return a request with the thread that it continues in front, or the request itself.
+        """Return a request after the messages of the thread that it continues, or the request itself.
 
         Raises:
-            RuleBroken: The thread is not kept, was continued before, or was created with other fields.
+            RuleBroken: The thread is not stored, was continued before, or was created with other fields.
         """
         thread = request.get("thread")
         if not is_object(thread) or thread.get("type") != "continue":
@@ -61,10 +61,10 @@ class ThreadStore:
 
 
 def assume_thread(request: Json) -> Json:
-    """Return a request that continues an unknown thread behind a thread that it may continue.
+    """Return a request that continues an unknown thread, after a plausible thread.
 
-    A body that is judged without its host names a thread that nothing has stored. The results at the head of the body
-    show which calls the thread ended with.
+    Without a host, the thread of a body is not stored. The results at the beginning of the body show the calls at the
+    end of the thread.
     """
     messages: Sequence[Json] = request["messages"]
     content = messages[0].get("content") if messages and is_object(messages[0]) else None

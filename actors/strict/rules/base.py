@@ -1,11 +1,11 @@
-"""What every rulebook of the strict servers is made of: rules as data, and one refusal.
+"""Common parts of the strict servers' rules: rules as data, refusals, profiles and settings.
 
-A rule names the fault, the provider's answer to it and where that answer was seen. A validator walks a
-request body in the provider's order of checks and raises `RuleBroken` at the first rule that is broken. The
-refusal knows how to write itself in the provider's own error body.
+A rule contains the fault, the provider's response and the source of that response. A validator checks a request body in
+the provider's order and raises `RuleBroken` at the first broken rule. A refusal contains the parts of the provider's
+error body.
 
-Nothing here comes from the renderer, the judge or the adapters: a rule that was misread there must not
-pass here for the same reason.
+This package shares no code with the renderer, the judge or the adapters, so that a rule which they misread is detected
+here.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias, TypeGuard
 import msgspec
 
 Mode: TypeAlias = Literal["strict", "hosted"]
-Json: TypeAlias = Any  # a parsed request body may be anything, and the validators are what finds out
+Json: TypeAlias = Any  # Any: a parsed request body, which the validators check
 
 
 def is_object(value: object) -> TypeGuard[dict[str, Json]]:
@@ -38,7 +38,7 @@ def array_at(body: Json, key: str) -> list[Json]:
     return body.get(key) or []
 
 
-# bool comes before int, which it is a kind of.
+# bool comes before int, because bool is a subclass of int.
 _KINDS = (
     (type(None), "null"),
     (bool, "boolean"),
@@ -56,13 +56,13 @@ RECALLED = "recalled, unconfirmed"
 
 @dataclass(frozen=True, slots=True)
 class ServerRule:
-    """One demand of a provider, and its answer when the demand is broken.
+    """A requirement of a provider, and its response to a violation.
 
     Args:
-        id: Rulebook id, such as `ANT-05`. Ids with an `S` after the dash are shape rules of the same API
-            for which the rulebook has no number.
-        text: The provider's sentence as a `str.format` template.
-        source: Where the sentence was seen.
+        id: The rulebook id, such as `ANT-05`. Ids with an `S` after the dash are shape rules of the same API
+            without a number in the rulebook.
+        text: The provider's message as a `str.format` template.
+        source: The source of the message.
         strict_only: The official host accepts this today; only the strict mode refuses it.
     """
 
@@ -75,7 +75,7 @@ class ServerRule:
     strict_only: bool = False
 
     def refuse(self, param: str | None = None, **values: object) -> "RuleBroken":
-        """Return the exception that carries this rule's refusal, its template filled with `values`."""
+        """Return the exception with this rule's refusal, formatted with `values`."""
         message = self.text.format(**values)
         refusal = ServerRefusal(self.id, self.status, self.type, self.code, param, message)
         return RuleBroken(refusal, {**values, "param": param})
@@ -83,10 +83,10 @@ class ServerRule:
 
 @dataclass(frozen=True, slots=True)
 class ServerRefusal:
-    """A provider's answer to a request it will not take. `param` is None where the dialect has none.
+    """A provider's refusal of a request. `param` is None if the dialect has none.
 
     Args:
-        detail: What the provider's error body repeats of the request, as JSON; not part of a comparison.
+        detail: The part of the request that the provider's error body repeats, as JSON; ignored in comparisons.
     """
 
     rule: str
@@ -99,9 +99,9 @@ class ServerRefusal:
 
 
 class RuleBroken(Exception):
-    """Leaves a validator at the first fault. Never leaves this package.
+    """Raised by a validator at the first fault; it never leaves this package.
 
-    `values` is what the rule's sentence was made of: a vendor with its own wording needs them.
+    `values` are the values in the rule's message, which a vendor with its own message needs.
     """
 
     def __init__(self, refusal: ServerRefusal, values: Mapping[str, object] | None = None) -> None:
@@ -111,7 +111,7 @@ class RuleBroken(Exception):
 
 
 def refusal_of(walk: Callable[[], None]) -> ServerRefusal | None:
-    """Return the refusal of the first rule that a walk finds broken, or None."""
+    """Return the refusal of the first rule that a walk reports as broken, or None."""
     try:
         walk()
     except RuleBroken as broken:
@@ -121,13 +121,13 @@ def refusal_of(walk: Callable[[], None]) -> ServerRefusal | None:
 
 @dataclass(frozen=True, slots=True)
 class OpenAIProfile:
-    """What one OpenAI model takes.
+    """The features of an OpenAI model.
 
     Args:
-        id_length: Longest tool call id, in characters; None is unlimited.
-        system_role: False for models that take neither system nor developer messages.
-        sampling: False for reasoning models, which refuse `temperature` and its kin.
-        context_tokens: Window in tokens, estimated at four bytes of body each. None is unlimited.
+        id_length: The maximum length of a tool call id, in characters; None means unlimited.
+        system_role: False for models that accept neither system nor developer messages.
+        sampling: False for reasoning models, which refuse `temperature` and similar settings.
+        context_tokens: The context window in tokens, estimated at four bytes of body each. None means unlimited.
     """
 
     id_length: int | None = 40
@@ -138,17 +138,17 @@ class OpenAIProfile:
 
 @dataclass(frozen=True, slots=True)
 class CompatibleProfile(OpenAIProfile):
-    """What one model of a vendor of the Chat Completions family takes.
+    """The features of a model of a Chat Completions vendor.
 
     Args:
-        thinking: `on` and `off` hold where the request does not say; `always` cannot be switched off.
-        generation: Of the tokenizer (Mistral): 3, 7, 11, 13 or 15.
-        template: What the chat template of a self-hosted model demands (vLLM): `free`, roles that
-            `alternate`, or roles that alternate except for calls and results (`alternate_around_tools`).
-        tools: False for models that take no tools (OpenRouter), or servers started without (llama.cpp).
-        parallel: False for chat templates that take one call a message (llama.cpp).
-        images: False for models without eyes (llama.cpp).
-        signed_calls: The first call of an answer is signed in its `extra_content`, and wanted back so (Google's copy).
+        thinking: `on` and `off` are defaults of the request; `always` cannot be switched off.
+        generation: The tokenizer generation (Mistral): 3, 7, 11, 13 or 15.
+        template: The role order that the chat template of a self-hosted model requires (vLLM): `free`, `alternate`, or
+            `alternate_around_tools` (alternating except for calls and results).
+        tools: False for models without tools (OpenRouter), or servers started without them (llama.cpp).
+        parallel: False for chat templates with one call per message (llama.cpp).
+        images: False for models without image input (llama.cpp).
+        signed_calls: Whether the first call of an answer needs its signature in `extra_content` (Google's copy).
     """
 
     thinking: Literal["on", "off", "always"] = "off"
@@ -165,27 +165,27 @@ Thinking: TypeAlias = Literal["adaptive", "enabled", "disabled", "between_tools"
 
 @dataclass(frozen=True, slots=True)
 class AnthropicProfile:
-    """What one Anthropic model takes.
+    """The features of an Anthropic model.
 
     Args:
-        prefill: The last message may be the assistant's.
-        thinking: Values of `thinking.type` this model knows; `enabled` is manual thinking.
-        interleaved: Thinking may stand anywhere in an assistant message, not only first.
-        prefix_bound: A thinking block is valid only behind the exact prefix it was made for.
-        mid_system: `system` messages may stand inside `messages`.
-        forced_tool_choice: `tool_choice` may be `any` or `tool`.
-        efforts: Values of `output_config.effort`.
-        max_output_tokens: Largest `max_tokens`.
-        context_tokens: Window in tokens, estimated at four bytes of body each. None is unlimited.
-        window_counts_output: `max_tokens` must fit into the window too, as on older models.
-        media: Most images and documents of a request. None is unlimited.
-        cache_minimum: Fewest tokens of a prompt that is cached; 4,096 on some models.
-        reasoning: Every message with calls must begin with thinking, signed or not, as copies of the API want it.
-        sampling: `temperature`, `top_p` and `top_k` are taken, as up to generation 4.6.
-        one_sampling: `temperature` and `top_p` are not taken together, as since generation 4.5.
-        thinks: The model thinks when the request does not mention thinking.
-        is_exact: The model is known: sampling and a forced tool are refused whenever it thinks.
-        schemas: `output_config.format` is accepted.
+        prefill: Whether the last message may be the assistant's.
+        thinking: The accepted values of `thinking.type`; `enabled` is manual thinking.
+        interleaved: Whether thinking may occur anywhere in an assistant message, not only first.
+        prefix_bound: Whether a thinking block is valid only after the exact prefix that produced it.
+        mid_system: Whether `messages` may contain `system` messages.
+        forced_tool_choice: Whether `tool_choice` may be `any` or `tool`.
+        efforts: The accepted values of `output_config.effort`.
+        max_output_tokens: The maximum of `max_tokens`.
+        context_tokens: The context window in tokens, estimated at four bytes of body each. None means unlimited.
+        window_counts_output: Whether `max_tokens` must fit into the window too, as on older models.
+        media: The maximum number of images and documents in a request. None means unlimited.
+        cache_minimum: The minimum tokens of a cached prompt; 4,096 on some models.
+        reasoning: Whether every message with calls must begin with thinking, signed or not, as in copies of the API.
+        sampling: Whether `temperature`, `top_p` and `top_k` are accepted, as up to generation 4.6.
+        one_sampling: Whether `temperature` and `top_p` exclude each other, as since generation 4.5.
+        thinks: Whether the model thinks when the request does not mention thinking.
+        is_exact: Whether the model is known, so that sampling and a forced tool are refused whenever it thinks.
+        schemas: Whether `output_config.format` is accepted.
     """
 
     prefill: bool = False
@@ -210,7 +210,7 @@ class AnthropicProfile:
 
 @dataclass(frozen=True, slots=True)
 class OpenAISettings:
-    """One OpenAI-shaped host: its models by name, or None for any name under `profile`."""
+    """A host with OpenAI's API: its models by name, or None for any name with `profile`."""
 
     profile: OpenAIProfile = OpenAIProfile()
     models: Mapping[str, OpenAIProfile] | None = None
@@ -218,16 +218,15 @@ class OpenAISettings:
 
 @dataclass(frozen=True, slots=True)
 class CompatibleSettings:
-    """One host of the Chat Completions family.
+    """The settings of a Chat Completions host.
 
     Args:
-        profile: Used for every model when `models` is None; None is the vendor's own.
-        models: The models that exist, by name.
-        upstream: Who serves the request behind a gateway (OpenRouter); its signatures are bound to it.
-        upstream_vendor: Whose rules the upstream has.
-        secret: Key of the stand-in signatures.
-        signatures: `trust` takes any signature, and any id as one the host itself made: for judging bodies
-            that no host has answered.
+        profile: The profile of every model when `models` is None; None means the vendor's default.
+        models: The existing models, by name.
+        upstream: The upstream of a gateway (OpenRouter), to which signatures are bound.
+        upstream_vendor: The vendor whose rules the upstream has.
+        secret: The key of the stand-in signatures.
+        signatures: `trust` accepts any signature and any id of the host, to validate bodies without a server.
     """
 
     profile: CompatibleProfile | None = None
@@ -240,15 +239,15 @@ class CompatibleSettings:
 
 @dataclass(frozen=True, slots=True)
 class AnthropicSettings:
-    """One Anthropic-shaped host.
+    """The settings of a host with Anthropic's API.
 
     Args:
-        profile: Used for every model when `models` is None.
-        models: The models that exist, by name.
-        account: Label of the account; signatures are bound to it.
-        secret: Key of the stand-in signatures. Hosts with different secrets are foreign to each other.
-        signatures: `trust` takes any non-empty signature: for judging bodies that no host has answered.
-        betas: Values of the `anthropic-beta` header of the request.
+        profile: The profile of every model when `models` is None.
+        models: The existing models, by name.
+        account: The label of the account, to which signatures are bound.
+        secret: The key of the stand-in signatures. Hosts with different secrets reject each other's signatures.
+        signatures: `trust` accepts any non-empty signature, to validate bodies without a server.
+        betas: The values of the request's `anthropic-beta` header.
     """
 
     profile: AnthropicProfile = AnthropicProfile()
@@ -272,14 +271,14 @@ def table(*rules: ServerRule) -> dict[str, ServerRule]:
 
 
 def unknown_key(value: Mapping[str, Json], allowed: frozenset[str]) -> str | None:
-    """Return the first key of `value` that is not allowed, in the order they were sent."""
+    """Return the first key of `value` that is not allowed, in the order of the request."""
     if value.keys() <= allowed:
         return None
     return next(key for key in value if key not in allowed)
 
 
 def kind(value: Json) -> str:
-    """Return the name OpenAI's messages use for the type of a JSON value."""
+    """Return OpenAI's name for the type of a JSON value."""
     for named, name in _KINDS:
         if isinstance(value, named):
             return name
@@ -288,7 +287,7 @@ def kind(value: Json) -> str:
 
 
 def strings(value: Json) -> Iterable[tuple[str, str]]:
-    """Yield (path, string) for every string inside `value`, paths in the form `[0].content`."""
+    """Yield (path, string) for every string inside `value`, with paths such as `[0].content`."""
     stack: list[tuple[str, Json]] = [("", value)]
     while stack:
         path, item = stack.pop()
@@ -301,8 +300,8 @@ def strings(value: Json) -> Iterable[tuple[str, str]]:
 
 
 def dump(value: Json) -> bytes:
-    """Return compact UTF-8 JSON, keys in their own order."""
+    """Return compact UTF-8 JSON with unchanged key order."""
     return _write(value)
 
 
-_write = msgspec.json.Encoder().encode  # made once: it is called for every block
+_write = msgspec.json.Encoder().encode  # created once, because it is called for every block

@@ -1,7 +1,7 @@
-"""AWS Bedrock Converse: what it refuses itself, and the order of the walk.
+"""Check requests to AWS Bedrock Converse: Bedrock's own rules, and the order of the checks.
 
-Body, unknown keys, values, tools, system; then each message (shape, ids, blank texts), the documents of all, their
-sequence, the results of calls, the tools that must be declared, the window; what is left is up to the model's vendor
+The order is: body, unknown keys, values, tools, system; then each message (shape, ids, blank texts), all documents, the
+sequence, the results of calls, required tool declarations, the window; finally the rules of the model's vendor
 (`bedrock_upstream`).
 """
 
@@ -18,10 +18,10 @@ _MAX_DOCUMENTS = 5
 
 
 def validate(body: bytes, mode: Mode, settings: BedrockSettings) -> None:
-    """Walk one request body.
+    """Check one request body.
 
     Raises:
-        Refused: At the first rule that is broken.
+        RuleBroken: At the first broken rule.
     """
     request = _parse_request(body)
     profile = _profile(settings)
@@ -68,7 +68,7 @@ def _attached_to(message: Json) -> list[tuple[str, Json]]:
 
 
 def _attachments(content: list[Json]) -> Iterator[tuple[str, Json]]:
-    """Yield the images and documents of a message, and those inside its results."""
+    """Yield the images and documents of a message, including those inside its results."""
     for block in content:
         ((kind, value),) = block.items()
         if kind in ("image", "document"):

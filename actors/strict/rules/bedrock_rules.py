@@ -1,6 +1,6 @@
-"""AWS Bedrock Converse: the rule table, and what one account's models take.
+"""The rules of AWS Bedrock Converse as a table, and the profiles and settings of a host.
 
-Paths are the provider's own: `messages.2.content.0`. A refusal's type travels in the header
+Paths have the provider's form: `messages.2.content.0`. A refusal's type is in the header
 `x-amzn-errortype`, its message in the body.
 """
 
@@ -19,14 +19,14 @@ _REFORMAT = ", please reformat your input and try again."
 
 @dataclass(frozen=True, slots=True)
 class BedrockProfile:
-    """What one model takes.
+    """The features of a model on Bedrock.
 
     Args:
-        upstream: The vendor's own rules, whose refusals Bedrock wraps; None for a model of another vendor.
-        choices: Kinds of tool choice it takes.
-        media: Kinds of media block it takes.
-        attachments: Most images and documents of a request, by the model's vendor. None is unlimited.
-        context_tokens: Window in tokens, estimated at four bytes of body each. None is unlimited.
+        upstream: The vendor's own profile, whose refusals Bedrock wraps; None for a model of another vendor.
+        choices: The accepted kinds of tool choice.
+        media: The accepted kinds of media blocks.
+        attachments: The vendor's maximum number of images and documents in a request. None means unlimited.
+        context_tokens: The context window in tokens, estimated at four bytes of body each. None means unlimited.
     """
 
     upstream: AnthropicProfile | None = field(default_factory=AnthropicProfile)
@@ -38,15 +38,15 @@ class BedrockProfile:
 
 @dataclass(frozen=True, slots=True)
 class BedrockSettings:
-    """One account of Bedrock.
+    """The settings of a Bedrock account.
 
     Args:
-        profile: Used for every model when `models` is None.
-        models: The models that exist, by id.
-        model: Id of the model the request goes to: it stands in the path, not in the body.
-        organisation: Whom reasoning signatures are bound to.
-        secret: Key of the stand-in signatures.
-        signatures: `trust` takes any non-empty signature: for judging bodies that no host has answered.
+        profile: The profile of every model when `models` is None.
+        models: The existing models, by id.
+        model: The id of the requested model, which is in the path, not in the body.
+        organisation: The organisation to which reasoning signatures are bound.
+        secret: The key of the stand-in signatures.
+        signatures: `trust` accepts any non-empty signature, to validate bodies without a server.
     """
 
     profile: BedrockProfile = field(default_factory=BedrockProfile)

@@ -1,4 +1,4 @@
-"""AWS Bedrock Converse: the shapes of a request as tables, and the walk in the words of the service."""
+"""The shapes of AWS Bedrock Converse requests as tables, and the walk with the service's messages."""
 
 import re
 from collections.abc import Mapping
@@ -32,14 +32,14 @@ _TITLE = frozenset(ascii_letters + digits + " -()[]")
 
 
 class MessageContext(NamedTuple):
-    """What the checks inside a message depend on."""
+    """The context of the checks inside a message."""
 
     profile: BedrockProfile
     role: Json
 
 
 class ConverseWalk(ShapeWalk):
-    """The walk in the words of Bedrock. A missing key is a null there."""
+    """The shape walk with Bedrock's messages, which report a missing key as null."""
 
     def key(self, path: str, key: str) -> str:
         return f"{path}/{key}" if path else key
@@ -71,7 +71,7 @@ WALK = ConverseWalk()
 
 
 def dotted_path(path: str) -> str:
-    """Return a path as the constraints of the service write it."""
+    """Return a path in the form of the service's constraint messages."""
     return path.replace("/", ".")
 
 
@@ -104,7 +104,7 @@ def _check_effort(effort: str, path: str, context: object) -> None:
 
 
 def _check_schema(text: str, path: str, context: object) -> None:
-    """Check the schema of an answer: a string that holds JSON."""
+    """Check the schema of an answer, a string that contains JSON."""
     try:
         schema = parse(text.encode())
     except ValueError as why:
@@ -135,7 +135,7 @@ def _check_blank(text: str, path: str, context: object) -> None:
 
 
 def _check_text(value: Json, path: str, context: object) -> None:
-    """Check a text of which the service reports the block, also if it is none."""
+    """Check a text, whose refusals name the block."""
     block = dotted_path(path.removesuffix("/text"))
     _check_blank(WALK.require_type(value, str, block), block, context)
 
@@ -229,7 +229,7 @@ MESSAGE = Fields(
     {"role": Word("user", "assistant", typed=True), "content": ArrayOf(_BLOCK, _check_content)},
     check=_check_documents,
 )
-"""Checked with a `MessageContext`."""
+"""The shape of a message; its checks need a `MessageContext`."""
 
 _FRACTION = Maybe(Then(object, _check_fraction), null=True)
 _INFERENCE = Fields(
@@ -293,4 +293,4 @@ REQUEST = Fields(
         ),
     }
 )
-"""All but the messages. Checked with a `BedrockProfile`."""
+"""The shape of a request without its messages; its checks need a `BedrockProfile`."""

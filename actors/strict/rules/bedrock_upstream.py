@@ -1,8 +1,7 @@
-"""What stands behind Bedrock: the vendor's own API, to which a request is passed on.
+"""Apply the rules of the model's vendor to a Bedrock request.
 
-Bedrock checks what is its own, writes the request in the vendor's words and wraps what the vendor refuses. So
-reasoning, and where results stand, are judged by the rules of Anthropic Messages over the same conversation
-in that form.
+Bedrock checks its own rules, converts the request to the vendor's form, and wraps the vendor's refusals. So
+reasoning and the positions of results are checked by the rules of Anthropic Messages on the converted request.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -26,10 +25,10 @@ _MIMES = {"pdf": "application/pdf", "txt": "text/plain"}
 
 
 def check(request: Json, mode: Mode, profile: AnthropicProfile, settings: BedrockSettings) -> None:
-    """Pass a request on.
+    """Check a request by the vendor's rules.
 
     Raises:
-        RuleBroken: The vendor refused it; its sentence is inside (BED-10).
+        RuleBroken: The vendor refused it; the refusal contains the vendor's message (BED-10).
     """
     try:
         anthropic.judge(passed_on(request, settings), mode, _settings(settings, profile))
@@ -40,7 +39,7 @@ def check(request: Json, mode: Mode, profile: AnthropicProfile, settings: Bedroc
 def sign_reasoning(
     request: Json, produced: Sequence[Json], text: str, settings: BedrockSettings, mode: Mode
 ) -> str:
-    """Return the signature of reasoning of `text` after the blocks `produced`, all in Bedrock's form."""
+    """Return the signature of reasoning with `text` after the blocks `produced`, all in Bedrock's form."""
     blocks = [block for made in produced for block in _block(made)]
     return sign(passed_on(request, settings), blocks, text, _settings(settings, AnthropicProfile()), mode)
 
@@ -56,7 +55,7 @@ def _settings(settings: BedrockSettings, profile: AnthropicProfile) -> Anthropic
 
 
 def passed_on(request: Json, settings: BedrockSettings) -> Json:
-    """Return a request as Bedrock passes it on: in the vendor's form, marks for the cache included."""
+    """Return a request in the vendor's form, including cache marks."""
     inference = object_at(request, "inferenceConfig")
     body: Json = {"model": settings.model, "max_tokens": inference.get("maxTokens", 4096)}
     for own, name in _SAMPLING.items():
@@ -80,7 +79,7 @@ def _message(message: Json) -> Json:
 
 
 def _form(told: Json) -> Json:
-    """Return the schema of an answer, which here is JSON in a text."""
+    """Return the schema of an answer, which is JSON in a string here."""
     return {"type": "json_schema", "schema": parse(told["schema"].encode())}
 
 
@@ -96,7 +95,7 @@ def _tools(config: Json) -> Json:
 
 
 def _move_marks(blocks: Iterable[Json], made_of: Callable[[Json], Iterable[Json]]) -> list[Json]:
-    """Return blocks in the vendor's form. There a cache mark is not a block but a key of the block before."""
+    """Return blocks in the vendor's form, where a cache mark is a key of the previous block."""
     made: list[Json] = []
     for block in blocks:
         if (mark := block.get("cachePoint")) is None:
@@ -114,7 +113,7 @@ def _tool(tool: Json) -> Iterable[Json]:
 
 
 def _block(block: Json) -> Iterable[Json]:
-    """Give a block in the vendor's form."""
+    """Yield a block in the vendor's form."""
     ((kind, value),) = block.items()
     match kind:
         case "text":
@@ -155,7 +154,7 @@ def _text(block: Json) -> Json:
 
 
 def _id(call_id: str) -> str:
-    """Return an id the vendor takes: its characters are fewer."""
+    """Return an id in the vendor's smaller alphabet."""
     return call_id.replace(".", "_2E").replace(":", "_3A")
 
 

@@ -1,4 +1,4 @@
-"""All vendors of the Chat Completions family, by dialect name."""
+"""Validate requests to the vendors of the Chat Completions family."""
 
 from actors.strict.rules import openai_chat
 from actors.strict.rules.base import CompatibleSettings, Mode, ServerRule
@@ -21,13 +21,13 @@ HOSTS: dict[str, VendorHost] = {
 """The vendors, by the name of their dialect."""
 
 COMPATIBLE_RULES: dict[str, dict[str, ServerRule]] = {name: dict(host.rules) for name, host in HOSTS.items()}
-"""Each vendor's own rules, by dialect name and rule id."""
+"""The rules of each vendor, by dialect name and rule id."""
 
 
 def validate(body: bytes, dialect: str, mode: Mode, settings: CompatibleSettings) -> None:
-    """Walk one request body under the rules of one vendor.
+    """Check one request body by the rules of one vendor.
 
     Raises:
-        Refused: At the first rule that is broken, in the vendor's words.
+        RuleBroken: At the first broken rule, with the vendor's message.
     """
     openai_chat.validate(body, mode, settings, HOSTS[dialect])

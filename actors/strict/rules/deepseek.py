@@ -1,9 +1,8 @@
-"""DeepSeek: a state machine of its own for pairing, and reasoning on call turns.
+"""Check DeepSeek requests: its own pairing of calls and results, and reasoning in turns with calls.
 
-Theory of operation. The state is the ids of the open calls. A result takes its id out; answering consumes it, so a
-second answer meets nothing. A result with an id that is not open is let through at first and counted: when the
-group closes, too few results are one fault, and the right number with an id unanswered is another. That is how
-the endpoint was measured to answer.
+Theory of operation. The state is the set of ids of open calls. A result removes its id, so a second result finds no
+open call. A result with an id that is not open is accepted at first and counted. When the group closes, too few results
+are one fault, and the right number with an unanswered id is another. This matches measurements of the endpoint.
 """
 
 from dataclasses import replace
@@ -72,7 +71,7 @@ RULES = table(
 
 
 def check(messages: list[Json], context: RequestContext) -> None:
-    """Walk the sequence of one request."""
+    """Check the sequence of one request."""
     waiting: list[str] = []
     made: list[str] = []
     strays = 0

@@ -1,11 +1,11 @@
-"""Google's generateContent: what it refuses, and the order of the walk.
+"""Check requests to Google's generateContent.
 
-The model in the path, the body's JSON, its shape (`gemini_shape`); then roles and parts, tools, the sequence of
-call and response turns, signatures (`gemini_signatures`), and the size.
+The order is: the model in the path, the body's JSON, its shape (`gemini_shape`); then roles and parts, tools, the
+sequence of calls and responses, signatures (`gemini_signatures`), and the size.
 
-Theory of operation. Pairing is local and by position: the calls of a model content must be answered by as many
-responses at the head of the content after it. So each content is looked at with the one before it. Contents of the
-model in a row are one: Google's own client sends the pieces of a stream so.
+Theory of operation. Pairing is local and by position: the next content must begin with as many responses as the model
+content has calls. So each content is checked with the previous one. Successive contents of the model count as one,
+because Google's client sends the pieces of a stream in this form.
 """
 
 import re
@@ -34,10 +34,10 @@ _NO_CONTENT: Json = {"role": "", "parts": []}
 
 
 def validate(body: bytes, mode: Mode, settings: GeminiSettings) -> None:
-    """Walk one request body.
+    """Check one request body.
 
     Raises:
-        RuleBroken: At the first rule that is broken.
+        RuleBroken: At the first broken rule.
     """
     profile = profile_of(settings)
     request = came(read_shape, _parse_request(body), takes_ids(settings, profile), settings.vertex)
@@ -48,10 +48,10 @@ def validate(body: bytes, mode: Mode, settings: GeminiSettings) -> None:
 
 
 def validate_count(body: bytes, settings: GeminiSettings) -> None:
-    """Walk the body of a token count: its shape, its contents and its tools. Who answers whom is not judged.
+    """Check the body of a token count: its shape, its contents and its tools, but not the pairing.
 
     Raises:
-        RuleBroken: At the first rule that is broken.
+        RuleBroken: At the first broken rule.
     """
     profile = profile_of(settings)
     ids = takes_ids(settings, profile)
@@ -62,7 +62,7 @@ def validate_count(body: bytes, settings: GeminiSettings) -> None:
 
 
 def takes_ids(settings: GeminiSettings, profile: GeminiProfile) -> bool:
-    """Return True if calls and responses may have an id: on Vertex AI by the model of the path, if it is known."""
+    """Return True if calls and responses may have ids; on Vertex AI this depends on the model."""
     row = served_model(settings.model)
     return not settings.vertex or (profile.call_ids and (row is None or row.call_ids))
 
@@ -90,10 +90,10 @@ def _check_contents(request: Json, settings: GeminiSettings) -> Sequence[Json]:
 
 
 def profile_of(settings: GeminiSettings) -> GeminiProfile:
-    """Return what the model of the path takes.
+    """Return the profile of the model in the path.
 
     Raises:
-        Refused: It does not exist.
+        RuleBroken: It does not exist.
     """
     if settings.models is None:
         return settings.profile
@@ -129,7 +129,7 @@ def _check_content(content: Json, path: str, settings: GeminiSettings) -> None:
 def _check_part(part: Json, path: str, role: str) -> None:
     held = [key for key in part if key in _DATA and part[key] is not None]
     if not held and part.get("thoughtSignature"):
-        return  # the end of a stream, of which the client left out the empty text
+        return  # the end of a stream, whose empty text the client omitted
     if len(held) != 1:
         raise RULES["GEM-S12" if held else "GEM-11"].refuse(path, path=path)
     if "functionCall" in part:
@@ -159,7 +159,7 @@ def _parts_with(content: Json, key: str) -> list[Json]:
 
 
 def _turns(contents: Sequence[Json]) -> dict[int, Json]:
-    """Return the contents by their places, with those of the model in a row made one."""
+    """Return the contents by position, with successive model contents merged."""
     turns: dict[int, Json] = {}
     last = -1
     for at, content in enumerate(contents):
@@ -202,14 +202,14 @@ def _check_turn(before: Json, content: Json, path: str, mode: Mode) -> None:
 
 
 def _pair(calls: Sequence[Json], responses: Sequence[Json]) -> Iterator[tuple[Json | None, Json]]:
-    """Yield each response with its call: that of its id, or that of its place where either has no id."""
+    """Yield each response with its call: by id, or by position if either has no id."""
     by_id = {call["id"]: call for call in calls if call.get("id")}
     for call, response in zip(calls, responses, strict=True):
         named = response.get("id")
         yield by_id.get(named) if named and call.get("id") else call, response
 
 
-# ---- the rest of the request
+# ---- tools and generation settings
 
 
 def _check_tools(request: Json) -> set[str]:

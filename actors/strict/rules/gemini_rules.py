@@ -1,6 +1,6 @@
-"""Google's generateContent: the rule table, and what a host may be.
+"""The rules of Google's generateContent as a table, and the profiles and settings of a host.
 
-Texts of the Gemini API and of Vertex AI; where they differ, the table holds both.
+The table contains the messages of the Gemini API and of Vertex AI where they differ.
 """
 
 from collections.abc import Mapping
@@ -11,19 +11,19 @@ from actors.strict.rules.base import COPIES, DOC, RECALLED, SEEN, ServerRule, ta
 
 NAME = r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}"
 SENTINELS = frozenset({"skip_thought_signature_validator", "context_engineering_is_the_way_to_go"})
-"""Signatures that stand in for calls made by somebody else."""
+"""Documented placeholders for the signatures of other models' calls."""
 
 
 @dataclass(frozen=True, slots=True)
 class GeminiProfile:
-    """What one Gemini model takes.
+    """The features of a Gemini model.
 
     Args:
-        signatures: Whether the first call of a step must have a signature, as since generation 3.
-        context_tokens: Window in tokens, estimated at four bytes of body each. None is unlimited.
-        json_beside_tools: Whether an answer may be asked for as JSON where tools are declared, as since generation 3.
-        call_ids: Whether Vertex AI takes ids of calls and of their responses, as since generation 3. The Gemini API
-            always does.
+        signatures: Whether the first call of a step needs a signature, as since generation 3.
+        context_tokens: The context window in tokens, estimated at four bytes of body each. None means unlimited.
+        json_beside_tools: Whether a request may have both JSON output and tools, as since generation 3.
+        call_ids: Whether Vertex AI accepts ids of calls and responses, as since generation 3. The Gemini API always
+            does.
     """
 
     signatures: bool = True
@@ -34,16 +34,16 @@ class GeminiProfile:
 
 @dataclass(frozen=True, slots=True)
 class GeminiSettings:
-    """One host of generateContent.
+    """The settings of a generateContent host.
 
     Args:
-        profile: Used for every model when `models` is None.
-        models: The models that exist, by name.
-        vertex: Whether it is Vertex AI, which gives call ids and lets some models refuse them.
-        model: The model named in the request's path; signatures are bound to it.
-        account: Label of the account; signatures are bound to it.
-        secret: Key of the stand-in signatures. Hosts with different secrets are foreign to each other.
-        signatures: `trust` takes any signature that is base64: for judging bodies that no host has answered.
+        profile: The profile of every model when `models` is None.
+        models: The existing models, by name.
+        vertex: Whether the host is Vertex AI, where some models refuse call ids.
+        model: The model in the request's path, to which signatures are bound.
+        account: The label of the account, to which signatures are bound.
+        secret: The key of the stand-in signatures. Hosts with different secrets reject each other's signatures.
+        signatures: `trust` accepts any base64 signature, to validate bodies without a server.
     """
 
     profile: GeminiProfile = GeminiProfile()

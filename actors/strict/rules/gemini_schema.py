@@ -1,7 +1,7 @@
-"""Google's generateContent: what a schema may say, of a tool's parameters and of the answer.
+"""Check the schemas of tools and answers in Google's generateContent.
 
-`Schema` is a message of the provider's own, whose names `gemini_shape` has read; here is which of them fit which type.
-What is JSON Schema (`responseJsonSchema`) is read leniently: what the page does not name is left unread there too.
+`Schema` is a message of the provider. `gemini_shape` checks its field names, and this module which fields fit which
+type. JSON Schema (`responseJsonSchema`) is checked leniently: undocumented keywords are ignored, as on the host.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ _FORMATS = {
 
 
 def check(schema: Json, path: str, *, is_filled: bool = False) -> None:
-    """Check one `Schema`. `is_filled`: an object must have properties, as those of an answer.
+    """Check one `Schema`. With `is_filled`, an object must have properties, as in an answer.
 
     Raises:
         RuleBroken: At the first field that does not fit its type.
@@ -69,10 +69,10 @@ def _refuse(path: str, why: str) -> None:
 
 
 def check_json(schema: Json, path: str) -> None:
-    """Check JSON Schema: beside a reference nothing may stand.
+    """Check JSON Schema: a reference may have no other keywords.
 
     Raises:
-        RuleBroken: Something does.
+        RuleBroken: A reference has other keywords.
     """
     if is_array(schema):
         for inner in schema:

@@ -1,10 +1,10 @@
-"""Google's generateContent: the messages of a request as data, and the walk that reads JSON against them.
+"""Tables of the messages of Google's generateContent, and the parser of requests.
 
-A field is named by its JSON spelling and has a kind: a scalar, another message, or a list of one. The provider's
-parser reads the whole request before anything else, reports every unknown name at once, one a line, in the spelling
-of the protocol buffer, and knows only what is listed here. It takes a name in both spellings, as ProtoJSON does, and
-the word of an enumeration in capitals or not. The walk gives back the request in one spelling, for all that follows.
-The table holds what the Gemini API and Vertex AI know together. A test compares it with what Google's SDK writes.
+A field has a JSON name and a kind: a scalar, another message, or a list of one of these. The provider's parser reads
+the complete request first, and reports all unknown names together, one per line, in the spelling of the protocol
+buffer. As in ProtoJSON, a name has two spellings, and enumerations are case-insensitive. The parser returns the request
+in one spelling for the later checks. The table contains the fields of the Gemini API and of Vertex AI; a test compares
+it with Google's SDK.
 """
 
 import base64
@@ -94,7 +94,7 @@ _MESSAGES: Mapping[str, Message] = {
     "ThinkingConfig": _message(includeThoughts="bool", thinkingBudget="int", thinkingLevel="Level"),
 }  # fmt: skip
 _VERTEX_ALONE = {"Schema": frozenset({"additionalProperties"})}
-"""Fields that the Gemini API does not have."""
+"""Fields of Vertex AI that the Gemini API lacks."""
 _SENT_AGAIN = frozenset({"Content", "Tool"})
 _ENUMS = {
     "Type": frozenset(
@@ -117,15 +117,16 @@ _PACKAGE = "type.googleapis.com/google.ai.generativelanguage.v1beta"
 def read_shape(
     request: dict[str, Json], ids: bool, vertex: bool, kind: str = "GenerateContentRequest"
 ) -> dict[str, Json]:
-    """Read a request as the provider's parser does, and return it in the spelling of JSON.
+    """Parse a request like the provider, and return it with the JSON names.
 
     Args:
+        request: The request.
         ids: Whether calls may have an id.
-        vertex: Whether Vertex AI reads it, which knows some fields more.
-        kind: The message that the request is.
+        vertex: Whether the host is Vertex AI, which has some more fields.
+        kind: The message type of the request.
 
     Raises:
-        Refused: At a value of a wrong type, or at the end with all unknown names.
+        RuleBroken: At a value of a wrong type, or at the end with all unknown names.
     """
     walk = _ShapeWalk(ids, vertex)
     read = walk.message(request, kind, "")
@@ -145,7 +146,7 @@ def _alone(value: Json, kind: str, ids: bool, vertex: bool) -> Json:
 
 
 class _ShapeWalk:
-    """One reading of a request: stops at a wrong value, collects unknown names."""
+    """A parse of one request, which stops at a wrong value and collects unknown names."""
 
     def __init__(self, ids: bool, vertex: bool) -> None:
         self._ids = ids
@@ -170,13 +171,13 @@ class _ShapeWalk:
         return read
 
     def _has(self, kind: str, name: str) -> bool:
-        """Return whether this host has a field that some host of Google's has."""
+        """Return True if this host has a field of Google's hosts."""
         if name == "id" and kind in ("FunctionCall", "FunctionResponse"):
             return self._ids
         return self._vertex or name not in _VERTEX_ALONE.get(kind, ())
 
     def _again(self, value: Json, kind: str, path: str) -> Json:
-        """Read what later requests hold too. Where it stands matters only if something is wrong with it."""
+        """Parse a part that later requests repeat. The result is cached; only refusals depend on its path."""
         try:
             return came(_alone, value, kind, self._ids, self._vertex)
         except RuleBroken:
@@ -215,7 +216,7 @@ def _check_scalar(value: Json, kind: str, path: str) -> None:
 
 
 def decode_base64(text: str) -> bytes | None:
-    """Return the bytes of a base64 text of either alphabet, padded or not; None if it is none."""
+    """Return the bytes of a base64 string in either alphabet, padded or not; None if it is invalid."""
     plain = text.replace("-", "+").replace("_", "/").rstrip("=")
     try:
         return base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True)

@@ -1,12 +1,12 @@
-"""Google's generateContent: stand-in thought signatures, and what is refused about them.
+"""Create and check stand-in thought signatures of Google's generateContent.
 
-Theory of operation. A signature carries the model, the account, the route (Gemini API or Vertex AI) and a digest of
-the call it was made for, under an HMAC. So the server keeps no state: it opens a signature that comes back and
-compares. A signature on another call than its own does not open, whatever moved it there. One that was made for a
-text is bound to no words: clients merge the pieces of a stream, and the signature comes on an empty piece behind them.
+Theory of operation. A signature contains the model, the account, the route (Gemini API or Vertex AI) and a digest of
+its call, under an HMAC. So the server stores nothing: it opens a returned signature and compares. A signature on
+another call is invalid. The signature of a text does not depend on the text, because clients merge the pieces of a
+stream, and the signature arrives on an empty piece after them.
 
-The first call of a model content must have a signature, its own or a sentinel. The strict mode demands it of
-every content and takes a sentinel nowhere else; the official host looks at the current turn only.
+The first call of a model content needs a signature, its own or a placeholder. The strict mode requires it in
+every content and accepts a placeholder only there; the official host checks only the current turn.
 """
 
 import hashlib
@@ -21,20 +21,20 @@ from actors.strict.rules.gemini_shape import decode_base64
 
 
 def sign(part: Json, settings: GeminiSettings) -> str:
-    """Return the signature of a part that the host of these settings makes."""
+    """Return the signature that the host of these settings creates for a part."""
     payload = dump(_bound(part, settings))
     return b64encode(_mac(payload, settings) + payload).decode()
 
 
 def continuation(request: Json, settings: GeminiSettings) -> str:
-    """Return the token of an answer that was paused: bound to what was asked, and to the token before it."""
+    """Return the token of a paused answer, bound to the request and to the previous token."""
     asked = [request.get("contents"), request.get("continuationToken")]
     payload = hashlib.sha256(dump(asked[:1])).digest() + hashlib.sha256(dump(asked)).digest()
     return b64encode(_mac(payload, settings) + payload).decode()
 
 
 def is_continuation(request: Json, settings: GeminiSettings) -> bool:
-    """Say whether a request has a token that was made for what it asks."""
+    """Return True if a request has a valid continuation token."""
     raw = decode_base64(request["continuationToken"]) or b""
     mac, payload = raw[:-64], raw[-64:]
     is_own = hmac.compare_digest(mac, _mac(payload, settings))
@@ -42,10 +42,10 @@ def is_continuation(request: Json, settings: GeminiSettings) -> bool:
 
 
 def check(turns: Mapping[int, Json], mode: Mode, profile: GeminiProfile, settings: GeminiSettings) -> None:
-    """Check the signatures of contents, by their places, whose shape and sequence are right.
+    """Check the signatures of contents, by position, with valid shape and sequence.
 
     Raises:
-        Refused: At the first rule that is broken.
+        RuleBroken: At the first broken rule.
     """
     current = 0 if mode == "strict" else _current_turn(turns)
     for at, content in turns.items():
@@ -59,7 +59,7 @@ def check(turns: Mapping[int, Json], mode: Mode, profile: GeminiProfile, setting
 
 
 def _current_turn(turns: Mapping[int, Json]) -> int:
-    """Return where the current turn begins: after the last words of the user."""
+    """Return the position of the current turn, after the last user text."""
     begun = 0
     for at, content in turns.items():
         if content.get("role", "user") == "user" and any("text" in part for part in content["parts"]):
@@ -80,7 +80,7 @@ def _stands(signature: str, part: Json, first: bool, mode: Mode, settings: Gemin
 
 
 def _bound(part: Json, settings: GeminiSettings) -> Json:
-    """Return what a signature binds. Names are left out: a name the model invented is sent back in a legal form."""
+    """Return the data that a signature binds, without names: an invented name is sent back in a legal form."""
     held = part["functionCall"].get("args") if "functionCall" in part else None
     route = "vertex" if settings.vertex else "api"
     digest = hashlib.sha256(dump(["functionCall" in part, held])).hexdigest()[:16]

@@ -1,10 +1,9 @@
-"""What one vendor of the Chat Completions family does otherwise than OpenAI, as data.
+"""Describe the differences of a Chat Completions vendor from OpenAI, as data.
 
-Theory of operation. There is one walk over a request, OpenAI's, and it raises OpenAI's rules. A `VendorHost` says
-where a vendor's walk differs (keys, roles, ids, sequence, further checks) and in which words it refuses: `words`
-leads from a rule of the family to the vendor's own rule. A fault for which the vendor has no known words keeps
-OpenAI's sentence, under the vendor's type and code and in the vendor's error body. So a vendor that differs in
-three rules is three lines of data.
+Theory of operation. All vendors share OpenAI's walk, which raises OpenAI's rules. A `VendorHost` contains the
+differences (keys, roles, ids, sequence, further checks) and the vendor's messages: `words` maps a rule of the family to
+the vendor's own rule. A fault without a known message of the vendor keeps OpenAI's message, with the vendor's type,
+code and error body. So a vendor that differs in three rules takes three lines of data.
 """
 
 import re
@@ -34,46 +33,46 @@ def accept(*_: object) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VendorHost:
-    """One vendor.
+    """A vendor of the Chat Completions family.
 
     Args:
         rules: The vendor's own rules.
-        words: From a rule of the family to the vendor's own, by rule id, or by rule id and the last key of
-            the place (`OAC-07 content`), which goes first.
-        error_type: Of a fault without words of its own, and `error_code` its code.
-        kinds: From a JSON type, as OpenAI's messages name it, to its name in the vendor's.
-        keys: Of a request.
-        unknown_keys: Keys beyond the known ones are refused, refused by the strict mode alone, or ignored.
-        message_keys: Keys of a message by role; other roles do not exist.
-        call_keys: Keys of a tool call besides `id`, `type` and the call itself.
-        empty_calls: An assistant message may have an empty list of calls.
-        optional: Keys of calls and results that may be absent for all the shape rules care.
-        parts: Types of content parts by role; other roles hold text only.
-        part_keys: Keys of a content part besides its type and its value.
-        part_types: JSON type of a part's value; other parts are objects.
-        part_values: Key of a part's value, where it is not the part's type, and None where there is no one such key.
-        nullable: Roles whose content may be null.
-        argument_types: JSON types of a call's arguments.
-        tool_types: Types of tools and calls.
-        tool_marks: Keys of a tool besides its type and its value.
-        own_tools: Types of the tools that the host itself runs; their keys are its own.
-        choices: Words of `tool_choice`.
-        efforts: Words of `reasoning_effort`; None where the vendor does not say.
-        names: What a tool name must match.
+        words: The vendor's rule for a rule of the family, by rule id, or with precedence by rule id and the last key of
+            the path (`OAC-07 content`).
+        error_type, error_code: The type and code of a fault without a message of the vendor.
+        kinds: The vendor's name of each JSON type, by OpenAI's name.
+        keys: The keys of a request.
+        unknown_keys: Whether unknown keys are refused, refused only in strict mode, or ignored.
+        message_keys: The keys of a message by role; other roles do not exist.
+        call_keys: The keys of a tool call besides `id`, `type` and the call itself.
+        empty_calls: Whether an assistant message may have an empty list of calls.
+        optional: The optional keys of calls and results, as far as the shape rules are concerned.
+        parts: The types of content parts by role; other roles have only text.
+        part_keys: The keys of a content part besides its type and its value.
+        part_types: The JSON type of a part's value; other parts are objects.
+        part_values: The key of a part's value, if it differs from the part's type; None if there is no single key.
+        nullable: The roles whose content may be null.
+        argument_types: The JSON types of a call's arguments.
+        tool_types: The types of tools and calls.
+        tool_marks: The keys of a tool besides its type and its value.
+        own_tools: The types of the tools that the host runs; their keys are not checked.
+        choices: The strings of `tool_choice`.
+        efforts: The strings of `reasoning_effort`; None if the vendor does not document them.
+        names: The pattern of tool names.
         enforced: Rules of strict copies (`ServerRule.strict_only`) that this host has in both modes.
-        lacks: Rules of strict copies that this host has in neither.
-        fixed: The only value of each sampling parameter on models that take no other.
-        schema: Says what is wrong with a tool's parameters, or None.
-        strict: Says what is wrong with a schema that an answer is to conform to strictly, or None.
-        answer: Says what is wrong with the schema of any answer, or None.
+        lacks: Rules of strict copies that this host has in neither mode.
+        fixed: The only accepted value of each sampling parameter on models that accept no other.
+        schema: Describes a fault of a tool's parameters, or returns None.
+        strict: Describes a fault of a strict answer schema, or returns None.
+        answer: Describes a fault of any answer schema, or returns None.
         identity: Checks the ids and names of all messages.
-        sequence: Checks who answers whom, and in which order.
-        checks: What else is checked, on the whole request, at the end.
-        reasoning: The rule of a call turn that lacks its reasoning while thinking is on.
-        reasoning_scope: What the official host checks: `all` call turns, or the `open` one alone.
+        sequence: Checks the pairing and order of messages.
+        checks: Further checks of the complete request, at the end.
+        reasoning: The rule of a turn with calls that lacks its reasoning while thinking is on.
+        reasoning_scope: The turns that the official host checks: `all` turns with calls, or only the `open` one.
         forced: The rule of a forced tool choice while thinking is on.
-        profile: Of a model, where the settings have none.
-        finish: The vendor's last word on a refusal, given the request and what its sentence was made of.
+        profile: The profile of a model if the settings have none.
+        finish: Adjusts a refusal, given the request and the values in its message.
     """
 
     name: str
@@ -116,12 +115,12 @@ class VendorHost:
     finish: Callable[[ServerRefusal, Json, Mapping[str, object]], ServerRefusal] | None = None
 
     def runs(self, tool: Json) -> bool:
-        """Return True for a tool that the host itself runs."""
+        """Return True for a tool that the host runs."""
         kind = tool.get("type")
         return self.own_tools is not None and isinstance(kind, str) and bool(self.own_tools.fullmatch(kind))
 
     def reword(self, refused: RuleBroken, request: Json) -> RuleBroken:
-        """Return the refusal in this vendor's own words. An upstream's words, which have a detail, stay."""
+        """Return the refusal with this vendor's message. An upstream's refusal, which has a detail, stays unchanged."""
         if refused.refusal.detail is not None:
             return refused
         refusal = self._own_wording(refused)
@@ -143,7 +142,7 @@ class VendorHost:
 
 @dataclass(frozen=True, slots=True)
 class RequestContext:
-    """Under which terms one request is judged: the host, its mode, its settings and the model's profile."""
+    """The context of the checks of one request: the host, its mode, its settings and the model's profile."""
 
     host: VendorHost
     mode: Mode
@@ -152,24 +151,24 @@ class RequestContext:
 
     @property
     def model(self) -> CompatibleProfile:
-        """The model's profile, with what only compatible vendors' models have."""
+        """The model's profile as one of a compatible vendor."""
         return self.profile if isinstance(self.profile, CompatibleProfile) else self.host.profile
 
     def holds(self, rule: ServerRule) -> bool:
-        """Say whether a rule of the family that not every host has is checked here."""
+        """Return True if this host has an optional rule of the family."""
         if rule.id in self.host.lacks:
             return False
         return self.mode == "strict" or not rule.strict_only or rule.id in self.host.enforced
 
     def refuses_unknown_keys(self) -> bool:
-        """Say whether a key beyond the known ones is refused."""
+        """Return True if unknown keys are refused."""
         return self.host.unknown_keys == "refuse" or (
             self.host.unknown_keys == "strict" and self.mode == "strict"
         )
 
 
 def thinks(request: Json, profile: CompatibleProfile) -> bool:
-    """Say whether the model thinks before it answers this request."""
+    """Return True if the model thinks before its answer to this request."""
     if profile.thinking == "always":
         return True
     asked = request.get("thinking")

@@ -1,4 +1,4 @@
-"""What Anthropic demands of the images of a request, by the first bytes of each: its type and its sides."""
+"""Check the type and the sides of images in Anthropic requests, by their first bytes."""
 
 from base64 import b64decode
 from collections.abc import Iterator, Sequence
@@ -8,14 +8,14 @@ from actors.strict.rules.base import Json, is_array, is_object
 from actors.strict.rules.reading import came
 
 _MOST, _MOST_OF_MANY, _MANY = 8000, 2000, 20
-_READ = 256 * 1024  # bytes of a file that are looked at
+_READ = 256 * 1024  # bytes of a file that are read
 
 
 def check(messages: Sequence[Json]) -> None:
     """Check the images of all messages.
 
     Raises:
-        RuleBroken: One is not of the type that it is labelled with, or too large by itself or among so many.
+        RuleBroken: An image has a wrong label, or is too large, by itself or for the number of images.
     """
     images = [(at, *image) for at, message in enumerate(messages) for image in came(_sizes, message)]
     for at, place, label, kind, side in images:
@@ -29,8 +29,8 @@ def check(messages: Sequence[Json]) -> None:
 
 
 def _sizes(message: Json) -> list[tuple[str, str, str, int]]:
-    """Return the place of each image of a message, its label, its type and its longest side; nothing where unknown."""
-    found: list[tuple[str, str, str, int]] = []
+    """Return (path, label, type, longest side) for each image of a message whose bytes are readable."""
+    found = []
     for path, image in _images(message.get("content"), "content"):
         source = image.get("source")
         inline = is_object(source) and source.get("type") == "base64"
@@ -49,7 +49,7 @@ def _images(content: Json, path: str) -> Iterator[tuple[str, Json]]:
 
 
 def _looked_at(data: Json) -> tuple[str, tuple[int, ...]]:
-    """Return type and sides of a file, an empty type where its first bytes tell none."""
+    """Return type and sides of an image file; the type is empty if it is unknown."""
     try:
         raw = b64decode(data[: _READ * 4 // 3 // 4 * 4])
     except (ValueError, TypeError):
@@ -70,7 +70,7 @@ def _numbers(raw: bytes, size: int, order: Json) -> tuple[int, ...]:
 
 
 def _frame(raw: bytes) -> tuple[int, ...]:
-    """Return the sides of a JPEG: those of the first frame header behind its other segments."""
+    """Return the sides of a JPEG, from its first frame header."""
     at = 2
     while at + 9 < len(raw):
         if raw[at] != 0xFF or raw[at + 1] == 0xFF:
@@ -85,7 +85,7 @@ def _frame(raw: bytes) -> tuple[int, ...]:
 
 
 def _canvas(raw: bytes) -> tuple[int, ...]:
-    """Return the sides of a WebP of any of its three kinds."""
+    """Return the sides of a WebP image of any of the three kinds."""
     chunk, held = raw[12:16], raw[20:30]
     if chunk == b"VP8X":
         return tuple(1 + side for side in _numbers(held[4:10], 3, "little"))

@@ -1,4 +1,4 @@
-"""A JSON Schema as hosts walk it: the schemas in it, and what a reference names."""
+"""Walk a JSON Schema like a host: its subschemas and references."""
 
 from collections.abc import Callable, Iterable, Iterator
 
@@ -8,7 +8,7 @@ DEFINITIONS = ("$defs", "definitions")
 
 
 def nodes(schema: Json, below: Callable[[dict[str, Json]], Iterable[Json]]) -> Iterator[dict[str, Json]]:
-    """Yield a schema and those in it: its definitions, and what the host finds `below` each."""
+    """Yield a schema and its subschemas: its definitions, and those that `below` returns."""
     if not is_object(schema):
         return
     yield schema
@@ -20,7 +20,7 @@ def nodes(schema: Json, below: Callable[[dict[str, Json]], Iterable[Json]]) -> I
 
 
 def definition_of(reference: Json, root: Json) -> Json:
-    """Return the definition at the top that a reference names; None if it names none."""
+    """Return the root definition of a reference; None if it does not exist."""
     where, key, name = [*str(reference).split("/", 2), "", ""][:3]
     definitions = root.get(key) if where == "#" and key in DEFINITIONS else None
     return definitions.get(name) if is_object(definitions) else None

@@ -1,6 +1,6 @@
-"""Kimi: OpenAI's pairing in its own wording, no empty text, and reasoning on every call turn.
+"""Check Kimi requests: OpenAI's pairing with Kimi's messages, no empty text, and reasoning in every turn with calls.
 
-The strict mode also wants ids in Kimi's own form and no id twice: the API answers other ids without an error,
+The strict mode also requires unique ids in Kimi's own form: the API accepts other ids without an error,
 but its models then drop calls.
 """
 
@@ -101,7 +101,7 @@ _SCHEMA = {
     "untyped": "type is not defined",
     "twice": "when using anyOf, type should be defined in anyOf items instead of the parent schema",
 }
-"""What is wrong with a schema, behind its path."""
+"""The faults of a schema, each after its path."""
 
 
 def _moonshot_fault(function: Json) -> str | None:
@@ -115,7 +115,7 @@ def _at(path: str, why: str) -> str:
 
 
 def _inner_fault(schema: Json, path: str) -> str | None:
-    """Say what is wrong with what a schema holds: the properties of an object, the items of an array."""
+    """Describe a fault in the properties of an object or the items of an array; None if there is none."""
     properties = schema.get("properties")
     for key, inner in properties.items() if is_object(properties) else ():
         if not is_object(inner):

@@ -1,11 +1,11 @@
-"""Mistral: its words, and its own walk over ids, order and pairing.
+"""Check Mistral requests: its messages, and its own checks of ids, order and pairing.
 
-Theory of operation. Mistral's host runs the validator of the model's tokenizer generation. Order of roles is a
-table of who may follow whom. Up to generation 7 pairing is a count: as many results as calls before the next
-assistant message. From 11 on it is by id. Ids are nine alphanumerics up to generation 11, and anything but
-empty later; but the hosted API has gone on refusing other ids, and a user message behind a tool message, so
-the strict mode refuses both whatever the generation. An unknown key never reaches the validator: it is 422, with
-the place in the body as a path of its own kind.
+Theory of operation. Mistral's host runs the validator of the model's tokenizer generation. A table contains the
+permitted successor of each role. Up to generation 7, pairing is a count: as many results as calls before the next
+assistant message. From 11 on, it is by id. Ids are nine alphanumerics up to generation 11, and any non-empty string
+later. But the hosted API still refuses other ids, and a user message after a tool message, so the strict mode refuses
+both in every generation. An unknown key is refused before the validator, with status 422 and a path of a different
+form.
 """
 
 import re
@@ -117,7 +117,7 @@ _BY_ID, _FREE_IDS, _RICH_RESULTS = 11, 13, 15
 
 
 def check(messages: list[Json], context: RequestContext) -> None:
-    """Walk order, pairing, then the content of each message, as the vendor's validator does."""
+    """Check order, pairing, then the content of each message, like the vendor's validator."""
     generation = context.model.generation
     _check_ends(messages)
     _check_order(messages, lenient=context.mode == "hosted" and generation >= _FREE_IDS)
@@ -149,7 +149,7 @@ def _check_order(messages: list[Json], *, lenient: bool) -> None:
 
 
 def _misplacement_rule(messages: list[Json]) -> str:
-    """Return the rule of a result behind a user message: with a call before it, or without."""
+    """Return the rule of a result after a user message, which depends on an earlier call."""
     return "MIS-09" if any(message.get("tool_calls") for message in messages) else "MIS-05"
 
 
@@ -167,7 +167,7 @@ def _check_counts(messages: list[Json]) -> None:
 
 
 def _check_pairs(messages: list[Json]) -> None:
-    """Pair by id. The calls of the very first message count for nothing, as in the vendor's validator."""
+    """Check pairing by id. The calls of the first message are ignored, as in the vendor's validator."""
     made: set[str] = set()
     given: set[str] = set()
     for message in messages[1:]:
@@ -238,7 +238,7 @@ def _check_name(name: str) -> None:
 
 
 def _locate(refusal: ServerRefusal, request: Json, values: Mapping[str, object]) -> ServerRefusal:
-    """Give a 422 its place in the body: `messages[1].x` is `body.messages.1.assistant.x` there."""
+    """Add the path to a 422: `messages[1].x` becomes `body.messages.1.assistant.x`."""
     if refusal.status != 422:
         return replace(refusal, param=None)
     loc: list[str | int] = ["body"]

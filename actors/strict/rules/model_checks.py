@@ -1,7 +1,7 @@
-"""Check the settings of a request against what its model accepts (`actors.strict.rules.models`).
+"""Check the settings of a request against the facts of its model (`actors.strict.rules.models`).
 
-Each wire has its own places and sentences; the facts are the same. A model that the table does not know accepts
-whatever its host does.
+Each wire format has its own fields and messages; the facts are the same. An unknown model accepts everything that its
+host accepts.
 """
 
 from collections.abc import Mapping
@@ -146,7 +146,7 @@ def _check_openai(row: ServedModel, request: Mapping[str, Json], effort: Json) -
 
 
 def profile_of_model(profile: AnthropicProfile, model: str) -> AnthropicProfile:
-    """Return a profile with what is known of a model of Anthropic's; the same for any other."""
+    """Return a profile with the facts of an Anthropic model, or the same profile for an unknown model."""
     row = served_model(model)
     if row is None or row.maker != "anthropic":
         return profile
@@ -167,7 +167,7 @@ def profile_of_model(profile: AnthropicProfile, model: str) -> AnthropicProfile:
 
 
 def thinking_profile(profile: CompatibleProfile, model: str, maker: str) -> CompatibleProfile:
-    """Return the profile of a model on its maker's own host: whether it thinks unasked, and can be told not to."""
+    """Return a profile with a model's thinking default on its maker's own host, and whether it can be turned off."""
     row = served_model(model)
     if row is None or row.maker != maker:
         return profile

@@ -1,7 +1,7 @@
-"""What the strict servers know of models: one row for each generation, first match first.
+"""Facts about models for the strict servers: one row per generation; the first match counts.
 
 The servers enforce these rows for a model whose name they know, so that a client can be tried on gpt-5.6 or Opus 5.5
-before it meets the real models. A bare name such as `gpt` or `claude`, and one of no known family, has no row.
+before it uses the real models. A bare name such as `gpt` or `claude`, and one of no known family, has no row.
 
 The table is the servers' own: it shares no code and no pattern with the one that the encoders read, and a test
 compares the two. Where sources disagree, the row holds what a real host accepts.
@@ -17,27 +17,27 @@ When: TypeAlias = Literal["always", "without_thinking", "never"]
 
 @dataclass(frozen=True, slots=True)
 class ServedModel:
-    """What one generation of models accepts.
+    """The facts of one generation of models.
 
     Args:
-        maker: Who makes the models.
-        names: Beginnings of their names; one that ends in `$` is a whole name.
+        maker: The maker of the models.
+        names: The prefixes of their names; a name that ends in `$` is complete.
         tools: When Chat Completions accepts function tools, by the effort of the request.
         sampling: When sampling settings are accepted.
-        efforts: Effort levels accepted; empty where the setting does not exist, None where any is accepted.
-        effort: The level of a request that names none; empty where that is not known.
-        thinking: Values of `thinking.type` accepted; None where any is.
-        thinks: The model thinks when the request does not mention thinking.
+        efforts: The accepted effort levels; empty if the setting does not exist, None if any level is accepted.
+        effort: The default effort level; empty if unknown.
+        thinking: The accepted values of `thinking.type`; None if any value is accepted.
+        thinks: Whether the model thinks when the request does not mention thinking.
         forced: When a forced tool choice is accepted.
-        stops: Stop sequences are accepted.
-        form: A JSON Schema for the answer is accepted.
-        cache: The field by which a longer-lived prompt cache is requested, if there is one.
-        cached: Fewest tokens of a prompt that is cached; 0 where that is not known.
-        levels: Thinking has levels and no budget of tokens (Gemini 3 and later).
-        prefill: A conversation may end with a message of the assistant (Claude before 4.6).
-        sampling_pair: `temperature` and `top_p` are accepted together (Claude before Opus 4.1).
-        mid_system: System messages are accepted between the turns (Claude since 4.7 or 4.8).
-        call_ids: Vertex AI accepts ids of calls (Gemini since 3).
+        stops: Whether stop sequences are accepted.
+        form: Whether a JSON Schema for the answer is accepted.
+        cache: The field that requests a longer-lived prompt cache, if there is one.
+        cached: The minimum tokens of a cached prompt; 0 if unknown.
+        levels: Whether thinking has levels instead of a token budget (Gemini 3 and later).
+        prefill: Whether a conversation may end with a message of the assistant (Claude before 4.6).
+        sampling_pair: Whether `temperature` and `top_p` are accepted together (Claude before Opus 4.1).
+        mid_system: Whether system messages are accepted between the turns (Claude since 4.7 or 4.8).
+        call_ids: Whether Vertex AI accepts ids of calls (Gemini since 3).
     """
 
     maker: str
@@ -249,7 +249,7 @@ _DEEPSEEK_V3 = ServedModel(
     thinks=True,
     forced="without_thinking",
 )
-_DEEPSEEK_V4 = replace(_DEEPSEEK_V3, names=("deepseek-",), effort="high")  # it maps other levels to these
+_DEEPSEEK_V4 = replace(_DEEPSEEK_V3, names=("deepseek-",), effort="high")  # other levels are mapped to these
 _GLM_4 = ServedModel(
     "glm",
     ("glm-1", "glm-2", "glm-3", "glm-4"),
@@ -279,7 +279,7 @@ SERVED: tuple[ServedModel, ...] = (
     *(_MOONSHOT, _KIMI_THINKING, _KIMI_K2, _KIMI_K3, _DEEPSEEK_V3, _DEEPSEEK_V4),
     *(_GLM_4, _GLM_5, _GLM_5_2, _GLM_5_3, _MINIMAX_M2, _MINIMAX_M3, _NOVA),
 )
-"""Every row; the first that a name belongs to describes it."""
+"""All rows; the first one that matches a name applies."""
 
 _CUTS = (
     r"^ft:",
@@ -295,7 +295,7 @@ _CUTS_LAST = (r"-latest$", r"-preview$")
 
 @lru_cache(maxsize=1024)
 def served_model(name: str) -> ServedModel | None:
-    """Return what the servers know of a model; None for a bare name and for one of no known family."""
+    """Return the row of a model; None for a bare name and for an unknown family."""
     plain = name.lower()
     for cut in (*_CUTS, *_CUTS_LAST):
         plain = re.sub(cut, "", plain)

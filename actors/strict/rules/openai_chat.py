@@ -1,7 +1,8 @@
-"""OpenAI Chat Completions: what `POST /v1/chat/completions` refuses outside the messages.
+"""Check requests to OpenAI's `POST /v1/chat/completions`, except their messages.
 
-The walk: body, model, required parameters, unknown keys, values, tools, then the messages. The rule table and
-the messages are in `openai_messages`. The same walk judges the vendors of the family, under their `VendorHost`.
+The order is: body, model, required parameters, unknown keys, values, tools, then the messages. `openai_messages`
+contains the rules and the checks of messages. The same walk checks requests to the vendors of the family, with their
+`VendorHost`.
 """
 
 import re
@@ -61,10 +62,10 @@ _MAX_STOPS = 4
 def validate(
     body: bytes, mode: Mode, settings: OpenAISettings | CompatibleSettings, host: VendorHost | None = None
 ) -> None:
-    """Walk one request body. `host` is the vendor; None is OpenAI itself.
+    """Check one request body. `host` is the vendor; None means OpenAI.
 
     Raises:
-        RuleBroken: At the first rule that is broken, in the vendor's words.
+        RuleBroken: At the first broken rule, with the vendor's message.
     """
     host = host or OPENAI
     request: Json = None
@@ -76,7 +77,7 @@ def validate(
 
 
 def judge(request: Json, context: RequestContext, size: int) -> None:
-    """Walk a request that is parsed already, in the words of its own host. `size` of the body, in bytes."""
+    """Check a parsed request, with the messages of its host. `size` is the size of the body in bytes."""
     try:
         _walk(request, context, size)
     except RuleBroken as refused:
@@ -239,7 +240,7 @@ def _check_tool(tool: Json, path: str, context: RequestContext) -> None:
 
 
 def not_an_object(function: dict[str, Json]) -> str | None:
-    """Say what is wrong with parameters that are not an object's schema."""
+    """Describe parameters that are not the schema of an object; None if they are."""
     schema = function["parameters"]
     if not is_object(schema):
         return f"{schema!r} is not of type 'object', 'boolean'."
@@ -304,7 +305,7 @@ def _is_named(tool: dict[str, Json], wanted: Json) -> bool:
 
 
 def any_answer(host: VendorHost) -> VendorHost:
-    """Return a host without OpenAI's demands on the form of an answer: nothing is known of its own."""
+    """Return a host without OpenAI's rules about answer formats, because its own are unknown."""
     return replace(
         host,
         strict=accept,

@@ -1,13 +1,13 @@
-"""OpenAI Chat Completions: the rule table, and the walk over `messages`.
+"""The rules of OpenAI Chat Completions as a table, and the checks of messages.
 
-Theory of operation. The messages are walked three times, so that the first fault reported is the first
-in the provider's order of checks and not in the order of the array: shapes (role, keys, types), then ids
-and names, then the sequence. The sequence is one state: the ids of the last assistant message that no
-`tool` message has answered yet. A `tool` message takes its id out; anything else, the end included, must
-find the state empty. Hence a second answer, an orphan and a shifted answer all meet an empty state.
+Theory of operation. The messages are checked in three passes, so that the first reported fault is the first in the
+provider's order of checks, not in the order of the array: shapes (role, keys, types), then ids
+and names, then the sequence. The sequence check has one state: the ids of the last assistant message without a
+`tool` message. A `tool` message removes its id; before any other message and at the end, the state must be empty. A
+second answer, an orphan and a misplaced answer find no matching id.
 
-The strict mode also refuses what self-hosted copies of this API refuse: arguments that are not a JSON
-object in a string, one id on two calls of a message, an assistant message with nothing in it.
+The strict mode also has rules of self-hosted copies of this API: they refuse arguments that are not a JSON
+object in a string, two calls with one id in a message, and an empty assistant message.
 """
 
 import re
@@ -174,10 +174,10 @@ _CALL_KEYS = {
 
 
 def check(messages: Json, context: RequestContext, *, long_strings: bool) -> None:
-    """Walk the messages of one request. `long_strings`: the body is long enough to hold one too long.
+    """Check the messages of one request. `long_strings` is true if the body may contain a string over the limit.
 
     Raises:
-        Refused: At the first rule that is broken.
+        RuleBroken: At the first broken rule.
     """
     WALK.require_type(messages, list, "messages")
     if not messages:
@@ -211,13 +211,13 @@ def _check_shape(message: Json, path: str, context: RequestContext) -> None:
 
 
 def enumerate_names(names: Iterable[str]) -> str:
-    """Return names as OpenAI's messages enumerate them."""
+    """Return a list of names in the form of OpenAI's messages."""
     quoted = [f"'{name}'" for name in names]
     return f"{', '.join(quoted[:-1])}, and {quoted[-1]}" if len(quoted) > 2 else " and ".join(quoted)
 
 
 def _check_text(value: dict[str, Json], key: str, path: str, context: RequestContext) -> None:
-    """Check a text that must be there, unless this host lets it be absent."""
+    """Check a required text, which is optional on some hosts."""
     if key in value or key not in context.host.optional:
         WALK.member(value, key, str, path)
 
@@ -283,7 +283,7 @@ def _check_call(call: Json, path: str, context: RequestContext) -> None:
 
 
 def check_identity(messages: list[Json], context: RequestContext) -> None:
-    """Check the ids and names of all messages, as OpenAI does."""
+    """Check the ids and names of all messages, like OpenAI."""
     standard = standard_of("OAC identity", context.host, context.profile)
     for number, message in fresh(messages, standard):
         path = f"messages[{number}]"
@@ -304,7 +304,7 @@ def check_id(call_id: str, path: str, limit: int | None) -> None:
 
 
 def check_name(name: Json, path: str, context: RequestContext) -> None:
-    """Refuse a tool name that is empty, too long or has characters beyond those the host takes."""
+    """Refuse a tool name that is empty, too long or has characters that the host does not accept."""
     WALK.require_type(name, str, path)
     if not name:
         raise RULES["OAC-S07"].refuse(path, path=path, name=name)
@@ -349,7 +349,7 @@ def _is_object(arguments: str) -> bool:
 
 
 def check_sequence(messages: list[Json], context: RequestContext) -> None:
-    """Check that every call is answered at once, as OpenAI does."""
+    """Check that the results of every call follow directly, like OpenAI."""
     waiting: list[str] = []
     for at, message in enumerate(messages):
         if message["role"] != "tool":
@@ -371,11 +371,11 @@ def _check_answered(waiting: list[str], at: int) -> None:
 
 
 def only(value: dict[str, Json], allowed: frozenset[str], path: str, context: RequestContext) -> None:
-    """Refuse keys beyond the allowed ones, where this host does."""
+    """Refuse unknown keys, if this host does."""
     if context.refuses_unknown_keys():
         WALK.only(value, allowed, path)
 
 
 def integer(value: Json) -> bool:
-    """Whether a JSON value is a whole number; Python calls True one, JSON does not."""
+    """Return True if a JSON value is a whole number; unlike in Python, True is not."""
     return isinstance(value, int) and not isinstance(value, bool)

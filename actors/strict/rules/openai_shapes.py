@@ -1,4 +1,4 @@
-"""The walk over shapes in the words of OpenAI, whose two APIs refuse the same faults under rules of their own."""
+"""The shape walk with OpenAI's messages. Its two APIs refuse the same faults by different rules."""
 
 from collections.abc import Mapping
 
@@ -16,13 +16,13 @@ _TYPES: Mapping[type, str] = {
 
 
 class OpenAIWalk(ShapeWalk):
-    """The walk of one API.
+    """The shape walk of one API.
 
     Args:
-        type_rule: Of a value of another JSON type.
-        missing_rule: Of an object without a key.
-        unknown_rule: Of a key that an object may not have.
-        word_rule: Of a value that is none of the allowed ones.
+        type_rule: The rule for a value of another JSON type.
+        missing_rule: The rule for a missing key.
+        unknown_rule: The rule for an unknown key.
+        word_rule: The rule for a value that is not among the allowed ones.
     """
 
     def __init__(
@@ -32,7 +32,7 @@ class OpenAIWalk(ShapeWalk):
         self._word_rule = word_rule
 
     def typed_as(self, value: Json, wanted: type, path: str, expected: str) -> Json:
-        """Return a value that must be of a JSON type, which a refusal calls `expected`."""
+        """Return a value of a required JSON type, which a refusal names as `expected`."""
         if not isinstance(value, wanted):
             raise self._wrong(path, expected, value)
         return value
@@ -47,7 +47,7 @@ class OpenAIWalk(ShapeWalk):
         return self.none_of(self.key(path, shape.tag), value, shape.listed)
 
     def none_of(self, path: str, value: Json, words: tuple[str, ...]) -> RuleBroken:
-        """Return the refusal of a value that is none of the words."""
+        """Return the refusal of a value that is not among the words."""
         return self._word_rule.refuse(path, value=value, values=", ".join(map(repr, words)))
 
     def missing(self, path: str, key: str) -> RuleBroken:

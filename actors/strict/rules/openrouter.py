@@ -1,9 +1,9 @@
-"""OpenRouter: a gateway. The upstream's rules, and reasoning that only the upstream that made it can read.
+"""Check requests to the gateway OpenRouter: its own rules, its upstream's rules, and reasoning.
 
-Theory of operation. OpenRouter ignores keys it does not know and passes on what its upstream takes, so the
-upstream's host judges what is left of the request. `reasoning_details` carry stand-in signatures that name the
-upstream, the text, and the place among the details of their message. A stream cuts a detail into fragments of one
-index; fragments and the whole are the same here. Ids are of any length, since the gateway makes ids of 50 characters.
+Theory of operation. OpenRouter ignores unknown keys and forwards the keys that its upstream accepts, so the
+upstream's rules apply to the rest of the request. `reasoning_details` have stand-in signatures with the
+upstream, the text, and the position among the details of their message. A stream cuts a detail into fragments of one
+index, which are merged here. Ids may have any length, because the gateway creates ids of 50 characters.
 """
 
 import base64
@@ -66,8 +66,8 @@ def sign(text: str, place: int, settings: CompatibleSettings) -> str:
     """Return the signature of one reasoning detail.
 
     Args:
-        text: Of the whole detail.
-        place: Among the details of its message, from 0.
+        text: The text of the complete detail.
+        place: Its index among the details of its message.
     """
     payload = dump([settings.upstream, place, hashlib.sha256(text.encode()).hexdigest()[:16]])
     return base64.b64encode(_mac(payload, settings) + payload).decode()
@@ -78,7 +78,7 @@ def _mac(payload: bytes, settings: CompatibleSettings) -> bytes:
 
 
 def _open_signature(signature: Json, settings: CompatibleSettings) -> list[Json] | None:
-    """Return upstream, place and text digest of a signature that is genuine."""
+    """Return upstream, index and text digest of a valid signature."""
     try:
         raw = base64.b64decode(signature, validate=True)
     except (binascii.Error, ValueError, TypeError):
@@ -90,7 +90,7 @@ def _open_signature(signature: Json, settings: CompatibleSettings) -> list[Json]
 
 
 def merge_details(details: list[Json]) -> list[dict[str, Json]]:
-    """Return details with the fragments of one index made one."""
+    """Return details with the fragments of each index merged."""
     whole: list[dict[str, Json]] = []
     for detail in details:
         last = whole[-1] if whole else None
@@ -132,7 +132,7 @@ def _check_detail(
 
 
 def to_anthropic(request: Json, settings: CompatibleSettings) -> bool:
-    """Say whether a request goes to a model of Anthropic's: by the model's name, or else by who serves it."""
+    """Return True if a request goes to an Anthropic model, by the model's name or by the upstream."""
     vendor, named, _ = request["model"].rpartition("/")
     return vendor == "anthropic" if named else settings.upstream == "Anthropic"
 
@@ -159,7 +159,7 @@ def _check_tools(request: Json, context: RequestContext) -> None:
 
 
 def upstreams_rules(hosts: Mapping[str, VendorHost]) -> VendorHost:
-    """Return OpenRouter in front of these upstream vendors, by name."""
+    """Return the OpenRouter host of each upstream vendor, by name."""
 
     def check_upstream(request: Json, context: RequestContext) -> None:
         settings = context.settings
@@ -176,13 +176,13 @@ def upstreams_rules(hosts: Mapping[str, VendorHost]) -> VendorHost:
 
 
 def _is_of_another_vendor(request: Json) -> bool:
-    """Return True if the model's name says that OpenAI does not serve it."""
+    """Return True if the model's name belongs to another vendor than OpenAI."""
     vendor, named, _ = request["model"].rpartition("/")
     return bool(named) and vendor != "openai"
 
 
 def _passed_on(request: Json, host: VendorHost) -> Json:
-    """Return what the upstream sees of a request. Marks for a cache are the gateway's to translate."""
+    """Return a request in the upstream's form, without cache marks, which the gateway translates."""
     messages = [
         {
             key: _translate(key, value)
@@ -198,7 +198,7 @@ def _passed_on(request: Json, host: VendorHost) -> Json:
 
 
 def _translate(key: str, value: Json) -> Json:
-    """Return the parts or the calls of a message without what only the gateway knows of them."""
+    """Return the parts or the calls of a message without the gateway's own keys."""
     if not is_array(value):
         return value
     if key == "tool_calls":
@@ -220,15 +220,15 @@ def _without_mark(part: Json) -> Json:
 
 
 def _mark_upstream(refusal: ServerRefusal, request: Json, values: Mapping[str, object]) -> ServerRefusal:
-    """Mark what the upstream said about its own reasoning as the upstream's."""
+    """Mark a refusal of the upstream about its own reasoning as the upstream's."""
     return replace(refusal, detail={"vendor": "anthropic"}) if refusal.rule in _UPSTREAMS else refusal
 
 
 _ANOTHER_VENDOR: VendorHost = replace(any_answer(OPENAI), schema=accept)
-"""Behind the gateway a vendor of which nothing but the family's rules is known: schemas are its own matter."""
+"""An upstream with only the family's rules; its rules about schemas are unknown."""
 
 BEHIND_GATEWAY: VendorHost = replace(OPENAI)
-"""OpenAI as a gateway calls it: without the rules of single models, which it serves by their own API (OAC-20)."""
+"""OpenAI as an upstream, without the rules of single models, which the gateway serves by their own API (OAC-20)."""
 
 OPENROUTER: VendorHost = replace(
     any_answer(OPENAI),
@@ -242,7 +242,7 @@ OPENROUTER: VendorHost = replace(
     parts=PARTS
     | {role: frozenset({"text", "image_url"}) for role in ("tool", "system", "developer")}
     | {"user": PARTS["user"] | {_VIDEO}},
-    schema=accept,  # the upstream judges it
+    schema=accept,  # checked by the upstream's rules
     own_tools=_OWN_TOOLS,
     tool_marks=frozenset({"cache_control"}),
     identity=accept,

@@ -1,7 +1,7 @@
-"""A request body as the prompt that a provider's cache sees: pieces in the provider's order, and where marks stand.
+"""Convert a request body to the prompt of a provider's cache: pieces in the provider's order, with cache marks.
 
-The order is tools, system, parameters, messages. Marks are not part of a prompt: they move. Bedrock's `cachePoint` and
-the marks of an OpenRouter request to Anthropic are read once the request is in Anthropic's own form.
+The order is tools, system, parameters, messages. Marks are not part of a prompt, because they move. Bedrock's
+`cachePoint` and the marks of an OpenRouter request to Anthropic are read once the request is in Anthropic's own form.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,15 +11,15 @@ from typing import NamedTuple
 from actors.strict.rules.base import Json, dumped, is_array, is_object, object_at
 
 MINIMUM = 1024
-"""Fewest tokens of a cached prefix, where a model does not ask for more."""
+"""The default minimum tokens of a cached prefix."""
 DAY = 24 * 3600.0
-"""How long an entry lives where `prompt_cache_retention` asks for a day."""
+"""The lifetime in seconds of an entry with a `prompt_cache_retention` of a day."""
 SECONDS: Mapping[str, float] = {"5m": 300, "1h": 3600}
-"""How long an entry lives after its last use, by the `ttl` of its mark. Without marks it is assumed to be the first."""
+"""The lifetime in seconds after the last use, by the `ttl` of the mark. The first one is assumed without marks."""
 ROUTED = frozenset({"openai_chat", "openai_responses", "xai", "mistral", "kimi"})
-"""Hosts whose automatic cache is on the machine that `prompt_cache_key` leads to."""
+"""Hosts whose automatic cache is on the machine that `prompt_cache_key` selects."""
 AUTOMATIC = ROUTED | {"deepseek", "gemini", "gemini_2", "vertex", "openrouter"}
-"""Hosts that cache without being asked; OpenRouter where its upstream does."""
+"""Hosts that cache automatically; OpenRouter if its upstream does."""
 _RUNS = frozenset({"tool_use", "tool_result"})
 _UNMARKABLE = frozenset({"thinking", "redacted_thinking"})
 
@@ -28,9 +28,9 @@ class Piece(NamedTuple):
     """One position of a prompt.
 
     Args:
-        text: What it adds.
-        run: The kind of call or result that it is; a run of one kind counts as one position.
-        mark: Seconds that an entry lives which is written here; None asks for none.
+        text: The text of the piece.
+        run: The kind of call or result; a run of one kind counts as one position.
+        mark: The lifetime in seconds of a cache entry at this position; None for no entry.
     """
 
     text: bytes
@@ -40,15 +40,15 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """What is cached of one request.
+    """The cacheable prompt of one request.
 
     Args:
-        parameters: What the entries of messages depend on besides, between the pieces before `prefix` and the rest.
-        marked: The cache must be asked for; else it is automatic.
-        lane: What the request says of the conversation it belongs to.
-        routed: The lane decides about the machine.
-        minimum: Fewest tokens of an entry.
-        lifetime: Seconds that an entry of an automatic cache lives after its last use.
+        parameters: The parameters that the entries of messages depend on, after the pieces before `prefix`.
+        marked: Whether the cache needs marks; otherwise it is automatic.
+        lane: The conversation key of the request.
+        routed: Whether the lane determines the machine.
+        minimum: The minimum tokens of an entry.
+        lifetime: The seconds after its last use for which an entry of an automatic cache lives.
     """
 
     model: str
@@ -65,7 +65,7 @@ class Prompt:
 def anthropic_prompt(
     request: Json, betas: Iterable[str] = (), *, minimum: int = MINIMUM, lane: str = ""
 ) -> Prompt:
-    """Return the prompt of a request to Anthropic Messages that its rules accept."""
+    """Return the prompt of a valid request to Anthropic Messages."""
     tools = [_piece(tool, "") for tool in request.get("tools") or ()]
     prefix = [*tools, *(_piece(block, "") for block in _blocks(request.get("system") or []))]
     said = [
@@ -92,7 +92,7 @@ def anthropic_prompt(
 
 
 def automatic_prompt(request: Json, host: str) -> Prompt:
-    """Return the prompt of a request to a host that caches by itself. It has no positions, so it is one piece."""
+    """Return the prompt of a request to a host with an automatic cache, as one piece, because it has no positions."""
     parts = [request.get("tools"), request.get("instructions"), request.get("systemInstruction")]
     said = request.get("messages") or request.get("input") or request.get("contents") or ()
     items = [part for part in parts if part] + ([said] if isinstance(said, str) else list(said))
@@ -136,7 +136,7 @@ def _blocks(content: Json) -> list[Json]:
 
 
 def _last(request: Json, count: int) -> int | None:
-    """Return the place of the last piece that may have a mark, of `count` in all."""
+    """Return the index of the last of `count` pieces that may have a mark."""
     said = [block for message in request["messages"] for block in _blocks(message["content"])]
     behind = 0
     for block in reversed(said):
@@ -161,7 +161,7 @@ _MARKS_AS_BYTES = tuple(f'"{mark}":'.encode() for mark in _MARKS)
 
 
 def in_anthropics_form(request: Json) -> Json:
-    """Return a Chat Completions request as a gateway writes it for Anthropic, as far as a cache sees it."""
+    """Return a Chat Completions request in Anthropic's form, as far as the cache is concerned."""
     system: list[Json] = []
     messages: list[Json] = []
     for message in request["messages"]:

@@ -1,15 +1,15 @@
-"""Reading bodies that grow: what an earlier body held is the same value again, and what came of it is remembered.
+"""Parse growing request bodies incrementally, and cache the results of checks.
 
-In:  bodies, each of which mostly holds what the one before it did and a little more.
-Out: their JSON values, strictly read, in which equal parts of two bodies are one value; and of such values what a
-walk made of them.
+In:  bodies, each of which usually contains the previous one and a few more items.
+Out: their strictly parsed JSON values, in which equal parts of two bodies are the same object, and cached results of
+functions of these parts.
 
-A history is sent again with every request, so a judge that walks it anew is quadratic in the length of a conversation.
-Here a body is taken apart into its members, and lists into their items. Each part is read once; from then on its bytes
-give the same value. So a walk whose verdict on an item depends on nothing but the item, and on settings that it names,
-can remember that verdict by the item's identity. What depends on order or on other items is walked whole each time.
+Every request repeats the history, so checking it from scratch would be quadratic in the length of a conversation. This
+module splits a body into its members, and lists into their items, and parses each part once. A check that depends only
+on an item and on named settings can cache its result by the item's identity. Checks that depend on the order or on
+other items run on the complete list each time.
 
-A value that was read here must not be changed.
+A parsed value must not be changed.
 """
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -24,22 +24,22 @@ from actors.strict.rules.base import Json, is_array, is_object
 T = TypeVar("T")
 
 _WHOLE = 2000
-"""Bytes of a body that is not taken apart."""
+"""The size in bytes below which a body is not split."""
 _SMALL = 4000
-"""Bytes of a part that is kept. A larger one is read, and judged, each time."""
+"""The maximum size in bytes of a cached part. A larger one is parsed and checked each time."""
 _MOST = 20_000
-"""Parts, and what they were made into, that are kept. When there are more, all are forgotten."""
+"""The maximum number of cached parts and results. Beyond it, the cache is cleared."""
 _DEEP = 100
-"""Brackets in a part that may lie so deep that where it stands decides whether it can be read."""
+"""The number of brackets in a part above which its depth in the body may exceed the limit."""
 
 _parts: dict[bytes, Json] = {}
 _came: dict[int, tuple[Json, dict[Hashable, Json]]] = {}
-"""By the identity of a part, which so stays its own: the part, and what walks made of it."""
+"""The cached parts by identity, each with the results of functions."""
 _UNKNOWN: tuple[Json, dict[Hashable, Json]] = None, {}
 
 
 def parse(body: bytes) -> Json:
-    """Return the JSON value of `body`, read more strictly than `json.loads` does.
+    """Return the JSON value of `body`, parsed more strictly than by `json.loads`.
 
     Raises:
         ValueError: Not UTF-8, a repeated key, NaN or Infinity, a lone surrogate, a number out of range,
@@ -49,9 +49,9 @@ def parse(body: bytes) -> Json:
 
 
 def came(make: Callable[..., T], value: Json, *settings: Hashable) -> T:
-    """Return what a function makes of a value under these settings. It must depend on nothing else.
+    """Return the cached result of a function of a value and settings. It must depend on nothing else.
 
-    Like the value, what it gave must not be changed; an object of JSON is a part in its turn, of which more may come.
+    The result must not be changed either. If it is a JSON object, it is a part itself, and may have cached results.
     """
     if (kept := _came.get(id(value))) is None:
         return make(value, *settings)
@@ -64,9 +64,10 @@ def came(make: Callable[..., T], value: Json, *settings: Hashable) -> T:
 
 
 def fresh(values: Sequence[Json], standard: object) -> Iterator[tuple[int, Json]]:
-    """Give the place and the value of each that was not let pass by this standard before.
+    """Yield the index and the value of each item that this standard has not accepted before.
 
-    Who asks for the next lets the one before it pass; who raises does not. `standard` is from `standard_of`.
+    A value counts as accepted when the caller requests the next one without an exception. `standard` is from
+    `standard_of`.
     """
     known = [_came.get(id(value), _UNKNOWN)[1] for value in values]
     new = [at for at, passed in enumerate(known) if standard not in passed]
@@ -78,19 +79,19 @@ def fresh(values: Sequence[Json], standard: object) -> Iterator[tuple[int, Json]
 
 @lru_cache(maxsize=1000)
 def standard_of(walk: str, *settings: Hashable) -> object:
-    """Return what stands for a walk under all that its verdict depends on beside the value."""
+    """Return the cache key of a check with all settings that its result depends on."""
     return object()
 
 
 def forget() -> None:
-    """Forget all that was read. What is read next is judged as if it were the first."""
+    """Clear the cache."""
     _parts.clear()
     _came.clear()
     _latest.cache_clear()
 
 
 def _part(text: bytes) -> Json:
-    """Read a part, or give what it was read as."""
+    """Parse a part, or return it from the cache."""
     if text in _parts:
         return _parts[text]
     value: Json = _parse_json(text)
@@ -113,10 +114,10 @@ def _parse_json(text: bytes) -> Json:
 
 @lru_cache(maxsize=1)
 def _latest(body: bytes) -> Json:
-    """Read a body; a server does so more than once for a request."""
+    """Parse a body. The latest one is cached, because a server parses it several times per request."""
     try:
         taken = _taken_apart(body)
-    except (ValueError, RecursionError):  # it is read as a whole then, which says what is wrong
+    except (ValueError, RecursionError):  # the complete body is parsed, which reports the error
         taken = None
     value = _parse_json(body) if taken is None else taken
     if is_object(value):
@@ -125,7 +126,7 @@ def _latest(body: bytes) -> Json:
 
 
 def _taken_apart(body: bytes) -> dict[str, Json] | None:
-    """Read an object by its parts; None if it may hold more than them, as a key twice."""
+    """Parse an object by its parts; None if it may have other content, such as a repeated key."""
     members = {key: bytes(raw) for key, raw in _members(body).items()}
     written = b",".join([b'"%b":%b' % (key.encode(), text) for key, text in members.items()])
     if b"{%b}" % written != body or not all(map(str.isidentifier, members)):
@@ -135,12 +136,12 @@ def _taken_apart(body: bytes) -> dict[str, Json] | None:
 
 def _items_of(text: bytes) -> list[Json]:
     texts = list(map(bytes, _items(text)))
-    known = list(map(_parts.get, texts))  # no part that is kept is None
+    known = list(map(_parts.get, texts))  # a cached part is never None
     return [_inner(texts[at]) if value is None else value for at, value in enumerate(known)]
 
 
 def _inner(text: bytes) -> Json:
-    """Read a part of an object or a list, which is known where it was read before."""
+    """Parse a part of an object or a list, with the cache."""
     if (known := _parts.get(text)) is not None:
         return known
     if text.count(b"[") + text.count(b"{") > _DEEP:

@@ -1,8 +1,8 @@
-"""Reasoning that must come back: who checks that a call turn still has it.
+"""Check the reasoning that turns with calls must contain.
 
 Kimi and DeepSeek refuse an assistant message with calls that lacks `reasoning_content` while thinking is on.
-Their hosts check that the field is there; copies and relays want text in it, so the strict mode does too. Google's copy
-of the API wants the signature of a model's first call in its `extra_content`, as its own API wants it in the part.
+Their hosts require the field; copies and relays require text in it, so the strict mode does too. Google's copy
+of the API requires the signature of a model's first call in `extra_content`, as its own API does in the part.
 """
 
 from actors.strict.rules import gemini_signatures
@@ -13,7 +13,7 @@ from actors.strict.rules.reading import parse
 
 
 def check_present(request: Json, context: RequestContext) -> None:
-    """Refuse a call turn without reasoning, if the host has a rule for it and thinking is on."""
+    """Refuse a turn with calls and without reasoning, if the host has a rule for it and thinking is on."""
     rule = context.host.reasoning
     if rule is None or not thinks(request, context.model):
         return
@@ -28,7 +28,7 @@ def check_present(request: Json, context: RequestContext) -> None:
 
 
 def check_signed(request: Json, context: RequestContext) -> None:
-    """Refuse a first call without its signature, and any call with another than its own."""
+    """Refuse a first call without a signature, and any call with a wrong one."""
     if not context.model.signed_calls or not isinstance(context.settings, CompatibleSettings):
         return
     for at, message in enumerate(request["messages"]):
@@ -47,10 +47,10 @@ def check_signed(request: Json, context: RequestContext) -> None:
 
 
 def signature(call: Json, model: str, settings: CompatibleSettings) -> str:
-    """Return the signature of a call of this model's."""
+    """Return the signature of a call of this model."""
     try:
         given = parse(call["function"]["arguments"].encode())
-    except (KeyError, ValueError):  # a call of another kind, or arguments that are not JSON
+    except (KeyError, ValueError):  # a call of another kind, or invalid arguments
         given = dict[str, Json]()
     arguments: dict[str, Json] = given if is_object(given) else {}
     part = {"functionCall": {"args": arguments}}

@@ -1,7 +1,7 @@
-"""OpenAI Responses: what `POST /v1/responses` refuses outside the items, and the order of the walk.
+"""Check requests to OpenAI's `POST /v1/responses`: everything outside the items, and the order of the checks.
 
-Body, model, required parameters, unknown keys, values, tools; then the items (`responses_items`), encrypted
-reasoning (`responses_reasoning`) and the size.
+The order is: body, model, required parameters, unknown keys, values, tools; then the items (`responses_items`),
+encrypted reasoning (`responses_reasoning`) and the size.
 """
 
 import re
@@ -48,15 +48,15 @@ def validate(
     *,
     keys: frozenset[str] = KEYS,
 ) -> None:
-    """Walk one request body.
+    """Check one request body.
 
     Args:
-        store: What the host keeps, and so what the body may refer to. A body that is judged alone refers to nothing,
-            unless the settings trust signatures: then what it refers to is taken to be kept.
+        store: The stored items of the host, to which the body may refer. Without it, references are refused, unless the
+            settings trust signatures.
         keys: The parameters of the method, by default those of a request for an answer.
 
     Raises:
-        RuleBroken: At the first rule that is broken.
+        RuleBroken: At the first broken rule.
     """
     request = _parse_request(body)
     profile = _profile(request, settings, is_needed=keys != COUNTED_KEYS)
@@ -169,11 +169,11 @@ _VALUES = Fields(
     },
     closed="open",
 )
-"""Parameters of a request, in the order in which they are checked. Checked with a `ResponsesProfile`."""
+"""The parameters of a request, in the order of their checks, which need a `ResponsesProfile`."""
 
 
 def _check_text_form(request: dict[str, Json], mode: Mode) -> None:
-    """Check the form of the answer."""
+    """Check the answer format."""
     text = request.get("text")
     if text is None:
         return
@@ -230,7 +230,7 @@ def _check_tools(request: dict[str, Json]) -> None:
 
 
 def _all_tools(request: Json) -> list[Json]:
-    """Return all tools of a request: its own, those that items declare or found, and those inside namespaces."""
+    """Return all tools of a request: its own, those in items, and those in namespaces."""
     tools = [*_objects(request.get("tools"))]
     for item in _objects(request["input"]):
         tools += _objects(item.get("tools"))
@@ -255,7 +255,7 @@ def _check_function(tool: dict[str, Json], path: str) -> None:
 
 
 def check_name(name: Json, path: str) -> None:
-    """Refuse a tool name that is empty, too long or has characters beyond letters, digits, `_` and `-`."""
+    """Refuse a tool name that is empty, too long or has other characters than letters, digits, `_` and `-`."""
     WALK.require_type(name, str, path)
     if len(name) > _MAX_NAME:
         raise RULES["OAR-S07"].refuse(path, path=path, limit=_MAX_NAME, length=len(name))

@@ -1,15 +1,15 @@
-"""OpenAI Responses: the walk over `input`: shapes, ids and names, the sequence.
+"""Check the items of an OpenAI Responses request: shapes, ids and names, sequence.
 
-Theory of operation. The items are walked several times, so that the first fault reported is the first in the order of
-checks and not in the order of the array. Pairing is global: an output takes the call of its `call_id` out of those that
-are open, wherever it stands, and at the end none may be open. Strict copies also want the outputs of a run of calls
-directly behind it; that is a second walk with a list of the run's calls.
+Theory of operation. The items are checked in several passes, so that the first reported fault is the first in the order
+of checks, not in the order of the array. Pairing is global: an output answers the open call of its `call_id` at any
+position, and no call may be open at the end. Strict copies also require the outputs of a run of calls directly after
+it; a second pass checks this with a list of the run's calls.
 
-Item ids that this server mints tell what they came after: `fc_r<x>_<n>` was made behind reasoning `rs_<x>`. So the
-rule that such an item comes with its reasoning needs no memory. A whole item is not a reference, whatever its id: ids
-may stand on all replayed items or on none, but not on reasoning and not on its follower, or the reverse; only a call
-that the host knows it made behind that reasoning may leave its own out. What is named by id alone is put in its place
-(`responses_store`) between the shapes and the sequence.
+The item ids of this server contain their predecessor: `fc_r<x>_<n>` was created after reasoning `rs_<x>`. So the rule
+that an item needs its reasoning requires no storage. A complete item is not a reference, with any id. Either all
+replayed items have ids or none; reasoning and its follower must agree. Only a call that the host is known to have
+created after that reasoning may omit its id. Items that consist of an id are replaced (`responses_store`) between the
+checks of shapes and sequence.
 """
 
 import re
@@ -37,17 +37,17 @@ _MADE_BEHIND = re.compile(r"[a-z]+_r([0-9a-f]+)_\d+")
 _NAME = r"^[a-zA-Z0-9_-]+$"
 _MAX_NAME = 128
 _MAX_STRING = 10_485_760
-_ANSWERS_BY_ID = ("local_shell_call_output",)  # its id may be that of the call
+_ANSWERS_BY_ID = ("local_shell_call_output",)  # its id may be the call's id
 _WORDS = ("input_text", "output_text", "refusal")
 _SHAPE = standard_of("OAR shape")
 WALK = OpenAIWalk(RULES["OAR-10"], RULES["OAR-S02"], RULES["OAR-S03"], RULES["OAR-S04"])
 
 
 def check(request: Json, profile: ResponsesProfile) -> None:
-    """Walk the shapes of the input of one request: types, keys, names.
+    """Check the shapes of a request's input: types, keys, names.
 
     Raises:
-        Refused: At the first rule that is broken.
+        RuleBroken: At the first broken rule.
     """
     items = request["input"]
     if isinstance(items, str):
@@ -62,7 +62,7 @@ def check(request: Json, profile: ResponsesProfile) -> None:
 
 
 def stands_on_something(request: Json) -> bool:
-    """Return True if a request needs no input: a prompt template, a response or a conversation gives it."""
+    """Return True if a request needs no input, because it has a prompt template, a response or a conversation."""
     return any(request.get(key) is not None for key in ("prompt", "previous_response_id", "conversation"))
 
 
@@ -74,14 +74,14 @@ def check_sequence(
     *,
     is_open: bool = False,
 ) -> None:
-    """Walk a whole conversation whose shapes are right: item ids, who answers whom, and in which order.
+    """Check a complete conversation with valid shapes: item ids, pairing and order.
 
     Args:
-        together: Whether the host made a call directly behind reasoning; the call then needs no id.
-        is_open: The items continue or contain something unknown, so an output may answer a call that is not there.
+        together: Returns True if the host created a call directly after reasoning; the call then needs no id.
+        is_open: Whether the items refer to unknown ones, so that an output may answer an unknown call.
 
     Raises:
-        Refused: At the first rule that is broken.
+        RuleBroken: At the first broken rule.
     """
     _check_item_ids(items, profile)
     _check_pairs(items, is_open=is_open)
@@ -93,7 +93,7 @@ def check_sequence(
 
 
 def item_kind(item: Json) -> str:
-    """Return the type of an item. A message may leave it out, and so may a reference, which is an id alone."""
+    """Return the type of an item. It is optional for a message, and for a reference, which is only an id."""
     which: str | None = item.get("type")
     return which or ("message" if "role" in item or "id" not in item else "item_reference")
 
@@ -122,7 +122,7 @@ def _check_message(item: Json, path: str, context: object) -> None:
     said = WALK.require(item, "content", path)
     if role != "assistant":
         _check_content(said, _INPUT, content)
-    elif said != []:  # an answer that was only reasoning comes with a message without parts
+    elif said != []:  # an answer of only reasoning has a message without parts
         _check_content(said, _SAID, content)
 
 
@@ -168,7 +168,7 @@ def _parts(keys: Mapping[str, frozenset[str]]) -> Tagged:
 
 
 def _shape(which: str, shape: ItemShape) -> Fields:
-    """Return the fields of an item. The checks of what is inside come last."""
+    """Return the fields of an item, with the checks of nested values last."""
     special: dict[str, Shape | Maybe] = {}
     if which == "reasoning":
         text = Fields({"type": _ANY, "text": str})
@@ -190,7 +190,7 @@ _VALUES = {
     "input_file": ("file_url", "file_data", "file_id"),
     "refusal": ("refusal",),
 }
-"""Keys of the value of a part, of which the first that is there counts. Others have a `text`."""
+"""The keys of a part's value, of which the first existing one counts. Other parts have a `text`."""
 _CHECKS: Mapping[str, Check] = {
     "message": _check_message,
     "function_call_output": _check_output,
@@ -272,13 +272,13 @@ def _check_pairs(items: list[Json], *, is_open: bool) -> None:
 
 
 def _runs_in_container(call: Json) -> bool:
-    """Return True for commands that the provider runs in a container: their call needs no output of the client's."""
+    """Return True for commands that the provider runs in a container, whose calls need no output of the client."""
     environment = call.get("environment")
     return is_object(environment) and environment.get("type") == "container_reference"
 
 
 def _answered_call(item: Json, items: list[Json]) -> tuple[str, str]:
-    """Return the type and `call_id` of the call that an output answers: by `call_id`, or by the id of the call."""
+    """Return the type and `call_id` of the call of an output, by its `call_id` or by the call's item id."""
     which = item_kind(item).removesuffix("_output")
     if item.get("call_id") is not None or "id" not in item:
         return which, str(item.get("call_id"))
@@ -287,7 +287,7 @@ def _answered_call(item: Json, items: list[Json]) -> tuple[str, str]:
 
 
 def _check_reasoning(items: list[Json], together: Callable[[Json, Json], bool]) -> None:
-    """Check that reasoning has what it led to behind it, and ids stand on both or on neither."""
+    """Check that reasoning is followed by its item, and that both have ids or neither."""
     said = [item for item in items if item_kind(item) not in OUTSIDE]
     for item, behind in zip(said, [*said[1:], None], strict=True):
         if item_kind(item) != "reasoning":
@@ -312,7 +312,7 @@ def _by_model(item: Json) -> bool:
 
 
 def _check_groups(items: list[Json], *, is_open: bool) -> None:
-    """Refuse a message among calls and their outputs. Items of the provider's own tools may stand there."""
+    """Refuse a message between calls and their outputs. Items of provider tools are allowed there."""
     run: list[str] = []
     closing = False
     for item in items:

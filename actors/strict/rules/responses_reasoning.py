@@ -1,10 +1,10 @@
-"""OpenAI Responses: stand-in encrypted content on reasoning items, and what is refused about it.
+"""Create and check stand-in encrypted content of OpenAI's reasoning items.
 
-Theory of operation. The content carries what the item was bound to when it was made: account, model, its own id, and
-a digest of everything that stood before it, under an HMAC. The summary is not bound: clients leave it out. Nor need
-the id come back; one that does must be the item's own. So the server keeps no state: it opens
-what comes back and compares. What stood before is digested without reasoning, which may be dropped, and without item
-ids, states and phases, which a client that keeps nothing does not send back.
+Theory of operation. The content contains the state that the item was bound to when it was created: account, model, its
+id, and a digest of everything before it, under an HMAC. The summary is not included, because clients omit it. The id is
+optional when the item is sent back, but must match. So the server stores nothing: it opens the returned content and
+compares. The digest excludes reasoning, which may be dropped, and item ids, statuses and phases, which a stateless
+client does not send back.
 """
 
 import base64
@@ -37,7 +37,7 @@ def encrypt_reasoning(
     Args:
         request: The request the response answers.
         produced: The items of the response before this one.
-        item_id: Of the item.
+        item_id: The id of the item.
     """
     seal = _seal(request, [*as_items(request["input"]), *produced], item_id, settings)
     payload = dump(asdict(seal))
@@ -45,10 +45,10 @@ def encrypt_reasoning(
 
 
 def check(request: Json, mode: Mode, profile: ResponsesProfile, settings: ResponsesSettings) -> None:
-    """Check the reasoning items of one request whose shape and sequence are right.
+    """Check the reasoning items of a request with valid shape and sequence.
 
     Raises:
-        Refused: At the first rule that is broken.
+        RuleBroken: At the first broken rule.
     """
     if settings.signatures == "trust":
         return
@@ -91,7 +91,7 @@ def _plain(item: Json) -> Json:
 
 
 def _words(content: Json) -> Json:
-    """Return the content of a message as one text where it is nothing else."""
+    """Return the content of a message as one string if it contains only text."""
     if isinstance(content, str):
         return content
     texts = [part.get("text", part.get("refusal")) for part in content]

@@ -1,7 +1,7 @@
-"""OpenAI Responses: the table of rules, and what one host and its models take.
+"""The rules of OpenAI Responses as a table, and the profiles and settings of a host.
 
-What a host keeps is with the server (`responses_store`), by what each request says in `store`. A body alone refers to
-nothing that is kept.
+The server stores responses (`responses_store`) according to `store` in each request. Without a server, no reference is
+valid.
 """
 
 from collections.abc import Mapping
@@ -13,20 +13,20 @@ from actors.strict.rules.base import COPIES, DOC, RECALLED, ServerRule, table
 
 @dataclass(frozen=True, slots=True)
 class ResponsesProfile:
-    """What one model behind the API takes.
+    """The features of a model with the Responses API.
 
     Args:
-        call_id_length: Longest `call_id`, in characters.
-        adjacent: Outputs must follow directly after their calls, as DeepSeek's copy of the API wants it. The strict
-            mode wants it always.
-        encrypted: The model gives and takes encrypted reasoning.
-        prefix_bound: Encrypted reasoning is refused behind another prefix than the one it was made for. (The
-            hosted mode withholds it in silence, as the host does.)
-        looks_up_items: Whatever the model once said is looked up by its id, though it is sent in full, and never found:
-            reported of hosts under `store: false`, which take no id there.
-        names_items: Items of an answer have an id. Relays leave it out.
-        sampling: False for reasoning models, which refuse `temperature` and its kin.
-        context_tokens: Window in tokens, estimated at four bytes of body each. None is unlimited.
+        call_id_length: The maximum length of a `call_id`, in characters.
+        adjacent: Whether outputs must follow directly after their calls, as in DeepSeek's copy of the API. The strict
+            mode always requires it.
+        encrypted: Whether the model supports encrypted reasoning.
+        prefix_bound: Whether encrypted reasoning is refused after another prefix than the original one. (The hosted
+            mode ignores it silently, like the host.)
+        looks_up_items: Whether items with an id are looked up and never found, as reported of hosts under
+            `store: false`.
+        names_items: Whether items of an answer have an id, which relays omit.
+        sampling: False for reasoning models, which refuse `temperature` and similar settings.
+        context_tokens: The context window in tokens, estimated at four bytes of body each. None means unlimited.
     """
 
     call_id_length: int = 64
@@ -41,14 +41,14 @@ class ResponsesProfile:
 
 @dataclass(frozen=True, slots=True)
 class ResponsesSettings:
-    """One host that speaks Responses.
+    """The settings of a host with the Responses API.
 
     Args:
-        profile: Used for every model when `models` is None.
-        models: The models that exist, by name.
-        account: Label of the account; encrypted reasoning is bound to it.
-        secret: Key of the stand-in encryption. Hosts with different secrets are foreign to each other.
-        signatures: `trust` takes any encrypted content: for judging bodies that no host has answered.
+        profile: The profile of every model when `models` is None.
+        models: The existing models, by name.
+        account: The label of the account, to which encrypted reasoning is bound.
+        secret: The key of the stand-in encryption. Hosts with different secrets reject each other's reasoning.
+        signatures: `trust` accepts any encrypted content, to validate bodies without a server.
     """
 
     profile: ResponsesProfile = ResponsesProfile()

@@ -1,7 +1,7 @@
-"""OpenAI Responses: the parameters, items and parts that the API knows, as data.
+"""Tables of the parameters, items and parts of OpenAI Responses.
 
-`responses` and `responses_items` walk a request against these tables. A test compares them with the types of the
-vendor's SDK. The items of the provider's own tools are checked by their keys alone: what is inside is the provider's.
+`responses` and `responses_items` check requests against these tables. A test compares them with the types of the
+vendor's SDK. Only the keys of provider tools' items are checked, not their values.
 """
 
 from collections.abc import Mapping
@@ -31,8 +31,8 @@ class ItemShape:
     """One type of item.
 
     Args:
-        required: Keys that must be there, with their JSON types. `type` is understood.
-        optional: Keys that may be there, or be null.
+        required: Required keys with their JSON types, without `type`.
+        optional: Keys that may be absent or null.
     """
 
     required: Mapping[str, type]
@@ -40,7 +40,7 @@ class ItemShape:
 
     @property
     def keys(self) -> frozenset[str]:
-        """All keys the item may have."""
+        """All keys of the item."""
         return self.optional | self.required.keys() | _EVERYWHERE
 
 
@@ -90,7 +90,7 @@ ITEMS: Mapping[str, ItemShape] = {
 """Items by type."""
 
 CALLS: Mapping[str, str] = {"function_call": "arguments", "custom_tool_call": "input"}
-"""Calls of the client's own tools, with the key of what their tool is given."""
+"""Calls of the client's tools, with the key of their arguments."""
 OUTPUTS: Mapping[str, str] = {
     "function_call_output": "function",
     "custom_tool_call_output": "custom tool",
@@ -99,13 +99,13 @@ OUTPUTS: Mapping[str, str] = {
     "shell_call_output": "shell",
     "apply_patch_call_output": "apply patch",
 }
-"""What the client runs and answers, by the type of the answer: the name of the call in refusals."""
+"""The name of a call in refusals, by the type of its output."""
 OUTSIDE = frozenset(
     {"compaction_trigger", "additional_tools", "configuration_update", "mcp_approval_response"}
 )
-"""Items of the client's that neither answer nor say anything: they may stand between other items."""
+"""Items of the client without output or text, which are allowed between other items."""
 SEARCH_OUTPUTS = frozenset({"tool_search_output", "tool_search_call_output"})
-"""What a search for tools found. The client gives it where it searches itself."""
+"""The results of a tool search, which the client supplies if it runs the search."""
 
 _BREAKPOINT = frozenset({"type", "prompt_cache_breakpoint"})
 INPUT_PARTS: Mapping[str, frozenset[str]] = {

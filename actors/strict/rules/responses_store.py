@@ -1,8 +1,8 @@
-"""OpenAI Responses: what a host keeps of the responses it was asked to store, and what may so be named by id.
+"""Store the responses and conversations of OpenAI Responses, and expand requests that refer to them.
 
 A request may name a whole conversation by its last response (`previous_response_id`) or by its id (`conversation`), or
-one item of it: by an `item_reference`, or by reasoning that is nothing but its id. `expand` puts in their place what
-they stand for, so that rules, script and stand-in encryption see the conversation as the model does.
+one item of it: by an `item_reference`, or by reasoning that consists of its id. `expand` replaces references by the
+stored items, so that rules, script and stand-in encryption see the complete conversation.
 """
 
 from collections import OrderedDict
@@ -36,7 +36,7 @@ class _StoredResponse:
 
 @dataclass(slots=True)
 class StoredConversation:
-    """A conversation that the client named, with its items in order."""
+    """A stored conversation with its items in order."""
 
     id: str
     metadata: Json
@@ -44,10 +44,10 @@ class StoredConversation:
 
 
 class ResponsesStore:
-    """Responses and their items, by id. Beyond `limit` of each the oldest is forgotten.
+    """The stored responses and items, by id. Beyond `limit` of each, the oldest is removed.
 
-    What call was made behind which reasoning is known of every response, kept or not: clients send reasoning with its
-    id, or by it, and the call behind it with nothing but its `call_id`.
+    The store also remembers which calls followed which reasoning in every response, stored or not, because clients may
+    send reasoning with its id, and the call after it with only its `call_id`.
     """
 
     def __init__(self, limit: int = 10_000) -> None:
@@ -59,7 +59,7 @@ class ResponsesStore:
         self._calls: OrderedDict[str, str] = OrderedDict()
 
     def record_output(self, output: Sequence[Json]) -> None:
-        """Take note of the calls of a response that were made directly behind reasoning."""
+        """Record the calls of a response that directly follow reasoning."""
         for item, behind in pairwise(output):
             if item["type"] == "reasoning" and "id" in item and "call_id" in behind:
                 self._calls[item["id"]] = behind["call_id"]
@@ -67,11 +67,11 @@ class ResponsesStore:
             self._calls.popitem(last=False)
 
     def made_together(self, reasoning: Json, behind: Json) -> bool:
-        """Say whether a call is the one that was made behind this reasoning."""
+        """Return True if a call was created directly after this reasoning."""
         return behind.get("call_id") is not None and self._calls.get(reasoning["id"]) == behind["call_id"]
 
     def keep(self, request: Json, response: Json) -> None:
-        """Keep a response and the new items of its request, whose input is expanded, where the request asks for it."""
+        """Store a response and the new items of its expanded request, if the request asks for it."""
         named, is_stored = conversation_of(request), request.get("store") is not False
         new = request["input"][len(self.before(request) or ()) :]
         if (conversation := self._conversations.get(named or "")) is not None:
@@ -90,7 +90,7 @@ class ResponsesStore:
                 held.popitem(last=False)
 
     def before(self, request: Json) -> list[Json] | None:
-        """Return the items before the input of a request; None if it names some that are not kept."""
+        """Return the items before the input of a request; None if some are not stored."""
         if (previous := request.get("previous_response_id")) is not None:
             return self.history(previous)
         if (named := conversation_of(request)) is not None:
@@ -99,21 +99,21 @@ class ResponsesStore:
         return []
 
     def response(self, response_id: str) -> Json | None:
-        """Return a kept response, None if there is none of this id."""
+        """Return a stored response, or None."""
         kept = self._responses.get(response_id)
         return None if kept is None else kept.body
 
     def input_items(self, response_id: str) -> Sequence[Json] | None:
-        """Return the input items of a kept response as the host shows them, None if there is none of this id."""
+        """Return the input items of a stored response in the host's form, or None."""
         kept = self._responses.get(response_id)
         return None if kept is None else kept.listing
 
     def forget(self, response_id: str) -> bool:
-        """Forget a response, and return whether it was kept."""
+        """Remove a response, and return True if it was stored."""
         return self._responses.pop(response_id, None) is not None
 
     def converse(self, items: Sequence[Json], metadata: Json) -> StoredConversation:
-        """Create a conversation that begins with some items."""
+        """Create a conversation with initial items."""
         self._numbered += 1
         made = StoredConversation(f"conv_{self._numbered:032x}", metadata or {}, [])
         self._conversations[made.id] = made
@@ -122,22 +122,22 @@ class ResponsesStore:
         return made
 
     def append(self, conversation: StoredConversation, items: Sequence[Json]) -> list[Json]:
-        """Add items to a conversation, and return them as they are kept."""
+        """Add items to a conversation, and return them in their stored form."""
         added = [self.whole(item) for item in items]
         conversation.items += added
         self._items.update((item["id"], item) for item in added)
         return added
 
     def conversation(self, conversation_id: str) -> StoredConversation | None:
-        """Return a conversation, None if there is none of this id."""
+        """Return a conversation, or None."""
         return self._conversations.get(conversation_id)
 
     def end_conversation(self, conversation_id: str) -> bool:
-        """Forget a conversation, but not its items, and return whether it was kept."""
+        """Remove a conversation, but not its items, and return True if it was stored."""
         return self._conversations.pop(conversation_id, None) is not None
 
     def whole(self, item: Json) -> Json:
-        """Return an item as the host gives it back: with a type, an id, a state and a list of parts."""
+        """Return an item in the host's complete form, with a type, an id, a status and a list of parts."""
         which = item.get("type") or "message"
         kept = {"type": which, **item}
         if kept.get("id") is None:
@@ -152,11 +152,11 @@ class ResponsesStore:
         return kept
 
     def item(self, item_id: str) -> Json | None:
-        """Return a kept item, None if there is none of this id."""
+        """Return a stored item, or None."""
         return self._items.get(item_id)
 
     def history(self, response_id: str) -> list[Json] | None:
-        """Return all items up to the end of a response; None if some part of the chain is not kept."""
+        """Return all items up to the end of a response; None if a part of the chain is not stored."""
         parts: list[tuple[Json, ...]] = []
         named: str | None = response_id
         while named is not None:
@@ -169,19 +169,19 @@ class ResponsesStore:
 
 
 def as_items(given: Json) -> Sequence[Json]:
-    """Return the input of a request as items: a text is a message of the user."""
+    """Return the input of a request as items; a string becomes a user message."""
     return [{"type": "message", "role": "user", "content": given}] if isinstance(given, str) else given
 
 
 def expand(request: Json, store: ResponsesStore, *, trusts: bool = False) -> tuple[list[Json], bool]:
-    """Return the items that a request stands for, those before it included, and whether some of them are unknown.
+    """Return the complete items of a request with all earlier ones, and True if some of them are unknown.
 
     Args:
-        request: A request whose shapes are right.
-        trusts: Take what is not kept as kept elsewhere, unless the request says that nothing is (`store: false`).
+        request: A request with valid shapes.
+        trusts: Accept unknown references, unless the request has `store: false`.
 
     Raises:
-        RuleBroken: The request names something that is not kept.
+        RuleBroken: A reference is unknown.
     """
     previous, named = request.get("previous_response_id"), conversation_of(request)
     if previous is not None and named is not None:
@@ -201,7 +201,7 @@ def expand(request: Json, store: ResponsesStore, *, trusts: bool = False) -> tup
 
 
 def conversation_of(request: Json) -> str | None:
-    """Return the id of the conversation that a request belongs to, None if it belongs to none."""
+    """Return the id of a request's conversation, or None."""
     named = request.get("conversation")
     return named.get("id") if is_object(named) else named
 
@@ -216,6 +216,6 @@ def _resolve(item: Json, store: ResponsesStore, *, trusts: bool) -> Json:
 
 
 def is_reference(item: Json) -> bool:
-    """Return True for an item that is looked up by its id because it holds nothing else. A whole item never is."""
+    """Return True for an item that consists only of an id, which is looked up."""
     which = item.get("type") or ("message" if "role" in item else "item_reference")
     return which == "item_reference" or (which == "reasoning" and not item.get("encrypted_content"))

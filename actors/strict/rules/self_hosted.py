@@ -1,6 +1,6 @@
-"""Servers that a user runs: vLLM, llama.cpp and Ollama.
+"""Rules of self-hosted servers: vLLM, llama.cpp and Ollama.
 
-They differ from OpenAI in a few rules, and in the chat template of the model that they serve.
+They differ from OpenAI in a few rules, and by the chat template of their model.
 """
 
 from collections.abc import Callable, Mapping
@@ -116,7 +116,7 @@ def _check_calls(request: Json, context: RequestContext) -> None:
 
 
 def _check_grammar(request: Json, context: RequestContext) -> None:
-    """Check that a grammar can be made of all tools together, whichever of them the model would call."""
+    """Check that the server can build a grammar of all tools together."""
     schemas = [tool.get("function", {}).get("parameters") for tool in request.get("tools") or ()]
     if any(map(tool_schemas.has_lookaround, schemas)):
         raise context.host.rules["LCP-16"].refuse()
@@ -130,7 +130,7 @@ def _check_sight(request: Json, context: RequestContext) -> None:
 
 
 def _open_pattern(schema: Json) -> str | None:
-    """Return a pattern that no grammar is made of: one that does not say how its text begins and ends."""
+    """Return a pattern that is not anchored at both ends, for which the server builds no grammar."""
     patterns = [schema.get("pattern")] if is_object(schema) else []
     for pattern in patterns:
         if isinstance(pattern, str) and not (pattern.startswith("^") and pattern.endswith("$")):
@@ -144,7 +144,7 @@ def _open_pattern(schema: Json) -> str | None:
 
 
 def _server_error(rule: str, message: str) -> ServerRule:
-    """Return a rule for a fault that the server takes for its own: it answers 500."""
+    """Return a rule for a fault that the server reports with status 500."""
     return ServerRule(rule, message, "measured", status=500, type="server_error")
 
 
@@ -156,7 +156,7 @@ def _check_choice(request: Json, context: RequestContext) -> None:
 
 
 def _heedless(rule: str) -> ServerRule:
-    """Return the rule of a tool choice that is no word, which nobody heeds."""
+    """Return the rule of a tool choice that is not a string, which the server ignores."""
     message = "tool_choice is not a string"
     return ServerRule(rule, message, f"{_SOURCE}: no refusal, it is taken for auto", strict_only=True)
 

@@ -1,7 +1,7 @@
-"""Check the shape of a JSON value against a table, in the words of a host.
+"""Check the shape of a JSON value against a table, with the refusals of a host.
 
-In:  a value, its shape, and the path at which a refusal reports it.
-Out: nothing, or the refusal of the first fault, in the order of the table.
+In:  a value, its shape, and its path for refusals.
+Out: no result, or the refusal of the first fault, in the order of the table.
 
 A shape is data:
 
@@ -15,7 +15,7 @@ A shape is data:
     Then(shape, check)            a shape, and a check of such a value
 
 A check is a function of the value, its path and the context of the walk. It raises the refusal of a rule that no table
-can express. A host differs in its rules, its sentences and its paths; `ShapeWalk` is the walk that all hosts share.
+can express. Hosts differ in rules, messages and paths; `ShapeWalk` is the walk that all hosts share.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,11 +25,11 @@ from typing import Any, Literal, TypeAlias
 from actors.strict.rules.base import Json, RuleBroken, unknown_key
 
 Check: TypeAlias = Callable[[Json, str, Any], None]
-"""Raises the refusal of a value. Its arguments are the value, its path, and the context of the walk."""
+"""A function that raises the refusal of a value. Its arguments are the value, its path, and the context of the walk."""
 
 
 class Word:
-    """One of these values. `typed`: a value of another JSON type than a string is a fault of its own."""
+    """One of these values. With `typed`, a value that is not a string is a separate fault."""
 
     __slots__ = ("typed", "values")
 
@@ -40,7 +40,7 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Maybe:
-    """A key that may be absent. `null`: null counts as absent."""
+    """An optional key. With `null`, a null value counts as absent."""
 
     shape: "Shape"
     null: bool = False
@@ -48,7 +48,7 @@ class Maybe:
 
 @dataclass(frozen=True, slots=True)
 class Then:
-    """A value of a shape, for which `check` runs afterwards."""
+    """A value of a shape, with a further `check`."""
 
     shape: "Shape"
     check: Check
@@ -68,8 +68,8 @@ class Fields:
     Args:
         fields: The keys, in the order in which they are checked.
         closed: When unknown keys are refused: before the fields, after them, or never (`open`).
-        ahead: Runs before the fields, and after the unknown keys if they are refused first.
-        check: Runs at the end.
+        ahead: A check before the fields, and after the unknown keys if they are refused first.
+        check: A check at the end.
     """
 
     __slots__ = ("ahead", "check", "closed", "fields", "names")
@@ -93,9 +93,9 @@ class OneMember:
     """An object with exactly one of these keys.
 
     Args:
-        shapes: By the key.
-        named: The path of the value contains the key.
-        ahead: Runs after the unknown keys, before the keys are counted.
+        shapes: The shape of the value, by key.
+        named: Whether the path of the value contains the key.
+        ahead: A check after the unknown keys, before the keys are counted.
     """
 
     __slots__ = ("ahead", "named", "names", "shapes")
@@ -115,8 +115,8 @@ class Tagged:
 
     Args:
         listed: The tags in the order in which a refusal lists them.
-        typed: A tag of another JSON type than a string is a fault of its own.
-        ahead: Runs when the tag is known, before the shape is checked.
+        typed: Whether a tag that is not a string is a separate fault.
+        ahead: A check of an object with a known tag, before its shape.
     """
 
     tag: str
@@ -141,7 +141,7 @@ class ShapeWalk:
         return f"{path}[{at}]"
 
     def variant(self, path: str, tag: str) -> str:
-        """Return the path of an object whose shape is named by a tag."""
+        """Return the path of an object with a tag."""
         return path
 
     def wrong_type(self, path: str, wanted: type, value: Json) -> RuleBroken:
@@ -149,11 +149,11 @@ class ShapeWalk:
         raise NotImplementedError
 
     def wrong_word(self, path: str, value: Json, shape: Word) -> RuleBroken:
-        """Return the refusal of a value that is none of the words."""
+        """Return the refusal of a value that is not among the words."""
         raise NotImplementedError
 
     def wrong_tag(self, path: str, value: Json, shape: Tagged) -> RuleBroken:
-        """Return the refusal of an object whose tag names no shape."""
+        """Return the refusal of an object with an unknown tag."""
         raise NotImplementedError
 
     def missing(self, path: str, key: str) -> RuleBroken:
@@ -161,27 +161,27 @@ class ShapeWalk:
         raise NotImplementedError
 
     def unknown(self, path: str, key: str) -> RuleBroken:
-        """Return the refusal of a key that an object may not have."""
+        """Return the refusal of an unknown key."""
         raise NotImplementedError
 
     def count(self, path: str, count: int) -> RuleBroken:
-        """Return the refusal of an object that must have one key and has another number of them."""
+        """Return the refusal of an object that does not have exactly one key."""
         raise NotImplementedError
 
     def require_type(self, value: Json, wanted: type, path: str) -> Json:
-        """Return a value that must be of a JSON type."""
+        """Return a value of a required JSON type."""
         if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
             raise self.wrong_type(path, wanted, value)
         return value
 
     def require(self, value: Mapping[str, Json], key: str, path: str) -> Json:
-        """Return the value of a key that an object must have."""
+        """Return the value of a required key."""
         if key not in value:
             raise self.missing(path, key)
         return value[key]
 
     def member(self, value: Mapping[str, Json], key: str, wanted: type, path: str = "") -> Json:
-        """Return the value of a key that an object must have, of a JSON type."""
+        """Return the value of a required key, of a JSON type."""
         return self.require_type(self.require(value, key, path), wanted, self.key(path, key))
 
     def optional(self, value: Mapping[str, Json], key: str, wanted: type, path: str = "") -> Json:
@@ -190,7 +190,7 @@ class ShapeWalk:
         return None if found is None else self.require_type(found, wanted, self.key(path, key))
 
     def only(self, value: Mapping[str, Json], allowed: frozenset[str], path: str) -> None:
-        """Refuse keys beyond the allowed ones."""
+        """Refuse unknown keys."""
         if (key := unknown_key(value, allowed)) is not None:
             raise self.unknown(path, key)
 

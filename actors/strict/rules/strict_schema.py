@@ -1,8 +1,8 @@
-"""OpenAI's structured outputs: what a schema may say that an answer or a call is to conform to strictly.
+"""Check strict schemas of answers and tools by the rules of OpenAI's structured outputs.
 
-From the guide "Structured Outputs" (supported schemas), and the refusals that clients of the API report: each sentence
-here is behind `Invalid schema for response_format 'NAME': ` or `Invalid schema for function 'NAME': `. A keyword that
-neither names is taken.
+The rules come from the guide "Structured Outputs" (supported schemas), and from reported refusals: each message here
+follows `Invalid schema for response_format 'NAME': ` or `Invalid schema for function 'NAME': `. Keywords without a
+known rule are accepted.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,17 +20,15 @@ _BARRED = frozenset(
 _MAX_DEPTH = 10
 _MAX_PROPERTIES = 5_000
 _MAX_VALUES = 1_000
-_MAX_TEXT = (
-    120_000  # characters of the names of properties and definitions, and of the values of enumerations
-)
-_MAX_LARGE = 250  # values of one enumeration, from where on its texts are counted
+_MAX_TEXT = 120_000  # total characters of property and definition names and of enumeration values
+_MAX_LARGE = 250  # number of values of an enumeration above which its total size is limited
 _MAX_LARGE_TEXT = 15_000
 
 Context = tuple[str, ...]
 
 
 def fault(schema: Json, *, copies: bool) -> str | None:
-    """Say what is wrong with a strict schema, or None. `copies`: as the strictest host that was seen has it."""
+    """Describe the first fault of a strict schema, or return None. `copies` adds the rules of strict copies."""
     if not is_object(schema):
         return f"{schema!r} is not of type 'object', 'boolean'."
     if schema.get("type") != "object":
@@ -41,7 +39,7 @@ def fault(schema: Json, *, copies: bool) -> str | None:
 
 
 def _faults(schema: Json, context: Context, root: Json, *, copies: bool) -> Iterator[str]:
-    """Yield what is wrong, in the order of the document."""
+    """Yield the faults in the order of the document."""
     if not is_object(schema):
         yield f"In context={context}, schema must have a 'type' key."
         return
@@ -109,7 +107,7 @@ def _object_faults(schema: dict[str, Json], context: Context) -> Iterator[str]:
 
 
 def _alike(arms: Json, root: Json) -> Iterator[str]:
-    """Yield a sentence where two objects of a choice begin with the same key, which does not tell them apart."""
+    """Yield a fault if two objects of a choice begin with the same key and are not distinguishable."""
     first: dict[str, list[Json]] = {}
     for arm in arms if is_array(arms) else ():
         found = _resolve(arm.get("$ref"), root) if is_object(arm) and "$ref" in arm else arm
@@ -183,7 +181,7 @@ def _length(texts: Iterable[Json]) -> int:
 
 
 def _depth(schema: Json, root: Json, followed: tuple[Json, ...]) -> int:
-    """Return how many objects stand in each other; one that leads back to itself is counted once."""
+    """Return the depth of nested objects; a recursive one counts once."""
     if not is_object(schema):
         return 0
     if "$ref" in schema:

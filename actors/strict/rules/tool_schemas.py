@@ -1,7 +1,7 @@
-"""Faults inside a tool's schema for which hosts refuse a request, whatever it asks.
+"""Find faults inside a tool's schema for which hosts refuse every request.
 
-The keys of properties are checked at the root alone (Anthropic, and Bedrock before it); deeper ones may be any text.
-Grammars are made of the whole schema (llama.cpp).
+Property keys are checked only at the root (Anthropic, also on Bedrock); deeper ones may be any string.
+Grammars depend on the complete schema (llama.cpp).
 """
 
 import re
@@ -17,13 +17,13 @@ _AROUND = re.compile(r"(?<!\\)(?:\\\\)*\(\?(?:[=!]|<)")
 
 
 def has_odd_key(schema: Json) -> bool:
-    """Say whether a property at the root has a key that Anthropic refuses."""
+    """Return True if a root property has a key that Anthropic refuses."""
     properties = schema.get("properties")
     return is_object(properties) and not all(map(_KEY.fullmatch, properties))
 
 
 def stray_value(schema: Json) -> str | None:
-    """Return the first value that is no schema where one must stand, as Python writes it; None if there is none."""
+    """Return the Python repr of the first invalid subschema; None if all are valid."""
     for inner in _within(schema):
         if is_object(inner):
             if (found := stray_value(inner)) is not None:
@@ -34,7 +34,7 @@ def stray_value(schema: Json) -> str | None:
 
 
 def has_lookaround(schema: Json) -> bool:
-    """Say whether a pattern in a schema looks around, for which there is no grammar."""
+    """Return True if a schema has a pattern with a lookaround, for which there is no grammar."""
     if not is_object(schema):
         return False
     pattern = schema.get("pattern")

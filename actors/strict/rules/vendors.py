@@ -1,6 +1,6 @@
-"""Vendors of the Chat Completions family that differ from OpenAI in a few rules, each a few lines of data.
+"""Vendors of the Chat Completions family that differ from OpenAI in a few rules, as data.
 
-`self_hosted` has the servers that a user runs.
+`self_hosted` contains the self-hosted servers.
 """
 
 import re
@@ -30,7 +30,7 @@ FAMILY: VendorHost = replace(
 
 
 def own(host: VendorHost, name: str, rules: dict[str, ServerRule], **words: str) -> VendorHost:
-    """Return `host` under another name and with its own rules for faults of the family (`OAC_01="XAI-01"`)."""
+    """Return `host` with another name and with its own rules for faults of the family (`OAC_01="XAI-01"`)."""
     return replace(
         host, name=name, rules=rules, words={key.replace("_", "-", 1): own for key, own in words.items()}
     )
@@ -200,7 +200,7 @@ MINIMAX = replace(
 
 
 def _check_form(request: Json, context: RequestContext) -> None:
-    """Refuse a form of the answer beside tools, and a schema of it in a stream."""
+    """Refuse an answer format together with tools, and an answer schema in a stream."""
     which = object_at(request, "response_format").get("type", "text")
     if which != "text" and request.get("tools"):
         raise context.host.rules["GRQ-04"].refuse()
@@ -242,11 +242,11 @@ GROQ = replace(
     own_tools=re.compile(r"browser_search|code_interpreter|mcp"),
 )
 
-# ---- anyone else's copy of the API, with nothing known about it
+# ---- unknown copies of the API
 
 OPENAI_COMPATIBLE = replace(own(FAMILY, "openai_compatible", {}), checks=(check_signed,))
 
-# ---- Azure OpenAI, in its dated versions
+# ---- Azure OpenAI, dated versions
 
 AZURE = replace(
     any_answer(OPENAI),
