@@ -10,7 +10,7 @@ from actors.strict.loopback import HttpRequest
 from actors.strict.rules import validate
 from actors.strict.rules.base import Json, ServerRefusal, is_object
 from actors.strict.rules.bedrock_rules import BedrockSettings
-from actors.strict.rules.bedrock_upstream import passed_on
+from actors.strict.rules.bedrock_upstream import to_vendor
 from actors.strict.rules.prompts import Prompt, anthropic_prompt
 from actors.strict.script import ScriptSource
 from actors.strict.server import LoopbackServer, ServerOptions
@@ -71,7 +71,7 @@ class BedrockServer(LoopbackServer):
         profile = (settings.models or {}).get(settings.model, settings.profile)
         if profile.upstream is None:
             return None
-        return anthropic_prompt(passed_on(parsed, settings), minimum=profile.upstream.cache_minimum)
+        return anthropic_prompt(to_vendor(parsed, settings), minimum=profile.upstream.cache_minimum)
 
     def _denied(self, request: HttpRequest) -> ServerRefusal | None:
         return denial(request, self._wire, self.api_key, self._aws_key)

@@ -9,11 +9,11 @@ from actors.strict.catalogue import gemini_models
 from actors.strict.loopback import HttpRequest
 from actors.strict.oauth import OAuth
 from actors.strict.rules import gemini, validate
-from actors.strict.rules.base import Json, RuleBroken, ServerRefusal, dump, is_object, refusal_of
+from actors.strict.rules.base import Json, RuleBroken, ServerRefusal, dump, refusal_of
 from actors.strict.rules.gemini_rules import GeminiSettings
-from actors.strict.rules.gemini_shape import read_shape
+from actors.strict.rules.gemini_shape import parse_request
 from actors.strict.rules.gemini_signatures import is_continuation
-from actors.strict.rules.reading import came
+from actors.strict.rules.reading import cached_result
 from actors.strict.script import ScriptSource
 from actors.strict.server import LoopbackServer, ServerOptions, bearer
 from actors.strict.wire import Wire
@@ -82,7 +82,7 @@ class GeminiServer(LoopbackServer):
         if not is_object(body) or route is None or route["method"] == "countTokens":
             return body
         try:
-            body = came(read_shape, body, True, True)
+            body = cached_result(parse_request, body, True, True)
         except RuleBroken:  # the rules say what is wrong with it
             return body
         return {**body, "model": route["model"]}

@@ -14,11 +14,7 @@ from actors.strict.rules.base import (
     AnthropicSettings,
     Json,
     Mode,
-    ServerRefusal,
-    dumped,
-    is_object,
-    object_at,
-)
+    ServerRefusal, dump
 from actors.strict.rules.reading import parse
 from actors.strict.script import Builtin, Call, Redacted, Say, Think, Turn
 

@@ -41,7 +41,7 @@ from actors.testing.simulation import Mode, SimulationPlan, loop
 from actors.testing.simulation.journal import SimulatedJournal
 from actors.testing.simulation.model import Model
 from actors.testing.simulation.observer import Observer
-from actors.testing.simulation.plan import Ask, Made, Move, Talk, make_plan
+from actors.testing.simulation.plan import Ask, Move, PlanInputs, Talk, make_plan
 from actors.testing.simulation.report import play_plan
 from actors.testing.simulation.shrinking import shrink
 from actors.testing.simulation.world import TARGETS, World
@@ -136,7 +136,7 @@ def test_each_feature_is_met() -> None:
 
 
 def test_a_summary_of_what_no_user_said_names_no_ask() -> None:
-    model = Model(SimulationPlan(0, "safety", Made(0, 0, Odds()), ()), {})
+    model = Model(SimulationPlan(0, "safety", PlanInputs(0, 0, Odds()), ()), {})
     model.read(b'{"messages": ["[The program ran the tool work.]", "Write that summary now"]}')
     (said,) = model.turn({}).parts
     assert (model.now, model.summarises) == (None, True)
@@ -210,7 +210,7 @@ def test_every_figure_of_the_stats_is_counted_again_or_excused_with_a_reason() -
 
 @pytest.mark.parametrize("name", [*OF_A_BACKEND, *OF_ALL])
 def test_each_figure_that_is_not_what_was_seen_is_told(name: str) -> None:
-    plan = SimulationPlan(0, "safety", Made(0, 0, Odds()), ())
+    plan = SimulationPlan(0, "safety", PlanInputs(0, 0, Odds()), ())
     tools = ToolCounts(**{name.removeprefix("tools."): 1}) if name.startswith("tools.") else ToolCounts()
     own: dict[str, Any] = {name: 1} if name in BackendStats.__struct_fields__ else {}
     here = structs.replace(BackendStats(tools), **own)
@@ -320,7 +320,7 @@ def test_a_plan_that_fails_is_shrunk_to_what_makes_it_fail() -> None:
         Talk(number, "either", True, tuple(_ask(f"{number}.{turn}", moves) for turn in range(6)))
         for number in range(9)
     )
-    whole = SimulationPlan(0, "safety", Made(9, 6, Odds()), talks)
+    whole = SimulationPlan(0, "safety", PlanInputs(9, 6, Odds()), talks)
     needed = {"4.2", "4.2.m1", "7.5", "7.5.m2"}
     tried: list[int] = []
 

@@ -11,7 +11,7 @@ from actors.core.check.pictures import read_picture
 from actors.core.data.image_header import detect_media_type, find_damage, read_header
 from actors.core.values.content import Media
 from actors.errors import MediaError
-from actors.strict.rules.image_sizes import _looked_at
+from actors.strict.rules.image_sizes import _read_image
 from actors.testing.images import png, png_base64
 from tests.core.images import SIDES, image, mime_of
 
@@ -43,7 +43,7 @@ def test_three_readers_tell_the_type_and_the_size_whatever_the_label(
     assert Media(label, text).media_type == Media.from_bytes(data, label).media_type == mime_of(kind)
     assert find_damage(mime_of(kind), text) is None
     assert read_picture(text) == (mime_of(kind), max(width, height))
-    seen, sides = _looked_at(text)
+    seen, sides = _read_image(text)
     assert (seen, max(sides)) == (mime_of(kind), max(width, height))
 
 
@@ -56,7 +56,7 @@ def test_a_file_that_is_cut_anywhere_is_damaged_and_no_reader_raises(
     complete_without_its_trailer = kind == "gif" and len(cut) == len(whole) - 1
     text = base64(cut)
     read_picture(text)
-    _looked_at(text)
+    _read_image(text)
     assert (find_damage(mime_of(kind), text) is None) == complete_without_its_trailer
 
 
@@ -66,7 +66,7 @@ def test_no_bytes_make_a_reader_raise(junk: bytes, start: str) -> None:
         text = base64(data)
         read_header(text)
         read_picture(text)
-        _looked_at(text)
+        _read_image(text)
         for media_type in TYPES:
             find_damage(detect_media_type(media_type, text), text)
 

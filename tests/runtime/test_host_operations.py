@@ -26,7 +26,7 @@ from actors.kernel.tasks import Work
 from actors.runtime.handle import Session
 from actors.runtime.session_host import SessionHost
 from actors.scheduler.threads import THREADS
-from actors.strict.rules.reading import forget
+from actors.strict.rules.reading import clear_cache
 from actors.testing import Call, Say, ServerLimits, Stall, Turn
 from tests.runtime.test_recovery_of_sessions import Held
 from tests.runtime_support import Gate, actors, anthropic, gathered, hosting, log, openai
@@ -168,7 +168,7 @@ def held_by_modules() -> list[object]:
 
 def holding(secret: str) -> Iterator[str]:
     """Every text in memory that has a secret in it, whoever keeps it; what modules keep comes last."""
-    forget()  # what the servers read, who are somebody else
+    clear_cache()  # what the servers read, who are somebody else
     raw = secret.encode()
     for holders in (gc.get_objects, held_by_modules):
         for each in gc.get_referents(*holders()):

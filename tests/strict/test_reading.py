@@ -21,7 +21,7 @@ from actors.strict.rules.base import (
 )
 from actors.strict.rules.bedrock_rules import BedrockProfile, BedrockSettings
 from actors.strict.rules.gemini_rules import GeminiProfile, GeminiSettings
-from actors.strict.rules.reading import came, forget, fresh, parse, standard_of
+from actors.strict.rules.reading import cached_result, clear_cache, parse, standard_of, unchecked_items
 from actors.strict.rules.responses_rules import ResponsesProfile, ResponsesSettings
 from tests.commands.at_scale import share
 from tests.strict.test_rules_hold import SOUND, damaged
@@ -44,9 +44,9 @@ def taken_apart() -> Iterator[None]:
     """Have bodies of any size taken apart, and nothing be known of any."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reading, "_WHOLE", 0)
-        forget()
+        clear_cache()
         yield
-    forget()
+    clear_cache()
 
 
 @pytest.mark.parametrize("dialect", BODIES)
@@ -57,7 +57,7 @@ def test_what_was_judged_before_changes_no_verdict(data: st.DataObject, dialect:
     with taken_apart():
         for mode in ("hosted", "strict"):
             first = validate(body, dialect, mode=mode)
-            forget()
+            clear_cache()
             assert validate(sound, dialect, mode=mode) is None
             assert validate(body, dialect, mode=mode) == first
             assert validate(body, dialect, mode=mode) == first
@@ -160,18 +160,18 @@ def test_only_what_is_let_pass_is_not_seen_again() -> None:
         one, other = standard_of("a walk", 1), standard_of("a walk", 2)
         with pytest.raises(RuleBroken):
             _refuse([message], one)
-        assert [at for at, _ in fresh([message, message], one)] == [0, 1]
-        assert [at for at, _ in fresh([message], one)] == []
-        assert [at for at, _ in fresh([message], other)] == [0]
-        assert [at for at, _ in fresh([dict(message)] * 2, one)] == [0, 1]
-        assert came(_keyed, message, "a") is came(_keyed, again, "a")
-        assert came(_keyed, message, "b") == {"b": ["role"]}
-        forget()
-        assert [at for at, _ in fresh([message], one)] == [0]
+        assert [at for at, _ in unchecked_items([message, message], one)] == [0, 1]
+        assert [at for at, _ in unchecked_items([message], one)] == []
+        assert [at for at, _ in unchecked_items([message], other)] == [0]
+        assert [at for at, _ in unchecked_items([dict(message)] * 2, one)] == [0, 1]
+        assert cached_result(_keyed, message, "a") is cached_result(_keyed, again, "a")
+        assert cached_result(_keyed, message, "b") == {"b": ["role"]}
+        clear_cache()
+        assert [at for at, _ in unchecked_items([message], one)] == [0]
 
 
 def _refuse(values: list[Json], standard: object) -> None:
-    for _ in fresh(values, standard):
+    for _ in unchecked_items(values, standard):
         check_name("no name", "here")
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from actors.strict.rules import ResponsesProfile, ResponsesSettings, validate
-from actors.strict.rules.responses_reasoning import encrypt_reasoning
+from actors.strict.rules.responses_reasoning import encrypt
 from actors.strict.script import Call, Say, Think, Turn
 from actors.strict.wires.responses import ResponsesWire
 from tests.rules.responses import SAID, USER, body, call, model, output, reasoning
@@ -84,9 +84,9 @@ def test_bound_reasoning_is_refused_behind_another_prefix() -> None:
 
 def test_the_stand_in_depends_on_everything_before_it() -> None:
     request = body(USER)
-    one = encrypt_reasoning(request, [], "rs_1", OWN)
-    assert one == encrypt_reasoning(request, [reasoning()], "rs_1", OWN)
-    assert one != encrypt_reasoning(request, [SAID], "rs_1", OWN)
+    one = encrypt(request, [], "rs_1", OWN)
+    assert one == encrypt(request, [reasoning()], "rs_1", OWN)
+    assert one != encrypt(request, [SAID], "rs_1", OWN)
 
 
 def test_items_are_minted_under_ids_that_tell_what_they_came_behind() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from actors.strict.rules import COMPATIBLE_RULES, sign, validate
 from actors.strict.rules.base import AnthropicSettings, CompatibleSettings
 from actors.strict.rules.openrouter import sign as sign_detail
-from actors.strict.rules.responses_reasoning import encrypt_reasoning
+from actors.strict.rules.responses_reasoning import encrypt
 from actors.strict.rules.responses_rules import ResponsesSettings
 from tests.commands.at_scale import share
 
@@ -112,7 +112,7 @@ def _responses() -> Json:
         "input": [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": "u"}]}],
     }
     summary = [{"type": "summary_text", "text": "t"}]
-    state = encrypt_reasoning(request, (), "rs_1", ResponsesSettings())
+    state = encrypt(request, (), "rs_1", ResponsesSettings())
     calls = [
         {"type": "function_call", "id": f"fc_{name}", "call_id": name, "name": "read", "arguments": "{}"}
         for name in "ab"

@@ -33,12 +33,9 @@ from actors.strict.rules.base import (
     Mode,
     RuleBroken,
     dump,
-    is_array,
-    is_object,
-    object_at,
 )
 from actors.strict.rules.model_checks import profile_of_model
-from actors.strict.rules.reading import came, fresh, parse, standard_of
+from actors.strict.rules.reading import cached_result, parse, standard_of, unchecked_items
 from actors.strict.rules.shapes import ArrayOf, Fields, Maybe, Tagged, Word
 
 _KEYS = COUNTED_KEYS | OUTPUT_KEYS
@@ -128,7 +125,7 @@ def _check_window(tokens: int, max_tokens: int, profile: AnthropicProfile, limit
 
 
 def _check_media(messages: Sequence[Json], profile: AnthropicProfile) -> None:
-    counted = [came(_media_of, message) for message in messages]
+    counted = [cached_result(_media_of, message) for message in messages]
     images, documents = (sum(counts) for counts in zip(*counted, strict=True))
     if profile.media is not None and images + documents > profile.media:
         raise RULES["ANT-54"].refuse(images=images, documents=documents, most=profile.media)
@@ -270,7 +267,7 @@ def _check_budget(request: dict[str, Json], config: dict[str, Json], *, spread: 
 def _check_tools(tools: Json) -> None:
     if tools is None:
         return
-    for at, tool in fresh(WALK.require_type(tools, list, "tools"), _TOOL):
+    for at, tool in unchecked_items(WALK.require_type(tools, list, "tools"), _TOOL):
         _check_tool(WALK.require_type(tool, dict, f"tools.{at}"), f"tools.{at}")
     names = [tool["name"] for tool in tools if tool.get("name") is not None]
     if len(set(names)) != len(names):
@@ -367,17 +364,17 @@ def check_breakpoints(request: dict[str, Json]) -> None:
 
 
 def _marks(request: dict[str, Json]) -> Iterable[tuple[str, Json]]:
-    yield from _cache_marks(_ahead(request))
+    yield from _placed_marks(_ahead(request))
     for at, message in enumerate(request["messages"]):
-        for path, mark in came(_marks_of, message):
+        for path, mark in cached_result(_marks_of, message):
             yield f"messages.{at}.{path}", mark
 
 
 def _marks_of(message: Json) -> tuple[tuple[str, Json], ...]:
-    return tuple(_cache_marks(_parts(message)))
+    return tuple(_placed_marks(_parts(message)))
 
 
-def _cache_marks(placed: Iterable[tuple[str, Json]]) -> Iterable[tuple[str, Json]]:
+def _placed_marks(placed: Iterable[tuple[str, Json]]) -> Iterable[tuple[str, Json]]:
     return ((path, mark) for path, block in placed if (mark := block.get("cache_control")) is not None)
 
 

@@ -26,7 +26,7 @@ from actors.strict.rules.anthropic_shapes import (
     check_cache_mark,
 )
 from actors.strict.rules.base import AnthropicProfile, Json, Mode, is_array
-from actors.strict.rules.reading import fresh, standard_of
+from actors.strict.rules.reading import standard_of, unchecked_items
 from actors.strict.rules.shapes import ArrayOf, Check, Fields, Maybe, Shape, Tagged, Then
 
 _ID = re.compile(ID)
@@ -53,11 +53,11 @@ def check(messages: Json, mode: Mode, profile: AnthropicProfile) -> None:
         raise RULES["ANT-25"].refuse()
     if len(messages) > _MOST_MESSAGES:
         raise RULES["ANT-55"].refuse(most=_MOST_MESSAGES, count=len(messages))
-    for at, message in fresh(messages, standard_of("ANT shape", profile)):
+    for at, message in unchecked_items(messages, standard_of("ANT shape", profile)):
         _check_shape(message, f"messages.{at}", profile)
-    for at, message in fresh(messages, _IDS):
+    for at, message in unchecked_items(messages, _IDS):
         _check_ids(message, at)
-    for at, message in fresh(messages[:-1], _CONTENT):
+    for at, message in unchecked_items(messages[:-1], _CONTENT):
         _check_content(message, at, final=False)
     _check_content(messages[-1], len(messages) - 1, final=True)
     _check_sequence(messages, mode, profile)

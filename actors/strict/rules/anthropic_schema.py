@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from actors.strict.rules.anthropic_rules import RULES
 from actors.strict.rules.anthropic_shapes import WALK
 from actors.strict.rules.base import Json, is_array, is_object
-from actors.strict.rules.json_schema import definition_of, nodes
+from actors.strict.rules.json_schema import definition, nodes
 from actors.strict.rules.shapes import Fields, Word
 
 _PATH = "output_config.format.schema"
@@ -72,7 +72,7 @@ def _check_node(node: dict[str, Json], root: Json) -> None:
         raise RULES["ANT-S18"].refuse(why=f"For 'string' type, format '{node['format']}' is not supported")
     if any(isinstance(value, dict | list) for value in _values(node)):
         raise RULES["ANT-S18"].refuse(why="enum values must be strings, numbers, booleans or null")
-    if "$ref" in node and definition_of(node["$ref"], root) is None:
+    if "$ref" in node and definition(node["$ref"], root) is None:
         raise RULES["ANT-S18"].refuse(why=f"$ref '{node['$ref']}' is not defined in the schema")
     if any(is_object(arm) and "$ref" in arm for arm in _as_list(node.get("allOf"))):
         raise RULES["ANT-S18"].refuse(why="allOf with $ref is not supported")
@@ -125,7 +125,7 @@ def _recursive(root: Json) -> bool:
             return False
         reference = schema.get("$ref")
         if reference is not None:
-            return reference in followed or loops(definition_of(reference, root), (*followed, reference))
+            return reference in followed or loops(definition(reference, root), (*followed, reference))
         return any(loops(inner, followed) for inner in _inner(schema))
 
     return loops(root, ())

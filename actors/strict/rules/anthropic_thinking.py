@@ -26,13 +26,8 @@ from actors.strict.rules.base import (
     AnthropicProfile,
     AnthropicSettings,
     Json,
-    Mode,
-    dumped,
-    is_array,
-    is_object,
-    object_at,
-)
-from actors.strict.rules.reading import came, fresh, standard_of
+    Mode, dump
+from actors.strict.rules.reading import cached_result, standard_of, unchecked_items
 
 THINKING = frozenset({"thinking", "redacted_thinking"})
 _DIGEST = 16
@@ -65,11 +60,11 @@ def sign(
     """
     walk = _PrefixWalk(request, settings, mode)
     for message in request["messages"]:
-        for block, written in came(_written_blocks, message):
+        for block, written in cached_result(_written_blocks, message):
             walk.pass_block(block, written)
     for made in produced:
         walk.pass_block(made, _written_block("assistant", made))
-    return _write_signature(walk.seal(produced, text), settings)
+    return _encode_signature(walk.seal(produced, text), settings)
 
 
 def check(request: Json, mode: Mode, profile: AnthropicProfile, settings: AnthropicSettings) -> None:
@@ -79,11 +74,11 @@ def check(request: Json, mode: Mode, profile: AnthropicProfile, settings: Anthro
         RuleBroken: At the first broken rule.
     """
     messages = request["messages"]
-    if any(came(_thinks, message) for message in messages):
+    if any(cached_result(_thinks, message) for message in messages):
         if mode == "strict" and not profile.interleaved:
             _check_leading(messages)
         _Check(request, mode, profile, settings).run()
-    for at, message in fresh(messages, _ENDING):
+    for at, message in unchecked_items(messages, _ENDING):
         kinds = _kinds(message)
         if kinds and kinds[-1] in THINKING:
             raise RULES["ANT-52"].refuse(at=at)
@@ -100,7 +95,7 @@ def _calls_unthinking(message: Json) -> bool:
 
 
 def _check_leading(messages: list[Json]) -> None:
-    for at, message in fresh(messages, _LEADING):
+    for at, message in unchecked_items(messages, _LEADING):
         kinds = _said_kinds(message)
         if kinds and kinds[0] not in THINKING and THINKING.intersection(kinds):
             raise RULES["ANT-39"].refuse(at=at, found=kinds[0])
@@ -142,7 +137,7 @@ class _Check:
 
     def run(self) -> None:
         for at, message in enumerate(self._messages):
-            for number, (block, text) in enumerate(came(_written_blocks, message)):
+            for number, (block, text) in enumerate(cached_result(_written_blocks, message)):
                 if text is None:
                     self._check_block(at, number, _blocks(message))
                 self._walk.pass_block(block, text)
@@ -193,7 +188,7 @@ class _PrefixWalk:
         system = [{"type": "text", "text": system}] if isinstance(system, str) else system
         self._system = _digest(dump([_plain(block) for block in system]))
         self._tools = _digest(
-            b"[%b]" % b",".join([came(_plainly, tool) for tool in request.get("tools") or ()])
+            b"[%b]" % b",".join([cached_result(_encode_plain, tool) for tool in request.get("tools") or ()])
         )
         self._content = hashlib.sha256()
         self._previous = ""
@@ -231,7 +226,7 @@ class _PrefixWalk:
         )
 
 
-def _write_signature(seal: _SealedThinking, settings: AnthropicSettings) -> str:
+def _encode_signature(seal: _SealedThinking, settings: AnthropicSettings) -> str:
     payload = dump(asdict(seal))
     return base64.b64encode(_mac(payload, settings.secret) + payload).decode()
 
@@ -275,7 +270,7 @@ def _written_block(role: str, block: Json) -> bytes | None:
     return None if block["type"] in THINKING else dump([role, _plain(block)])
 
 
-def _plainly(value: Json) -> bytes:
+def _encode_plain(value: Json) -> bytes:
     return dump(_plain(value))
 
 

@@ -12,7 +12,7 @@ from actors.strict.rules import bedrock_upstream
 from actors.strict.rules.base import Json, Mode, is_object
 from actors.strict.rules.bedrock_rules import RULES, BedrockProfile, BedrockSettings
 from actors.strict.rules.bedrock_shapes import MESSAGE, REQUEST, WALK, MessageContext
-from actors.strict.rules.reading import came, fresh, parse, standard_of
+from actors.strict.rules.reading import cached_result, parse, standard_of, unchecked_items
 
 _MAX_DOCUMENTS = 5
 
@@ -23,17 +23,17 @@ def validate(body: bytes, mode: Mode, settings: BedrockSettings) -> None:
     Raises:
         RuleBroken: At the first broken rule.
     """
-    request = _parse_request(body)
+    request = _parse(body)
     profile = _profile(settings)
     WALK.check(request, REQUEST, "", profile)
     messages = request["messages"]
-    for at, message in fresh(messages, standard_of("BED message", profile.media)):
+    for at, message in unchecked_items(messages, standard_of("BED message", profile.media)):
         role = message.get("role") if is_object(message) else None
         WALK.check(message, MESSAGE, f"messages/{at}", MessageContext(profile, role))
-    attached = [held for message in messages for held in came(_attached_to, message)]
+    attached = [held for message in messages for held in cached_result(_attached_to, message)]
     _check_documents([value for kind, value in attached if kind == "document"])
     _check_sequence(messages)
-    if "toolConfig" not in request and any(came(_uses_tools, message) for message in messages):
+    if "toolConfig" not in request and any(cached_result(_uses_tools, message) for message in messages):
         raise RULES["BED-03"].refuse()
     if profile.context_tokens is not None and len(body) // 4 > profile.context_tokens:
         raise RULES["BED-12"].refuse()
@@ -42,7 +42,7 @@ def validate(body: bytes, mode: Mode, settings: BedrockSettings) -> None:
         bedrock_upstream.check(request, mode, profile.upstream, settings)
 
 
-def _parse_request(body: bytes) -> dict[str, Json]:
+def _parse(body: bytes) -> dict[str, Json]:
     try:
         request = parse(body)
     except ValueError as why:
@@ -95,12 +95,12 @@ def _check_sequence(messages: list[Json]) -> None:
         raise RULES["BED-07"].refuse()
     open_calls: list[str] = []
     for at, message in enumerate(messages):
-        given = came(_ids, message, "toolResult")
+        given = cached_result(_ids, message, "toolResult")
         if missing := [call for call in open_calls if call not in given]:
             raise RULES["BED-01"].refuse(at=at, ids=", ".join(missing))
         if len(given) > len(open_calls):
             raise RULES["BED-02"].refuse(at=at)
-        open_calls = came(_ids, message, "toolUse")
+        open_calls = cached_result(_ids, message, "toolUse")
     if open_calls:
         raise RULES["BED-01"].refuse(at=len(messages), ids=", ".join(open_calls))
     if any(before["role"] == message["role"] for before, message in pairwise(messages)):

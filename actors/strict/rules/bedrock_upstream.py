@@ -13,12 +13,9 @@ from actors.strict.rules.base import (
     AnthropicSettings,
     Json,
     Mode,
-    RuleBroken,
-    dumped,
-    object_at,
-)
+    RuleBroken, dump
 from actors.strict.rules.bedrock_rules import RULES, BedrockSettings
-from actors.strict.rules.reading import came, parse
+from actors.strict.rules.reading import cached_result, parse
 
 _SAMPLING = {"temperature": "temperature", "topP": "top_p", "stopSequences": "stop_sequences"}
 _MIMES = {"pdf": "application/pdf", "txt": "text/plain"}
@@ -31,7 +28,7 @@ def check(request: Json, mode: Mode, profile: AnthropicProfile, settings: Bedroc
         RuleBroken: The vendor refused it; the refusal contains the vendor's message (BED-10).
     """
     try:
-        anthropic.judge(passed_on(request, settings), mode, _settings(settings, profile))
+        anthropic.judge(to_vendor(request, settings), mode, _settings(settings, profile))
     except RuleBroken as refused:
         raise RULES["BED-10"].refuse(text=refused.refusal.message) from refused
 
@@ -41,7 +38,7 @@ def sign_reasoning(
 ) -> str:
     """Return the signature of reasoning with `text` after the blocks `produced`, all in Bedrock's form."""
     blocks = [block for made in produced for block in _block(made)]
-    return sign(passed_on(request, settings), blocks, text, _settings(settings, AnthropicProfile()), mode)
+    return sign(to_vendor(request, settings), blocks, text, _settings(settings, AnthropicProfile()), mode)
 
 
 def _settings(settings: BedrockSettings, profile: AnthropicProfile) -> AnthropicSettings:
@@ -54,7 +51,7 @@ def _settings(settings: BedrockSettings, profile: AnthropicProfile) -> Anthropic
     )
 
 
-def passed_on(request: Json, settings: BedrockSettings) -> Json:
+def to_vendor(request: Json, settings: BedrockSettings) -> Json:
     """Return a request in the vendor's form, including cache marks."""
     inference = object_at(request, "inferenceConfig")
     body: Json = {"model": settings.model, "max_tokens": inference.get("maxTokens", 4096)}
@@ -67,15 +64,15 @@ def passed_on(request: Json, settings: BedrockSettings) -> Json:
     config = {"effort": asked.get("effort"), "format": form and _form(form)}
     if any(config.values()):
         body["output_config"] = config
-    if system := _move_marks(request.get("system") or (), _block):
+    if system := _with_marks(request.get("system") or (), _block):
         body["system"] = system
     body |= _tools(object_at(request, "toolConfig"))
-    body["messages"] = [came(_message, message) for message in request["messages"]]
+    body["messages"] = [cached_result(_message, message) for message in request["messages"]]
     return body
 
 
 def _message(message: Json) -> Json:
-    return {"role": message["role"], "content": _move_marks(message["content"], _block)}
+    return {"role": message["role"], "content": _with_marks(message["content"], _block)}
 
 
 def _form(told: Json) -> Json:
@@ -84,7 +81,7 @@ def _form(told: Json) -> Json:
 
 
 def _tools(config: Json) -> Json:
-    tools = _move_marks(config.get("tools") or (), _tool)
+    tools = _with_marks(config.get("tools") or (), _tool)
     if not tools:
         return {}
     choice = config.get("toolChoice")
@@ -94,7 +91,7 @@ def _tools(config: Json) -> Json:
     return {"tools": tools, "tool_choice": {"type": kind, **value}}
 
 
-def _move_marks(blocks: Iterable[Json], made_of: Callable[[Json], Iterable[Json]]) -> list[Json]:
+def _with_marks(blocks: Iterable[Json], made_of: Callable[[Json], Iterable[Json]]) -> list[Json]:
     """Return blocks in the vendor's form, where a cache mark is a key of the previous block."""
     made: list[Json] = []
     for block in blocks:

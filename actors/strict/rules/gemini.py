@@ -15,10 +15,10 @@ from itertools import pairwise
 from actors.strict.rules import gemini_schema, gemini_signatures
 from actors.strict.rules.base import Json, Mode, array_at, is_object, object_at
 from actors.strict.rules.gemini_rules import NAME, RULES, GeminiProfile, GeminiSettings
-from actors.strict.rules.gemini_shape import read_shape
+from actors.strict.rules.gemini_shape import parse_request
 from actors.strict.rules.model_checks import check_gemini
 from actors.strict.rules.models import served_model
-from actors.strict.rules.reading import came, fresh, parse, standard_of
+from actors.strict.rules.reading import cached_result, parse, standard_of, unchecked_items
 
 _NAME = re.compile(NAME)
 _ROLES = frozenset({"user", "model"})
@@ -40,7 +40,7 @@ def validate(body: bytes, mode: Mode, settings: GeminiSettings) -> None:
         RuleBroken: At the first broken rule.
     """
     profile = profile_of(settings)
-    request = came(read_shape, _parse_request(body), takes_ids(settings, profile), settings.vertex)
+    request = cached_result(parse_request, _parse(body), takes_ids(settings, profile), settings.vertex)
     _check(request, mode, profile, settings)
     limit = profile.context_tokens
     if limit is not None and len(body) // 4 > limit:
@@ -55,7 +55,7 @@ def validate_count(body: bytes, settings: GeminiSettings) -> None:
     """
     profile = profile_of(settings)
     ids = takes_ids(settings, profile)
-    counted = read_shape(_parse_request(body), ids, settings.vertex, "CountTokensRequest")
+    counted = parse_request(_parse(body), ids, settings.vertex, "CountTokensRequest")
     request = counted.get("generateContentRequest") or counted
     _check_contents(request, settings)
     _check_tools(request)
@@ -84,7 +84,7 @@ def _check_contents(request: Json, settings: GeminiSettings) -> Sequence[Json]:
     contents: Sequence[Json] = request.get("contents") or []
     if not contents:
         raise RULES["GEM-07"].refuse("contents")
-    for at, content in fresh(contents, standard_of("GEM content", settings.vertex)):
+    for at, content in unchecked_items(contents, standard_of("GEM content", settings.vertex)):
         _check_content(content, f"contents[{at}]", settings)
     return contents
 
@@ -102,7 +102,7 @@ def profile_of(settings: GeminiSettings) -> GeminiProfile:
     return settings.models[settings.model]
 
 
-def _parse_request(body: bytes) -> dict[str, Json]:
+def _parse(body: bytes) -> dict[str, Json]:
     try:
         request = parse(body)
     except ValueError as why:
@@ -150,8 +150,8 @@ def _check_name(value: Json, path: str) -> None:
         raise RULES["GEM-S04"].refuse(path, path=path)
 
 
-def _cached_parts(content: Json, key: str) -> list[Json]:
-    return came(_parts_with, content, key)
+def _values_of(content: Json, key: str) -> list[Json]:
+    return cached_result(_parts_with, content, key)
 
 
 def _parts_with(content: Json, key: str) -> list[Json]:
@@ -174,21 +174,21 @@ def _check_sequence(turns: Mapping[int, Json], mode: Mode, *, is_continued: bool
     for (_, before), (at, content) in pairwise([(-1, _NO_CONTENT), *turns.items()]):
         _check_turn(before, content, f"contents[{at}]", mode)
     last = list(turns.values())[-1]
-    if _cached_parts(last, "functionCall"):
+    if _values_of(last, "functionCall"):
         raise RULES["GEM-01"].refuse()
     if last.get("role", "user") != "user" and not is_continued:
         raise RULES["GEM-S07"].refuse()
 
 
 def _check_turn(before: Json, content: Json, path: str, mode: Mode) -> None:
-    calls, responses = _cached_parts(before, "functionCall"), _cached_parts(content, "functionResponse")
+    calls, responses = _values_of(before, "functionCall"), _values_of(content, "functionResponse")
     if responses and not calls:
         raise RULES["GEM-03"].refuse(path)
     if any("functionResponse" not in part for part in content["parts"][: len(responses)]):
         raise RULES["GEM-03"].refuse(path)
     if len(calls) != len(responses):
         raise RULES["GEM-01"].refuse(path)
-    if _cached_parts(content, "functionCall") and before.get("role", "user") != "user":
+    if _values_of(content, "functionCall") and before.get("role", "user") != "user":
         raise RULES["GEM-02"].refuse(path)
     if mode == "strict":
         if before.get("role", "user") == content.get("role", "user") or not (

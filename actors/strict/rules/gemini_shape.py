@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 from actors.strict.rules.base import Json, RuleBroken, is_array, is_object
 from actors.strict.rules.gemini_rules import RULES
-from actors.strict.rules.reading import came
+from actors.strict.rules.reading import cached_result
 
 Message: TypeAlias = Mapping[str, str]
 
@@ -114,7 +114,7 @@ _SCALARS: Mapping[str, tuple[tuple[type, ...], str]] = {
 _PACKAGE = "type.googleapis.com/google.ai.generativelanguage.v1beta"
 
 
-def read_shape(
+def parse_request(
     request: dict[str, Json], ids: bool, vertex: bool, kind: str = "GenerateContentRequest"
 ) -> dict[str, Json]:
     """Parse a request like the provider, and return it with the JSON names.
@@ -179,7 +179,7 @@ class _ShapeWalk:
     def _again(self, value: Json, kind: str, path: str) -> Json:
         """Parse a part that later requests repeat. The result is cached; only refusals depend on its path."""
         try:
-            return came(_alone, value, kind, self._ids, self._vertex)
+            return cached_result(_alone, value, kind, self._ids, self._vertex)
         except RuleBroken:
             return self._field(value, kind, path)
 

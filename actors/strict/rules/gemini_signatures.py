@@ -22,7 +22,7 @@ from actors.strict.rules.gemini_shape import decode_base64
 
 def sign(part: Json, settings: GeminiSettings) -> str:
     """Return the signature that the host of these settings creates for a part."""
-    payload = dump(_bound(part, settings))
+    payload = dump(_signed_data(part, settings))
     return b64encode(_mac(payload, settings) + payload).decode()
 
 
@@ -54,7 +54,7 @@ def check(turns: Mapping[int, Json], mode: Mode, profile: GeminiProfile, setting
             raise RULES["GEM-04"].refuse(name=first["functionCall"]["name"], position=at + 1)
         for part in content["parts"]:
             signature = part.get("thoughtSignature")
-            if signature and not _stands(signature, part, part is first, mode, settings):
+            if signature and not _is_valid(signature, part, part is first, mode, settings):
                 raise RULES["GEM-05-vertex" if settings.vertex else "GEM-05"].refuse()
 
 
@@ -67,7 +67,7 @@ def _current_turn(turns: Mapping[int, Json]) -> int:
     return begun
 
 
-def _stands(signature: str, part: Json, first: bool, mode: Mode, settings: GeminiSettings) -> bool:
+def _is_valid(signature: str, part: Json, first: bool, mode: Mode, settings: GeminiSettings) -> bool:
     if signature in SENTINELS:
         return first or mode != "strict"
     if settings.signatures == "trust":
@@ -76,10 +76,10 @@ def _stands(signature: str, part: Json, first: bool, mode: Mode, settings: Gemin
     mac, payload = raw[:32], raw[32:]
     if not hmac.compare_digest(mac, _mac(payload, settings)):
         return False
-    return bool(json.loads(payload) == _bound(part, settings))
+    return bool(json.loads(payload) == _signed_data(part, settings))
 
 
-def _bound(part: Json, settings: GeminiSettings) -> Json:
+def _signed_data(part: Json, settings: GeminiSettings) -> Json:
     """Return the data that a signature binds, without names: an invented name is sent back in a legal form."""
     held = part["functionCall"].get("args") if "functionCall" in part else None
     route = "vertex" if settings.vertex else "api"

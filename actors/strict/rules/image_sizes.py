@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from actors.strict.rules.anthropic_rules import RULES
 from actors.strict.rules.base import Json, is_array, is_object
-from actors.strict.rules.reading import came
+from actors.strict.rules.reading import cached_result
 
 _MOST, _MOST_OF_MANY, _MANY = 8000, 2000, 20
 _READ = 256 * 1024  # bytes of a file that are read
@@ -17,7 +17,7 @@ def check(messages: Sequence[Json]) -> None:
     Raises:
         RuleBroken: An image has a wrong label, or is too large, by itself or for the number of images.
     """
-    images = [(at, *image) for at, message in enumerate(messages) for image in came(_sizes, message)]
+    images = [(at, *image) for at, message in enumerate(messages) for image in cached_result(_sizes, message)]
     for at, place, label, kind, side in images:
         path = f"messages.{at}.{place}"
         if kind and kind != label:
@@ -34,7 +34,7 @@ def _sizes(message: Json) -> list[tuple[str, str, str, int]]:
     for path, image in _images(message.get("content"), "content"):
         source = image.get("source")
         inline = is_object(source) and source.get("type") == "base64"
-        kind, sides = _looked_at(source.get("data")) if inline else ("", (0,))
+        kind, sides = _read_image(source.get("data")) if inline else ("", (0,))
         label = source.get("media_type", "") if inline else ""
         found.append((f"{path}.image.source.base64.data", label, kind, max(sides)))
     return found
@@ -48,7 +48,7 @@ def _images(content: Json, path: str) -> Iterator[tuple[str, Json]]:
             yield from _images(block.get("content"), f"{path}.{number}.tool_result.content")
 
 
-def _looked_at(data: Json) -> tuple[str, tuple[int, ...]]:
+def _read_image(data: Json) -> tuple[str, tuple[int, ...]]:
     """Return type and sides of an image file; the type is empty if it is unknown."""
     try:
         raw = b64decode(data[: _READ * 4 // 3 // 4 * 4])

@@ -19,7 +19,7 @@ def nodes(schema: Json, below: Callable[[dict[str, Json]], Iterable[Json]]) -> I
         yield from nodes(inner, below)
 
 
-def definition_of(reference: Json, root: Json) -> Json:
+def definition(reference: Json, root: Json) -> Json:
     """Return the root definition of a reference; None if it does not exist."""
     where, key, name = [*str(reference).split("/", 2), "", ""][:3]
     definitions = root.get(key) if where == "#" and key in DEFINITIONS else None

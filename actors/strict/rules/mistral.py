@@ -141,14 +141,14 @@ def _check_order(messages: list[Json], *, lenient: bool) -> None:
     for before, message in pairwise(messages):
         after, role = before["role"], message["role"]
         if role not in _FOLLOW[after]:
-            raise RULES["MIS-12" if role == "system" else _misplacement_rule(messages)].refuse(
+            raise RULES["MIS-12" if role == "system" else _misplaced_result(messages)].refuse(
                 role=role, after=after
             )
         if (after, role) == ("tool", "user") and not lenient:
             raise RULES["MIS-21"].refuse(role=role, after=after)
 
 
-def _misplacement_rule(messages: list[Json]) -> str:
+def _misplaced_result(messages: list[Json]) -> str:
     """Return the rule of a result after a user message, which depends on an earlier call."""
     return "MIS-09" if any(message.get("tool_calls") for message in messages) else "MIS-05"
 
@@ -237,7 +237,7 @@ def _check_name(name: str) -> None:
         raise RULES["MIS-14"].refuse(name=name)
 
 
-def _locate(refusal: ServerRefusal, request: Json, values: Mapping[str, object]) -> ServerRefusal:
+def _add_path(refusal: ServerRefusal, request: Json, values: Mapping[str, object]) -> ServerRefusal:
     """Add the path to a 422: `messages[1].x` becomes `body.messages.1.assistant.x`."""
     if refusal.status != 422:
         return replace(refusal, param=None)
@@ -333,5 +333,5 @@ MISTRAL: VendorHost = replace(
     schema=not_an_object,
     identity=accept,
     sequence=check,
-    finish=_locate,
+    finish=_add_path,
 )

@@ -35,7 +35,7 @@ from actors.strict.rules.openai_messages import (
     integer,
     only,
 )
-from actors.strict.rules.reading import fresh, parse, standard_of
+from actors.strict.rules.reading import parse, standard_of, unchecked_items
 
 _NAMES = (
     "audio frequency_penalty function_call functions logit_bias logprobs max_completion_tokens max_tokens "
@@ -70,7 +70,7 @@ def validate(
     host = host or OPENAI
     request: Json = None
     try:
-        request = _parse_request(body)
+        request = _parse(body)
         _walk(request, RequestContext(host, mode, settings, _profile(request, settings, host)), len(body))
     except RuleBroken as refused:
         raise host.reword(refused, request) from None
@@ -101,7 +101,7 @@ def _walk(request: dict[str, Json], context: RequestContext, size: int) -> None:
         raise RULES["OAC-15"].refuse("messages", limit=limit, tokens=tokens)
 
 
-def _parse_request(body: bytes) -> dict[str, Json]:
+def _parse(body: bytes) -> dict[str, Json]:
     try:
         request = parse(body)
     except ValueError as why:
@@ -150,7 +150,9 @@ def _check_effort(effort: Json, known: tuple[str, ...] | None) -> None:
         return
     path = "reasoning_effort"
     WALK.require_type(effort, str, path)
-    raise RULES["OAC-06"].refuse(path, path=path, value=effort, values=openai_messages.enumerate_names(known))
+    raise RULES["OAC-06"].refuse(
+        path, path=path, value=effort, values=openai_messages.enumerate_names(known)
+    )
 
 
 def _check_sampling(request: dict[str, Json], fixed: Mapping[str, float]) -> None:
@@ -203,7 +205,9 @@ def _check_tools(request: dict[str, Json], context: RequestContext) -> None:
         raise RULES["OAC-04"].refuse("tools", path="tools")
     if len(tools) > _MAX_TOOLS:
         raise RULES["OAC-09"].refuse("tools", path="tools", limit=_MAX_TOOLS, length=len(tools))
-    for at, tool in fresh(tools, standard_of("OAC tool", context.host, context.mode, context.profile)):
+    for at, tool in unchecked_items(
+        tools, standard_of("OAC tool", context.host, context.mode, context.profile)
+    ):
         _check_tool(tool, f"tools[{at}]", context)
     _check_choice(request.get("tool_choice"), tools, context.host)
     if (
@@ -296,11 +300,11 @@ def _check_choice(choice: Json, tools: list[Json], host: VendorHost) -> None:
             "tool_choice.type", path="tool_choice.type", value=which, values="'function' and 'custom'"
         )
     named = WALK.require(choice, which, "tool_choice")
-    if not any(is_object(tool.get(which)) and _is_named(tool[which], named) for tool in tools):
+    if not any(is_object(tool.get(which)) and _has_name(tool[which], named) for tool in tools):
         raise RULES["OAC-S05"].refuse("tool_choice")
 
 
-def _is_named(tool: dict[str, Json], wanted: Json) -> bool:
+def _has_name(tool: dict[str, Json], wanted: Json) -> bool:
     return is_object(wanted) and tool.get("name") == wanted.get("name")
 
 

@@ -25,7 +25,7 @@ from actors.strict.rules.base import (
 )
 from actors.strict.rules.host import RequestContext
 from actors.strict.rules.openai_shapes import OpenAIWalk
-from actors.strict.rules.reading import fresh, parse, standard_of
+from actors.strict.rules.reading import parse, standard_of, unchecked_items
 
 _TOO_LONG = (
     "Invalid '{path}': string too long. Expected a string with maximum length {limit}, "
@@ -183,12 +183,12 @@ def check(messages: Json, context: RequestContext, *, long_strings: bool) -> Non
     if not messages:
         raise RULES["OAC-04"].refuse("messages", path="messages")
     under = context.host, context.mode, context.profile
-    for at, message in fresh(messages, standard_of("OAC shape", *under)):
+    for at, message in unchecked_items(messages, standard_of("OAC shape", *under)):
         _check_shape(message, f"messages[{at}]", context)
     if long_strings:
         _check_lengths(messages)
     context.host.identity(messages, context)
-    for at, message in fresh(messages, standard_of("OAC calls", *under)):
+    for at, message in unchecked_items(messages, standard_of("OAC calls", *under)):
         _check_calls_as_copies_do(message, at, context)
     context.host.sequence(messages, context)
 
@@ -285,7 +285,7 @@ def _check_call(call: Json, path: str, context: RequestContext) -> None:
 def check_identity(messages: list[Json], context: RequestContext) -> None:
     """Check the ids and names of all messages, like OpenAI."""
     standard = standard_of("OAC identity", context.host, context.profile)
-    for number, message in fresh(messages, standard):
+    for number, message in unchecked_items(messages, standard):
         path = f"messages[{number}]"
         if message["role"] == "tool":
             check_id(message["tool_call_id"], f"{path}.tool_call_id", context.profile.id_length)

@@ -27,8 +27,6 @@ from actors.strict.rules.base import (
     ServerRefusal,
     ServerRule,
     dump,
-    is_array,
-    is_object,
     table,
 )
 from actors.strict.rules.host import RequestContext, VendorHost, accept
@@ -89,7 +87,7 @@ def _open_signature(signature: Json, settings: CompatibleSettings) -> list[Json]
     return opened
 
 
-def merge_details(details: list[Json]) -> list[dict[str, Json]]:
+def merge_fragments(details: list[Json]) -> list[dict[str, Json]]:
     """Return details with the fragments of each index merged."""
     whole: list[dict[str, Json]] = []
     for detail in details:
@@ -112,7 +110,7 @@ def _check_details(request: Json, context: RequestContext) -> None:
         details = message.get("reasoning_details")
         if message["role"] != "assistant" or not is_array(details):
             continue
-        for place, detail in enumerate(merge_details([item for item in details if is_object(item)])):
+        for place, detail in enumerate(merge_fragments([item for item in details if is_object(item)])):
             _check_detail(detail, (at, place), settings, latest=at == latest)
 
 
@@ -167,7 +165,7 @@ def upstreams_rules(hosts: Mapping[str, VendorHost]) -> VendorHost:
         host = _ANOTHER_VENDOR if name == "openai_chat" and _is_of_another_vendor(request) else hosts[name]
         inner = replace(context, host=host, profile=replace(context.profile, id_length=None))
         try:
-            openai_chat.judge(_passed_on(request, host), inner, 0)
+            openai_chat.judge(_to_upstream(request, host), inner, 0)
         except RuleBroken as refused:
             refusal = replace(refused.refusal, detail={"vendor": name, "error": refused.refusal.detail})
             raise RuleBroken(refusal, refused.values) from None
@@ -181,11 +179,11 @@ def _is_of_another_vendor(request: Json) -> bool:
     return bool(named) and vendor != "openai"
 
 
-def _passed_on(request: Json, host: VendorHost) -> Json:
+def _to_upstream(request: Json, host: VendorHost) -> Json:
     """Return a request in the upstream's form, without cache marks, which the gateway translates."""
     messages = [
         {
-            key: _translate(key, value)
+            key: _without_gateway_keys(key, value)
             for key, value in message.items()
             if key in host.message_keys.get(message["role"], message)
         }
@@ -197,7 +195,7 @@ def _passed_on(request: Json, host: VendorHost) -> Json:
     return {**kept, **({"tools": tools} if tools else {}), "messages": messages}
 
 
-def _translate(key: str, value: Json) -> Json:
+def _without_gateway_keys(key: str, value: Json) -> Json:
     """Return the parts or the calls of a message without the gateway's own keys."""
     if not is_array(value):
         return value
@@ -219,7 +217,7 @@ def _without_mark(part: Json) -> Json:
     return {key: _without_mark(value) if key == "function" else value for key, value in inner.items()}
 
 
-def _mark_upstream(refusal: ServerRefusal, request: Json, values: Mapping[str, object]) -> ServerRefusal:
+def _wrap(refusal: ServerRefusal, request: Json, values: Mapping[str, object]) -> ServerRefusal:
     """Mark a refusal of the upstream about its own reasoning as the upstream's."""
     return replace(refusal, detail={"vendor": "anthropic"}) if refusal.rule in _UPSTREAMS else refusal
 
@@ -248,5 +246,5 @@ OPENROUTER: VendorHost = replace(
     identity=accept,
     sequence=accept,
     profile=CompatibleProfile(id_length=None),
-    finish=_mark_upstream,
+    finish=_wrap,
 )

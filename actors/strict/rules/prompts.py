@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from actors.strict.rules.base import Json, dumped, is_array, is_object, object_at
+from actors.strict.rules.base import Json, dump
 
 MINIMUM = 1024
 """The default minimum tokens of a cached prefix."""
@@ -111,7 +111,7 @@ def automatic_prompt(request: Json, host: str) -> Prompt:
     )
 
 
-def marked_by(block: Json) -> Json:
+def cache_mark(block: Json) -> Json:
     """Return the mark of a block, or of the last part of its content that has one."""
     inner = block.get("content")
     parts = inner if is_array(inner) else []
@@ -122,7 +122,7 @@ def marked_by(block: Json) -> Json:
 def _piece(block: Json, role: str) -> Piece:
     mark, kind = None, block.get("type", "")
     if "cache_control" in block or is_array(block.get("content")):
-        mark, block = marked_by(block), _without_marks(block)
+        mark, block = cache_mark(block), _without_marks(block)
     run = kind if kind in _RUNS else ""
     return Piece(role.encode() + dump(block), run, None if mark is None else _seconds(mark))
 
@@ -165,7 +165,7 @@ def in_anthropics_form(request: Json) -> Json:
     system: list[Json] = []
     messages: list[Json] = []
     for message in request["messages"]:
-        made = list(_passed_on(message))
+        made = list(_convert_message(message))
         if message["role"] in ("system", "developer"):
             system += made
         elif made:
@@ -177,7 +177,7 @@ def in_anthropics_form(request: Json) -> Json:
     return {"model": request["model"], "system": system, "messages": messages, **kept, **choice, **thinking}
 
 
-def _passed_on(message: Json) -> Iterator[Json]:
+def _convert_message(message: Json) -> Iterator[Json]:
     content = message.get("content")
     parts = _blocks(content) if content else []
     if message["role"] == "tool":

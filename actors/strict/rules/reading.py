@@ -48,7 +48,7 @@ def parse(body: bytes) -> Json:
     return _part(body) if len(body) <= _WHOLE else _latest(body)
 
 
-def came(make: Callable[..., T], value: Json, *settings: Hashable) -> T:
+def cached_result(make: Callable[..., T], value: Json, *settings: Hashable) -> T:
     """Return the cached result of a function of a value and settings. It must depend on nothing else.
 
     The result must not be changed either. If it is a JSON object, it is a part itself, and may have cached results.
@@ -63,7 +63,7 @@ def came(make: Callable[..., T], value: Json, *settings: Hashable) -> T:
     return known[key]  # type: ignore[no-any-return]
 
 
-def fresh(values: Sequence[Json], standard: object) -> Iterator[tuple[int, Json]]:
+def unchecked_items(values: Sequence[Json], standard: object) -> Iterator[tuple[int, Json]]:
     """Yield the index and the value of each item that this standard has not accepted before.
 
     A value counts as accepted when the caller requests the next one without an exception. `standard` is from
@@ -83,7 +83,7 @@ def standard_of(walk: str, *settings: Hashable) -> object:
     return object()
 
 
-def forget() -> None:
+def clear_cache() -> None:
     """Clear the cache."""
     _parts.clear()
     _came.clear()
@@ -116,7 +116,7 @@ def _parse_json(text: bytes) -> Json:
 def _latest(body: bytes) -> Json:
     """Parse a body. The latest one is cached, because a server parses it several times per request."""
     try:
-        taken = _taken_apart(body)
+        taken = _parse_parts(body)
     except (ValueError, RecursionError):  # the complete body is parsed, which reports the error
         taken = None
     value = _parse_json(body) if taken is None else taken
@@ -125,7 +125,7 @@ def _latest(body: bytes) -> Json:
     return value
 
 
-def _taken_apart(body: bytes) -> dict[str, Json] | None:
+def _parse_parts(body: bytes) -> dict[str, Json] | None:
     """Parse an object by its parts; None if it may have other content, such as a repeated key."""
     members = {key: bytes(raw) for key, raw in _members(body).items()}
     written = b",".join([b'"%b":%b' % (key.encode(), text) for key, text in members.items()])

@@ -58,7 +58,7 @@ def validate(
     Raises:
         RuleBroken: At the first broken rule.
     """
-    request = _parse_request(body)
+    request = _parse(body)
     profile = _profile(request, settings, is_needed=keys != COUNTED_KEYS)
     if request.get("input") is None and not stands_on_something(request):
         raise RULES["OAR-S02"].refuse("input", path="input")
@@ -80,7 +80,7 @@ def validate(
         raise RULES["OAR-13"].refuse("input")
 
 
-def _parse_request(body: bytes) -> dict[str, Json]:
+def _parse(body: bytes) -> dict[str, Json]:
     try:
         request = parse(body)
     except ValueError as why:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from actors.strict.rules.base import Json, Mode, is_object
 from actors.strict.rules.openai_shapes import OpenAIWalk
-from actors.strict.rules.reading import fresh, parse, standard_of
+from actors.strict.rules.reading import parse, standard_of, unchecked_items
 from actors.strict.rules.responses_rules import RULES, ResponsesProfile
 from actors.strict.rules.responses_shapes import (
     CALLS,
@@ -55,9 +55,9 @@ def check(request: Json, profile: ResponsesProfile) -> None:
     WALK.typed_as(items, list, "input", "one of a string or array of objects")
     if not items and not stands_on_something(request):
         raise RULES["OAR-S06"].refuse("input", path="input", what="array")
-    for at, item in fresh(items, _SHAPE):
+    for at, item in unchecked_items(items, _SHAPE):
         _check_shape(item, f"input[{at}]")
-    for at, item in fresh(items, standard_of("OAR names", profile)):
+    for at, item in unchecked_items(items, standard_of("OAR names", profile)):
         _check_names(item, f"input[{at}]", profile)
 
 
@@ -223,7 +223,7 @@ def _check_names(item: dict[str, Json], path: str, profile: ResponsesProfile) ->
 
 def _check_item_ids(items: list[Json], profile: ResponsesProfile) -> None:
     seen: set[str] = set()
-    for at, (which, named) in _named_items(items):
+    for at, (which, named) in _item_ids(items):
         prefix = _PREFIXES.get(which, "")
         if not named.startswith(prefix):
             raise RULES["OAR-06"].refuse(f"input[{at}].id", path=f"input[{at}].id", id=named, prefix=prefix)
@@ -239,7 +239,7 @@ def _check_item_ids(items: list[Json], profile: ResponsesProfile) -> None:
         seen.add(named)
 
 
-def _named_items(items: list[Json]) -> Iterator[tuple[int, tuple[str, str]]]:
+def _item_ids(items: list[Json]) -> Iterator[tuple[int, tuple[str, str]]]:
     for at, item in enumerate(items):
         named = item.get("id")
         if named is None:
@@ -260,7 +260,7 @@ def _check_pairs(items: list[Json], *, is_open: bool) -> None:
             (in_container if _runs_in_container(item) else waiting).append((which, item["call_id"]))
         if which not in OUTPUTS:
             continue
-        answered = _answered_call(item, items)
+        answered = _call_of_output(item, items)
         if answered in waiting:
             waiting.remove(answered)
         elif answered not in in_container and not is_open:
@@ -277,7 +277,7 @@ def _runs_in_container(call: Json) -> bool:
     return is_object(environment) and environment.get("type") == "container_reference"
 
 
-def _answered_call(item: Json, items: list[Json]) -> tuple[str, str]:
+def _call_of_output(item: Json, items: list[Json]) -> tuple[str, str]:
     """Return the type and `call_id` of the call of an output, by its `call_id` or by the call's item id."""
     which = item_kind(item).removesuffix("_output")
     if item.get("call_id") is not None or "id" not in item:

@@ -10,7 +10,7 @@ from actors.strict.rules import tool_schemas
 from actors.strict.rules.base import RECALLED, Json, ServerRefusal, ServerRule, is_array, is_object, table
 from actors.strict.rules.host import RequestContext, VendorHost
 from actors.strict.rules.openai_messages import check_identity, check_sequence
-from actors.strict.rules.vendors import FAMILY, own
+from actors.strict.rules.vendors import FAMILY, variant_of
 
 _SOURCE = "the server's source"
 
@@ -51,7 +51,7 @@ def _check_template(request: Json, context: RequestContext) -> None:
 
 
 VLLM = replace(
-    own(
+    variant_of(
         _SELF_HOSTED,
         "vllm",
         table(
@@ -143,7 +143,7 @@ def _open_pattern(schema: Json) -> str | None:
     return next((found for value in inner if (found := _open_pattern(value))), None)
 
 
-def _server_error(rule: str, message: str) -> ServerRule:
+def _server_error_rule(rule: str, message: str) -> ServerRule:
     """Return a rule for a fault that the server reports with status 500."""
     return ServerRule(rule, message, "measured", status=500, type="server_error")
 
@@ -155,20 +155,20 @@ def _check_choice(request: Json, context: RequestContext) -> None:
         )
 
 
-def _heedless(rule: str) -> ServerRule:
+def _ignored_choice_rule(rule: str) -> ServerRule:
     """Return the rule of a tool choice that is not a string, which the server ignores."""
     message = "tool_choice is not a string"
     return ServerRule(rule, message, f"{_SOURCE}: no refusal, it is taken for auto", strict_only=True)
 
 
-def _with_counts(refusal: ServerRefusal, request: Json, values: Mapping[str, object]) -> ServerRefusal:
+def _add_count(refusal: ServerRefusal, request: Json, values: Mapping[str, object]) -> ServerRefusal:
     if refusal.rule != "LCP-10":
         return refusal
     return replace(refusal, detail={"n_prompt_tokens": values["tokens"], "n_ctx": values["limit"]})
 
 
 LLAMA_CPP = replace(
-    own(
+    variant_of(
         _SELF_HOSTED,
         "llama_cpp",
         table(
@@ -176,17 +176,17 @@ LLAMA_CPP = replace(
             ServerRule(
                 "LCP-02", "Assistant message must contain either 'content' or 'tool_calls'!", "measured"
             ),
-            _server_error("LCP-03", "Failed to parse messages: Missing tool call type"),
-            _server_error("LCP-04", "Failed to parse messages: Missing tool call function"),
-            _server_error("LCP-05", "Failed to parse messages: Missing tool call name"),
-            _server_error("LCP-06", "Failed to parse tool call arguments as JSON: {arguments}"),
+            _server_error_rule("LCP-03", "Failed to parse messages: Missing tool call type"),
+            _server_error_rule("LCP-04", "Failed to parse messages: Missing tool call function"),
+            _server_error_rule("LCP-05", "Failed to parse messages: Missing tool call name"),
+            _server_error_rule("LCP-06", "Failed to parse tool call arguments as JSON: {arguments}"),
             ServerRule(
                 "LCP-07", "Cannot have 2 or more assistant messages at the end of the list.", "measured"
             ),
             ServerRule(
                 "LCP-08", "Cannot continue an assistant message that contains tool calls.", "measured"
             ),
-            _server_error("LCP-09", "tools param requires --jinja flag"),
+            _server_error_rule("LCP-09", "tools param requires --jinja flag"),
             ServerRule(
                 "LCP-10",
                 "request ({tokens} tokens) exceeds the available context size ({limit} tokens), try increasing it",
@@ -194,7 +194,7 @@ LLAMA_CPP = replace(
                 type="exceed_context_size_error",
             ),
             ServerRule("LCP-11", "Expected 'content' to be a string or an array", "measured"),
-            _server_error(
+            _server_error_rule(
                 "LCP-12",
                 "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj",
             ),
@@ -203,7 +203,7 @@ LLAMA_CPP = replace(
                 "JSON schema conversion failed:\nPattern must start with '^' and end with '$'",
                 _SOURCE,
             ),
-            _heedless("LCP-15"),
+            _ignored_choice_rule("LCP-15"),
             ServerRule("LCP-16", "Failed to initialize samplers: failed to parse grammar"),
             ServerRule(
                 "LCP-13", "Jinja Exception: This model only supports single tool-calls at once!", "measured"
@@ -226,7 +226,7 @@ LLAMA_CPP = replace(
     sequence=_check_tail,
     checks=(_check_jinja, _check_sight, _check_calls, _check_choice, _check_grammar),
     answer=_open_pattern,
-    finish=_with_counts,
+    finish=_add_count,
 )
 
 # ---- Ollama
@@ -241,7 +241,7 @@ def _check_addresses(request: Json, context: RequestContext) -> None:
 
 
 _OLLAMA = replace(
-    own(
+    variant_of(
         _SELF_HOSTED,
         "ollama",
         table(
@@ -249,7 +249,7 @@ _OLLAMA = replace(
             ServerRule("OLL-02", "invalid message content type: {kind}", _SOURCE),
             ServerRule("OLL-03", "invalid image input", RECALLED),
             ServerRule("OLL-04", "invalid JSON schema in format", RECALLED),
-            _heedless("OLL-05"),
+            _ignored_choice_rule("OLL-05"),
         ),
         OAC_S09="OLL-01",
         OAC_S13="OLL-04",

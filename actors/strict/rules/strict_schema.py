@@ -8,7 +8,7 @@ known rule are accepted.
 from collections.abc import Iterable, Iterator, Mapping
 
 from actors.strict.rules.base import Json, is_array, is_object
-from actors.strict.rules.json_schema import DEFINITIONS, definition_of, nodes
+from actors.strict.rules.json_schema import DEFINITIONS, definition, nodes
 
 _TYPES = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})
 _FORMATS = tuple("date-time time date duration email hostname ipv4 ipv6 uuid".split())  # noqa: SIM905  as a list it is a page
@@ -54,7 +54,7 @@ def _faults(schema: Json, context: Context, root: Json, *, copies: bool) -> Iter
             yield f"In context={context}, '{key}' is not permitted."
     yield from _kind_faults(schema, context)
     if copies:
-        yield from _alike(schema.get("anyOf"), root)
+        yield from _indistinguishable_objects(schema.get("anyOf"), root)
     for step, inner in _below(schema):
         yield from _faults(inner, (*context, *step), root, copies=copies)
 
@@ -63,7 +63,7 @@ def _reference_faults(schema: dict[str, Json], context: Context, root: Json) -> 
     beside = {key for key in schema if key not in ("$ref", *DEFINITIONS)}
     if beside:
         yield f"context={context}, $ref cannot have keywords {beside}."
-    elif schema["$ref"] != "#" and _resolve(schema["$ref"], root) is None:
+    elif schema["$ref"] != "#" and _resolve_reference(schema["$ref"], root) is None:
         yield (
             f"In context={context}, reference can only point to definitions defined at the top level of the "
             "schema."
@@ -106,11 +106,11 @@ def _object_faults(schema: dict[str, Json], context: Context) -> Iterator[str]:
             yield f"{wanted}Extra required key '{name}' supplied."
 
 
-def _alike(arms: Json, root: Json) -> Iterator[str]:
+def _indistinguishable_objects(arms: Json, root: Json) -> Iterator[str]:
     """Yield a fault if two objects of a choice begin with the same key and are not distinguishable."""
     first: dict[str, list[Json]] = {}
     for arm in arms if is_array(arms) else ():
-        found = _resolve(arm.get("$ref"), root) if is_object(arm) and "$ref" in arm else arm
+        found = _resolve_reference(arm.get("$ref"), root) if is_object(arm) and "$ref" in arm else arm
         properties = found.get("properties") if is_object(found) else None
         if not is_object(properties) or not properties:
             continue
@@ -149,8 +149,8 @@ def _members(schema: Mapping[str, Json]) -> Iterator[Json]:
     return (inner for _, inner in _below(schema))
 
 
-def _resolve(reference: Json, root: Json) -> Json:
-    return root if reference == "#" else definition_of(reference, root)
+def _resolve_reference(reference: Json, root: Json) -> Json:
+    return root if reference == "#" else definition(reference, root)
 
 
 # ---- sizes
@@ -188,6 +188,6 @@ def _depth(schema: Json, root: Json, followed: tuple[Json, ...]) -> int:
         reference = schema["$ref"]
         if reference == "#" or reference in followed:
             return 0
-        return _depth(_resolve(reference, root), root, (*followed, reference))
+        return _depth(_resolve_reference(reference, root), root, (*followed, reference))
     below = max((_depth(inner, root, followed) for _, inner in _below(schema)), default=0)
     return below + ("properties" in schema)

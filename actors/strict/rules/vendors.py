@@ -29,17 +29,17 @@ FAMILY: VendorHost = replace(
 )
 
 
-def own(host: VendorHost, name: str, rules: dict[str, ServerRule], **words: str) -> VendorHost:
+def variant_of(host: VendorHost, name: str, rules: dict[str, ServerRule], **words: str) -> VendorHost:
     """Return `host` with another name and with its own rules for faults of the family (`OAC_01="XAI-01"`)."""
     return replace(
-        host, name=name, rules=rules, words={key.replace("_", "-", 1): own for key, own in words.items()}
+        host, name=name, rules=rules, words={key.replace("_", "-", 1): rule for key, rule in words.items()}
     )
 
 
 # ---- xAI
 
 XAI = replace(
-    own(
+    variant_of(
         FAMILY,
         "xai",
         table(
@@ -68,7 +68,7 @@ def _check_search(request: Json, context: RequestContext) -> None:
 
 
 QWEN = replace(
-    own(
+    variant_of(
         FAMILY,
         "qwen",
         table(
@@ -129,7 +129,7 @@ def _check_glm(request: Json, context: RequestContext) -> None:
 
 _GLM_WRONG = "messages 参数非法"
 _GLM = replace(
-    own(
+    variant_of(
         FAMILY,
         "glm",
         table(
@@ -162,7 +162,7 @@ def _check_minimax(request: Json, context: RequestContext) -> None:
 
 
 MINIMAX = replace(
-    own(
+    variant_of(
         FAMILY,
         "minimax",
         table(
@@ -209,7 +209,7 @@ def _check_form(request: Json, context: RequestContext) -> None:
 
 
 GROQ = replace(
-    own(
+    variant_of(
         FAMILY,
         "groq",
         table(
@@ -244,7 +244,7 @@ GROQ = replace(
 
 # ---- unknown copies of the API
 
-OPENAI_COMPATIBLE = replace(own(FAMILY, "openai_compatible", {}), checks=(check_signed,))
+OPENAI_COMPATIBLE = replace(variant_of(FAMILY, "openai_compatible", {}), checks=(check_signed,))
 
 # ---- Azure OpenAI, dated versions
 

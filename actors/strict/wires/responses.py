@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from actors.strict.rules.base import Json, ServerRefusal, dump
-from actors.strict.rules.responses_reasoning import encrypt_reasoning
+from actors.strict.rules.responses_reasoning import encrypt
 from actors.strict.rules.responses_rules import ResponsesSettings
 from actors.strict.rules.responses_store import as_items, conversation_of
 from actors.strict.script import Builtin, Call, Redacted, Say, Think, Turn
@@ -185,7 +185,7 @@ class ResponsesWire:
         summary = [{"type": "summary_text", "text": text}] if text else []
         state = part.signature if isinstance(part, Think) else None
         if state is None and _ENCRYPTED in (request.get("include") or ()):
-            state = encrypt_reasoning(request, before, item_id, self.settings)
+            state = encrypt(request, before, item_id, self.settings)
         return {"id": item_id, "type": "reasoning", "summary": summary, "encrypted_content": state}
 
 
@@ -220,7 +220,7 @@ def _free_form(request: Json) -> set[str]:
 
 def _compacts(request: Json) -> bool:
     """Return True if the request only asks for compaction, which its last item declares."""
-    items = listed(request["input"])
+    items = [*as_items(request["input"])
     last: Json = items[-1] if items else {}
     return bool(last.get("type") == "compaction_trigger")
 

@@ -21,7 +21,7 @@ from actors.testing.simulation.plan import (
     Talk,
     Wish,
     WishKind,
-    task_of,
+    subagent_task,
 )
 from actors.testing.simulation.saying import is_task, task
 
@@ -105,7 +105,7 @@ class Model:
         self._asks = {ask.name: (talk, ask) for talk in self.plan.talks for ask in talk.asks}
         for talk, ask in tuple(self._asks.values()):
             for call in (call for round_ in ask.rounds for call in round_.calls if call.tool == DELEGATE):
-                self._asks[call.key] = talk, task_of(call, talk)
+                self._asks[call.key] = talk, subagent_task(call, talk)
 
     def _find_ask(self, name: str | None) -> tuple[Talk, Ask] | None:
         """Return the plan of an ask, or of the task of a call, whose name also contains the answer number."""

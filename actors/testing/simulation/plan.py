@@ -1,8 +1,8 @@
-"""What one seed decides: sessions, asks, what the model says, which tools it calls, what goes wrong and when.
+"""Generate the plan of a simulation from a seed: sessions, asks, answers of the model, tool calls, and faults.
 
-A plan is data. Everything in it that can be taken away has a name: an ask `3.7` (the eighth of the fourth session), and
-below it a round of calls `3.7.r0`, a fault `3.7.f1`, a move `3.7.m2`. What is left of a plan stays as it was, so a plan
-that fails can be made small (`actors.testing.simulation.shrinking`).
+A plan is data. Every part that can be removed has a name: an ask `3.7` (the eighth of the fourth session), and
+in it a round of calls `3.7.r0`, a fault `3.7.f1`, a move `3.7.m2`. Removing a part does not change the others, so a
+failing plan can be shrunk (`actors.testing.simulation.shrinking`).
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -29,7 +29,7 @@ Mode: TypeAlias = Literal["safety", "liveness"]
 """`safety`: faults to the end. `liveness`: they stop, and then every session must answer."""
 
 Blunder: TypeAlias = Literal["", "malformed", "missing", "wrong", "unknown"]
-"""What is wrong with a call as the model writes it."""
+"""The mistake of the model in a call."""
 
 Kind: TypeAlias = Literal[
     "switch", "cancel", "abandon", "crash", "busy", "compact", "configure", "call_tool", "rewind"
@@ -74,26 +74,26 @@ BAD_MANNERS = (
     "hangs",
 )
 MANNERS = (*("fine",) * 11, "shows", *BAD_MANNERS)
-"""How tools behave, the good ones more often. One that `shows` returns an image or a document beside its words."""
+"""Behaviours of tools, mostly `fine`. `shows` returns an image or a document in addition to text."""
 
 OWN_TOOLS = ("work", "work", "work", "work", "approved", "outside")
-"""The simulation's tools that every session has; those of its extra one come beside them."""
+"""The tools of every session, in addition to its extra tool."""
 OUTSIDE = "outside"
-"""The tool whose calls are answered from outside."""
+"""The external tool."""
 HANDOFFS = {"hand_over": "gemini", "hand_all_over": "either"}
-"""Tools that hand the conversation over, and to whom."""
+"""The handoff tools with their targets."""
 DELEGATE = "delegate"
 EXTRAS = ("write", DELEGATE, *HANDOFFS, "block")
-"""Tools of which a session has one, so that requests stay small."""
+"""Extra tools. A session has only one of them, so that requests stay small."""
 BELOW = ("work", "work", "approved")
 STUBBORN = ("swallows",) * 6 + MANNERS
-"""Tools of a subagent, and how they behave: many do not end when they are told to."""
+"""Behaviours of a subagent's tools, many of which ignore their cancellation."""
 MISWRITTEN = (*OWN_TOOLS, "write", "block")
-"""Tools whose calls are wrong at times, as the model writes them."""
+"""Tools that the model sometimes calls with mistakes."""
 OF_A_TOOLSET = "lookup"
-"""The tool of a toolset. Models call it also where there is none."""
+"""The tool of a toolset. Models also call it in sessions without the toolset."""
 AT_TIMES = "lookup_more"
-"""A tool that the toolset offers at times."""
+"""A tool that the toolset offers only at some times."""
 BLUNDERS: tuple[Blunder, ...] = ("malformed", "missing", "wrong", "unknown")
 CRASHING = ("session", "scheduler", "ledger", "renderer")
 ASK_SETTINGS = (
@@ -107,15 +107,15 @@ ASK_SETTINGS = (
     "few tokens",
     "no corrections",
 )
-"""What asks set for themselves."""
+"""Settings of asks."""
 PRICE = Price(input=2.0, output=10.0)
-"""Of every model."""
+"""The price of every model."""
 BUDGETS = (Budget(rounds=7), Budget(tokens=9_000), Budget(money=0.02), Budget(seconds=30.0))
-"""What some sessions may use."""
+"""Budgets of some sessions."""
 TENANT = "shared"
-"""Whose some sessions are, with their subagents."""
+"""The tenant of some sessions and their subagents."""
 SHARED_BUDGET = Budget(tokens=24_000)
-"""What they may use together."""
+"""The shared budget of that tenant."""
 CHANGES = (
     "system",
     "no system",
@@ -127,7 +127,7 @@ CHANGES = (
     "broken toolset",
     "slow toolset",
 )
-"""What is configured."""
+"""Configuration changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,13 +135,13 @@ class PlannedCall:
     """A call that the model makes.
 
     Args:
-        key: Names it in the whole run; the tool gets it as an argument.
-        tool: Which tool.
-        manner: How the tool behaves, one of `MANNERS`.
-        seconds: How long it takes.
-        blunder: What is wrong with it at first.
-        below: What a subagent's model does with the task of this call.
-        faults: What its requests meet.
+        key: The name of the call, unique in the run; an argument of the tool.
+        tool: The name of the tool.
+        manner: The behaviour of the tool, one of `MANNERS`.
+        seconds: The duration of the call.
+        blunder: The model's mistake in its first attempt.
+        below: The rounds of the subagent that the call starts.
+        faults: The faults of the subagent's requests.
     """
 
     key: str
@@ -155,7 +155,7 @@ class PlannedCall:
 
 @dataclass(frozen=True, slots=True)
 class PlannedRound:
-    """One answer of the model that calls tools."""
+    """An answer of the model with tool calls."""
 
     name: str
     calls: tuple[PlannedCall, ...]
@@ -163,7 +163,7 @@ class PlannedRound:
 
 @dataclass(frozen=True, slots=True)
 class FaultAt:
-    """A fault, and which request of the ask meets it, from 0."""
+    """A fault in a request of an ask. Requests are numbered from 0."""
 
     name: str
     request: int
@@ -172,10 +172,10 @@ class FaultAt:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """What is done beside an ask, so many seconds after it began.
+    """An action during an ask, `after` seconds from its start.
 
-    `target` is that of a switch, the actor that crashes, what is configured, the tool that is run, or how many turns
-    are taken back.
+    `target` is the target of a switch, the actor that crashes, the configuration change, the tool to run, or the number
+    of turns to rewind.
     """
 
     name: str
@@ -186,12 +186,12 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What an ask wants beside an answer.
+    """A special feature of an ask.
 
     Args:
-        kind: `output`: that the answer has a form; `parts`: to say more than words; `settings`: of its own.
-        what: Which form, what is said, or which settings.
-        wrong: How many answers the model gives first that are not so.
+        kind: `output` for a typed answer, `parts` for media in the message, `settings` for settings of the ask.
+        what: The form, the kind of media, or the settings.
+        wrong: The number of invalid answers that the model gives first.
     """
 
     name: str
@@ -202,11 +202,11 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One user message and all that belongs to it.
+    """A user message with its planned rounds, faults, moves and wishes.
 
     Args:
-        pause: Seconds before it.
-        streamed: Whether its events are read, and not only its result.
+        pause: Seconds before the ask.
+        streamed: Whether the caller reads its events, and not only its result.
     """
 
     name: str
@@ -218,17 +218,17 @@ class Ask:
     wishes: tuple[Wish, ...] = ()
 
     def wish(self, kind: WishKind) -> Wish | None:
-        """Return the wish of a kind, if it has one."""
+        """Return the wish of a kind, or None."""
         return next((each for each in self.wishes if each.kind == kind), None)
 
 
-WishOf: TypeAlias = Callable[[str, WishKind], Wish | None]
-"""Says what an ask wants beside an answer, by its name."""
+WishLookup: TypeAlias = Callable[[str, WishKind], Wish | None]
+"""A function that returns the wish of a kind for the name of an ask, or None."""
 
 
 @dataclass(frozen=True, slots=True)
 class Talk:
-    """What one session goes through. `heeds`: whether its model uses what it is told about an invalid call."""
+    """The plan of one session. `heeds` is true if its model reads the error of an invalid call."""
 
     number: int
     target: str
@@ -245,9 +245,9 @@ class Talk:
 
 @dataclass(frozen=True, slots=True)
 class Odds:
-    """How often things happen: a chance for each ask, for each request of a fault, for each session of a budget.
+    """The probabilities of events: of `fault` per request, of `budget` and `tenant` per session, of the others per ask.
 
-    `tenant`: that a session has none of its own, and shares one.
+    `tenant` is the probability that a session without its own budget shares one.
     """
 
     fault: float = 0.12
@@ -269,8 +269,8 @@ class Odds:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
-    """What a plan was made with, beside its seed."""
+class PlanInputs:
+    """The inputs of a plan other than its seed."""
 
     sessions: int
     turns: int
@@ -280,51 +280,51 @@ class Made:
 
 @dataclass(frozen=True, slots=True)
 class SimulationPlan:
-    """All that happens in one run. `is_whole`: nothing was taken away."""
+    """The plan of one run. `is_whole` is false if parts were removed."""
 
     seed: int
     mode: Mode
-    made: Made
+    made: PlanInputs
     talks: tuple[Talk, ...]
     is_whole: bool = True
 
     @property
     def names(self) -> list[str]:
-        """Names of all that can be taken away, asks before what belongs to them."""
+        """The names of all removable parts, each ask before its own parts."""
         return [name for talk in self.talks for ask in talk.asks for name in _names(ask)]
 
     def only(self, names: Collection[str]) -> "SimulationPlan":
-        """Return the plan with nothing but these."""
+        """Return a plan with only the named parts."""
         kept = frozenset(names)
-        talks = (replace(talk, asks=tuple(_keep(talk.asks, kept))) for talk in self.talks)
+        talks = (replace(talk, asks=tuple(_select_asks(talk.asks, kept))) for talk in self.talks)
         return replace(self, talks=tuple(talk for talk in talks if talk.asks), is_whole=False)
 
 
 def make_plan(
     seed: int, sessions: int, turns: int, targets: Sequence[str], tools: Sequence[str], mode: Mode, odds: Odds
 ) -> SimulationPlan:
-    """Return the plan of a seed. `tools` are the names of the user's own."""
+    """Generate the plan of a seed. `tools` are the names of the user's tools."""
     names = [(*OWN_TOOLS, *(extra,) * 3, OF_A_TOOLSET, *tools, *tools) for extra in EXTRAS]
     talks = tuple(
         _PlanAuthor(seed, number, targets, names[number % len(EXTRAS)], odds).talk(turns)
         for number in range(sessions)
     )
-    return SimulationPlan(seed, mode, Made(sessions, turns, odds, tuple(tools)), talks)
+    return SimulationPlan(seed, mode, PlanInputs(sessions, turns, odds, tuple(tools)), talks)
 
 
-def form_below(session: int) -> str:
-    """Return the form of what a session's subagents answer; empty for words."""
+def subagent_form(session: int) -> str:
+    """Return the answer form of a session's subagents; empty for plain text."""
     return "list" if session // len(EXTRAS) % 2 else ""
 
 
-def extra_of(session: int) -> str:
-    """Return the tool that a session has beside those that every one has."""
+def extra_tool(session: int) -> str:
+    """Return the extra tool of a session."""
     return EXTRAS[session % len(EXTRAS)]
 
 
-def task_of(call: PlannedCall, talk: Talk) -> Ask:
-    """Return what a call of a session has its subagent do, as an ask. Every second answers in the wrong form first."""
-    form = form_below(talk.number)
+def subagent_task(call: PlannedCall, talk: Talk) -> Ask:
+    """Return the ask of a call's subagent. The model of every second one first answers in a wrong form."""
+    form = subagent_form(talk.number)
     wishes = (Wish(f"{call.key}.w", "output", form, int(call.seconds * 8) % 2),) if form else ()
     return Ask(call.key, 0.0, False, call.below, call.faults, (), wishes)
 
@@ -334,7 +334,7 @@ def _names(ask: Ask) -> Iterator[str]:
     yield from (part.name for parts in (ask.rounds, ask.faults, ask.moves, ask.wishes) for part in parts)
 
 
-def _keep(asks: Sequence[Ask], names: frozenset[str]) -> Iterator[Ask]:
+def _select_asks(asks: Sequence[Ask], names: frozenset[str]) -> Iterator[Ask]:
     for ask in asks:
         if ask.name in names:
             yield replace(
@@ -347,7 +347,7 @@ def _keep(asks: Sequence[Ask], names: frozenset[str]) -> Iterator[Ask]:
 
 
 class _PlanAuthor:
-    """Writes what one session goes through. It depends on the seed and the session's number only."""
+    """A generator of the plan of one session, which depends only on the seed and the session's number."""
 
     def __init__(
         self, seed: int, number: int, targets: Sequence[str], tools: Sequence[str], odds: Odds
@@ -359,12 +359,15 @@ class _PlanAuthor:
         self._odds = odds
 
     def talk(self, turns: int) -> Talk:
-        """Return all of it."""
+        """Generate the plan of the session."""
         target, heeds = self._random.choice(self._targets), self._number % 2 == 0
         asks = tuple(self._ask(f"{self._number}.{turn}") for turn in range(turns))
-        apart = self._apart(str(self._number), "budget")
+        apart = self._independent_random(str(self._number), "budget")
         budget = apart.choice(BUDGETS) if apart.random() < self._odds.budget else None
-        shares = budget is None and self._apart(str(self._number), "tenant").random() < self._odds.tenant
+        shares = (
+            budget is None
+            and self._independent_random(str(self._number), "tenant").random() < self._odds.tenant
+        )
         return Talk(self._number, target, heeds, asks, budget, TENANT if shares else "")
 
     def _happens(self, chance: float) -> bool:
@@ -400,8 +403,8 @@ class _PlanAuthor:
         return PlannedCall(key, tool, manner, seconds, random.choice(BLUNDERS) if is_wrong else "")
 
     def _below(self, key: str) -> tuple[tuple[PlannedRound, ...], tuple[FaultAt, ...]]:
-        """Return what a subagent goes through."""
-        apart = self._apart(key, DELEGATE)
+        """Generate the rounds and faults of a subagent."""
+        apart = self._independent_random(key, DELEGATE)
         rounds: list[PlannedRound] = []
         for at in range(apart.choice((0, 1, 1, 2))):
             names = [f"{key}.b{at}c{number}" for number in range(apart.choice((1, 2)))]
@@ -414,19 +417,19 @@ class _PlanAuthor:
         return tuple(rounds), tuple(FaultAt(f"{key}.f{at}", at, apart.choice(FAULTS)) for at in met)
 
     def _wishes(self, name: str) -> Iterator[Wish]:
-        apart = self._apart(name, "output")
+        apart = self._independent_random(name, "output")
         if apart.random() < self._odds.output:
             wrong = apart.choice((0, 0, 0, 1, 2, 5)) if self._odds.blunder else 0
             yield Wish(f"{name}.w0", "output", apart.choice(tuple(FORMS)), wrong)
-        apart = self._apart(name, "parts")
+        apart = self._independent_random(name, "parts")
         if apart.random() < self._odds.parts:
             yield Wish(f"{name}.w1", "parts", apart.choice(("image", "document", "both")))
-        apart = self._apart(name, "settings")
+        apart = self._independent_random(name, "settings")
         if apart.random() < self._odds.settings:
             yield Wish(f"{name}.w2", "settings", apart.choice(ASK_SETTINGS))
 
-    def _apart(self, name: str, what: str) -> Random:
-        """Return a chance of its own: what else happens stays as it is."""
+    def _independent_random(self, name: str, what: str) -> Random:
+        """Return an independent random generator, so that new features do not change existing plans."""
         return Random(f"{self._seed}/{name}/{what}")  # noqa: S311  as above
 
     def _moves(self, name: str) -> Iterator[Move]:
@@ -446,11 +449,11 @@ class _PlanAuthor:
         further: tuple[tuple[Kind, float, Sequence[str]], ...] = (
             ("compact", odds.compact, ("",)),
             ("configure", odds.configure, CHANGES),
-            ("call_tool", odds.call_tool, ("work", "approved", "outside", extra_of(self._number))),
+            ("call_tool", odds.call_tool, ("work", "approved", "outside", extra_tool(self._number))),
             ("rewind", odds.rewind, ("1", "2", "4", "all")),
         )
         for kind, chance, among in further:
-            apart = self._apart(name, kind)
+            apart = self._independent_random(name, kind)
             if apart.random() < chance:
                 yield Move(f"{name}.m{number}", kind, apart.expovariate(0.4), apart.choice(among))
                 number += 1

@@ -31,8 +31,8 @@ from actors.testing.simulation.plan import (
     SHARED_BUDGET,
     TENANT,
     SimulationPlan,
-    extra_of,
-    form_below,
+    extra_tool,
+    subagent_form,
 )
 from actors.testing.simulation.saying import is_task
 from actors.testing.simulation.toolbox import Toolbox
@@ -124,7 +124,7 @@ class World:
         It is `all tools` that it may have, or `some tools`, or all of them and a toolset.
         """
         number = int(session[1:])
-        made = self._made[extra_of(number), form_below(number)]
+        made = self._made[extra_tool(number), subagent_form(number)]
         tools = (*(made[:1] if name == "some tools" else made), *self._own)
         names = tuple(each.name for each in tools)
         if not name.endswith("toolset"):

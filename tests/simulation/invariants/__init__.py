@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from typing import Protocol
 
 from actors.core.stream_events.results import AskResult
-from actors.testing.simulation.plan import WishOf
+from actors.testing.simulation.plan import WishLookup
 from tests.simulation.invariants.answers import AnswerForms
 from tests.simulation.invariants.arguments import GivenArguments
 from tests.simulation.invariants.below import EndedSubagents
@@ -43,7 +43,11 @@ class FeatureInvariants:
     """
 
     def __init__(
-        self, witness: Witness, members: Mapping[str, frozenset[str]], own: Collection[str], wish_of: WishOf
+        self,
+        witness: Witness,
+        members: Mapping[str, frozenset[str]],
+        own: Collection[str],
+        wish_of: WishLookup,
     ) -> None:
         self.handing = HandoverTurns(witness, members)
         witness.is_handing = self.handing.is_handing

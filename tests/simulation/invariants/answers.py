@@ -6,7 +6,7 @@ from actors.core.log import events
 from actors.core.stream_events.results import AskResult
 from actors.core.values.packed import unpack
 from actors.testing.simulation.forms import FORMS
-from actors.testing.simulation.plan import WishOf
+from actors.testing.simulation.plan import WishLookup
 from tests.simulation.witness import Witness
 
 CORRECTIONS = 3
@@ -18,7 +18,7 @@ CORRECTED = "Your answer"
 class AnswerForms:
     """Checks the results of asks with an output format."""
 
-    def __init__(self, witness: Witness, wish_of: WishOf) -> None:
+    def __init__(self, witness: Witness, wish_of: WishLookup) -> None:
         self._problems = witness.problems
         self._wish_of = wish_of
         self._corrected = Counter[tuple[str, int]]()

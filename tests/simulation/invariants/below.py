@@ -9,7 +9,7 @@ from actors.core.log import events
 from actors.core.values.identity import CallId, number_of
 from actors.core.values.packed import unpack
 from actors.testing.simulation.forms import FORMS
-from actors.testing.simulation.plan import form_below
+from actors.testing.simulation.plan import subagent_form
 from tests.simulation.witness import ASK, TASK, Witness
 
 _CALL = re.compile(r"-c(\d+)")
@@ -80,7 +80,7 @@ class EndedSubagents:
         if task is None:
             return
         self.counts["subagents_that_answered"] += 1
-        form = form_below(int(session[1:]))
+        form = subagent_form(int(session[1:]))
         self.counts["subagents_with_form"] += form != ""
         answered = json.loads(event.content)
         if answered != FORMS[form].value(task) if form else task not in answered:

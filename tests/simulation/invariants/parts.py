@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from actors.core.history.compaction import SUMMARY
-from actors.testing.simulation.plan import WishOf
+from actors.testing.simulation.plan import WishLookup
 from actors.testing.simulation.saying import PARTS, attachment_of, last_words, words
 from tests.simulation.witness import Witness
 
@@ -16,7 +16,7 @@ from tests.simulation.witness import Witness
 class OrderedParts:
     """Checks messages of several parts."""
 
-    def __init__(self, witness: Witness, wish_of: WishOf) -> None:
+    def __init__(self, witness: Witness, wish_of: WishLookup) -> None:
         self._witness = witness
         self._wish_of = wish_of
         self.counts = Counter[str](parts_in_requests=0, parts_noted=0)

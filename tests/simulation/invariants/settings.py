@@ -7,7 +7,7 @@ import anyio
 
 from actors.core.log import events
 from actors.core.settings.asking import Asked
-from actors.testing.simulation.plan import WishOf
+from actors.testing.simulation.plan import WishLookup
 from actors.testing.simulation.saying import SETTINGS, SHORT
 from tests.simulation.invariants.answers import CORRECTIONS
 from tests.simulation.invariants.content import WITHOUT_CONTENT
@@ -38,7 +38,7 @@ class _LimitedAsk:
 class AskLimits:
     """Checks the settings of asks."""
 
-    def __init__(self, witness: Witness, wish_of: WishOf) -> None:
+    def __init__(self, witness: Witness, wish_of: WishLookup) -> None:
         self._problems = witness.problems
         self._wish_of = wish_of
         self._running: dict[str, _LimitedAsk] = {}

@@ -8,7 +8,7 @@ TESTS = ("tests/strict/test_reading.py",)
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "reading: what was refused once is let pass from then on",
-        f"{READING}:fresh",
+        f"{READING}:unchecked_items",
         "yield (at, values[at])",
         """
         known[at][standard] = None
@@ -18,7 +18,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "reading: what one walk let pass, each does",
-        f"{READING}:fresh",
+        f"{READING}:unchecked_items",
         "[at for at, passed in enumerate(known) if standard not in passed]",
         "[at for at, passed in enumerate(known) if not passed]",
         TESTS,
@@ -32,14 +32,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "reading: what is made of a part does not depend on what it is made for",
-        f"{READING}:came",
+        f"{READING}:cached_result",
         "(kept[1], (make, *settings) if settings else make)",
         "(kept[1], make)",
         TESTS,
     ),
     Mutation(
         "reading: a body that is not all in its parts is taken for them",
-        f"{READING}:_taken_apart",
+        f"{READING}:_parse_parts",
         'b"{%b}" % written != body or not all(map(str.isidentifier, members))',
         "not all(map(str.isidentifier, members))",
         TESTS,
@@ -96,8 +96,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "reading: contents are read as with ids where there are none (Gemini)",
         "actors/strict/rules/gemini_shape.py:_ShapeWalk._again",
-        "came(*..., self._ids, self._vertex)",
-        "came(*..., True, self._vertex)",
+        "cached_result(*..., self._ids, self._vertex)",
+        "cached_result(*..., True, self._vertex)",
         TESTS,
     ),
 )

@@ -90,7 +90,7 @@ MUTATIONS = (
     ),
     Mutation(
         "openrouter: the upstream sees the tools of the gateway",
-        "actors/strict/rules/openrouter.py:_passed_on",
+        "actors/strict/rules/openrouter.py:_to_upstream",
         "not OPENROUTER.runs(tool)",
         "True",
         (f"{CHAT_PARAMS}::test_openrouter_accepts_server_tools_and_cache_marks_on_tools",),
