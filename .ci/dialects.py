@@ -55,8 +55,8 @@ provider](../how-to/providers.md).
   it stays in the log and is sent again when the session returns. Call ids go back to the endpoint that produced them;
   other endpoints receive generated ids, always the same for a call.
 - **Entering** lists the losses and additions of a conversation of another provider. It begins with the model, and
-  contains reasoning, a text, four parallel calls (one of a tool `files.read`, one whose result has an image), an image by value
-  and one by URL, a PDF, and a new question directly after the results.
+  contains reasoning, a text, four parallel calls (one of a tool `files.read`, one whose result has an image), an image
+  by value and one by URL, a PDF, and a new question directly after the results.
 - **Not supported** are settings that are omitted from requests, and listed in `session.preview(target).losses`.
 """
 

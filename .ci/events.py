@@ -28,8 +28,8 @@ ignore the ones that you do not know. A field is removed, or changes its meaning
 
 `seq` is the event's position in the session's log, counted from 1. An event with a `seq` is durable: it is in the log
 before a caller receives it. A slow reader may miss the others, which are marked as ephemeral; the `message` event
-of the round contains the complete text. `more` is true if another event with the same `seq` follows, so resume reading only
-after an event where it is false or absent. `turn` and `round` count from 1.
+of the round contains the complete text. `more` is true if another event with the same `seq` follows, so resume
+reading only after an event where it is false or absent. `turn` and `round` count from 1.
 
 | Type | Class | Fields | Meaning |
 | --- | --- | --- | --- |

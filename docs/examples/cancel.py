@@ -19,7 +19,7 @@ async def price(hotel: str) -> str:
 HOTELS = ["Astoria", "Bellevue", "Continental"]
 SCRIPT = [
     Turn(*[Call("price", {"hotel": hotel}) for hotel in HOTELS]),
-    Turn(Say("Only the Astoria told its price.")),
+    Turn(Say("Only the Astoria returned its price.")),
 ]
 
 

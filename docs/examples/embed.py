@@ -39,15 +39,15 @@ async def service(base_url: str) -> AsyncIterator[Service]:
 async def main() -> None:
     server = OpenAIServer(lambda request: Turn(Say(f"you said {request['messages'][-1]['content']!r}")))
     async with serve(server), service(server.base_url) as answers:
-        said: dict[str, str] = {}
+        texts: dict[str, str] = {}
 
         async def one(number: int) -> None:
-            said[f"c{number}"] = await answers.answer(f"c{number}", f"hello {number}")
+            texts[f"c{number}"] = await answers.answer(f"c{number}", f"hello {number}")
 
         async with anyio.create_task_group() as tasks:
             for number in range(100):
                 tasks.start_soon(one, number)
-        print(len(said), "conversations;", "c7:", said["c7"])
+        print(len(texts), "conversations;", "c7:", texts["c7"])
         async for event in answers.events("c7", "again"):
             if event.type == "text":
                 print("text:", event.text)

@@ -49,8 +49,8 @@ async def talk(runtime: Runtime) -> None:
     async with session.stream("When did Walden appear?") as events:
         async for event in events:
             if event.type == "subagent" and event.event.type in ("tool_call", "complete"):
-                told = event_json(event)
-                print(told["path"], told["session"], told["event"]["type"])
+                record = event_json(event)
+                print(record["path"], record["session"], record["event"]["type"])
             elif event.type == "complete":
                 print(event.result.text)
     print((await session.ask("Is it long?")).text)

@@ -118,8 +118,8 @@ async def main(journal: str) -> None:
     answers: defaultdict[str, list[str]] = defaultdict(list)
 
     def model(request: dict[str, Any]) -> Turn:
-        said = [each["content"] for each in request["messages"] if each["role"] == "user"]
-        session, question = max(words for words in said if "asks" in words).split(" asks ")
+        messages = [each["content"] for each in request["messages"] if each["role"] == "user"]
+        session, question = max(words for words in messages if "asks" in words).split(" asks ")
         if question == "question 2" and session == last_of_b and proxy.place(session) == "b":
             proxy.processes["b"].kill()  # in the middle of a turn
         return Turn(Say(f"Answer {question[-1]}"))

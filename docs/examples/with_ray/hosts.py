@@ -102,8 +102,8 @@ async def main(journal: str) -> None:
     answers, pids = defaultdict[str, list[str]](list), dict[str, int]()
 
     def model(request: dict[str, Any]) -> Turn:
-        said = [each["content"] for each in request["messages"] if each["role"] == "user"]
-        session, question = max(words for words in said if "asks" in words).split(" asks ")
+        messages = [each["content"] for each in request["messages"] if each["role"] == "user"]
+        session, question = max(words for words in messages if "asks" in words).split(" asks ")
         if question == "question 2" and workers.place(session) == "b" and "b" in pids:
             os.kill(pids.pop("b"), signal.SIGKILL)  # in the middle of a turn
         return Turn(Say(f"Answer {question[-1]}"))
