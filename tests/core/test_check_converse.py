@@ -141,7 +141,7 @@ def test_attachments_are_counted_and_told_apart_over_all_fragments() -> None:
         ),
         (
             (*ROUND, model(text()), user(answer())),
-            "messages[4].content[0]: a result for 't1', which the message before",
+            "messages[4].content[0]: a result for 't1', but the previous message",
         ),
         (
             (user(text()), model(use(), use("a b")), user(answer(), answer("a b"))),

@@ -155,7 +155,7 @@ def check(body: bytes, dialect: Dialect) -> list[Fault]:
     except JsonRefused as refused:
         return _unreadable(state, body, "request", refused)
     if type(request) is not dict:
-        state.fault("ALL-01", "request", f"{excerpt(request)} where an object belongs")
+        state.fault("ALL-01", "request", f"{excerpt(request)} instead of an object")
         return state.faults
     state.names = set()
     state.parameters(request)

@@ -22,7 +22,7 @@ _VERSIONS = {
     "raw_predict": ("vertex-2023-10-16", "2026-10-21"),
     "invoke_model": ("bedrock-2023-05-31", "2026-10-21"),
 }
-"""The extend_quickly versions in a body, by the route of a request whose path names the model."""
+"""The accepted versions in a body, by the route of a request whose path names the model."""
 _HOSTED = (_TOP.keys() - {"model"}) | {"anthropic_version", "anthropic_beta"}
 _KEYS = {"messages": _TOP.keys(), "raw_predict": _HOSTED, "invoke_model": _HOSTED - {"stream"}}
 """The keys of a request, by its route."""
@@ -97,7 +97,7 @@ class Anthropic(Turns):
                 self.fault_unanswered("in the next message")
             elif self.due:
                 ids, where = tuple(self.due), f"messages[{self.count}]"
-                what = f"a user message with results of {', '.join(map(excerpt, ids))} belongs here"
+                what = f"a user message with results of {', '.join(map(excerpt, ids))} is missing here"
                 self.fault("ANT-04", where, what, *ids)
             if self.mixed or not self.answered:
                 self.loop = None
@@ -291,7 +291,9 @@ class Anthropic(Turns):
                 self.use_id(call_id)
                 self.server |= {call_id}
             else:
-                self.fault("ALL-03", ".id", f"server tool id {excerpt(call_id)} is not of the form")
+                self.fault(
+                    "ALL-03", ".id", f"server tool id {excerpt(call_id)} is not in the required format"
+                )
         elif self.role == "assistant" and type(kind) is str and kind.endswith("_tool_result"):
             call_id = block.get("tool_use_id")
             if type(call_id) is str and call_id in self.server:
@@ -309,7 +311,7 @@ class Anthropic(Turns):
 
     def _media(self, block: dict[str, JsonValue], kind: str, held: frozenset[str]) -> None:
         if kind not in held:
-            return self.fault("ALL-10", "", f"{kind} is not extend_quickly here")
+            return self.fault("ALL-10", "", f"{kind} is not accepted here")
         self.count_attachment(kind)
         source = self._with_defaults(block, kind)["source"]
         carrier = source.get("type") if type(source) is dict else None
@@ -363,7 +365,7 @@ class Anthropic(Turns):
             if type(block) is dict and block.get("type") == "text":
                 self._check_text(block, "system")
             else:
-                self.fault("ALL-02", "system", "only text blocks stand here")
+                self.fault("ALL-02", "system", "only text blocks are allowed here")
 
     def _choice(self, choice: JsonValue, *, manual: bool, has_tools: bool) -> None:
         kind = inside(choice, "type")

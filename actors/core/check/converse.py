@@ -146,7 +146,7 @@ class Converse(Turns):
 
     def _media(self, kind: str, value: JsonValue, held: frozenset[str]) -> None:
         if kind not in held:
-            return self.fault("BED-09", "", f"{kind} is not extend_quickly here")
+            return self.fault("BED-09", "", f"{kind} is not accepted here")
         media = _MEDIA[kind] | (self.fields(value, _MEDIA[kind]) or {})
         if type(form := media["format"]) is not str or form not in _FORMATS[kind]:
             self.fault("ALL-10", "", f"{kind} of format {excerpt(form)}")
@@ -163,7 +163,9 @@ class Converse(Turns):
 
     def _check_title(self, name: JsonValue) -> None:
         if type(name) is not str or not _TITLE.fullmatch(name):
-            self.fault("BED-18", ".name", f"the document's name {excerpt(name)} is not of the form")
+            self.fault(
+                "BED-18", ".name", f"the document's name {excerpt(name)} is not in the required format"
+            )
         elif name in self.titles:
             self.fault("BED-15", ".name", f"two documents are named {excerpt(name)}")
         else:
@@ -210,7 +212,7 @@ class Converse(Turns):
         given = schema.get("json") if type(schema) is dict and len(schema) == 1 else None
         self.check_schema(given, f"{where}.inputSchema.json")
         if type(description) is not str or not description:
-            self.fault("ALL-02", f"{where}.description", "a string with content, or none")
+            self.fault("ALL-02", f"{where}.description", "a non-empty string, or no content")
 
 
 _CHECKS: dict[str, dict[str, Callable[[Converse, JsonValue], None]]] = {

@@ -101,7 +101,7 @@ class Gemini(Turns):
             self.fault("ALL-08", "", "thoughts are not sent back")
         held = _PARTS.keys() & part
         if len(held) != 1:
-            return self.fault("ALL-11", "", f"a part holds one kind of data, not {len(held)}")
+            return self.fault("ALL-11", "", f"a part has one kind of data, not {len(held)}")
         (kind,) = held
         return _PARTS[kind](self, part)
 
@@ -128,7 +128,7 @@ class Gemini(Turns):
         call_id, name = self._id(call), call["name"] if "name" in call else None
         self.mixed = True
         if not self.due and self.unasked:
-            self.fault("GEM-02", "", "a function call turn that does not come after a user content")
+            self.fault("GEM-02", "", "a function call turn without a user content before it")
         signed = "thoughtSignature" in part and part["thoughtSignature"]
         if not self.due and not signed and self.dialect.reasoning.required == "before_calls":
             self.fault("GEM-04", "", "the first functionCall has no thoughtSignature")
@@ -163,7 +163,7 @@ class Gemini(Turns):
             return self.fault("GEM-03", "", "a functionResponse without a function call turn", *ids)
         number, (wanted_id, wanted_name) = self._answered_call(call_id)
         if self.mixed:
-            self.fault("GEM-03", "", "a functionResponse behind other parts", call_id or number)
+            self.fault("GEM-03", "", "a functionResponse after other parts", call_id or number)
         if name != wanted_name or (call_id and wanted_id and call_id != wanted_id):
             what = f"the response of {excerpt(name)} {excerpt(call_id)} where {excerpt(wanted_name)} is due"
             self.fault("GEM-16", "", what, call_id or number)
@@ -191,7 +191,7 @@ class Gemini(Turns):
             if type(blob) is not dict or blob.keys() != {"inlineData"}:
                 self.fault("ALL-07", ".parts", "a part of a response has inlineData and no other key")
             elif (kind := self._blob(blob["inlineData"])) not in (None, *self.dialect.media.result_kinds):
-                self.fault("ALL-10", ".parts", f"{kind} is not extend_quickly in a response")
+                self.fault("ALL-10", ".parts", f"{kind} is not accepted in a response")
 
     def _inline(self, part: dict[str, JsonValue]) -> None:
         self.mixed = True
@@ -206,14 +206,14 @@ class Gemini(Turns):
         if type(data) is not str or not data:
             self.fault("ALL-02", "", "data is a base64 string with content")
         if self.role != "user" or type(media_type) is not str or media_type not in self.dialect.media.types:
-            self.fault("ALL-10", "", f"media of type {excerpt(media_type)} are not extend_quickly here")
+            self.fault("ALL-10", "", f"media of type {excerpt(media_type)} are not accepted here")
         kind = "image" if str(media_type).startswith("image/") else "document"
         self.count_attachment(kind)
         return kind
 
     def _file(self, part: dict[str, JsonValue]) -> None:
         self.mixed = True
-        self.fault("ALL-10", "", "fileData is not extend_quickly here")
+        self.fault("ALL-10", "", "fileData is not accepted here")
 
     def _provider_part(self, part: dict[str, JsonValue]) -> None:
         self.mixed = True

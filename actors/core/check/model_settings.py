@@ -112,7 +112,7 @@ def _effort(
     place, effort = asked.get("effort", ((), None))
     is_chat = dialect.family == "openai_chat" and dialect.reasoning.switch == "effort"
     if is_chat and body.get("tools") and _refuses_tools(facts, effort):
-        what = "tools are extend_quickly with another effort alone, or on the Responses API"
+        what = "tools are accepted only with another effort, or on the Responses API"
         yield "ALL-16 tools", "reasoning_effort", what
         return
     if effort is not None and facts.efforts is not None and str(effort).lower() not in facts.efforts:

@@ -165,7 +165,7 @@ class OpenAIChat(Whole):
         else:
             behind = self.role if self.role in ("assistant", "tool") else "user"
             case = "unknown" if self.due else f"after {behind}"
-            what = f"a result for {excerpt(call_id)}, which is no open tool call"
+            what = f"a result for {excerpt(call_id)}, but that call is not open"
             self.fault(f"OAC-02 {case}", "", what, call_id)
 
     def _assistant(self, message: dict[str, JsonValue], content: JsonValue) -> None:
@@ -219,7 +219,7 @@ class OpenAIChat(Whole):
         if type(call_id) is str:
             self.open_call(call_id, f"{where}.id")
         else:
-            self.fault("ALL-02 id", f"{where}.id", "a tool call has a string as id")
+            self.fault("ALL-02 id", f"{where}.id", "the id of a tool call is a string")
         if type(inner) is not dict:
             return self.reject(f"{kind} is an object", where, inner)
         where, key = f"{where}.{kind}", INPUT[kind]
@@ -260,7 +260,7 @@ class OpenAIChat(Whole):
             return self.fault("OAC-08", where, f"a part of type {excerpt(kind)} in a message of role {role}")
         taken = rules.user_kinds | {"text", *(["document"] if rules.user_files else [])}
         if role == "user" and _MEDIA.get(kind, "text") not in taken:
-            return self.fault("ALL-10", where, f"{_MEDIA[kind]} is not extend_quickly")
+            return self.fault("ALL-10", where, f"{_MEDIA[kind]} is not accepted")
         self.allow_only(where, part, _PART_KEYS[kind] | self.part_marks)
         if self.part_marks and (mark := part.get("cache_control")) is not None:
             self.check_mark(mark, where)
@@ -279,7 +279,7 @@ class OpenAIChat(Whole):
         elif type(payload) is not dict or not payload:
             self.reject(f"{kind} is an object", where, payload)
         elif kind == "image_url" and not self.dialect.media.urls and str(payload.get("url"))[:5] != "data:":
-            self.fault("ALL-10", where, "an image by address")
+            self.fault("ALL-10", where, "an image given by URL")
 
     def parameters(self, body: dict[str, JsonValue]) -> None:
         rules, tools, key = self.dialect, body.get("tools"), body.get("prompt_cache_key")

@@ -107,13 +107,13 @@ class Responses(Whole):
         by_model = kind not in _OUTPUTS and (kind != "message" or by_assistant)
         identified = item_id is not None
         if self.thinks is not None and not by_model:
-            what = f"a reasoning item is not followed by what it led to, before this {kind}"
+            what = f"a reasoning item is followed by {kind} instead of the item that it produced"
             self.fault("OAR-03", "", what)
         elif self.thinks is not None and kind in _PREFIXES and kind != "reasoning":
             if identified and not self.thinks:
-                self.fault("OAR-04", "", "an item with an id behind reasoning without one")
+                self.fault("OAR-04", "", "an item with an id after reasoning without one")
             elif self.thinks and not identified:
-                self.fault("OAR-03", "", "an item without an id behind reasoning with one")
+                self.fault("OAR-03", "", "an item without an id after reasoning with one")
         self.thinks = identified if kind == "reasoning" else None
         if kind in _OUTPUTS:
             self.outputs = True
@@ -139,7 +139,9 @@ class Responses(Whole):
 
     def finish(self, *, manual_thinking: bool) -> None:
         if self.thinks is not None:
-            self.fault("OAR-03", "", "a reasoning item is not followed by what it led to, at the end")
+            self.fault(
+                "OAR-03", "", "a reasoning item is the last item; the item that it produced is missing"
+            )
         super().finish(manual_thinking=manual_thinking)
 
     def fault_unanswered(self, when: str) -> None:
@@ -196,7 +198,7 @@ class Responses(Whole):
             return self.reject("a string", ".call_id", call_id)
         if f"{self.due.get(call_id)}_output" != item["type"]:
             if not self.continues:
-                what = f"an output for {excerpt(call_id)}, which is no open call"
+                what = f"an output for {excerpt(call_id)}, but that call is not open"
                 self.fault("OAR-02", "", what, call_id)
             return None
         if call_id in self.stale:
@@ -212,7 +214,7 @@ class Responses(Whole):
         state = item.get("encrypted_content")
         self.role = "assistant"
         if self.dialect.reasoning.carrier != "reasoning_item":
-            self.fault("ALL-08", "", "reasoning is not taken")
+            self.fault("ALL-08", "", "the host does not accept reasoning")
         if not (type(state) is str and state) and not self.stores:
             self.fault("OAR-05", "", "reasoning without its encrypted content is only a reference")
 
@@ -240,7 +242,7 @@ class Responses(Whole):
             return self.check_text(part.get(_WORDS[kind]), _WORDS[kind], kind, where)
         name, sources = _MEDIA[kind]
         if name not in media:
-            self.fault("ALL-10", where, f"{name} is not extend_quickly")
+            self.fault("ALL-10", where, f"{name} is not accepted")
         self.count_attachment(name, where)
         if not any(type(part.get(source)) is str and part[source] for source in sources):
             self.fault("ALL-02", where, f"{kind} has one of {', '.join(sources)}")

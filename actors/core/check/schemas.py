@@ -33,7 +33,7 @@ def schema_faults(schema: JsonValue, dialect: Dialect, model: JsonValue) -> Iter
         elif rules.patterns != "any" and isinstance(value, dict):
             for found in _patterns(value):
                 if rules.patterns == "none" or _has_special_group(found):
-                    yield "CMP-03", f"no grammar is made of the pattern {_short(found)}"
+                    yield "CMP-03", f"the server builds no grammar for the pattern {_short(found)}"
 
 
 def _schema_places(schema: JsonValue, path: str, left: int) -> Iterator[tuple[str, JsonValue]]:

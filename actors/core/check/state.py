@@ -93,7 +93,7 @@ class CheckState:  # noqa: PLW1641  it has no hash, since it is changed while it
             complete messages.
         marking: The type and the key of a cache mark.
         names, model_name: The declared tools and the model, only during the check of a complete request.
-        strict: Whether JSON inside strings is parsed extend_strictly, only during reading.
+        strict: Whether JSON inside strings is parsed strictly, only during reading.
         role: The role of the last message on the wire; None before the first.
         count, blocks: The number of messages, and the number of blocks of the last one, which may still be open.
         due, answered: The calls without a result, in call order; the calls answered since the last assistant message.
@@ -216,7 +216,7 @@ class CheckState:  # noqa: PLW1641  it has no hash, since it is changed while it
             self.fault(rule, where, f"unknown key {unknown}")
 
     def count_attachment(self, kind: str, where: str = "") -> None:
-        rules, held = self.dialect.media, "of a request that may hold"
+        rules, held = self.dialect.media, "exceeds the maximum of"
         self.media += 1
         self.documents += kind == "document"
         if (most := rules.max_count) is not None and self.media > most:
@@ -264,15 +264,15 @@ class CheckState:  # noqa: PLW1641  it has no hash, since it is changed while it
 
     def check_id(self, call_id: JsonValue, where: str = ".id") -> None:
         if type(call_id) is not str:
-            self.fault("ALL-03", where, f"id {excerpt(call_id)} is not of the form")
+            self.fault("ALL-03", where, f"id {excerpt(call_id)} is not in the required format")
         elif not self.is_id(call_id):
             long = f" of {len(call_id)} characters" if len(call_id) > self.dialect.ids.max_len else ""
-            what = f"id {excerpt(call_id)}{long} is {'too long' if long else 'not of the form'}"
+            what = f"id {excerpt(call_id)}{long} is {'too long' if long else 'not in the required format'}"
             self.fault("ALL-03 long" if long else "ALL-03", where, what, call_id)
 
     def use_id(self, call_id: str) -> None:
         if call_id in self.fresh or call_id in self.used:
-            self.fault("ALL-04", ".id", f"id {excerpt(call_id)} is taken", call_id)
+            self.fault("ALL-04", ".id", f"id {excerpt(call_id)} is already used", call_id)
         self.fresh[call_id] = None
 
     def open_call(self, call_id: JsonValue, where: str = ".id", known: object = None) -> None:
@@ -283,7 +283,7 @@ class CheckState:  # noqa: PLW1641  it has no hash, since it is changed while it
                 return
         taken = call_id in self.fresh or call_id in self.used
         if call_id in self.due or (taken and self.dialect.ids.unique_scope == "transcript"):
-            self.fault("ALL-04", where, f"id {excerpt(call_id)} is taken", call_id)
+            self.fault("ALL-04", where, f"id {excerpt(call_id)} is already used", call_id)
         self.fresh[call_id] = None
         self.due[call_id] = known
 
@@ -470,15 +470,15 @@ class Turns(CheckState):
             self.reject(f"{key} is a string", "", call_id)
         elif call_id in self.due:
             if self.mixed:
-                what = f"the result of {excerpt(call_id)} stands after other content"
+                what = f"the result of {excerpt(call_id)} follows other content"
                 self.fault("ANT-03 order", "", what, call_id)
             if self.split:
-                what = f"the result of {excerpt(call_id)} stands in a second user message"
+                what = f"the result of {excerpt(call_id)} is in a second user message"
                 self.fault("ANT-12", "", what, call_id)
             del self.due[call_id]
             self.answered[call_id] = None
         elif call_id in self.answered:
             self.fault("OAC-02 second", "", f"a second result for tool call {excerpt(call_id)}", call_id)
         else:
-            what = f"a result for {excerpt(call_id)}, which the message before does not call"
+            what = f"a result for {excerpt(call_id)}, but the previous message has no such call"
             self.fault("OAC-02 stray", "", what, call_id)
