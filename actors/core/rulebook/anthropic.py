@@ -14,7 +14,7 @@ RULES = (
          "`tool_result` block must have a corresponding `tool_use` block in the previous message.",
          instead_of="OAC-02 stray"),
     Rule("ANT-03", "rendering", "seen",
-         "Results stand at the head of their message, before any text or media.",
+         "Results are at the beginning of their message, before any text or media.",
          "messages.27: «Did not find ⟦1⟧ `tool_result` block»(s) at the beginning of this message. Messages "
          "following `tool_use` blocks must begin with a matching number of `tool_result` blocks."),
     Rule("ANT-04", "rendering", "seen",
@@ -38,13 +38,13 @@ RULES = (
          "Tool names differ from each other.",
          "tools: «Tool names must be unique».", instead_of="ALL-13"),
     Rule("ANT-10", "rendering", "documented",
-         "While a server tool call is pending, a user message holds only tool_result."),
+         "While a server tool call is pending, a user message has only tool_result blocks."),
     Rule("ANT-11", "rendering", "seen",
          "A server tool result follows its server_tool_use.",
          "«unexpected `tool_use_id` found in `⟦advisor⟧_tool_result` blocks»: srvtoolu_… Each "
          "`advisor_tool_result` block must have a corresponding `server_tool_use` block before it."),
     Rule("ANT-12", "rendering", "second hand",
-         "The results of one turn stand in one user message."),
+         "The results of one turn are in one user message."),
     Rule("ANT-20", "projection", "seen",
          "No text block is empty.",
          "messages: «text content blocks must be non-empty»"),
@@ -81,7 +81,7 @@ RULES = (
          "An image has at most 5 MB.",
          "…«image exceeds ⟦5⟧ MB maximum»…"),
     Rule("ANT-31", "canonical", "seen",
-         "Text holds no lone surrogate.",
+         "Text contains no lone surrogate.",
          "The request body is «not valid JSON: no low surrogate» in string: …", instead_of="ALL-12"),
     Rule("ANT-32", "projection", "seen",
          "At most 4 blocks carry cache_control.",
@@ -118,7 +118,7 @@ RULES = (
          "When `thinking` is enabled, a final `assistant` message must start with a thinking block "
          "(preceeding the lastmost set of `tool_use` and `tool_result` blocks). …"),
     Rule("ANT-41", "projection", "seen",
-         "Thinking of the latest assistant message is as the provider made it.",
+         "Thinking of the latest assistant message is unchanged.",
          "`thinking` or `redacted_thinking` «blocks in the latest assistant message cannot be modified». "
          "These blocks must remain as they were in the original response.",
          SECRET),
@@ -130,7 +130,7 @@ RULES = (
          "A thinking block has a signature; its text may be empty only then.",
          "messages.3.content.0.thinking.thinking: «each thinking block must contain thinking»"),
     Rule("ANT-44", "projection", "documented",
-         "What stands before a bound thinking block is unchanged since it was made.",
+         "The content before a bound thinking block is unchanged since the block was created.",
          "messages.1.content.0: Invalid «`signature` in `thinking` block⟦. The block is ⟧bound to a "
          "different conversation». Remove the block, or set "
          '`thinking.block_binding.prefix_mismatch_behavior` to "drop_block".',
@@ -157,7 +157,7 @@ RULES = (
          "…«block_binding: Extra inputs are not permitted»",
          "a header, not in the body"),
     Rule("ANT-51", "rendering", "seen",
-         "The result of a failed tool is text alone.",
+         "The result of a failed tool has only text.",
          "…content: «all content must be type ⟦`⟧text⟦`⟧ if ⟦`⟧is_error⟦`⟧ is true»"),
     Rule("ANT-52", "rendering", "seen",
          "An assistant message does not end in thinking.",
@@ -166,7 +166,7 @@ RULES = (
          "The result of a failed tool is not blank.",
          "…tool_result: «content cannot be empty if ⟦`⟧is_error⟦`⟧ is true»"),
     Rule("ANT-54", "projection", "seen",
-         "A request holds at most 100 images and documents. (Some models count the pages of a document, some take "
+         "A request has at most 100 images and documents. (Some models count the pages of a document, some accept "
          "more. Judged: the dialect's `media.max_count`.)",
          "«too many images and documents»: 104 + 1 > 100", instead_of="ALL-15"),
     Rule("ANT-56", "config", "seen",
@@ -176,8 +176,8 @@ RULES = (
          "The key of every property at the root of a tool's schema matches `^[a-zA-Z0-9_.-]{1,64}$`.",
          "tools.0.custom.input_schema.properties: «Property keys should match pattern» '^[a-zA-Z0-9_.-]{1,64}$'"),
     Rule("ANT-60", "projection", "documented",
-         "Where the path names the model (Vertex AI, Bedrock), the body names no model, but the version that the host "
-         "wants: `vertex-2023-10-16`, `bedrock-2023-05-31`. (Both take Anthropic's `2026-10-21` too.)"),
+         "If the path contains the model (Vertex AI, Bedrock), the body has no model, but the version of the host: "
+         "`vertex-2023-10-16`, `bedrock-2023-05-31`. (Both also accept Anthropic's `2026-10-21`.)"),
     Rule("ANT-58", "projection", "seen",
          "No side of an image is longer than 8,000 pixels (`model.image_side`).",
          "messages.0.content.1.image.source.base64.data: At least one of the «image dimensions exceed max allowed "
@@ -188,6 +188,6 @@ RULES = (
          "messages.0.content.1.image.source.base64.data: At least one of the «image dimensions exceed max allowed "
          "size for many-image requests»: 2000 pixels"),
     Rule("ANT-61", "projection", "seen",
-         "An image is of the type that it is labelled with.",
+         "The label of an image is its actual type.",
          "messages.0.content.0.image.source.base64.data: «Image does not match the provided media type» image/jpeg"),
 )  # fmt: skip

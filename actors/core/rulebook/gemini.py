@@ -4,7 +4,7 @@ from actors.core.rulebook.rule import PROVIDER_MODELS, SECRET, TOKENS, Rule
 
 RULES = (
     Rule("GEM-01", "rendering", "seen",
-         "The content after a model content with N functionCalls holds N functionResponses.",
+         "The content after a model content with N functionCalls has N functionResponses.",
          "Please ensure that the «number of function response parts is equal to the number of» function call "
          "parts of the function call turn."),
     Rule("GEM-02", "rendering", "seen",
@@ -12,14 +12,14 @@ RULES = (
          "Please ensure that «function call turn comes immediately after a user turn» or after a function "
          "response turn."),
     Rule("GEM-03", "rendering", "seen",
-         "A functionResponse stands in the content directly after its call's, before anything else in it.",
+         "A functionResponse is in the content directly after its call's, before all other parts.",
          "Please ensure that «function response turn comes immediately after a function call» turn."),
     Rule("GEM-04", "projection", "seen",
          "Where the dialect demands it, the first functionCall of a model content has a thoughtSignature.",
          "Function call is «missing a thought_signature» in functionCall parts. This is required for tools to "
          "work correctly, and missing thought_signature may lead to degraded model performance. …"),
     Rule("GEM-05", "projection", "seen",
-         "A thoughtSignature is of the same model, account and route, on the part it came with.",
+         "A thoughtSignature belongs to the same model, account and route, and is on its original part.",
          "Corrupted thought signature.",
          SECRET),
     Rule("GEM-06", "projection", "seen",
@@ -61,7 +61,7 @@ RULES = (
          "You exceeded your current quota, please check your plan and billing details.",
          "depends on the account's quota"),
     Rule("GEM-16", "rendering", "derived",
-         "Each response has the name of its call. It stands in call order, or has the id of its call."),
+         "Each response has the name of its call. It is in call order, or has the id of its call."),
     Rule("GEM-17", "projection", "documented",
          "A tool name matches the dialect's pattern: a letter or `_`, then letters, digits, `_`, `.` and `-`.",
          instead_of="ALL-02 name"),

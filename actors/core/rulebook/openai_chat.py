@@ -27,14 +27,14 @@ RULES = (
          "«Invalid type for 'messages»[0].content': expected one of a string or array of objects, but got "
          "an integer instead."),
     Rule("OAC-06", "projection", "seen",
-         "A role is one of those that exist.",
+         "Every role exists.",
          "Invalid value: 'bogus'. «Supported values are: 'system', 'assistant', 'user'», 'function', "
          "'tool', and 'developer'."),
     Rule("OAC-07", "projection", "seen",
          "Every message has a role.",
          "«Missing required parameter: 'messages[⟦0⟧].role'»."),
     Rule("OAC-08", "projection", "seen",
-         "A content part is of a type its message may hold; a tool result holds text only.",
+         "A content part has a type that its message permits; a tool result has only text.",
          "Invalid 'messages[3]'. Content blocks are «expected to be either text or image_url type»."),
     Rule("OAC-09", "projection", "seen",
          "At most 128 tools are declared.",
@@ -45,8 +45,8 @@ RULES = (
          "Invalid 'tools[0].«function.name': string too long». Expected a string with maximum length 64, …",
          instead_of="ALL-02 name"),
     Rule("OAC-11", "projection", "seen",
-         "A tool's parameters are a JSON Schema of an object. Judged: that they are an object of type "
-         "`object`, with no choice at the root and schemas wherever in it schemas must stand.",
+         "A tool's parameters are the JSON Schema of an object. Judged: they have the type `object`, no choice "
+         "at the root, and valid subschemas.",
          "Invalid schema for function 'read': …", instead_of="ALL-02 schema"),
     Rule("OAC-12", "projection", "seen",
          "The request has no unknown key at its top level.",
@@ -70,14 +70,14 @@ RULES = (
     Rule("OAC-17", "projection", "seen",
          "`prompt_cache_key` has at most 64 characters."),
     Rule("OAC-18", "config", "second hand",
-         "A reasoning model is given no sampling settings.",
+         "Requests to a reasoning model have no sampling settings.",
          "Unsupported value: 'temperature' does not support …", instead_of="ALL-16 sampling"),
     Rule("OAC-19", "projection", "seen",
          "A model is named.",
          "you must provide a model parameter", instead_of="ALL-02 model"),
     Rule("OAC-20", "config", "seen",
-         "Function tools stand beside an effort that the model accepts with them: none at all from gpt-5.4 on, the "
-         "explicit `none` from gpt-5.6 on; some models of gpt-6 accept no tools here.",
+         "A request with function tools has an effort that the model accepts with tools: no effort from gpt-5.4 on, "
+         "the explicit `none` from gpt-5.6 on; some models of gpt-6 accept no tools here.",
          "«Function tools with reasoning_effort are not supported» for gpt-5.6-terra in /v1/chat/completions. To use "
          "function tools, use /v1/responses or set reasoning_effort to 'none'.", instead_of="ALL-16 tools"),
     Rule("OAC-21", "config", "documented",
@@ -132,7 +132,7 @@ RULES = (
          "An assistant message has content or tool calls. (The oldest tokenizers refuse both together.)",
          "Assistant message «must have either content or tool_calls, but not both».", instead_of="ALL-11 message"),
     Rule("MIS-18", "projection", "seen",
-         "A message holds chunks of the types its role may have; a tool result holds text.",
+         "A message has chunks of the types that its role permits; a tool result has text.",
          "«Unexpected content chunk types in» tool message: ['ImageURLChunk']", instead_of="OAC-08"),
     Rule("MIS-19", "projection", "seen",
          "No message has `reasoning_content`.",
@@ -159,7 +159,7 @@ RULES = (
          "A tool message answers a call that is still open directly before it.",
          "Invalid request: «tool_call_id⟦  ⟧is not found»", instead_of="OAC-02"),
     Rule("KIM-03", "projection", "seen",
-         "An assistant message with tool calls has reasoning: its own, or words in its place.",
+         "An assistant message with tool calls has reasoning: its own, or a placeholder.",
          "thinking is enabled but «reasoning_content is missing in assistant tool call message» at index 2",
          instead_of="ALL-02 reasoning"),
     Rule("KIM-04", "rendering", "seen",
@@ -174,16 +174,16 @@ RULES = (
          "Invalid request: «function name is invalid, must start with a letter» and can contain letters, "
          "numbers, underscores, and dashes", instead_of="OAC-10"),
     Rule("KIM-07", "projection", "seen",
-         "A tool's parameters are of Moonshot's kind of JSON Schema: every schema inside is an object with a "
-         "type, which does not stand beside a choice; a reference begins with `#/$defs/` and stands alone; "
-         "what is required is described.",
+         "A tool's parameters conform to Moonshot's form of JSON Schema: every subschema is an object with a "
+         "type, but not both a type and a choice; a reference begins with `#/$defs/` and has no other keywords; "
+         "required properties are described.",
          "tools.function.parameters is «not a valid moonshot flavored json schema», details: <At path "
          "'properties.X': …>", instead_of="OAC-11"),
     Rule("KIM-08", "projection", "seen",
-         "A tool is of type `function`.",
+         "A tool has the type `function`.",
          "«unknown tool type: ⟦custom⟧, currently only function» and plugin are supported", instead_of="ALL-02 kind"),
     Rule("KIM-09", "config", "seen",
-         "No sampling settings are given.",
+         "A request has no sampling settings.",
          "invalid temperature: only 1 is allowed for this model", instead_of="OAC-18"),
     Rule("KIM-10", "projection", "seen",
          "No tool is forced.",
@@ -213,7 +213,7 @@ RULES = (
          "Failed to deserialize the JSON body into the target type: messages[i]: «missing field "
          "`tool_call_id`» …", instead_of="ALL-02 tool_call_id"),
     Rule("DSK-05", "projection", "seen",
-         "An assistant message with tool calls has reasoning: its own, or words in its place.",
+         "An assistant message with tool calls has reasoning: its own, or a placeholder.",
          "The «`reasoning_content` in the thinking mode must be passed back» to the API.",
          instead_of="ALL-02 reasoning"),
     Rule("DSK-06", "projection", "seen",
@@ -234,9 +234,9 @@ RULES = (
          "Where a chat template judges, user and assistant alternate, calls and results apart.",
          "«Conversation roles must alternate user»/assistant/user/assistant/..."),
     Rule("CMP-02", "rendering", "seen",
-         "Where a chat template takes one call a message, there is no second.",
+         "A message has one call if the chat template accepts only one.",
          "This model «only supports single tool-calls at once»!"),
     Rule("CMP-03", "projection", "seen",
-         "Where a grammar is made of a tool's schema, its patterns have no lookaround, named group or flag.",
+         "If the server compiles a tool's schema to a grammar, its patterns have no lookaround, named group or flag.",
          "Failed to initialize samplers: «failed to parse grammar»"),
 )  # fmt: skip

@@ -10,14 +10,13 @@ RULES = (
          "A function_call_output answers an earlier function_call that has no output yet.",
          "«No tool call found for ⟦function ⟧call output» with call_id call_1."),
     Rule("OAR-03", "rendering", "seen",
-         "A reasoning item is followed by an item of the model: what it was thought for. If the one has its id, so "
-         "has the other.",
+         "A reasoning item is followed by the item that it produced. Either both have ids or neither.",
          "Item 'rs_…' «of type 'reasoning' was provided without its required following item»."),
     Rule("OAR-04", "projection", "seen",
-         "An item that is sent with its id comes behind its reasoning with that one's id.",
+         "An item with an id follows its reasoning item, which has an id too.",
          "Item 'fc_…' of type 'function_call' «was provided without its required 'reasoning' item»: 'rs_…'."),
     Rule("OAR-05", "projection", "seen",
-         "Where nothing is stored, nothing refers to what was: no item_reference, no previous response, no "
+         "If responses are not stored, the request has no references: no item_reference, no previous response, no "
          "reasoning without its encrypted content.",
          "Item with id 'rs_…' not found. «Items are not persisted when» `store` is set to false. Try again "
          "with `store` set to true, or remove this item from your input."),
@@ -32,7 +31,7 @@ RULES = (
          "Invalid '«input[⟦109⟧].call_id': string too long». Expected a string with maximum length 64, …",
          instead_of="ALL-03 long"),
     Rule("OAR-09", "projection", "seen",
-         "Encrypted reasoning goes back to the account and model that made it.",
+         "Encrypted reasoning is sent only to the account and model that produced it.",
          "The encrypted content for item rs_2 could not be verified. Reason: Encrypted content "
          "organization_id did not match the target organization.",
          SECRET),
@@ -52,7 +51,7 @@ RULES = (
          "Your input exceeds the context window of this model …",
          TOKENS),
     Rule("OAR-14", "rendering", "seen",
-         "Outputs follow directly after the calls they answer. (OpenAI's own host takes them anywhere, "
+         "Outputs follow directly after the calls they answer. (OpenAI's own host accepts them anywhere, "
          "copies do not.)",
          "«No tool output found for tool call» call-a."),
 )  # fmt: skip
