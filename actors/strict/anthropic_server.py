@@ -55,7 +55,7 @@ class AnthropicServer(LoopbackServer):
         """Return the parsed body, with the messages of a stored thread that it continues in front."""
         parsed = super()._read(request)
         try:
-            return self._threads.continue_thread(parsed)
+            return self._threads.expand(parsed)
         except (RuleBroken, TypeError, KeyError, AttributeError):  # the rules report the fault
             return parsed
 

@@ -85,6 +85,6 @@ class ResponsesServer(LoopbackServer):
 
     def _parts(self, turn: Turn, request: Json, order: int, streamed: bool) -> list[bytes]:
         response = self._writer.whole(turn, request, order)
-        self._store.record_output(response["output"])
+        self._store.record_calls(response["output"])
         self._store.keep(request, response)
         return super()._parts(turn, request, order, streamed)

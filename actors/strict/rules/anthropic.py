@@ -110,7 +110,7 @@ def _with_thread(request: Json, settings: AnthropicSettings, threads: ThreadStor
     if request["thread"]["type"] == "continue":
         WALK.member(request, "messages", list)
     try:
-        return threads.continue_thread(request)
+        return threads.expand(request)
     except RuleBroken as unknown:
         if settings.signatures == "trust" and unknown.refusal.rule == "ANT-S21":
             return assume_thread(request)

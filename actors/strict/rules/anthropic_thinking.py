@@ -154,7 +154,7 @@ class _Check:
         seal = _open_signature(signature, self._settings)
         if seal is None:
             raise RULES["ANT-42"].refuse(at=at, block=number)
-        if not self._walk.mine(seal):
+        if not self._walk.is_bound(seal):
             if self._walk.drops_foreign:
                 return
             raise RULES["ANT-42"].refuse(at=at, block=number)
@@ -203,10 +203,10 @@ class _PrefixWalk:
             return
         signature = _signature(block)
         seal = _open_signature(signature, self._settings)
-        if not (self.drops_foreign and seal is not None and not self.mine(seal)):
+        if not (self.drops_foreign and seal is not None and not self.is_bound(seal)):
             self._previous = _digest(signature.encode())
 
-    def mine(self, seal: _SealedThinking) -> bool:
+    def is_bound(self, seal: _SealedThinking) -> bool:
         return (seal.model, seal.account) == (self._model, self._settings.account)
 
     def seal(self, earlier: Sequence[Json], text: str) -> _SealedThinking:

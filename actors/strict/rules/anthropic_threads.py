@@ -1,7 +1,7 @@
 """Store the threads of Anthropic Messages, and expand requests that continue a thread.
 
 A request may create a thread, and a later one continues it by the id of the last answer (`thread`, a beta). The later
-request sends only new messages. `continue_thread` puts the stored messages, system prompt and tools in front of them.
+request sends only new messages. `expand` puts the stored messages, system prompt and tools in front of them.
 So rules, script and stand-in signatures see the complete conversation.
 """
 
@@ -38,7 +38,7 @@ class ThreadStore:
         while len(self._answers) > self._limit:
             self._answers.popitem(last=False)
 
-    def continue_thread(self, request: Json) -> Json:
+    def expand(self, request: Json) -> Json:
         """Return a request after the messages of the thread that it continues, or the request itself.
 
         Raises:

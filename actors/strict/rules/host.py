@@ -119,15 +119,15 @@ class VendorHost:
         kind = tool.get("type")
         return self.own_tools is not None and isinstance(kind, str) and bool(self.own_tools.fullmatch(kind))
 
-    def reword(self, refused: RuleBroken, request: Json) -> RuleBroken:
+    def translate(self, refused: RuleBroken, request: Json) -> RuleBroken:
         """Return the refusal with this vendor's message. An upstream's refusal, which has a detail, stays unchanged."""
         if refused.refusal.detail is not None:
             return refused
-        refusal = self._own_wording(refused)
+        refusal = self._vendor_rule(refused)
         finish = self.finish
         return RuleBroken(refusal if finish is None else finish(refusal, request, refused.values))
 
-    def _own_wording(self, refused: RuleBroken) -> ServerRefusal:
+    def _vendor_rule(self, refused: RuleBroken) -> ServerRefusal:
         refusal = refused.refusal
         if refusal.rule in self.rules:
             return refusal

@@ -73,7 +73,7 @@ def validate(
         request = _parse(body)
         _walk(request, RequestContext(host, mode, settings, _profile(request, settings, host)), len(body))
     except RuleBroken as refused:
-        raise host.reword(refused, request) from None
+        raise host.translate(refused, request) from None
 
 
 def judge(request: Json, context: RequestContext, size: int) -> None:
@@ -81,7 +81,7 @@ def judge(request: Json, context: RequestContext, size: int) -> None:
     try:
         _walk(request, context, size)
     except RuleBroken as refused:
-        raise context.host.reword(refused, request) from None
+        raise context.host.translate(refused, request) from None
 
 
 def _walk(request: dict[str, Json], context: RequestContext, size: int) -> None:

@@ -73,7 +73,7 @@ def validate(
     trusts = settings.signatures == "trust"
     items, is_open = expand(request, store or ResponsesStore(), trusts=trusts)
     responses_items.check_sequence(
-        items, mode, profile, (store or ResponsesStore()).made_together, is_open=is_open
+        items, mode, profile, (store or ResponsesStore()).are_consecutive, is_open=is_open
     )
     responses_reasoning.check({**request, "input": items}, mode, profile, settings)
     if profile.context_tokens is not None and len(body) // 4 > profile.context_tokens:

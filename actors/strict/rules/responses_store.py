@@ -58,7 +58,7 @@ class ResponsesStore:
         self._items: OrderedDict[str, Json] = OrderedDict()
         self._calls: OrderedDict[str, str] = OrderedDict()
 
-    def record_output(self, output: Sequence[Json]) -> None:
+    def record_calls(self, output: Sequence[Json]) -> None:
         """Record the calls of a response that directly follow reasoning."""
         for item, behind in pairwise(output):
             if item["type"] == "reasoning" and "id" in item and "call_id" in behind:
@@ -66,7 +66,7 @@ class ResponsesStore:
         while len(self._calls) > self._limit:
             self._calls.popitem(last=False)
 
-    def made_together(self, reasoning: Json, behind: Json) -> bool:
+    def are_consecutive(self, reasoning: Json, behind: Json) -> bool:
         """Return True if a call was created directly after this reasoning."""
         return behind.get("call_id") is not None and self._calls.get(reasoning["id"]) == behind["call_id"]
 
@@ -78,7 +78,7 @@ class ResponsesStore:
             self.append(conversation, [*new, *response["output"]])
         if is_stored:
             previous = request.get("previous_response_id")
-            listing = tuple(map(self.whole, new))
+            listing = tuple(map(self.complete_item, new))
             self._responses[response["id"]] = _StoredResponse(previous, tuple(new), listing, response)
         if is_stored or conversation is not None:
             self._items.update((item["id"], item) for item in response["output"] if "id" in item)
@@ -123,7 +123,7 @@ class ResponsesStore:
 
     def append(self, conversation: StoredConversation, items: Sequence[Json]) -> list[Json]:
         """Add items to a conversation, and return them in their stored form."""
-        added = [self.whole(item) for item in items]
+        added = [self.complete_item(item) for item in items]
         conversation.items += added
         self._items.update((item["id"], item) for item in added)
         return added
@@ -136,7 +136,7 @@ class ResponsesStore:
         """Remove a conversation, but not its items, and return True if it was stored."""
         return self._conversations.pop(conversation_id, None) is not None
 
-    def whole(self, item: Json) -> Json:
+    def complete_item(self, item: Json) -> Json:
         """Return an item in the host's complete form, with a type, an id, a status and a list of parts."""
         which = item.get("type") or "message"
         kept = {"type": which, **item}
