@@ -7,19 +7,19 @@ from pathlib import Path
 
 from actors.journal.storage.sqlite import SqliteStorage
 from tests.cli.command import actors_now
-from tests.journal.test_damage import DAMAGE, log, written
+from tests.journal.test_damage import DAMAGE, log, write_journal
 
 
 def damaged(path: Path) -> Path:
-    written(path).close()
+    write_journal(path).close()
     with closing(sqlite3.connect(path)) as other, other:
-        other.execute(DAMAGE["one that is missing"])
+        other.execute(DAMAGE["a missing record"])
     return path
 
 
 def test_an_intact_journal_has_no_damage(tmp_path: Path) -> None:
     path = tmp_path / "sessions.db"
-    written(path).close()
+    write_journal(path).close()
     done = actors_now("sessions", "fsck", str(path))
     assert (done.code, done.out, done.err) == (0, f"{path}: intact: 3 sessions, 18 records, 1 blobs\n", "")
 
@@ -75,7 +75,7 @@ def test_an_unreachable_database_is_reported_without_its_password() -> None:
 
 def test_logs_are_salvaged_from_a_file_with_a_damaged_first_page(tmp_path: Path) -> None:
     path, to = tmp_path / "sessions.db", tmp_path / "saved.db"
-    written(path).close()
+    write_journal(path).close()
     data = path.read_bytes()
     path.write_bytes(bytes(4096) + data[4096:])
     done = actors_now("sessions", "fsck", str(path), "--salvage", str(to))

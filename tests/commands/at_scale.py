@@ -1,7 +1,7 @@
-"""A command that judges many generated cases, in order of their seeds, on several processes.
+"""A command that judges many generated cases, in order of their seeds, in several processes.
 
-It prints a line for each failure and how far it came, and ends with status 1 if there was one. A run that is ended by
-its time (`--minutes`) is taken up again at the seed that the last line names. `share` is for what the tests go through.
+It prints a line for each failure and its progress, and exits with 1 if there was a failure. A run that ends by its time
+limit (`--minutes`) can be resumed at the seed in the last line. `share` limits the cases of a test.
 """
 
 import argparse
@@ -16,40 +16,42 @@ from hypothesis import settings
 
 T = TypeVar("T")
 Judge: TypeAlias = Callable[[int], list[str]]
-"""From a seed to a line for each thing that is wrong. It must be importable: workers look it up by name."""
+"""A function from a seed to a line for each problem. It must be importable: workers look it up by name."""
 
 REPORTS = 20
-"""Batches between two reports."""
+"""The number of batches between two reports."""
 
 
 def share(count: int) -> int:
-    """How many of so many cases a test goes through: a sixteenth, all, or few in a quick run (`-m "not long"`)."""
+    """Return how many of these cases a test judges: a sixteenth, all, or few in a quick run (`-m "not long"`)."""
     return count // {"thorough": 1, "quick": 32}.get(settings.get_current_profile_name(), 16)
 
 
 def spread(cases: Sequence[T], number: int) -> Sequence[T]:
-    """A quarter of these cases, another for the next number; all in `thorough`."""
+    """Return a quarter of these cases, a different one for each number; all in `thorough`."""
     return cases if settings.get_current_profile_name() == "thorough" else cases[number % 4 :: 4]
 
 
 def extent(usual: T, thorough: T) -> T:
-    """How much a test tries, or which cases: all that a promise names in `thorough` only."""
+    """Return the extent of a test: the full range that a promise names only in `thorough`."""
     return thorough if settings.get_current_profile_name() == "thorough" else usual
 
 
-def judged(judge: Judge, seeds: range) -> tuple[int, list[str]]:
-    """Judge a batch of seeds; a worker's job."""
+def judge_batch(judge: Judge, seeds: range) -> tuple[int, list[str]]:
+    """Judge a batch of seeds; the job of a worker."""
     return len(seeds), [line for seed in seeds for line in judge(seed)]
 
 
 def batches(first: int, count: int, size: int) -> Iterable[range]:
-    """The seeds asked for, in order, in batches."""
+    """Return the requested seeds, in order, in batches."""
     end = first + count
     return (range(at, min(at + size, end)) for at in range(first, end, size))
 
 
 def main(judge: Judge, what: str, name: str, count: int, batch: int) -> int:
-    """Judge as many cases as the command line asks for. `what` names a case, `batch` is what a worker takes at once."""
+    """Judge the number of cases from the command line. `what` names a case, `batch` is the number per job of a
+    worker.
+    """
     parser = argparse.ArgumentParser(prog=f"python -m {name}", description=f"Judge generated {what}.")
     parser.add_argument("--count", type=int, default=count, help=f"how many {what}")
     parser.add_argument("--seed", type=int, default=0, help="the first one's")
@@ -59,7 +61,7 @@ def main(judge: Judge, what: str, name: str, count: int, batch: int) -> int:
     began, seconds, failed, done, told = time.perf_counter(), 0.0, 0, 0, 0
     with get_context("spawn").Pool(options.workers) as pool:
         work = batches(options.seed, options.count, batch)
-        for number, lines in pool.imap(partial(judged, judge), work):
+        for number, lines in pool.imap(partial(judge_batch, judge), work):
             failed, done = failed + len(lines), done + number
             sys.stdout.writelines(f"{line}\n" for line in lines)
             seconds = time.perf_counter() - began

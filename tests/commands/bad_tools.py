@@ -1,8 +1,8 @@
-"""A tool of each bad kind in one of many sessions: the others are as they were, in results, logs and bodies.
+"""A tool of each bad kind in one of many sessions: results, logs and request bodies of the others do not change.
 
-    python -m tests.commands.bad_tools
+python -m tests.commands.bad_tools
 
-plays every kind in one of 100 sessions on both backends and compares the other 99 with a clean run.
+This plays every kind in one of 100 sessions on both backends and compares the other 99 with a clean run.
 `tests/commands/test_bad_tools.py` plays some of them.
 """
 
@@ -38,23 +38,23 @@ BAD = "s7"
 """The session that has the bad tool."""
 ASKS = 2
 PAUSE = 0.01
-"""Seconds between two cancellations that a tool swallows: it is told to end as often as it waits."""
+"""Seconds between two cancellations that a tool swallows; it is cancelled at each wait."""
 BLOCKED = 0.05
-"""Seconds for which a tool holds the event loop."""
+"""Seconds for which a tool blocks the event loop."""
 
 
 @dataclass
 class Lasting:
-    """Tools that do not end before they are let, each in a way of its own; `begun` is set once one of them runs.
+    """Tools that run until they are released, each in its own way; `begun` is set once one of them runs.
 
-    A new `released` lets those that begin from then on.
+    A new `released` event controls the tools that start after it is set.
     """
 
     released: threading.Event = field(default_factory=threading.Event)
     begun: threading.Event = field(default_factory=threading.Event)
 
     def tools(self) -> list[AnyTool]:
-        """Return one of each kind."""
+        """Return one tool of each kind."""
         return [
             tool(self.hangs),
             tool(self.blocks),
@@ -64,7 +64,7 @@ class Lasting:
         ]
 
     async def hangs(self) -> str:
-        """Wait for ever."""
+        """Wait forever."""
         self.begun.set()
         await anyio.sleep_forever()
         return "never"
@@ -76,7 +76,7 @@ class Lasting:
         return "late"
 
     async def shields(self) -> str:
-        """Not hear a cancellation."""
+        """Ignore cancellation."""
         self.begun.set()
         with anyio.CancelScope(shield=True):
             await _until(self.released)
@@ -97,15 +97,15 @@ class Lasting:
         return "late"
 
     async def holds_the_loop(self) -> str:
-        """Hold up the event loop for a while, and then wait."""
+        """Block the event loop for a while, and then wait."""
         self.begun.set()
-        time.sleep(BLOCKED)  # noqa: ASYNC251  that is what it does wrong
+        time.sleep(BLOCKED)  # noqa: ASYNC251  blocking is the fault under test
         await anyio.sleep_forever()
         return "never"
 
 
 async def _until(released: threading.Event) -> None:
-    while not released.is_set():  # noqa: ASYNC110  it is a thread's event, which a blocked thread waits for too
+    while not released.is_set():  # noqa: ASYNC110  a thread's event, which a blocked thread waits for too
         await anyio.sleep(PAUSE)
 
 
@@ -114,43 +114,43 @@ KINDS: dict[str, Call] = {
     **{f"{call.name} {next(iter(call.arguments.values()))}": call for call in HOSTILE},
     **{name: Call(name) for name in LASTING},
 }
-"""What the bad session's model calls, by a name for it."""
+"""The call of the bad session's model, by the name of its kind."""
 
 
 @dataclass
 class Seen:
-    """What is to be seen of the sessions without a bad tool: what each ask came to, each log, and each body."""
+    """The observations of the sessions without a bad tool: ask results, logs, and request bodies."""
 
     answers: dict[str, list[tuple[str, str]]] = field(default_factory=lambda: defaultdict(list))
     logs: dict[str, list[bytes]] = field(default_factory=dict)
     bodies: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     bad: list[str] = field(default_factory=list)
-    """How the asks of the bad session ended."""
+    """The statuses of the asks of the bad session."""
     open_calls: int = 0
     refusals: int = 0
 
     def differs(self, clean: "Seen") -> list[str]:
-        """Return a line for each session that is not as it was in a clean run."""
+        """Return a line for each session that differs from the clean run."""
         problems = [
-            f"{name}: its {what} differ" for name in clean.logs for what in self._changed(clean, name)
+            f"{name}: its {what} differ" for name in clean.logs for what in self._changes(clean, name)
         ]
         problems += [f"{self.open_calls} calls are open"] * bool(self.open_calls)
         return problems + [f"{self.refusals} requests were refused"] * bool(self.refusals)
 
-    def _changed(self, clean: "Seen", name: str) -> list[str]:
+    def _changes(self, clean: "Seen", name: str) -> list[str]:
         parts = ("answers", "logs", "bodies")
         return [part for part in parts if getattr(self, part)[name] != getattr(clean, part)[name]]
 
 
-def _asked(request: Json) -> tuple[str, bool]:
-    """Return the session that a request is of, and whether its tools have been called."""
+def _session_of(request: Json) -> tuple[str, bool]:
+    """Return the session of a request, and whether its tools have been called."""
     words = next(said["content"] for said in request["messages"] if said["role"] == "user")
     return words.split()[-1], request["messages"][-1]["role"] == "tool"
 
 
 def _model(bad: Call | None) -> Callable[[Json], Turn]:
     def turn(request: Json) -> Turn:
-        name, is_done = _asked(request)
+        name, is_done = _session_of(request)
         if is_done:
             return Turn(Say(f"Done for {name}."))
         work = Call("work", {"name": name})
@@ -170,8 +170,8 @@ async def _misbehave(session: Session, seen: Seen) -> None:
         seen.bad.append((await session.ask(f"Work for {session.id}", check=False)).status)
 
 
-async def played(kind: str | None, sessions: int) -> Seen:
-    """Play so many sessions, one of which has a tool of a bad kind; None is the clean run."""
+async def play(kind: str | None, sessions: int) -> Seen:
+    """Play this many sessions, one of which has a bad tool of the kind; None is the clean run."""
     bad = KINDS[kind] if kind is not None else None
     server, seen, lasting = OpenAIServer(_model(bad)), Seen(), Lasting()
 
@@ -189,20 +189,24 @@ async def played(kind: str | None, sessions: int) -> Seen:
                 if f"s{at}" != BAD
             ]
             spoilt = await runtime.open("a", tools=[work, *TOOLS, *lasting.tools()], id=BAD)
-            await _all(opened, spoilt, seen, lasts=bad is not None and bad.name in LASTING, lasting=lasting)
+            await _ask_all(
+                opened, spoilt, seen, lasts=bad is not None and bad.name in LASTING, lasting=lasting
+            )
         finally:
             lasting.released.set()
-        await _judged(runtime, opened, seen, f":{server.port}/".encode())
+        await _collect_logs(runtime, opened, seen, f":{server.port}/".encode())
     seen.refusals = len(server.refusals)
     for exchange in server.requests:
         body = json.loads(exchange.body)
-        del body["prompt_cache_key"]  # made of the endpoint too, whose port is another in each run
-        seen.bodies[_asked(body)[0]].append(json.dumps(body))
+        del body["prompt_cache_key"]  # depends on the endpoint too, whose port differs between runs
+        seen.bodies[_session_of(body)[0]].append(json.dumps(body))
     return seen
 
 
-async def _all(opened: list[Session], spoilt: Session, seen: Seen, *, lasts: bool, lasting: Lasting) -> None:
-    """Have the others ask while the bad tool runs: first alone, and then beside those that go on in quarantine."""
+async def _ask_all(
+    opened: list[Session], spoilt: Session, seen: Seen, *, lasts: bool, lasting: Lasting
+) -> None:
+    """Let the others ask while the bad tool runs: first alone, and then beside tools in quarantine."""
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_misbehave, spoilt, seen)
         for number in range(ASKS):
@@ -216,7 +220,7 @@ async def _all(opened: list[Session], spoilt: Session, seen: Seen, *, lasts: boo
                 await spoilt.cancel()
 
 
-async def _judged(runtime: Runtime, opened: list[Session], seen: Seen, port: bytes) -> None:
+async def _collect_logs(runtime: Runtime, opened: list[Session], seen: Seen, port: bytes) -> None:
     for name in runtime.sessions:
         ledger = await runtime.session(name).ledger()
         seen.open_calls += sum(known.status == "pending" for known in ledger.interactions())
@@ -226,7 +230,7 @@ async def _judged(runtime: Runtime, opened: list[Session], seen: Seen, port: byt
 
 
 def _keyless(event: LogEvent) -> LogEvent:
-    """Return an event without the session's key, which is another in each run."""
+    """Return an event without the session's key, which differs between runs."""
     return replace(event, key="") if isinstance(event, Opened) else event
 
 
@@ -236,15 +240,15 @@ def main() -> int:
     parser.add_argument("--sessions", type=int, default=100)
     parser.add_argument("--only", default="", help="a word in the names of the kinds to play")
     options = parser.parse_args()
-    logging.disable()  # what tools raise is meant
+    logging.disable()  # the tools' exceptions are expected
     failed, chosen = 0, [kind for kind in KINDS if options.only in kind]
     for backend in ("asyncio", "trio"):
-        clean = anyio.run(played, None, options.sessions, backend=backend)
+        clean = anyio.run(play, None, options.sessions, backend=backend)
         for kind in chosen:
-            seen = anyio.run(played, kind, options.sessions, backend=backend)
+            seen = anyio.run(play, kind, options.sessions, backend=backend)
             problems = seen.differs(clean)
             failed += bool(problems)
-            said = "; ".join(problems[:5]) or f"the other {len(clean.logs)} are as they were"
+            said = "; ".join(problems[:5]) or f"the other {len(clean.logs)} are unchanged"
             sys.stdout.write(f"{backend:8}{kind:40}{'/'.join(seen.bad):22}{said}\n")
             sys.stdout.flush()
     sys.stdout.write(f"{2 * len(chosen)} runs of {options.sessions} sessions: {failed} failed\n")

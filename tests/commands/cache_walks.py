@@ -1,9 +1,9 @@
-"""Random walks over hosts with prompt caches, and how much of what an ideal cache could have read is read.
+"""Random walks over hosts with prompt caches: measure the share of an ideal cache's reads that is actually read.
 
-Each host has a stand-in cache by its provider's rules (`actors.strict.cache`), whose clock the walk moves: time passes
-between requests, now and then so much that what was cached is gone. In a shell, for a line per dialect:
+Each host has a stand-in cache with its provider's rules (`actors.strict.cache`). The walk moves the cache's clock: time
+passes between requests, sometimes enough for cached content to expire. In a shell, for a line per dialect:
 
-    python -m tests.commands.cache_walks --count 400
+python -m tests.commands.cache_walks --count 400
 """
 
 import argparse
@@ -29,7 +29,7 @@ from tests.commands.walks import MODELS, TOOLS, Walk
 
 MARKED = ("anthropic", "bedrock", "openrouter")
 CACHED = (*MARKED, *sorted(AUTOMATIC - {"openrouter"}))
-"""Dialects whose hosts have a prompt cache. OpenRouter is measured with Anthropic's models."""
+"""Dialects with prompt caches on their hosts. OpenRouter is measured with Anthropic's models."""
 _MODELS = {
     "bedrock": ("eu.anthropic.claude-sonnet-5-v1:0", "anthropic.claude-haiku-4-5-v1:0"),
     "openrouter": ("anthropic/claude-sonnet-5", "anthropic/claude-haiku-4.5"),
@@ -39,7 +39,7 @@ _MODELS = {
 class CacheWalk(Walk):
     """A random walk without changes of tools inside a turn, which no runtime makes.
 
-    Hosts with marks come up more often, since the others can hardly miss.
+    Hosts with cache marks are more frequent, because the others can hardly miss.
     """
 
     dialects: ClassVar[tuple[str, ...]] = (*MARKED, *CACHED)
@@ -58,7 +58,7 @@ class CacheWalk(Walk):
         return replace(super().settings(binding), tool_choice="none" if self.last_round else "auto")
 
     def say(self) -> None:
-        """A user says little, or much, and a turn begins."""
+        """A user sends a short or a long message, and a turn begins."""
         self.last_round = False
         if self.rarely(2):
             return super().say()
@@ -67,10 +67,10 @@ class CacheWalk(Walk):
         return self.session.write(AskStarted(self.number, pack(Message("user", [words], self.number))))
 
     def spoken(self, binding: Binding, tools: Sequence[str]) -> Turn:
-        """Models rarely say nothing at all, call nothing at last, and those that have a budget begin with thinking."""
+        """Rarely return an empty answer or a last one with calls; models with a thinking budget start with thinking."""
         manual, silent = self.thinking[binding] == "manual", self.rarely(20)
         while True:
-            turn = super().spoken(binding, tools)
+            turn = super().next_answer(binding, tools)
             says = any(
                 isinstance(part, Call) or (isinstance(part, Say) and part.text.strip()) for part in turn.parts
             )
@@ -79,7 +79,7 @@ class CacheWalk(Walk):
                 return turn
 
     def fits(self, turn: Turn) -> bool:
-        """Say whether the model may say this in this round."""
+        """Return True if the model may give this answer in this round."""
         return not (self.last_round and turn.calls)
 
     def exchange(self, binding: Binding) -> bool:
@@ -88,14 +88,14 @@ class CacheWalk(Walk):
 
 
 class TirelessWalk(CacheWalk):
-    """Every model calls tools until it may not: each turn comes to its limit, and forbids tools in its last request."""
+    """A walk in which every model calls tools until they are turned off: each turn reaches its round limit."""
 
     steps: ClassVar[int] = 4
     failover: ClassVar[int] = 1000
     cut: ClassVar[int] = 1000
 
     def end(self, call: ToolCall, *, ran: bool) -> None:
-        """Its tools have something to tell."""
+        """Return a result with content."""
         if ran and call.raw is None and call.name in {tool.name for tool in TOOLS}:
             for event in (Scheduled(call.id, call.name, call.json), Started(call.id)):
                 self.session.write(event)
@@ -108,27 +108,29 @@ class TirelessWalk(CacheWalk):
 
 @dataclass
 class Counts:
-    """Tokens of the prompts that walks sent, by dialect: all, those read, and those that an ideal cache had read."""
+    """Prompt tokens that walks sent, by dialect: all tokens, those read, and those that an ideal cache would
+    have read.
+    """
 
     prompt: Counter[str] = field(default_factory=Counter)
     read: Counter[str] = field(default_factory=Counter)
     ideal: Counter[str] = field(default_factory=Counter)
 
     def add(self, walk: CacheWalk) -> None:
-        """Add what the hosts of a walk counted."""
+        """Add the counts of a walk's hosts."""
         for binding, host in walk.hosts.items():
             self.prompt[binding.dialect] += host.cache.prompt_tokens
             self.read[binding.dialect] += host.cache.read_tokens
             self.ideal[binding.dialect] += host.cache.ideal_tokens
 
     def share(self, name: str) -> float:
-        """How much of what could have been read is read."""
+        """Return the share of the ideal cache's reads that was read."""
         return self.read[name] / max(self.ideal[name], 1)
 
 
 @cache
-def counted(seeds: Sequence[int], kind: type[CacheWalk] = CacheWalk) -> Counts:
-    """Go these walks and count; once, whoever asks."""
+def count_tokens(seeds: Sequence[int], kind: type[CacheWalk] = CacheWalk) -> Counts:
+    """Make these walks and count; the result is cached."""
     counts = Counts()
     for seed in seeds:
         walk = kind(seed)
@@ -142,10 +144,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.commands.cache_walks")
     parser.add_argument("--count", type=int, default=100, help="how many walks")
     parser.add_argument("--seed", type=int, default=0, help="the first one's")
-    parser.add_argument("--tireless", action="store_true", help="walks whose turns all come to their limit")
+    parser.add_argument(
+        "--tireless", action="store_true", help="only walks with turns that reach their limit"
+    )
     options = parser.parse_args()
     seeds = range(options.seed, options.seed + options.count)
-    counts = counted(seeds, TirelessWalk if options.tireless else CacheWalk)
+    counts = count_tokens(seeds, TirelessWalk if options.tireless else CacheWalk)
     for name in CACHED:
         told = f"{counts.prompt[name]:>10} {counts.ideal[name]:>10} {counts.read[name]:>10}"
         sys.stdout.write(f"{name:18}{told} {counts.share(name):8.2%}\n")

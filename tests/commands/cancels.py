@@ -1,9 +1,10 @@
-"""Cancels at random moments, with tools that do not want to end: every call is closed, and the pool goes on serving.
+"""Cancels at random moments, with uncooperative tools: every call is closed, and the pool continues to serve.
 
-    python -m tests.commands.cancels --count 1000
+python -m tests.commands.cancels --count 1000
 
-prints, for both backends, how long a cancel took in each phase, the calls that were left open, and whether 50 fresh
-requests at once were served afterwards. `tests/commands/test_cancels.py` does so with few, and looks at no clock.
+This prints, for both backends, the duration of cancels in each phase, the calls that remained open, and whether 50
+concurrent fresh requests were served afterwards. `tests/commands/test_cancels.py` makes a few cancels and looks at no
+clock.
 """
 
 import argparse
@@ -43,11 +44,11 @@ SESSIONS = 12
 _WORDS = re.compile(rf"(?:{'|'.join((*PHASES, 'fresh'))}) \w+ \d+")
 FRESH = 50
 PATIENCE = 120.0
-"""Seconds after which an ask is not where its phase wants it, and never will be."""
+"""Seconds after which an ask has failed to reach its phase."""
 STEPS = 60
-"""Turns of the loop after which an ask is cancelled at the latest, at any moment."""
+"""The most rounds of the event loop before an ask is cancelled, in the phase `any`."""
 COMMITS = 5
-"""Writes of an ask of which one is held."""
+"""The number of writes of an ask, one of which is held."""
 LONG = {"text": "x" * 4000}
 
 
@@ -59,23 +60,23 @@ async def work() -> str:
 
 @dataclass
 class Moments:
-    """What the world tells of an ask while it goes on: `reached` is called with its words when its phase is there."""
+    """Signals from an ask in progress: `reached` is called with its words when the ask reaches its phase."""
 
     waiting: dict[str, anyio.Event] = field(default_factory=dict)
 
     def expect(self, words: str) -> anyio.Event:
-        """Return what is set when these words are where their phase wants them."""
+        """Return an event that is set when the ask with these words reaches its phase."""
         event = self.waiting[words] = anyio.Event()
         return event
 
     def reached(self, words: str) -> None:
-        """Say that they are."""
+        """Report that the ask has reached its phase."""
         if words in self.waiting:
             self.waiting[words].set()
 
 
 class Connecting(HttpTransport):
-    """The real transport; a request whose words say so never gets a connection."""
+    """The real transport, except that a request with certain words never gets a connection."""
 
     def __init__(self, moments: Moments) -> None:
         super().__init__(connections=SESSIONS)
@@ -85,7 +86,7 @@ class Connecting(HttpTransport):
     async def send(
         self, url: str, headers: Sequence[tuple[str, str]], segments: Segments, timeouts: Timeouts
     ) -> AsyncIterator[Response]:
-        """Do as the real one does."""
+        """Send as the real transport does."""
         words = _last_words(b"".join(segments).decode())
         if words.startswith("connecting"):
             self._moments.reached(words)
@@ -95,7 +96,7 @@ class Connecting(HttpTransport):
 
 
 class Committing(MemoryStorage):
-    """A storage that blocks: the write of a session that is held waits until it is released, and says so."""
+    """A storage that blocks: the write of a held session waits until it is released, and signals that it waits."""
 
     blocking = True
 
@@ -104,13 +105,15 @@ class Committing(MemoryStorage):
         self.held: dict[str, tuple[int, threading.Event, threading.Event]] = {}
 
     def hold(self, session: str, commits: int) -> Held:
-        """Hold a write of a session, the next but `commits`; return what tells of it and what releases it."""
+        """Hold the next write of a session after `commits` others; return the events for its arrival and its
+        release.
+        """
         begun, released = threading.Event(), threading.Event()
         self.held[session] = commits, begun, released
         return begun, released
 
     def append(self, entries: Sequence[Entry]) -> Sequence[Appended]:
-        """Append all entries, once none is held."""
+        """Append all entries once none is held."""
         for name in {entry.session for entry in entries} & self.held.keys():
             left, begun, released = self.held.pop(name)
             if left:
@@ -123,7 +126,7 @@ class Committing(MemoryStorage):
 
 @dataclass
 class Outcome:
-    """What became of the cancels: seconds by phase, and what was left."""
+    """The result of the cancels: seconds by phase, and what was left."""
 
     seconds: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     ends: Counter[str] = field(default_factory=Counter)
@@ -136,7 +139,7 @@ class Outcome:
 
     @property
     def problems(self) -> list[str]:
-        """What is not as it must be, apart from times."""
+        """Return the violated expectations, apart from times."""
         wrong = {
             "calls are open": self.open_calls,
             "fresh requests were not served": FRESH - self.fresh,
@@ -150,7 +153,7 @@ class Outcome:
 
 
 class Storm:
-    """Sessions that ask and are cancelled, each at the moments that its own chance chooses."""
+    """Sessions that ask and are cancelled, each at random moments of its own."""
 
     def __init__(self, count: int, seed: int) -> None:
         self.moments = Moments()
@@ -161,14 +164,14 @@ class Storm:
         self.outcome = Outcome()
         self._random, self._left, self._number = Random(seed), count, 0
         self._tools: dict[str, Lasting] = {}
-        self._threads = THREADS.taken  # by what went before in this process
+        self._threads = THREADS.taken  # taken by earlier work in this process
 
     async def run(self) -> Outcome:
-        """Cancel so many asks, and look at what is left."""
+        """Cancel this many asks, and check the remains."""
         async with serve(self.server, self.full):
-            return await self._served()
+            return await self._run_storm()
 
-    async def _served(self) -> Outcome:
+    async def _run_storm(self) -> Outcome:
         backends = {
             "a": backend_at(self.server, BackendLimits(attempts=1)),
             "full": backend_at(self.full, BackendLimits(attempts=1, concurrency=1)),
@@ -176,17 +179,17 @@ class Storm:
         limits = RuntimeLimits(tool_threads=256, max_abandoned_calls=256)
         config = Config(FileSettings(backends=backends, limits=limits), {})
         async with Runtime(config, journal=self.storage, transport=self.transport, seed=1) as runtime:
-            async with self._full(runtime), anyio.create_task_group() as tasks:
+            async with self._full_backend(runtime), anyio.create_task_group() as tasks:
                 for number in range(SESSIONS):
                     tasks.start_soon(self._session, runtime, f"s{number}", Random(self._random.random()))
-            await self._judged(runtime)
+            await self._judge(runtime)
         for body in bodies(self.server):
             assert_paired(body)
         return self.outcome
 
     @asynccontextmanager
-    async def _full(self, runtime: Runtime) -> AsyncIterator[None]:
-        """Take the one place of a backend, so that whoever asks it has to wait."""
+    async def _full_backend(self, runtime: Runtime) -> AsyncIterator[None]:
+        """Occupy the only slot of a backend, so that other asks of it wait."""
         holder = await runtime.open("full", id="holder")
         arrived = self.moments.expect("first byte holder 0")
         async with holder.stream("first byte holder 0"):
@@ -203,20 +206,20 @@ class Storm:
             lasting.begun.clear()
             phase = random.choice(PHASES)
             await session.switch("full" if phase == "queued" else "a")
-            await self._cancelled(runtime, session, phase, random)
+            await self._ask_and_cancel(runtime, session, phase, random)
             ledger = await session.ledger()
             self.outcome.open_calls += sum(known.status == "pending" for known in ledger.interactions())
             lasting.released.set()
 
-    async def _cancelled(self, runtime: Runtime, session: Session, phase: str, random: Random) -> None:
-        """Ask, and cancel once the ask is where its phase wants it, or has ended before."""
+    async def _ask_and_cancel(self, runtime: Runtime, session: Session, phase: str, random: Random) -> None:
+        """Ask, and cancel once the ask has reached its phase or ended."""
         self._number += 1
         words = f"{phase} {random.choice(LASTING)} {self._number}"
         reached = self.moments.expect(words)
         held = self.storage.hold(session.id, random.randrange(COMMITS)) if phase == "journal commit" else None
         async with session.stream(words) as events, anyio.create_task_group() as tasks:
             with anyio.fail_after(PATIENCE):
-                await self._ready(runtime, session, phase, random, reached, held)
+                await self._reach_phase(runtime, session, phase, random, reached, held)
             began = time.perf_counter()
             if held is not None:
                 tasks.start_soon(_soon, held[1])
@@ -226,7 +229,7 @@ class Storm:
         assert len(ends) == 1
         self.outcome.ends[ends[0].result.status] += 1
 
-    async def _ready(
+    async def _reach_phase(
         self,
         runtime: Runtime,
         session: Session,
@@ -252,8 +255,8 @@ class Storm:
             case _:
                 await reached.wait()
 
-    async def _judged(self, runtime: Runtime) -> None:
-        """Have 50 fresh sessions ask at once, and see what is left."""
+    async def _judge(self, runtime: Runtime) -> None:
+        """Let 50 fresh sessions ask at once, and check the remains."""
 
         async def ask(name: str) -> None:
             answer = await (await runtime.open("a", tools=[work], id=name)).ask("fresh work 0")
@@ -270,7 +273,7 @@ class Storm:
         self.outcome.refused = len(self.server.refusals) + len(self.full.refusals)
 
     def _fault(self, number: int, request: Json) -> InjectedFault | None:
-        """Fall silent where the words of the user want that."""
+        """Fall silent if the user's words request it."""
         words = _words(request)
         if request["messages"][-1]["role"] == "tool" or not words.startswith(("first byte", "in arguments")):
             return None
@@ -295,13 +298,13 @@ def _words(request: Json) -> str:
 
 
 def _last_words(body: str) -> str:
-    """Return the words of the last ask, whatever the library tells ahead of them."""
+    """Return the words of the last ask, without the notes that the library puts before them."""
     return str(_WORDS.findall(body)[-1])
 
 
 async def _until(condition: Callable[[], object]) -> None:
     while not condition():  # noqa: ASYNC110
-        await anyio.sleep(0.001)  # a thread may be what is waited for
+        await anyio.sleep(0.001)  # a thread may set the condition
 
 
 async def _soon(event: threading.Event) -> None:
@@ -310,7 +313,7 @@ async def _soon(event: threading.Event) -> None:
     event.set()
 
 
-def told(outcome: Outcome, backend: str) -> list[str]:
+def report_lines(outcome: Outcome, backend: str) -> list[str]:
     """Return the lines of the report."""
     lines = [f"{backend}: {sum(map(len, outcome.seconds.values()))} cancels: {dict(outcome.ends)}"]
     everything = [second for seconds in outcome.seconds.values() for second in seconds]
@@ -331,7 +334,7 @@ def main() -> int:
     for backend in ("asyncio", "trio"):
         outcome = anyio.run(Storm(options.count, options.seed).run, backend=backend)
         failed |= bool(outcome.problems)
-        sys.stdout.writelines(f"{line}\n" for line in told(outcome, backend))
+        sys.stdout.writelines(f"{line}\n" for line in report_lines(outcome, backend))
     return 1 if failed else 0
 
 

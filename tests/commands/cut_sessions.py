@@ -1,9 +1,9 @@
-"""Answers cut at every byte, through whole sessions: each ask ends exactly once, and no tool runs for half an answer.
+"""Answers cut at every byte, through complete sessions: each ask ends exactly once, and no tool runs on half an answer.
 
-    python -m tests.commands.cut_sessions
+python -m tests.commands.cut_sessions
 
-cuts a stream of each wire format at every byte, on both backends: the connection breaks there, or the response ends
-as if it were whole, as behind a relay. `tests/commands/test_cut_sessions.py` does so at some.
+This cuts a stream of each wire format at every byte, on both backends: the connection breaks there, or the response
+ends normally, as after a relay. `tests/commands/test_cut_sessions.py` cuts at some bytes.
 (`tests/adapters/test_decode_cuts.py` and `test_every_dialect_cut.py` cut the streams for the decoders alone.)
 """
 
@@ -32,18 +32,18 @@ WORDS = "I look at \u65e5\u672c \U0001f600."
 CUT = Turn(Say(WORDS), Call("work", {"name": "a"}), Call("work", {"name": "b"}))
 How: TypeAlias = Literal["breaks", "ends"]
 BEHIND = 3
-"""Cuts behind the end marker: there the answer is whole."""
+"""Cuts after the end marker, where the answer is complete."""
 
 MOST = 20_000
-"""Bytes that no stream here is as long as."""
+"""A number of bytes that no stream here reaches."""
 ENDED_BY_THE_RESPONSE = frozenset({"gemini"})
-"""Formats without an end marker: a connection that breaks behind the last event may have lost another."""
+"""Formats without an end marker: a connection that breaks after the last event may have lost another."""
 MOST_OF_A_RESPONSE = 2_000
-"""Bytes that no stream of such a format is as long as."""
+"""A number of bytes that no stream of a format without an end marker reaches."""
 
 
-def noting(runs: list[str]) -> AnyTool:
-    """Return a tool that notes what it was called with."""
+def recording_tool(runs: list[str]) -> AnyTool:
+    """Return a tool that records its arguments."""
 
     async def work(name: str) -> str:
         """Do a piece of work."""
@@ -57,8 +57,8 @@ def _turn(runs: list[str], request: object) -> Turn:
     return Turn(Say("Done.")) if runs else CUT
 
 
-def _shortened(server: LoopbackServer) -> LoopbackServer:
-    """Return the server; where it would break a connection, it ends the response instead, with no word of that."""
+def _end_normally(server: LoopbackServer) -> LoopbackServer:
+    """Make the server end the response normally, without a hint, where it would break a connection."""
     whole = server.answer
 
     def answer(request: HttpRequest) -> LoopbackAnswer:
@@ -71,9 +71,11 @@ def _shortened(server: LoopbackServer) -> LoopbackServer:
     return server
 
 
-async def cut(name: str, how: How, step: int = 1) -> tuple[Counter[str], list[str]]:
-    """Cut answers of new sessions at every so many bytes until they are whole; return their ends and what is wrong."""
-    server = strict_server(name) if how == "breaks" else _shortened(strict_server(name))
+async def cut_answers(name: str, how: How, step: int = 1) -> tuple[Counter[str], list[str]]:
+    """Cut answers of new sessions every `step` bytes until they are complete; return their outcomes and the
+    problems.
+    """
+    server = strict_server(name) if how == "breaks" else _end_normally(strict_server(name))
     ends, problems = Counter[str](), list[str]()
     async with hosting(a=server, seconds=3600) as runtime:
         never_whole = how == "breaks" and name in ENDED_BY_THE_RESPONSE
@@ -81,8 +83,8 @@ async def cut(name: str, how: How, step: int = 1) -> tuple[Counter[str], list[st
             runs: list[str] = []
             server.script = Script(partial(_turn, runs))
             server.faults = {server.received: Disconnect(after_bytes=place)}
-            session = await runtime.open("a", tools=[noting(runs)])
-            status, wrong = await asked(session, runs)
+            session = await runtime.open("a", tools=[recording_tool(runs)])
+            status, wrong = await ask_once(session, runs)
             ends[status] += 1
             problems += [f"{name} {how} at byte {place}: {line}" for line in wrong]
             await session.close()
@@ -92,15 +94,15 @@ async def cut(name: str, how: How, step: int = 1) -> tuple[Counter[str], list[st
     return ends, problems + [f"{name}: {refusal}" for refusal in server.refusals]
 
 
-async def asked(session: Session, runs: list[str]) -> tuple[str, list[str]]:
-    """Ask a session whose answer is cut; return how the ask ended and what is wrong with that."""
+async def ask_once(session: Session, runs: list[str]) -> tuple[str, list[str]]:
+    """Ask a session that receives a cut answer; return the outcome of the ask and the problems with it."""
     events = await gathered(session, "Do both.")
     terminal = [event for event in events if event.type in ("complete", "error")]
     last = terminal[-1]
     ran, shown = sorted(runs), "".join(event.text for event in events if isinstance(event, TextEvent))
     is_whole = last.result.status == "complete"
     right = {
-        "it did not end once, with its last event": terminal == [events[-1]],
+        "it did not end exactly once, with its last event": terminal == [events[-1]],
         f"it ran {ran}": ran == (["a", "b"] if is_whole else []),
         f"it showed {shown!r}": shown == WORDS + "Done." if is_whole else WORDS.startswith(shown),
         "the next ask was not served": (await session.ask("And now?")).status == "complete",
@@ -115,7 +117,7 @@ def main() -> int:
     options, failed = parser.parse_args(), 0
     for backend in ("asyncio", "trio"):
         for name, how in product(FAMILIES, get_args(How)):
-            ends, problems = anyio.run(partial(cut, name, how, options.step), backend=backend)
+            ends, problems = anyio.run(partial(cut_answers, name, how, options.step), backend=backend)
             failed += len(problems)
             sys.stdout.write(f"{backend:8}{name:20}{how:8}{dict(ends)}, {len(problems)} wrong\n")
             sys.stdout.writelines(f"  {line}\n" for line in problems[:10])

@@ -1,11 +1,10 @@
 """Distort valid answers as relays do: each decodes to the same message, or is marked as incomplete.
 
-    python -m tests.commands.distortions --count 20000
+python -m tests.commands.distortions --count 20000
 
-makes random answers of every wire family, distorts each in one to three of the ways of `DISTORTIONS`, and decodes it.
-A distortion that loses nothing must leave the message as it was where it stands alone.
-`tests/commands/test_distortions.py` tries some of them. A failure names the seed: `--seed N --count 1` plays it again
-and prints the stream.
+This makes random answers of every wire family, distorts each in one to three of the ways of `DISTORTIONS`, and decodes
+it. A lossless distortion that is applied alone must not change the message. `tests/commands/test_distortions.py` tries
+some of them. A failure names the seed: `--seed N --count 1` replays it and prints the stream.
 """
 
 import argparse
@@ -38,10 +37,10 @@ Index: TypeAlias = int | str | None
 
 @dataclass(frozen=True)
 class Piece:
-    """A piece of an answer, the same for every family.
+    """A piece of an answer, independent of the family.
 
-    `part` numbers the part that it belongs to. The start of a call has the id and the name, its stop the whole
-    arguments; `figures` and `finish` belong to no part.
+    `part` is the number of the part that it belongs to. The start of a call has the id and the name, its stop the
+    complete arguments; `figures` and `finish` belong to no part.
     """
 
     step: Literal["start", "delta", "stop", "finish", "figures"]
@@ -54,8 +53,8 @@ class Piece:
 
 
 Stream: TypeAlias = list[Piece]
-Said: TypeAlias = tuple[str, tuple[tuple[str, str], ...]]
-"""The text of an answer, and the name and the arguments of each call."""
+Content: TypeAlias = tuple[str, tuple[tuple[str, str], ...]]
+"""The text of an answer, and the name and arguments of each call."""
 
 
 @dataclass(frozen=True)
@@ -72,30 +71,32 @@ class Answer:
             at = Piece("start", "text", 0, 0)
             stream += [
                 at,
-                *(replace(at, step="delta", text=text) for text in cut(self.text, random)),
-                stopped(at),
+                *(replace(at, step="delta", text=text) for text in split_text(self.text, random)),
+                stop_of(at),
             ]
         for number, (name, arguments) in enumerate(self.calls, 1 if self.text else 0):
             at = Piece("start", "call", number, number, f"call_{number}x", name)
-            pieces = cut(arguments, random)
+            pieces = split_text(arguments, random)
             stream += [at, *(replace(at, step="delta", id="", name="", text=text) for text in pieces)]
-            stream.append(stopped(at, arguments))
+            stream.append(stop_of(at, arguments))
         return [*stream, Piece("finish"), Piece("figures", text="whole")]
 
 
-def stopped(start: Piece, text: str = "") -> Piece:
+def stop_of(start: Piece, text: str = "") -> Piece:
     """Return the stop of a part."""
     return replace(start, step="stop", text=text)
 
 
-def cut(text: str, random: Random, most: int = 4) -> list[str]:
-    """Return a text in pieces, none of them empty."""
+def split_text(text: str, random: Random, most: int = 4) -> list[str]:
+    """Split a text into non-empty pieces."""
     places = sorted(random.sample(range(1, len(text)), min(random.randrange(most), len(text) - 1)))
     return [text[a:b] for a, b in zip([0, *places], [*places, len(text)], strict=True)]
 
 
-def made(random: Random) -> Answer:
-    """Return a random answer. Two calls never have the same name and arguments: a copy would be no distortion."""
+def random_answer(random: Random) -> Answer:
+    """Return a random answer. No two calls have the same name and arguments: a duplicate would not count as a
+    distortion.
+    """
     words = ("It rains. ", "日本 😀 ", "So, {} it is. ", '"quoted" ')
     text = "".join(random.choices(words, k=random.randrange(4)))
     calls: list[tuple[str, str]] = []
@@ -133,16 +134,16 @@ def _same(call: tuple[str, str]) -> tuple[str, str]:
     return call[0], json.dumps(json.loads(call[1]), sort_keys=True)
 
 
-# ---- ways in which relays distort a stream
+# ---- distortions of a stream by relays
 
 
-def of_calls(stream: Stream) -> Iterator[int]:
-    """Give the places of the pieces of calls."""
+def call_positions(stream: Stream) -> Iterator[int]:
+    """Yield the positions of the pieces of calls."""
     return (at for at, piece in enumerate(stream) if piece.kind == "call")
 
 
-def changed(stream: Stream, change: Callable[[Piece], Piece], *steps: str) -> Stream:
-    """Return a stream with the pieces of calls changed, of these steps or of all."""
+def change_calls(stream: Stream, change: Callable[[Piece], Piece], *steps: str) -> Stream:
+    """Return a stream with changed pieces of calls, of these steps or of all."""
     return [change(p) if p.kind == "call" and (not steps or p.step in steps) else p for p in stream]
 
 
@@ -152,11 +153,11 @@ def index_zero(stream: Stream, random: Random) -> Stream:
 
 def index_grows(stream: Stream, random: Random) -> Stream:
     numbers = iter(range(1000))
-    return changed(stream, lambda piece: replace(piece, index=next(numbers)))
+    return change_calls(stream, lambda piece: replace(piece, index=next(numbers)))
 
 
 def index_lost(stream: Stream, random: Random) -> Stream:
-    return changed(stream, lambda piece: replace(piece, index=None))
+    return change_calls(stream, lambda piece: replace(piece, index=None))
 
 
 def index_text(stream: Stream, random: Random) -> Stream:
@@ -164,35 +165,35 @@ def index_text(stream: Stream, random: Random) -> Stream:
 
 
 def index_restarts(stream: Stream, random: Random) -> Stream:
-    """Number the calls from 0 in the deltas alone."""
-    return changed(stream, lambda piece: replace(piece, index=0), "delta")
+    """Number the calls from 0 in the deltas only."""
+    return change_calls(stream, lambda piece: replace(piece, index=0), "delta")
 
 
 def ids_placeholder(stream: Stream, random: Random) -> Stream:
     word = random.choice(("null", "None", " ", None))
-    return changed(stream, lambda piece: replace(piece, id=word), "delta")
+    return change_calls(stream, lambda piece: replace(piece, id=word), "delta")
 
 
 def ids_lost(stream: Stream, random: Random) -> Stream:
     word = random.choice(("null", "None", " ", None, ""))
-    return changed(stream, lambda piece: replace(piece, id=word))
+    return change_calls(stream, lambda piece: replace(piece, id=word))
 
 
 def ids_fresh(stream: Stream, random: Random) -> Stream:
     numbers = iter(range(1000))
-    return changed(stream, lambda piece: replace(piece, id=f"fresh_{next(numbers)}"), "start", "delta")
+    return change_calls(stream, lambda piece: replace(piece, id=f"fresh_{next(numbers)}"), "start", "delta")
 
 
 def name_repeated(stream: Stream, random: Random) -> Stream:
     names = {piece.part: piece.name for piece in stream if piece.step == "start"}
-    return changed(stream, lambda piece: replace(piece, name=names[piece.part]), "delta")
+    return change_calls(stream, lambda piece: replace(piece, name=names[piece.part]), "delta")
 
 
 def name_pieces(stream: Stream, random: Random) -> Stream:
     given: Stream = []
     for piece in stream:
         if piece.step == "start" and piece.name and piece.text == "":
-            first, *rest = cut(piece.name, random, 3)
+            first, *rest = split_text(piece.name, random, 3)
             given.append(replace(piece, name=first))
             given += [replace(piece, step="delta", id="", name=more, text="") for more in rest]
         else:
@@ -201,7 +202,7 @@ def name_pieces(stream: Stream, random: Random) -> Stream:
 
 
 def name_lost(stream: Stream, random: Random) -> Stream:
-    starts = [at for at in of_calls(stream) if stream[at].step == "start"]
+    starts = [at for at in call_positions(stream) if stream[at].step == "start"]
     lost = random.choice(starts) if starts else -1
     return [replace(piece, name="") if at == lost else piece for at, piece in enumerate(stream)]
 
@@ -210,14 +211,14 @@ def split(stream: Stream, random: Random) -> Stream:
     given: Stream = []
     for piece in stream:
         if piece.step == "delta" and piece.text:
-            given += [replace(piece, text=text) for text in cut(piece.text, random, 6)]
+            given += [replace(piece, text=text) for text in split_text(piece.text, random, 6)]
         else:
             given.append(piece)
     return given
 
 
 def final_only(stream: Stream, random: Random) -> Stream:
-    """Give the arguments where the call begins or ends, and nowhere between."""
+    """Send the arguments where the call begins or ends, and not in between."""
     return [
         piece
         for piece in stream
@@ -226,20 +227,22 @@ def final_only(stream: Stream, random: Random) -> Stream:
 
 
 def call_again(stream: Stream, random: Random) -> Stream:
-    """Give a call again behind the others: with its index, another, or none."""
-    parts = sorted({stream[at].part for at in of_calls(stream)})
+    """Repeat a call after the others: with the same index, another, or none."""
+    parts = sorted({stream[at].part for at in call_positions(stream)})
     if not parts:
         return stream
     part, index = random.choice(parts), random.choice((0, 99, None, part_index := "same"))
     again = [piece for piece in stream if piece.kind == "call" and piece.part == part]
     if index != part_index:
         again = [replace(piece, index=index) for piece in again]
-    end = next(at for at, piece in enumerate(stream) if piece.step == "finish" and at > max(of_calls(stream)))
+    end = next(
+        at for at, piece in enumerate(stream) if piece.step == "finish" and at > max(call_positions(stream))
+    )
     return [*stream[:end], *(replace(piece, part=piece.part + 50) for piece in again), *stream[end:]]
 
 
 def deltas(stream: Stream, change: Callable[[Sequence[Piece]], Sequence[Piece]]) -> Stream:
-    """Return a stream with the deltas of each call changed."""
+    """Return a stream with changed deltas of each call."""
     given: Stream = []
     held: Stream = []
     for piece in [*stream, Piece("figures")]:
@@ -322,9 +325,9 @@ APART: tuple[set[Distortion], ...] = (
     *[set[Distortion]((index_restarts, resending)) for resending in RESENDING],
     *[set[Distortion]((ids_fresh, name_repeated, resending)) for resending in RESENDING],
 )
-"""Not done together: what comes of it is another valid answer, or one that no relay sends."""
+"""Distortions that are not combined: together they give another valid answer, or one that no relay sends."""
 
-# ---- the wires
+# ---- wire formats
 
 
 def chat(stream: Stream, reason: str) -> bytes:
@@ -494,18 +497,18 @@ FAMILIES: Mapping[str, tuple[Callable[[Stream, str], bytes], str, tuple[Distorti
         (split, call_again, finish_early, finish_always, figures_bare, name_lost, ids_lost),
     ),
 }
-"""Each dialect's wire, its plain finish reason, and the distortions that it can show."""
+"""The wire format of each dialect, its plain finish reason, and the distortions that it can express."""
 
 
-def said(message: Message) -> Said:
-    """Return a message as `Answer` has it; malformed arguments are no JSON."""
+def content_of(message: Message) -> Content:
+    """Return a message in the form of `Answer`; malformed arguments stay raw."""
     calls = [(call.name, call.raw or json.dumps(call.arguments, sort_keys=True)) for call in message.calls]
     return message.text, tuple(calls)
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One distorted answer: what it is to decode to, and what came of it."""
+    """One distorted answer and its expected message."""
 
     dialect: str
     answer: Answer
@@ -515,26 +518,26 @@ class Trial:
     knows_tools: bool
 
     def fault(self) -> str:
-        """Return what is wrong with how it is decoded; empty if nothing is."""
+        """Return the problem with its decoded form; empty if there is none."""
         decoder = decode(PROFILES[self.dialect], tools=frozenset(TOOLS) if self.knows_tools else None)
         _, message = run(decoder, [self.stream])
         if not isinstance(message, Message):
             return f"a fault: {message}" if self.is_lossless else ""
         wanted = self.answer.text, tuple(_same(call) for call in self.answer.calls)
-        if said(message) == wanted:
+        if content_of(message) == wanted:
             if self.is_lossless and decoder.cut_reason:
-                return "the same message, and marked as incomplete"
+                return "the same message, but marked as incomplete"
             figures = (decoder.usage.input_tokens, decoder.usage.cache_read_tokens)
             return "" if figures == (100, 80) else f"figures {figures}"
         if not self.is_lossless and (decoder.cut_reason or any(call.is_malformed for call in message.calls)):
             return ""
-        return f"{said(message)} instead of {wanted}, cut {decoder.cut_reason}"
+        return f"{content_of(message)} instead of {wanted}, cut {decoder.cut_reason}"
 
 
 def trial(seed: int) -> Trial:
     """Return the distorted answer of a seed."""
     random = Random(seed)
-    answer = made(random)
+    answer = random_answer(random)
     dialect = random.choice(list(FAMILIES))
     write, reason, ways = FAMILIES[dialect]
     chosen = random.sample(ways, random.choice((1, 1, 2, 3)))
@@ -542,7 +545,7 @@ def trial(seed: int) -> Trial:
         chosen.pop()
     chosen.sort(
         key=lambda distort: distort.__name__.startswith("f")
-    )  # those between the others' pieces come last
+    )  # distortions of finish and figures come last
     stream = answer.pieces(random)
     for distort in chosen:
         stream = distort(stream, random)
@@ -553,7 +556,7 @@ def trial(seed: int) -> Trial:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Try distortions, tell which fail, and return how many did."""
+    """Decode distorted answers, print the failures, and return their number."""
     parser = argparse.ArgumentParser(description="Do distorted answers decode to the same message?")
     parser.add_argument("--count", type=int, default=20_000, help="how many answers are distorted")
     parser.add_argument("--seed", type=int, default=0, help="the first seed")

@@ -1,11 +1,12 @@
-"""So many turns in one process: what it holds at rest is the same at the end as near the beginning.
+"""Many turns in one process: the resources held at rest are the same at the end as near the beginning.
 
-    python -m tests.commands.endurance --turns 200000
+python -m tests.commands.endurance --turns 200000
 
-Sessions come and go, on a journal in a file: they ask, call tools, are cancelled in the midst, switched, compacted, and
-sleep, for only a few keep their actors. After each lap all are at rest, and what the process holds is looked at: tasks,
-threads and descriptors must be what they were after the first three, and memory may grow by 1 MiB in 100,000 turns, by
-the slope of the resident bytes behind the first fifth. The model is in this process, so it has no connections.
+Sessions on a file journal are opened and deleted: they ask, call tools, are cancelled during a turn, switched and
+compacted, and sleep, because only a few keep their actors. After each lap all sessions are at rest, and the resources
+of the process are measured. Tasks, threads and descriptors must be the same as after the first three laps. Memory may
+grow by 1 MiB in 100,000 turns, measured as the slope of the resident bytes after the first fifth of the laps. The model
+runs in this process, so it has no connections.
 """
 
 import argparse
@@ -46,26 +47,26 @@ from tests.saying import say
 TARGETS = ("one", "other")
 SESSIONS, ACTIVE = 24, 4
 LIFE = 0.06
-"""Chance, after each turn, that a session is deleted and another comes."""
+"""The probability, after each turn, that a session is deleted and replaced by a new one."""
 CANCELLED, SWITCHED, COMPACTED = 0.1, 0.1, 0.05
 MOST = 1.0
-"""MiB that memory may grow by in 100,000 turns."""
+"""The MiB that memory may grow by in 100,000 turns."""
 MEMORY = Path("/dev/shm")
-"""Where files are in memory: what is looked at is no disk."""
+"""A folder in memory, because the disk is not measured."""
 EARLY = 3
-"""Laps whose most is what later ones may hold."""
+"""The number of first laps; later laps may hold at most their maximum."""
 WARM = 0.2
-"""Share of the laps that come before."""
+"""The share of the laps that the slope ignores."""
 
 
 class Lap(Struct, frozen=True):
-    """What the process holds when all sessions are at rest.
+    """The resources of the process when all sessions are at rest.
 
     Args:
-        turns: So far.
-        resident: Bytes.
-        blocks: That Python has allocated.
-        modules: That are imported.
+        turns: The turns so far.
+        resident: Resident bytes.
+        blocks: Memory blocks allocated by Python.
+        modules: The number of imported modules.
         asleep: Sessions without actors.
     """
 
@@ -78,7 +79,7 @@ class Lap(Struct, frozen=True):
 
 
 class Model:
-    """A transport whose model calls tools when it is asked, and says something when it has their results."""
+    """A transport with a model that calls tools when asked, and answers with text after their results."""
 
     def __init__(self) -> None:
         self.words = text_stream(3)
@@ -87,14 +88,14 @@ class Model:
     async def send(
         self, url: str, headers: Sequence[tuple[str, str]], segments: Segments, timeouts: Timeouts
     ) -> AsyncIterator[Response]:
-        """Answer; see `Transport.send`."""
+        """Return an answer of the model; see `Transport.send`."""
         await anyio.lowlevel.checkpoint()
         message = json.loads(b"".join(segments))["messages"][-1]
         calls = message["role"] == "user" and str(message["content"]).endswith("Search.")
         yield Answer(CALLING if calls else self.words)
 
     async def close(self) -> None:
-        """Close nothing."""
+        """Do nothing."""
 
 
 class Answer:
@@ -107,7 +108,7 @@ class Answer:
         self._body = body
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
-        """Give it in two pieces."""
+        """Yield the answer in two pieces."""
         half = len(self._body) // 2
         yield self._body[:half]
         await anyio.lowlevel.checkpoint()
@@ -122,7 +123,7 @@ async def search(query: str, limit: int) -> str:
 
 
 class Endurance:
-    """Sessions that come and go in one runtime."""
+    """Sessions of one runtime that are opened and deleted."""
 
     def __init__(self, runtime: Runtime, seed: int) -> None:
         self._runtime, self._random = runtime, Random(seed)
@@ -131,18 +132,18 @@ class Endurance:
         self.did = Counter[str]()
 
     async def lap(self, turns: int) -> None:
-        """Make about so many turns in all sessions, and let them come to rest."""
+        """Make about this many turns in all sessions, and wait until they are at rest."""
         async with anyio.create_task_group() as tasks:
             for _ in range(SESSIONS):
-                tasks.start_soon(self._go_on, turns // SESSIONS)
+                tasks.start_soon(self._continue, turns // SESSIONS)
 
-    async def _go_on(self, turns: int) -> None:
+    async def _continue(self, turns: int) -> None:
         session = await self._new()
         for _ in range(turns):
             try:
                 await self._turn(session)
-            except JournalUnavailable:  # the disk of a busy machine stood still for seconds
-                self.did["refused, for the journal was slow"] += 1
+            except JournalUnavailable:  # the disk of a busy machine stalled for seconds
+                self.did["refused because the journal was slow"] += 1
             if self._random.random() < LIFE:
                 await self._runtime.journal.delete(session.id)
                 session = await self._new()
@@ -153,7 +154,7 @@ class Endurance:
         while True:
             try:
                 return await self._runtime.open(TARGETS[0], tools=[search], id=f"s{self._opened}")
-            except JournalUnavailable:  # as below
+            except JournalUnavailable:  # as in `_continue`
                 await anyio.sleep(1)
 
     async def _turn(self, session: Session) -> None:
@@ -169,36 +170,36 @@ class Endurance:
                 await session.cancel()
                 async for event in events:
                     if isinstance(event, CompleteEvent | ErrorEvent):
-                        self._ended(event.result)
+                        self._count_end(event.result)
         else:
-            self._ended(await session.ask(words, check=False))
+            self._count_end(await session.ask(words, check=False))
         if chance() < COMPACTED:
             try:
                 self.did["compacted"] += (await session.compact()).messages > 0
             except CompactionFailed:
                 self.did["not compacted"] += 1
 
-    def _ended(self, result: AskResult) -> None:
+    def _count_end(self, result: AskResult) -> None:
         self.did[result.status] += 1
         self.turns += 1
 
 
-def containing_tasks() -> int:
-    """Return how many tasks are kept on trio for tools to come: as many as tools ever ran at once."""
+def idle_tasks() -> int:
+    """Return the number of idle tasks kept on trio for later tools: the highest number of tools that ran at once."""
     runner = getattr(GLOBAL_RUN_CONTEXT, "runner", None)
     names = () if runner is None else [task.name for task in runner.tasks]
     return sum(name.endswith("Containment._contain") for name in names)
 
 
-async def looked(runtime: Runtime, turns: int, first: Held | None) -> Lap:
-    """Look at what the process holds, once what is just ending has. What is free is given back first."""
-    kept = containing_tasks()
+async def measure(runtime: Runtime, turns: int, first: Held | None) -> Lap:
+    """Measure the resources of the process after pending work has ended and free memory was returned."""
+    kept = idle_tasks()
     if first is not None:
         await find_leaks(replace(first, tasks=first.tasks + kept))
     held = Held.now()
     held = replace(held, tasks=held.tasks - kept)
     if (runner := getattr(GLOBAL_RUN_CONTEXT, "runner", None)) is not None:
-        runner.deadlines._prune()  # trio keeps those that were moved until there are a thousand
+        runner.deadlines._prune()  # trio keeps moved deadlines until there are a thousand
     gc.collect()
     if sys.platform == "linux":
         ctypes.CDLL(None).malloc_trim(0)
@@ -207,9 +208,11 @@ async def looked(runtime: Runtime, turns: int, first: Held | None) -> Lap:
     return Lap(turns, held, resident(), sys.getallocatedblocks(), len(sys.modules), asleep)
 
 
-async def endured(folder: Path, turns: int, lap: int, seed: int) -> tuple[list[Lap], Counter[str]]:
-    """Make so many turns; return what was held after each lap, and what was done."""
-    import_module("structlog")  # the first log event does, and a busy machine logs slow handlers at any time
+async def run_laps(folder: Path, turns: int, lap: int, seed: int) -> tuple[list[Lap], Counter[str]]:
+    """Make this many turns; return the measurement after each lap, and the counts of the actions."""
+    import_module(
+        "structlog"
+    )  # the first log event imports it, and a busy machine logs slow handlers at any time
     backend = {"kind": "openai", "dialect": "openai_chat", "model": "m", "base_url": "http://127.0.0.1:9/v1"}
     backends = {name: BackendSettings.model_validate(backend) for name in TARGETS}
     limits = RuntimeLimits(max_active_sessions=ACTIVE)
@@ -219,36 +222,38 @@ async def endured(folder: Path, turns: int, lap: int, seed: int) -> tuple[list[L
     made = Runtime(config, transport=Model(), journal=journal, compaction=Compaction(keep_turns=1), seed=seed)
     async with made as runtime:
         work = Endurance(runtime, seed)
-        for _ in range(SESSIONS):  # these sleep, as long as it takes
+        for _ in range(SESSIONS):  # these sessions sleep until the end
             await (await runtime.open(TARGETS[0], tools=[search])).ask("Please. Search.")
         while work.turns < turns:
             await work.lap(lap)
-            laps.append(await looked(runtime, work.turns, early(laps) if laps else None))
+            laps.append(await measure(runtime, work.turns, early(laps) if laps else None))
             if len(laps) % 20 == 0:
                 say(f"{work.turns:,} turns: {laps[-1].resident / 2**20:.1f} MiB, {laps[-1].blocks:,} blocks")
         return laps, work.did
 
 
 def early(laps: Sequence[Lap]) -> Held:
-    """Return the most that each of the first laps held: how many sessions have actors when a lap ends differs."""
+    """Return the maximum of the first laps for each resource: the number of active sessions at the end of a
+    lap varies.
+    """
     first = [each.held for each in laps[:EARLY]]
     return Held(*[max(getattr(held, name) for held in first) for name in Held.__struct_fields__])
 
 
 def slope(laps: Sequence[Lap], held: str) -> float:
-    """Return by how much something grows in 100,000 turns, behind the first laps."""
+    """Return the growth of a figure in 100,000 turns, after the first laps."""
     warm = laps[int(WARM * len(laps)) :]
     turns, amounts = [each.turns for each in warm], [float(getattr(each, held)) for each in warm]
     return linear_regression(turns, amounts).slope * 100_000
 
 
 def main() -> int:
-    """Make the turns on each backend; say what was held, and end with 1 if it grew."""
+    """Make the turns on each backend; print the measurements, and exit with 1 if they grew."""
     parser = argparse.ArgumentParser(
         "python -m tests.commands.endurance", description=(__doc__ or "").splitlines()[0]
     )
-    parser.add_argument("--turns", type=int, default=200_000, help="in all, on both backends as many")
-    parser.add_argument("--lap", type=int, default=480, help="turns between two looks")
+    parser.add_argument("--turns", type=int, default=200_000, help="the total, half of it on each backend")
+    parser.add_argument("--lap", type=int, default=480, help="turns between two measurements")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--backend", choices=["asyncio", "trio", "both"], default="both")
     options = parser.parse_args()
@@ -257,7 +262,7 @@ def main() -> int:
     for backend in backends:
         began = monotonic()
         with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as folder:
-            work: Any = (endured, Path(folder), options.turns // len(backends), options.lap, options.seed)
+            work: Any = (run_laps, Path(folder), options.turns // len(backends), options.lap, options.seed)
             laps, did = anyio.run(*work, backend=backend)
         grew = slope(laps, "resident") / 2**20
         same = not any(each.held.exceeds(early(laps)) for each in laps[EARLY:])
@@ -269,7 +274,7 @@ def main() -> int:
         )
         say(f"  in 100,000 turns memory grows by {grew:.2f} MiB, and by {slope(laps, 'blocks'):,.0f} blocks")
         if late := laps[-1].modules - laps[0].modules:
-            say(f"  {late} modules were imported after the first lap; what they hold is in that")
+            say(f"  {late} modules were imported after the first lap; the growth includes them")
     return int(wrong > 0)
 
 

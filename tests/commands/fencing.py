@@ -1,9 +1,9 @@
-"""Who writes a session: one of a thousand who open it at once, one of two processes, and none that was taken over.
+"""Exclusive writers: one of a thousand concurrent openers, one of two processes, and never a host after its takeover.
 
-    python -m tests.commands.fencing --opens 1000 --races 50 --stops 20
+python -m tests.commands.fencing --opens 1000 --races 50 --stops 20
 
-The two processes of a race are `python -m tests.commands.fencing --others JOURNAL SERVER BACKEND STREAMS`: a line of
-the input of one is `open ID` or `resume ID`, or, once it has the session, `leave`.
+The two processes of a race are `python -m tests.commands.fencing --others JOURNAL SERVER BACKEND STREAMS`. Each reads
+lines: `open ID`, `resume ID`, or `leave` once it has the session.
 """
 
 import argparse
@@ -35,7 +35,7 @@ from tests.saying import say
 
 TARGET = "openai:gpt-5.2"
 LEASE = 0.3
-"""Seconds that a stopped process keeps its sessions."""
+"""Seconds of the lease of a stopped process."""
 
 
 def runtime(path: Path, server: str) -> Runtime:
@@ -43,16 +43,16 @@ def runtime(path: Path, server: str) -> Runtime:
     return Runtime(environ={"OPENAI_BASE_URL": server}, journal=SqliteStorage(path, durability="process"))
 
 
-async def had(made: Runtime, how: str, name: str) -> Session | None:
-    """Open or resume a session; None if somebody else has it."""
+async def try_open(made: Runtime, how: str, name: str) -> Session | None:
+    """Open or resume a session; return None if another host has it."""
     try:
         return await (made.open(TARGET, id=name) if how == "open" else made.resume(name))
     except (SessionExists, SessionLeased):
         return None
 
 
-async def opened_at_once(folder: Path, count: int) -> None:
-    """Of so many tasks of two runtimes that open one session, and then resume it, one has it each time."""
+async def open_concurrently(folder: Path, count: int) -> None:
+    """Open one session from many tasks of two runtimes, and then resume it; exactly one task succeeds each time."""
     path = folder / "sessions.db"
     for how in ("open", "resume"):
         async with (
@@ -63,7 +63,7 @@ async def opened_at_once(folder: Path, count: int) -> None:
             sessions = list[Session | None]()
 
             async def take(made: Runtime, how: str = how, sessions: list[Session | None] = sessions) -> None:
-                sessions.append(await had(made, how, "one"))
+                sessions.append(await try_open(made, how, "one"))
 
             async with anyio.create_task_group() as tasks:
                 for number in range(count):
@@ -84,24 +84,24 @@ class Other:
         self.streams = reads, writes
         self._words, self._said = os.fdopen(words, "w"), os.fdopen(said)
 
-    def tell(self, words: str) -> None:
-        """Tell it what to do."""
+    def send(self, words: str) -> None:
+        """Send a command to the other process."""
         self._words.write(f"{words}\n")
         self._words.flush()
 
-    def heard(self) -> str:
-        """Return what it says."""
+    def receive(self) -> str:
+        """Return a line from the other process."""
         return self._said.readline().strip()
 
     def close(self) -> None:
-        """Let it end, as it has no more input."""
+        """Close the input of the other process, so that it ends."""
         self._words.close()
         self._said.close()
 
 
 @contextmanager
-def forked(path: Path, server: str, backend: str) -> Iterator[list[Other]]:
-    """Give two processes, of which one is forked from the other: so what they need is imported once."""
+def fork_two(path: Path, server: str, backend: str) -> Iterator[list[Other]]:
+    """Yield two processes, the second forked from the first, so that modules are imported once."""
     others = Other(), Other()
     streams = [stream for each in others for stream in each.streams]
     line = [sys.executable, "-m", "tests.commands.fencing", "--others", str(path), server, backend]
@@ -118,38 +118,38 @@ def forked(path: Path, server: str, backend: str) -> Iterator[list[Other]]:
 
 @asynccontextmanager
 async def two(folder: Path, backend: str) -> AsyncIterator[list[Other]]:
-    """Give two processes that share a file."""
+    """Yield two processes that share a file."""
     async with serve(OpenAIServer()) as (server,):
-        with forked(folder / "sessions.db", server.base_url, backend) as others:
+        with fork_two(folder / "sessions.db", server.base_url, backend) as others:
             for each in others:
-                assert await anyio.to_thread.run_sync(each.heard) == "ready"
+                assert await anyio.to_thread.run_sync(each.receive) == "ready"
             yield others
 
 
-async def raced(folder: Path, races: int, backend: str) -> None:
-    """Of two processes that open a session at once, and then resume it, one has it each time."""
+async def race(folder: Path, races: int, backend: str) -> None:
+    """Let two processes open a session at once, and then resume it; exactly one succeeds each time."""
     async with two(folder, backend) as others:
         for number in range(races):
             for how in ("open", "resume"):
                 for each in others:
-                    each.tell(f"{how} r{number}")
-                said = [await anyio.to_thread.run_sync(each.heard) for each in others]
+                    each.send(f"{how} r{number}")
+                said = [await anyio.to_thread.run_sync(each.receive) for each in others]
                 assert sorted(said) == ["elsewhere", "has it"], said
                 for each in others:
-                    each.tell("leave")
-                assert [await anyio.to_thread.run_sync(each.heard) for each in others] == ["left", "left"]
+                    each.send("leave")
+                assert [await anyio.to_thread.run_sync(each.receive) for each in others] == ["left", "left"]
     with closing(SqliteStorage(folder / "sessions.db")) as storage:
         for number in range(races):
             log = Counter(type(event) for event in storage.read(f"r{number}"))
             assert (log[Opened], log[AskStarted], log[TurnEnded]) == (1, 2, 2)
 
 
-async def other(path: Path, server: str) -> None:
-    """Race, until there is no more input."""
+async def run_other(path: Path, server: str) -> None:
+    """Race until the input ends."""
     say("ready")
     while words := (await anyio.to_thread.run_sync(sys.stdin.readline)).split():
         async with runtime(path, server) as made:
-            session = await had(made, *words)
+            session = await try_open(made, *words)
             say("has it" if session else "elsewhere")
             assert (await anyio.to_thread.run_sync(sys.stdin.readline)).strip() == "leave"
             if session:
@@ -157,28 +157,28 @@ async def other(path: Path, server: str) -> None:
         say("left")
 
 
-def be_two(path: Path, server: str, backend: str, streams: Sequence[int]) -> int:
-    """Be one of two processes and fork the other, before there is an event loop."""
+def run_two(path: Path, server: str, backend: str, streams: Sequence[int]) -> int:
+    """Run as one of two processes, and fork the other before an event loop exists."""
     child = os.fork()
     for number, stream in enumerate(streams[:2] if child else streams[2:]):
         os.dup2(stream, number)
     for stream in streams:
-        os.close(stream)  # or one would keep open what the other leaves
-    anyio.run(other, path, server, backend=backend)
+        os.close(stream)  # otherwise one process would keep the other's pipe open
+    anyio.run(run_other, path, server, backend=backend)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) if child else 0
 
 
-def stopped(folder: Path, seed: int) -> None:
-    """A process is stopped while it writes, taken over, and goes on: from then on it writes nothing."""
+def stop_and_take_over(folder: Path, seed: int) -> None:
+    """Stop a process while it writes, take over its session, and resume the process: it writes nothing more."""
     path = folder / "sessions.db"
     child = Child(str(path), "tests.runtime.takeover_child", str(LEASE))
     try:
-        taken_while_stopped(path, child, seed)
+        take_over_while_stopped(path, child, seed)
     finally:
         child.end()
 
 
-def taken_while_stopped(path: Path, child: Child, seed: int) -> None:
+def take_over_while_stopped(path: Path, child: Child, seed: int) -> None:
     assert child.heard() == ["open"]
     assert child.ask("claim", "one") == ["claimed", "1", "0"]
     child.tell("load", "one", 1)
@@ -199,35 +199,41 @@ def taken_while_stopped(path: Path, child: Child, seed: int) -> None:
 
 
 def main() -> int:
-    """Try all of it, and say what was tried; what does not hold raises."""
+    """Run all checks and print a summary; a failed check raises."""
     parser = argparse.ArgumentParser(
         "python -m tests.commands.fencing", description=(__doc__ or "").splitlines()[0]
     )
-    parser.add_argument("--opens", type=int, default=1000, help="at once, of one session, on each backend")
     parser.add_argument(
-        "--races", type=int, default=50, help="of two processes, half of them on each backend"
+        "--opens", type=int, default=1000, help="concurrent openers of one session on each backend"
     )
-    parser.add_argument("--stops", type=int, default=20, help="of a process that is taken over and goes on")
+    parser.add_argument(
+        "--races", type=int, default=50, help="races of two processes, half of them on each backend"
+    )
+    parser.add_argument(
+        "--stops", type=int, default=20, help="stopped processes that are taken over and resume"
+    )
     parser.add_argument("--others", nargs=7, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.others:
         path, server, backend, *streams = options.others
-        return be_two(Path(path), server, backend, [int(stream) for stream in streams])
+        return run_two(Path(path), server, backend, [int(stream) for stream in streams])
     with tempfile.TemporaryDirectory() as root:
         for backend in ("asyncio", "trio"):
             folder = Path(root, backend)
             folder.mkdir()
-            anyio.run(opened_at_once, folder, options.opens, backend=backend)
+            anyio.run(open_concurrently, folder, options.opens, backend=backend)
             say(
-                f"{backend}: of {options.opens:,} who opened a session at once one had it; so of those who resumed it"
+                f"{backend}: one of {options.opens:,} concurrent openers got the session, and one of as many resumers"
             )
-            anyio.run(raced, folder, options.races // 2, backend, backend=backend)
-            say(f"{backend}: of two processes one had it, {options.races // 2} times, and resumed it")
+            anyio.run(race, folder, options.races // 2, backend, backend=backend)
+            say(
+                f"{backend}: one of two processes got the session, {options.races // 2} times, and resumed it"
+            )
         for seed in range(options.stops):
             folder = Path(root, str(seed))
             folder.mkdir()
-            stopped(folder, seed)
-        say(f"a process that was stopped, taken over and went on wrote nothing after, {options.stops} times")
+            stop_and_take_over(folder, seed)
+        say(f"a stopped process that was taken over wrote nothing after it resumed, {options.stops} times")
     return 0
 
 

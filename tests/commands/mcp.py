@@ -1,8 +1,8 @@
 """Kill and restart the MCP project's own reference server (`python -m tests.commands.mcp`).
 
-It installs `@modelcontextprotocol/server-everything` by npm into a temporary folder, which takes its registry, and runs
-it as a child process and over HTTP, on asyncio and on trio. Not in CI. One line for each thing seen; exit 1 if one is
-not as it should be.
+It installs `@modelcontextprotocol/server-everything` by npm into a temporary folder, which needs the npm registry, and
+runs it as a child process and over HTTP, on asyncio and on trio. Not in CI. It prints one line per check, and exits
+with 1 if a check fails.
 """
 
 import os
@@ -32,8 +32,8 @@ PACKAGE = "@modelcontextprotocol/server-everything"
 LONG = "trigger-long-running-operation"
 
 
-class Door(NoSession):
-    """Hears the progress of a call."""
+class ProgressRecorder(NoSession):
+    """A session stub that receives the progress of a call."""
 
     def __init__(self) -> None:
         self.heard = anyio.Event()
@@ -42,14 +42,16 @@ class Door(NoSession):
         self.heard.set()
 
 
-async def call(offer: SessionTools, name: str, door: Door | None = None, /, **arguments: object) -> object:
+async def call(
+    offer: SessionTools, name: str, door: ProgressRecorder | None = None, /, **arguments: object
+) -> object:
     context = ToolContext(None) if door is None else ToolContext(None, _door=door)
     result: object = await offer.tools[name].function(_tool_context=context, **arguments)
     return result
 
 
 @asynccontextmanager
-async def offered(source: ToolSource) -> AsyncIterator[SessionTools]:
+async def open_source(source: ToolSource) -> AsyncIterator[SessionTools]:
     async with System() as system:
         sets = Toolsets(system, lambda name: source)
         yield await sets.open([source], lambda _: None)
@@ -57,8 +59,8 @@ async def offered(source: ToolSource) -> AsyncIterator[SessionTools]:
 
 
 def children() -> list[int]:
-    """Return the processes that this one started."""
-    threads = Path("/proc/self/task").glob("*/children")  # trio starts them in a thread
+    """Return the child processes of this process."""
+    threads = Path("/proc/self/task").glob("*/children")  # trio starts children in a thread
     return [int(pid) for thread in threads for pid in thread.read_text().split()]
 
 
@@ -67,7 +69,7 @@ def kill_child() -> None:
         os.kill(pid, signal.SIGKILL)
 
 
-async def results(offer: SessionTools) -> None:
+async def check_results(offer: SessionTools) -> None:
     say("tools", len(offer.tools), len(offer.tools) > 10)
     effects = {tool.name: (tool.effects, tool.approval) for tool in offer.tools}
     say("effects of echo", effects["echo"], effects["echo"] == ("pure", "allow"))
@@ -82,9 +84,9 @@ async def results(offer: SessionTools) -> None:
     say("embedded resource", type(resource).__name__, "[Resource " in str(resource))
 
 
-async def killed(offer: SessionTools) -> None:
-    """Kill it in mid-call, twice: a call that only reads is made again once, and then its end is not known."""
-    door, ends = Door(), list[object]()
+async def check_kills(offer: SessionTools) -> None:
+    """Kill the server during a call, twice: a read-only call is repeated once, and then its outcome is unknown."""
+    door, ends = ProgressRecorder(), list[object]()
 
     async def long() -> None:
         try:
@@ -98,36 +100,36 @@ async def killed(offer: SessionTools) -> None:
             await door.heard.wait()
             door.heard = anyio.Event()
             kill_child()
-    say("killed twice in mid-call", ends[0], "is not known" in str(ends[0]))
+    say("killed twice during a call", ends[0], "is not known" in str(ends[0]))
     echo = await call(offer, "echo", message="again")
     say("the next call", echo, echo == "Echo: again")
 
 
-async def over_stdio(program: str) -> None:
+async def check_stdio(program: str) -> None:
     with anyio.fail_after(120):
-        async with offered(mcp.stdio(program, name="everything", waiting=60)) as offer:
-            await results(offer)
-            await killed(offer)
+        async with open_source(mcp.stdio(program, name="everything", waiting=60)) as offer:
+            await check_results(offer)
+            await check_kills(offer)
     say("children left", children(), children() == [])
 
 
-async def over_http(program: str) -> None:
+async def check_http(program: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     with anyio.fail_after(120):
         source = mcp.http(f"http://127.0.0.1:{port}/mcp", name="everything", waiting=60)
-        async with serving(program, port) as server, offered(source) as offer:
-            await results(offer)
+        async with run_server(program, port) as server, open_source(source) as offer:
+            await check_results(offer)
             server.kill()
             await server.wait()
-            async with serving(program, port):
+            async with run_server(program, port):
                 echo = await call(offer, "echo", message="again")
                 say("the next call", echo, echo == "Echo: again")
 
 
 @asynccontextmanager
-async def serving(program: str, port: int) -> AsyncIterator[anyio.abc.Process]:
-    """Give the server over HTTP once it listens; it is killed at the end, however that comes."""
+async def run_server(program: str, port: int) -> AsyncIterator[anyio.abc.Process]:
+    """Yield the server over HTTP once it listens; kill it at the end in any case."""
     env = os.environ | {"PORT": str(port)}
     server = await anyio.open_process([program, "streamableHttp"], env=env, stdout=DEVNULL)
     try:
@@ -158,7 +160,7 @@ def main() -> int:
         subprocess.run(install, check=True)
         program = str(Path(folder) / "node_modules" / ".bin" / "mcp-server-everything")
         for backend in ("asyncio", "trio"):
-            for over in (over_stdio, over_http):
+            for over in (check_stdio, check_http):
                 sys.stdout.write(f"{over.__name__} on {backend}\n")
                 anyio.run(partial(over, program), backend=backend)
     return 1 if _wrong else 0

@@ -1,10 +1,10 @@
-"""Every model of the table on every host that serves it: whole sessions over strict servers, and no refusal.
+"""Every model of the table on every host that serves it: complete sessions over strict servers, without refusals.
 
-    python -m tests.commands.model_matrix                 all of them, on asyncio and on trio
-    python -m tests.commands.model_matrix --share 16      every sixteenth, as the tests do
+python -m tests.commands.model_matrix                 all models, on asyncio and on trio
+    python -m tests.commands.model_matrix --share 16      every sixteenth, as in the tests
 
 Each session has tools and asks with a forced tool, with thinking off, with a temperature, with an effort, and with all
-of them together, streamed and not.
+of them together, streamed and not streamed.
 """
 
 import argparse
@@ -30,7 +30,7 @@ HOSTS: dict[str, tuple[str, ...]] = {
     "google": ("gemini", "vertex"),
     "amazon": ("bedrock",),
 }
-"""The dialects that serve a maker's models; the others have one host, which has their name."""
+"""The dialects that serve a maker's models; any other maker has one host of the same name."""
 
 ASKS: tuple[dict[str, Any], ...] = (  # Any: settings of an ask
     {"tool_choice": "required"},
@@ -58,7 +58,7 @@ def hosts(row: ModelRow) -> tuple[str, ...]:
 
 
 def cells() -> Iterator[Cell]:
-    """Yield every model on every host, streamed and not."""
+    """Yield every model on every host, streamed and not streamed."""
     for row in ROWS:
         for host in hosts(row):
             for model in row.sample:
@@ -72,7 +72,7 @@ def look() -> str:
 
 
 async def refusals(cell: Cell) -> list[str]:
-    """Return what went wrong in a session: the refusals of the server, and asks that did not complete."""
+    """Return the problems of a session: the server's refusals, and asks that did not complete."""
     server = strict_server(cell.host, standin.model(cell.host))
     async with serve(server):
         settings = BackendSettings.model_validate(
@@ -95,11 +95,11 @@ async def refusals(cell: Cell) -> list[str]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the matrix, print what was refused, and return 1 if anything was."""
+    """Run the matrix, print the refusals, and return 1 if there were any."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--share", type=int, default=1, help="every so many of the cells (1)")
+    parser.add_argument("--share", type=int, default=1, help="run one cell in this many (1)")
     options = parser.parse_args(arguments)
     chosen = [*cells()][:: options.share]
     failed = 0

@@ -1,11 +1,11 @@
-"""Every way in which a program ends while a tool is in flight that does not want to: does it end, and what is left?
+"""End a program in every possible way while an uncooperative tool is running: does it end, and is anything left?
 
-As a test each way is tried often inside one process (`tests/commands/test_shutdowns.py`). As a command each is tried in
-processes of their own, which must exit:
+As a test, each way is tried often inside one process (`tests/commands/test_shutdowns.py`). As a command, each is tried
+in separate processes, which must exit:
 
-    python -m tests.commands.shutdowns --count 200
+python -m tests.commands.shutdowns --count 200
 
-A program is `python -m tests.commands.shutdowns --one WAY BACKEND TOOL...`. It ends with 0, and says nothing.
+A program is `python -m tests.commands.shutdowns --one WAY BACKEND TOOL...`. It exits with 0 and prints nothing.
 """
 
 import argparse
@@ -41,11 +41,12 @@ from tests.runtime.forked import beside
 from tests.saying import say
 
 PATIENCE = 60.0
-"""Seconds until a program that has not ended is taken for one that never will."""
+"""Seconds after which a running program counts as hung."""
 
 PAUSE = 0.01
-"""Seconds of its loop that the tools of a program take each time they are told to end. Without that they would be told
-ten thousand times a second, and the program would do nothing else."""
+"""Seconds of event loop time that the tools take at each cancellation. Without this, trio and asyncio would cancel them
+ten thousand times a second, and the program would do nothing else.
+"""
 
 if TYPE_CHECKING:
     import trio
@@ -55,12 +56,12 @@ AnyTool = Tool[..., Any]  # Any: any function
 
 @dataclass
 class Program:
-    """Runtimes with a tool in flight each, and what is done to them.
+    """Runtimes with one running tool each, and the way to end them.
 
     Args:
-        url: Where their model is.
-        kinds: What their tools are like, one for each.
-        transport: How they reach it.
+        url: The address of their model.
+        kinds: The kind of each tool.
+        transport: The transport of the runtimes.
     """
 
     url: str
@@ -68,24 +69,24 @@ class Program:
     transport: Callable[[], Transport] = HttpTransport
     released: threading.Event = field(default_factory=threading.Event)
     told: Callable[[], object] = lambda: None
-    """Called when the first tool is told to end: by then its runtime is being left."""
+    """Called when the first tool is cancelled; by then its runtime is being left."""
     left: int = 0
-    """Tasks that were left when all runtimes had been."""
+    """The tasks that remained after all runtimes were left."""
     kept: list[object] = field(default_factory=list)
-    """What must not be finalized before the event loop has ended."""
+    """Objects that must not be finalized before the event loop has ended."""
     _begun: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.config = load(None, {"OPENAI_BASE_URL": self.url})
 
     @property
-    def begun(self) -> bool:
-        """Whether every tool is in flight."""
+    def all_running(self) -> bool:
+        """Whether every tool is running."""
         return len(self._begun) >= len(self.kinds)
 
     async def hold(self) -> None:
-        """Hold the runtimes until something ends that, and count what is left of them."""
-        before = tasks_living()
+        """Hold the runtimes until the program ends, and count the remaining tasks."""
+        before = count_tasks()
         try:
             if len(self.kinds) == 1:
                 await self._one(self.kinds[0])
@@ -94,10 +95,10 @@ class Program:
                 for kind in self.kinds:
                     tasks.start_soon(self._one, kind)
         finally:
-            self.left = len([name for name in tasks_living() - before if "once_begun" not in name])
+            self.left = len([name for name in count_tasks() - before if "once_begun" not in name])
 
     def runtime(self) -> Runtime:
-        """Return a runtime, not entered yet."""
+        """Return a runtime that is not entered yet."""
         return Runtime(self.config, transport=self.transport())
 
     async def _one(self, kind: str) -> None:
@@ -108,13 +109,13 @@ class Program:
                 await anyio.sleep_forever()
 
     def tell(self) -> None:
-        """Say that a tool is told to end, the first time, and take a moment, each time."""
+        """Call the callback at the first cancellation of a tool, and take a moment at each."""
         told, self.told = self.told, lambda: None
         told()
         time.sleep(PAUSE / len(self.kinds))
 
     def waits(self) -> AnyTool:
-        """Return a tool that ends when it is told to."""
+        """Return a tool that ends when it is cancelled."""
 
         async def work() -> None:
             """Wait."""
@@ -124,13 +125,13 @@ class Program:
             finally:
                 self.tell()
 
-        return offered(work)
+        return make_tool(work)
 
     def swallows(self) -> AnyTool:
-        """Return a tool that swallows its cancellation, each time."""
+        """Return a tool that swallows each cancellation."""
 
         async def work() -> None:
-            """Go on."""
+            """Continue."""
             self._begun.append("")
             while True:
                 try:
@@ -140,26 +141,26 @@ class Program:
                 except BaseException:
                     self.tell()
 
-        return offered(work)
+        return make_tool(work)
 
     def shields(self) -> AnyTool:
-        """Return a tool that shields itself, and leaves a task group open besides."""
+        """Return a tool that shields itself and leaves a task group open."""
 
         async def background() -> None:
             self._begun.append(
                 ""
-            )  # before, a native cancellation would drop what has not begun, and Python warns
+            )  # before it starts, a native cancellation would drop the coroutine, and Python warns
             await anyio.sleep_forever()
 
         async def work() -> None:
-            """Go on."""
+            """Continue."""
             group = anyio.create_task_group()
             await group.__aenter__()
             group.start_soon(background)
             with anyio.CancelScope(shield=True):
                 await anyio.sleep_forever()
 
-        return offered(work)
+        return make_tool(work)
 
     def blocks(self) -> AnyTool:
         """Return a tool that blocks its thread."""
@@ -169,16 +170,16 @@ class Program:
             self._begun.append("")
             self.released.wait()
 
-        return offered(work)
+        return make_tool(work)
 
 
-def offered(function: Callable[[], object]) -> AnyTool:
-    """Return a tool, at less cost than by reading its signature."""
+def make_tool(function: Callable[[], object]) -> AnyTool:
+    """Return a tool without the cost of inspecting a signature."""
     return Tool.from_schema("work", "Work.", {"type": "object"}, function)
 
 
-def tasks_living() -> Counter[str]:
-    """Return the tasks of the running loop, by name."""
+def count_tasks() -> Counter[str]:
+    """Return the tasks of the running loop, counted by name."""
     try:
         return Counter(f"{task.get_name()} {task.get_coro()!r}"[:200] for task in asyncio.all_tasks())
     except RuntimeError:
@@ -207,10 +208,10 @@ async def a_timeout_around(program: Program) -> None:
 
 
 async def a_timeout_of_asyncio(program: Program) -> None:
-    """The block is cancelled natively, as `asyncio.timeout` does, and again while it is being left."""
+    """The block is cancelled natively, as by `asyncio.timeout`, and again while it is being left."""
     task = asyncio.create_task(program.hold())
     program.told = task.cancel
-    while not program.begun:
+    while not program.all_running:
         await anyio.lowlevel.checkpoint()
     task.cancel()
     with suppress(asyncio.CancelledError):
@@ -222,7 +223,7 @@ async def an_error(program: Program) -> None:
     with suppress(BaseExceptionGroup, ZeroDivisionError):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(program.hold)
-            while not program.begun:
+            while not program.all_running:
                 await anyio.lowlevel.checkpoint()
             raise ZeroDivisionError
 
@@ -230,7 +231,7 @@ async def an_error(program: Program) -> None:
 async def every_task_cancelled(program: Program) -> None:
     """A shutdown cancels every task, then waits for them."""
     task = asyncio.create_task(program.hold())
-    while not program.begun:
+    while not program.all_running:
         await anyio.lowlevel.checkpoint()
     others = asyncio.all_tasks() - {asyncio.current_task()}
     for other in others:
@@ -240,7 +241,7 @@ async def every_task_cancelled(program: Program) -> None:
 
 
 async def every_task_cancelled_twice(program: Program) -> None:
-    """The same, and once more while the runtime is being left."""
+    """A shutdown cancels every task, and once more while the runtime is being left."""
 
     def cancel() -> None:
         for other in asyncio.all_tasks() - {main}:
@@ -259,7 +260,7 @@ async def an_interrupt(program: Program) -> None:
 
 
 async def two_interrupts(program: Program) -> None:
-    """Ctrl-C, and again while the runtime is being left."""
+    """Ctrl-C, twice; the second while the runtime is being left."""
     program.told = _interrupt
     await an_interrupt(program)
 
@@ -271,18 +272,18 @@ async def never_left(program: Program) -> None:
         session = await runtime.open("openai:m", tools=[getattr(program, kind)()])
         program.kept.append(stream := session.stream("Begin."))
         await stream.__aenter__()
-    while not program.begun:
+    while not program.all_running:
         await anyio.lowlevel.checkpoint()
 
 
 async def _cancel_once_begun(program: Program, scope: anyio.CancelScope) -> None:
-    while not program.begun:
+    while not program.all_running:
         await anyio.lowlevel.checkpoint()
     scope.cancel()
 
 
 async def _interrupt_once_begun(program: Program) -> None:
-    while not program.begun:
+    while not program.all_running:
         await anyio.lowlevel.checkpoint()
     _interrupt()
 
@@ -303,8 +304,8 @@ CASES = [
 
 @contextmanager
 def model() -> Iterator[str]:
-    """Serve a model that calls the tool, from a thread of its own; give its address."""
-    server = calling()
+    """Serve a model that calls the tool, in a separate thread; yield its address."""
+    server = tool_caller()
     with (
         anyio.from_thread.start_blocking_portal() as portal,
         portal.wrap_async_context_manager(serve(server)),
@@ -312,20 +313,20 @@ def model() -> Iterator[str]:
         yield server.base_url
 
 
-async def served() -> None:
-    """Serve such a model; print its address."""
-    async with serve(server := calling()):
+async def serve_model() -> None:
+    """Serve a model that calls the tool; print its address."""
+    async with serve(server := tool_caller()):
         say(server.base_url)
         await anyio.to_thread.run_sync(sys.stdin.read)
 
 
-def calling() -> OpenAIServer:
-    """Return a server whose model calls the tool."""
+def tool_caller() -> OpenAIServer:
+    """Return a server with a model that calls the tool."""
     return OpenAIServer(lambda _: Turn(Call("work", {})))
 
 
 class Calls:
-    """A transport without a network: every answer is a call of the tool. Two hundred clients of HTTP take minutes."""
+    """A transport without a network: every answer calls the tool. Two hundred HTTP clients would take minutes."""
 
     BODY: ClassVar[bytes] = dump(
         {
@@ -356,15 +357,15 @@ class Calls:
     async def send(
         self, url: str, headers: Sequence[tuple[str, str]], segments: Segments, timeouts: Timeouts
     ) -> AsyncIterator[Response]:
-        """Answer."""
+        """Answer with a call of the tool."""
         yield self
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
-        """Give the answer."""
+        """Yield the answer."""
         yield self.BODY
 
     async def close(self) -> None:
-        """Close nothing."""
+        """Do nothing."""
 
 
 def run(
@@ -374,17 +375,17 @@ def run(
     program = Program(url, kinds, transport)
     try:
         anyio.run(WAYS[way], program, backend=backend)
-    except* KeyboardInterrupt:  # trio's nurseries give it in a group
+    except* KeyboardInterrupt:  # trio's nurseries raise it in a group
         pass
     return program
 
 
 def main() -> int:
-    """Try every way in processes of their own; say which did not end."""
+    """Try every way in separate processes; print the ones that failed."""
     options = argparse.ArgumentParser(description="Every way to end, in processes of their own.")
     options.add_argument("--count", type=int, default=200, help="processes for each way and backend")
     options.add_argument("--workers", type=int, default=8, help="at the same time; they mostly wait")
-    options.add_argument("--one", nargs="+", metavar="WAY BACKEND TOOL", help="be one of them")
+    options.add_argument("--one", nargs="+", metavar="WAY BACKEND TOOL", help="run one program")
     given = options.parse_args()
     logging.getLogger("actors").addHandler(logging.NullHandler())
     if given.one:
@@ -393,7 +394,9 @@ def main() -> int:
             run(way, backend, url, kinds)
         return 0
     failures = list[str]()
-    with beside(partial(anyio.run, served)) as printed:  # `model` has a thread, and what forks must have none
+    with beside(
+        partial(anyio.run, serve_model)
+    ) as printed:  # `model` starts a thread; a forking process must not
         url = printed.readline().strip()
         for way, backend in (("every_task_cancelled", "asyncio"), ("an_error", "trio")):
             run(way, backend, url, ["waits"])
@@ -401,22 +404,21 @@ def main() -> int:
         gc.freeze()
         for done in range(0, given.count, 10):
             times = min(10, given.count - done)
-            failures += tried([(*case, url, TOOLS) for case in CASES] * times, given.workers)
+            failures += run_cases([(*case, url, TOOLS) for case in CASES] * times, given.workers)
             sys.stdout.write(f"{done + times} of {given.count} times: {len(failures)} failed\n")
             sys.stdout.flush()
-    sys.stdout.write(("\n".join(failures) or "every program ended as it should") + "\n")
+    sys.stdout.write(("\n".join(failures) or "every program ended correctly") + "\n")
     return int(bool(failures))
 
 
 Case: TypeAlias = tuple[str, str, str, Sequence[str]]
 
 
-def tried(cases: Sequence[Case], workers: int) -> list[str]:
-    """Fork a process for each case; return what was wrong with their ends.
+def run_cases(cases: Sequence[Case], workers: int) -> list[str]:
+    """Fork a process for each case; return the problems.
 
-    If a program was run before, on each backend, a fork has imported all there is to import; and what is frozen it does
-    not look through at its end. These are what most of such a program's time goes to. It exits as any program does, by
-    the end of its main module.
+    After a program has run on each backend, a fork needs no further imports, and frozen objects are skipped at its end.
+    Most of a program's time goes to these two. A fork exits as any program does, at the end of its main module.
     """
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
     waiting, running, failures = list(cases), dict[int, _Forked](), list[str]()
@@ -433,12 +435,12 @@ def tried(cases: Sequence[Case], workers: int) -> list[str]:
 
 
 class _Forked:
-    """One process, from its fork to its end."""
+    """One forked process, until its end."""
 
     def __init__(self, case: Case) -> None:
         self._case = case
         self._until = time.monotonic() + PATIENCE
-        self._said = tempfile.TemporaryFile()  # noqa: SIM115  closed when it is over
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115  closed at the end of the process
         self.problem: list[str] = []
         self.pid = os.fork()
         if not self.pid:
@@ -449,7 +451,7 @@ class _Forked:
 
     @property
     def is_over(self) -> bool:
-        """Whether it has ended, or been ended because it did not; `problem` says what was wrong with that."""
+        """Return True once it has ended or was killed for not ending; `problem` then describes any failure."""
         pid, status = os.waitpid(self.pid, os.WNOHANG)
         if not pid and time.monotonic() < self._until:
             return False
@@ -468,7 +470,7 @@ class _Forked:
 
 
 def descriptors() -> int:
-    """Return how many files, sockets and pipes this process has open."""
+    """Return the number of open files, sockets and pipes of this process."""
     return len(os.listdir("/proc/self/fd"))
 
 

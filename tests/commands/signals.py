@@ -1,13 +1,13 @@
-"""SIGTERM and SIGINT at random instants, once or twice, to commands that share a journal; then it is opened again.
+"""SIGTERM and SIGINT at random moments, once or twice, to commands that share a journal, which is then opened again.
 
-    python -m tests.commands.signals --count 200
+python -m tests.commands.signals --count 200
 
-Each command is `actors run --json` with tools in flight, forked from this process; four at a time share the journal. It
-is signalled once it has printed so many lines, and some milliseconds later. What must be:
+Each command is `actors run --json` with running tools, forked from this process; four at a time share the journal. A
+command receives its signal some milliseconds after a given number of printed lines. The requirements:
 
-- it ends with the signal's code, 130 or 143, or with 0 if it was done before; after a second signal at once;
-- after one signal all that its turn called is closed, and that it was cancelled is in the log;
-- `actors sessions fsck` finds nothing, and every session goes on where its log ends.
+- It exits with the signal's code, 130 or 143, or with 0 if it had completed; after a second signal at once.
+- After one signal, all calls of its turn are closed, and the log records the cancellation.
+- `actors sessions fsck` finds no damage, and every session continues at the end of its log.
 """
 
 import argparse
@@ -48,15 +48,15 @@ from tests.saying import say
 
 TOGETHER, ROUNDS = 4, 8
 SIGNALS = {signal.SIGTERM: 143, signal.SIGINT: 130}
-"""With the exit code of a command that one ends."""
-BEFORE, REFUSED = "ended before its signal", "was told that the journal is slow"
+"""The signals, with the exit code of a command that ends by each."""
+BEFORE, REFUSED = "ended before its signal", "refused because the journal is slow"
 SLOW = b" has been writing for", b"The journal is slow"
-"""What a command says that others, or a disk that stands still, kept from writing for seconds."""
+"""The message of a command whose writes were delayed for seconds by other commands or a stalled disk."""
 MEMORY = Path("/dev/shm")
 PATIENCE = 60
-"""Seconds after which a command that has not ended is ended by another signal."""
+"""Seconds after which a running command receives another signal."""
 LATER = 0.02
-"""Seconds at most from a line to a signal."""
+"""The longest delay, in seconds, from a line to a signal."""
 
 
 @tool(effects="pure")
@@ -67,7 +67,7 @@ async def quick(number: int) -> int:
 
 @tool
 async def slow(number: int) -> int:
-    """Return after a while."""
+    """Return after a delay."""
     await anyio.sleep(0.03)
     return number
 
@@ -82,8 +82,8 @@ def blocks(number: int) -> int:
 TOOLS: list[Tool[..., Any]] = [quick, slow, blocks]  # Any: any function
 
 
-def spoken(request: Json) -> Turn:
-    """Call every tool, so many times, and then say something."""
+def answer(request: Json) -> Turn:
+    """Call every tool, a given number of times, and then answer with text."""
     rounds = sum(message["role"] == "assistant" for message in request["messages"])
     if rounds >= ROUNDS or "Work" not in str(request["messages"][0]["content"]):
         return Turn(Say("Done."))
@@ -92,14 +92,14 @@ def spoken(request: Json) -> Turn:
 
 @dataclass
 class Trial:
-    """One command, and its signals.
+    """One command and its signals.
 
     Args:
-        number: It is told that, so that its session is found.
-        backend: It runs on.
-        signals: It gets.
-        lines: It prints before.
-        pause: Seconds after that.
+        number: The number of the command, part of its prompt, by which its session is found.
+        backend: The event loop.
+        signals: The signals that it receives.
+        lines: The lines that it prints before the first signal.
+        pause: The seconds between the last line and the signal.
     """
 
     number: int
@@ -110,23 +110,25 @@ class Trial:
 
     @classmethod
     def at_random(cls, number: int) -> "Trial":
-        """Return one of these."""
+        """Return a random trial."""
         random = Random(number)
         signals = [random.choice([*SIGNALS])] * random.choice((1, 1, 2))
         backend = random.choice(("asyncio", "trio"))
         return cls(number, backend, signals, random.randrange(1, 30), random.uniform(0, LATER))
 
     def begin(self, journal: Path, url: str) -> None:
-        """Fork it."""
+        """Fork the command."""
         readable, writable = os.pipe()
         self.pid = os.fork()
         if not self.pid:
-            self._be(journal, url, writable)
+            self._run(journal, url, writable)
         os.close(writable)
         self._pipe = os.fdopen(readable, "rb")
 
-    def _be(self, journal: Path, url: str, pipe: int) -> None:
-        """Be the command; do not return. What this process's streams were, perhaps files, is kept in them."""
+    def _run(self, journal: Path, url: str, pipe: int) -> None:
+        """Run as the command, and do not return. The original streams of this process, perhaps files, stay
+        referenced.
+        """
         code = 1
         signal.alarm(PATIENCE)
         try:
@@ -152,23 +154,23 @@ class Trial:
             os._exit(code)
 
     def end(self) -> str:
-        """Signal it when it has come so far; return how it ended."""
+        """Send the signals at their time; return the kind of end."""
         with self._pipe as pipe:
             before = b"".join(pipe.readline() for _ in range(self.lines))
             sleep(self.pause)
             for number in self.signals:
-                os.kill(self.pid, number)  # its process is not waited for yet, so there is one
+                os.kill(self.pid, number)  # the process has not been waited for yet, so its id is valid
             after = pipe.read()
         status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
-        return self.judged(status, before, after)
+        return self.judge_end(status, before, after)
 
-    def judged(self, status: int, before: bytes, after: bytes) -> str:
-        """Return how it ended, in a word. That of the signal itself comes when a command has nothing to do any more.
+    def judge_end(self, status: int, before: bytes, after: bytes) -> str:
+        """Return the kind of end as a word. A command that has no work left ends by the signal itself.
 
         Args:
-            status: The exit code, or the signal that ended it, negative.
-            before: What it printed before it was signalled, errors too.
-            after: What it printed after.
+            status: The exit code, or the signal that ended the command, negative.
+            before: The output before the signal, errors included.
+            after: The output after the signal.
         """
         (number, *_) = self.signals
         if status == 0:
@@ -183,7 +185,7 @@ class Trial:
 
 
 def judge(trial: Trial, log: Sequence[LogEvent]) -> None:
-    """After one signal nothing is open in a log."""
+    """Check that nothing is open in a log after one signal."""
     state = SessionState()
     for event in log:
         state = state.apply(event)
@@ -195,33 +197,35 @@ def judge(trial: Trial, log: Sequence[LogEvent]) -> None:
         assert ends <= {"complete", "cancelled"}, f"{trial}: its turns ended {ends}"
 
 
-async def gone_on(journal: Path, url: str) -> None:
-    """Every session goes on."""
+async def check_sessions(journal: Path, url: str) -> None:
+    """Check that every session continues."""
     async with Runtime(environ={"OPENAI_BASE_URL": url}, journal=journal) as runtime:
         for stored in await runtime.journal.list(limit=10_000):
             session = await runtime.resume(stored.id, tools=TOOLS)
             result = await session.ask("Where were we?")
-            assert result.status == "complete", f"{stored.id} does not go on: {result.status}, {result.error}"
+            assert result.status == "complete", (
+                f"{stored.id} does not continue: {result.status}, {result.error}"
+            )
             await session.close()
 
 
-async def served() -> None:
-    """Be a strict server that refuses nothing."""
-    server = OpenAIServer(spoken)
+async def serve_model() -> None:
+    """Run as a strict server that refuses nothing."""
+    server = OpenAIServer(answer)
     async with serve(server):
         say(server.base_url)
         await anyio.to_thread.run_sync(sys.stdin.read)
     assert server.refusals == []
 
 
-def tried(folder: Path, count: int, seed: int) -> Counter[str]:
-    """Try so many, four at a time; return how they ended."""
+def run_trials(folder: Path, count: int, seed: int) -> Counter[str]:
+    """Make this many trials, four at a time; return the counts of their ends."""
     for name in LOADED:
         import_module(name)
     gc.freeze()
     ends, journal = Counter[str](), folder / "sessions.db"
     trials = [Trial.at_random(seed + number) for number in range(count)]
-    with beside(partial(anyio.run, served)) as server:
+    with beside(partial(anyio.run, serve_model)) as server:
         url = server.readline().strip()
         for start in range(0, count, TOGETHER):
             running = trials[start : start + TOGETHER]
@@ -238,12 +242,12 @@ def tried(folder: Path, count: int, seed: int) -> Counter[str]:
         }
         for trial in trials:
             judge(trial, by_words.get(f"Work {trial.number}", []))
-        anyio.run(gone_on, journal, url)
+        anyio.run(check_sessions, journal, url)
     return ends
 
 
 def main() -> int:
-    """Try them, and say how they ended; what does not hold raises."""
+    """Make the trials, and print their ends; a failed check raises."""
     parser = argparse.ArgumentParser(
         "python -m tests.commands.signals", description=(__doc__ or "").splitlines()[0]
     )
@@ -252,7 +256,7 @@ def main() -> int:
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(dir=MEMORY if MEMORY.is_dir() else None))
     try:
-        ends = tried(folder, options.count, options.seed)
+        ends = run_trials(folder, options.count, options.seed)
     except BaseException:
         say(f"The journal is kept: {folder}")
         raise

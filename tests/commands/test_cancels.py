@@ -1,4 +1,4 @@
-"""Cancels at random moments (`python -m tests.commands.cancels` does so 1,000 times, and prints how long they took)."""
+"""Cancels at random moments, in a sample (`python -m tests.commands.cancels` makes 1,000 and prints their duration)."""
 
 import anyio
 import anyio.lowlevel
@@ -15,9 +15,7 @@ pytestmark = pytest.mark.anyio
 
 @pytest.mark.long
 @pytest.mark.requirement("PROMISE-10", "PROMISE-9", "REQ-915-034")
-async def test_after_cancels_at_random_moments_every_call_is_closed_and_fifty_fresh_requests_are_served() -> (
-    None
-):
+async def test_random_cancels_close_every_call_and_leave_the_pool_serving() -> None:
     storm = Storm(60, seed=3)
     with anyio.fail_after(300):
         outcome = await storm.run()
@@ -28,7 +26,7 @@ async def test_after_cancels_at_random_moments_every_call_is_closed_and_fifty_fr
     assert sum(outcome.ends.values()) == 60
 
 
-async def test_a_batch_that_is_cancelled_while_its_beginning_is_written_starts_no_tool() -> None:
+async def test_a_batch_cancelled_while_its_start_is_written_starts_no_tool() -> None:
     gate, storage = Gate(), Held(Scheduled)
     gate.open("a")
     server = openai(Turn(Call("work", {"name": "a"})), Turn(Say("Next.")))

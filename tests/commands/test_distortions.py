@@ -9,12 +9,12 @@ from tests.commands.at_scale import share
 from tests.commands.distortions import FAMILIES, LOSSLESS, Answer, Trial, main, trial
 
 SAMPLE = 12_000
-"""Answers, of which a test tries a share."""
+"""The number of answers of the command; a test tries a share of them."""
 EACH = 128
-"""Of each distortion, likewise."""
+"""The number of answers for each distortion; a test tries a share of them."""
 
 
-def test_a_distorted_answer_is_the_same_message_or_incomplete() -> None:
+def test_a_distorted_answer_decodes_equally_or_is_incomplete() -> None:
     for seed in range(share(SAMPLE)):
         tried = trial(seed)
         with naming.case(f"seed {seed}: {tried.dialect}, {', '.join(tried.names)}"):
@@ -22,7 +22,7 @@ def test_a_distorted_answer_is_the_same_message_or_incomplete() -> None:
 
 
 @pytest.mark.parametrize("dialect", FAMILIES)
-def test_each_distortion_that_loses_nothing_leaves_the_message_as_it_was(dialect: str) -> None:
+def test_a_lossless_distortion_does_not_change_the_message(dialect: str) -> None:
     write, reason, ways = FAMILIES[dialect]
     answer = Answer(
         "So, {} it is.", (("write", '{"path":"a {} b","text":"é"}'), ("now", "{}"), ("read", '{"a": [1]}'))
@@ -35,6 +35,6 @@ def test_each_distortion_that_loses_nothing_leaves_the_message_as_it_was(dialect
                 assert tried.fault() == ""
 
 
-def test_the_command_says_what_it_tried(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_reports_its_figures(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--count", "20"]) == 0
     assert capsys.readouterr().out == "20 distorted answers, 0 decoded wrongly\n"

@@ -8,25 +8,23 @@ import anyio
 import pytest
 
 from actors.testing.stressing.resources import Held
-from tests.commands.endurance import EARLY, Lap, early, endured, slope
+from tests.commands.endurance import EARLY, Lap, early, run_laps, slope
 
 LEFT = 5
-"""Blocks of memory for each turn, at most. What a lap ends with differs by some hundreds."""
+"""The most memory blocks per turn. The figures at the end of a lap vary by some hundreds."""
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @pytest.mark.requirement("PROMISE-8", "PROMISE-11")
-def test_turns_that_are_cancelled_switched_and_compacted_leave_nothing_behind(
-    tmp_path: Path, backend: str
-) -> None:
-    laps, did = anyio.run(endured, tmp_path, 384, 48, 1, backend=backend)
+def test_many_turns_leave_nothing_behind(tmp_path: Path, backend: str) -> None:
+    laps, did = anyio.run(run_laps, tmp_path, 384, 48, 1, backend=backend)
     assert {"complete", "cancelled", "switched", "compacted"} <= did.keys()
     assert all(each.asleep > 10 for each in laps)
     assert not any(each.held.exceeds(early(laps)) for each in laps[EARLY:])
     assert slope(laps, "blocks") < LEFT * 100_000
 
 
-def test_what_grows_is_told_by_its_slope_behind_the_first_laps() -> None:
+def test_growth_is_the_slope_after_the_first_laps() -> None:
     held = Held(1, 1, 1)
     laps = [Lap(1000 * n, held, (n < 2) * 10**9 + 20 * n, 500, 9, 1) for n in range(10)]
     assert slope(laps, "resident") == pytest.approx(2000)
@@ -38,15 +36,15 @@ import sys
 from pathlib import Path
 import anyio
 from actors.telemetry import logger
-from tests.commands.endurance import endured
-anyio.run(endured, Path(sys.argv[1]), 24, 24, 1)
+from tests.commands.endurance import run_laps
+anyio.run(run_laps, Path(sys.argv[1]), 24, 24, 1)
 before = set(sys.modules)
 logger.slow("s1/session", "Submit", 1.0)
 print(sorted(set(sys.modules) - before))
 """
 
 
-def test_what_a_busy_machine_has_logged_at_any_time_imports_nothing(tmp_path: Path) -> None:
+def test_logging_a_slow_handler_imports_no_module(tmp_path: Path) -> None:
     line = [sys.executable, "-c", LOGS_LATE, str(tmp_path)]
     done = subprocess.run(line, capture_output=True, text=True, timeout=300, check=True)
     assert done.stdout == "[]\n"

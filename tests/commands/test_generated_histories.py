@@ -1,12 +1,11 @@
-"""Whatever a conversation has gone through, what is rendered of it is accepted and complete. Every dialect, at scale.
+"""Generated histories in every dialect: each rendered conversation is accepted and complete, whatever it contains.
 
-The suite judges a fixed number of generated conversations: each is rendered at once for a few of the profiles in
-turn, and some are also played as a session that sends requests to them as it goes. `.ci/run` judges 24,000.
-For more, in a shell:
+The suite judges a fixed number of generated conversations: each is rendered for a few of the profiles in turn, and some
+are also played as a session that sends requests during the conversation. `.ci/run` judges 24,000. For more, in a shell:
 
-    python -m tests.commands.test_generated_histories --count 2000000 --seed 50000 --workers 2
+python -m tests.commands.test_generated_histories --count 2000000 --seed 50000 --workers 2
 
-A line for each conversation that fails has its seed and dialect. `tests.commands.at_scale` says the rest.
+A line for each failed conversation contains its seed and dialect. `tests.commands.at_scale` explains the options.
 """
 
 import sys
@@ -28,54 +27,54 @@ from tests.generated.histories import READERS, history
 COUNT = share(4_000)
 PARTS = 2
 EACH = 2
-"""Dialects that one conversation is rendered for."""
+"""The number of dialects that each conversation is rendered for."""
 PLAYED = 20
-"""Of so many conversations one is played as a session too."""
+"""One conversation in this many is also played as a session."""
 
 NAMES = tuple(PROFILES)
 
 
-def due(seed: int) -> tuple[str, ...]:
-    """The dialects that a conversation is rendered for. All of them have their turn equally often."""
+def dialects_for(seed: int) -> tuple[str, ...]:
+    """Return the dialects that a conversation is rendered for. All dialects occur equally often."""
     return tuple(NAMES[(EACH * seed + place) % len(NAMES)] for place in range(EACH))
 
 
-def wrong(seed: int) -> list[str]:
-    """What is wrong with the transcripts of one conversation, if anything."""
+def problems(seed: int) -> list[str]:
+    """Return the problems with the transcripts of one conversation."""
     found: list[str] = []
-    for name in due(seed):
-        if (why := told(partial(at_once, seed, READERS[name]))) is not None:
+    for name in dialects_for(seed):
+        if (why := verdict(partial(problem_alone, seed, READERS[name]))) is not None:
             found.append(f"history({seed}) for {name}: {why}")
     if seed % PLAYED == 0:
         names = [NAMES[(seed // PLAYED + step) % len(NAMES)] for step in (0, 7, 13)]
         bindings = [READERS[name] for name in names]
-        if (why := told(partial(in_lanes, seed, bindings))) is not None:
+        if (why := verdict(partial(problem_in_session, seed, bindings))) is not None:
             found.append(f"history({seed}) as a session with {', '.join(names)}: {why}")
     return found
 
 
 @lru_cache(maxsize=1)
-def come_in(seed: int) -> tuple[History, list[Message], Ledger]:
-    """A conversation behind the door, its messages as they are at rest, and what else is known of its calls."""
+def normalized(seed: int) -> tuple[History, list[Message], Ledger]:
+    """Return a normalized conversation: its history, its canonical messages, and its ledger."""
     messages, ledger = history(seed)
     return History(messages, ledger), kept(messages), ledger
 
 
-def at_once(seed: int, binding: Binding) -> str | None:
-    """What is wrong with a conversation rendered for this binding alone: every promise, on one render."""
-    said, resting, ledger = come_in(seed)
+def problem_alone(seed: int, binding: Binding) -> str | None:
+    """Check every promise on one render of a conversation for this binding; return the problem, if any."""
+    said, resting, ledger = normalized(seed)
     rendered = cold(said, ledger, binding)
     all_is_conserved(resting, ledger, rendered)
     return refused(rendered)
 
 
-def in_lanes(seed: int, bindings: list[Binding]) -> str | None:
-    """What is wrong with the requests of a session that goes through a conversation with these bindings."""
+def problem_in_session(seed: int, bindings: list[Binding]) -> str | None:
+    """Return the first problem with the requests of a session that plays a conversation with these bindings, if any."""
     return broken(simulated(*history(seed), seed, bindings))
 
 
-def told(judge: Callable[[], str | None]) -> str | None:
-    """The verdict, or what was raised instead: the seed is worth more than the traceback."""
+def verdict(judge: Callable[[], str | None]) -> str | None:
+    """Return the verdict, or the exception as text: the seed is worth more than the traceback."""
     try:
         return judge()
     except Exception as error:
@@ -89,14 +88,14 @@ def told(judge: Callable[[], str | None]) -> str | None:
 def test_no_generated_history_is_refused_in_any_dialect(part: int) -> None:
     size = COUNT // PARTS
     for seed in range(part * size, (part + 1) * size):
-        assert wrong(seed) == []
+        assert problems(seed) == []
 
 
 def test_every_profile_is_rendered_for_equally_often() -> None:
-    turns = [name for seed in range(len(NAMES)) for name in due(seed)]
+    turns = [name for seed in range(len(NAMES)) for name in dialects_for(seed)]
     assert {turns.count(name) for name in NAMES} == {EACH}
     assert set(NAMES) == set(READERS)
 
 
 if __name__ == "__main__":
-    sys.exit(main(wrong, "histories", "tests.commands.test_generated_histories", COUNT, batch=500))
+    sys.exit(main(problems, "histories", "tests.commands.test_generated_histories", COUNT, batch=500))

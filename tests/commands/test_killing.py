@@ -1,4 +1,6 @@
-"""A process is killed at any place of a write, and another goes on: a sample of `python -m tests.commands.killing`."""
+"""A process is killed at any place of a write, and another continues: a sample of `python -m
+tests.commands.killing`.
+"""
 
 import re
 import sys
@@ -26,19 +28,19 @@ SAMPLE = (
 
 
 @pytest.mark.requirement("PROMISE-6", "PROMISE-7")
-def test_whenever_a_process_is_killed_another_goes_on_and_nothing_is_lost_or_done_twice(
+def test_after_any_kill_another_process_continues_without_loss_or_repetition(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     status, printed = run("tests.commands.killing", *SAMPLE)
     assert (status, capfd.readouterr().err) == (0, ""), printed
     rows = dict(re.findall(r"(\w+) +\d+ kills;.*: (.*)", printed))
     assert rows.keys() == {*SCENARIOS, "load"}
-    assert re.search(r"\d outcome_unknown, \d ran again", rows["tools"]), "no kill met calls in their midst"
+    assert re.search(r"\d outcome_unknown, \d ran again", rows["tools"]), "no kill interrupted a call"
     assert printed.endswith(" 0 broke a promise\n")
 
 
 @pytest.mark.parametrize("line", [["--at"], ["--only"], ["--only", "lod"]])
-def test_a_sweep_of_nothing_is_refused(
+def test_an_empty_sweep_is_refused(
     line: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["tests.commands.killing", *line])

@@ -1,4 +1,4 @@
-"""A sample of the models on their hosts: whole sessions with every setting, and no refusal."""
+"""A sample of the models on their hosts: complete sessions with every setting, without refusals."""
 
 import pytest
 

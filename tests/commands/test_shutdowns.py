@@ -1,4 +1,4 @@
-"""However a program ends while tools are in flight that do not want to, it ends, and nothing of it is left."""
+"""A program with uncooperative running tools ends in every way, and leaves nothing behind."""
 
 import gc
 import threading
@@ -10,13 +10,14 @@ from tests.commands.shutdowns import CASES, TOOLS, Calls, Program, descriptors, 
 from tests.runtime import forked
 
 TIMES = 30
-"""Runtimes for each way, in one process and at the same time, so that they wait for their tools together. By default
-there are fewer."""
+"""The number of runtimes for each way, concurrently in one process, so that they wait for their tools together. By
+default there are fewer.
+"""
 
 
 @pytest.fixture(autouse=True)
 def _short_waits(short_graces: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have the watchdog's thread, which is joined, look more often. Programs of their own have what users have."""
+    """Make the watchdog's thread, which is joined, check more often. Separate programs keep the default."""
     monkeypatch.setattr("actors.scheduler.watchdog.STALL", 0.1)
 
 
@@ -39,15 +40,15 @@ def test_a_program_that_ends_closes_its_connections(way: str, backend: str) -> N
 
 @pytest.mark.requirement("PROMISE-12")
 @pytest.mark.parametrize("kind", TOOLS)
-def test_a_program_with_one_tool_is_ended_at_the_first_moment_there_is(kind: str) -> None:
+def test_a_program_can_be_ended_at_the_earliest_moment(kind: str) -> None:
     threads, open_before = threading.enumerate(), descriptors()
     program = run("every_task_cancelled_twice", "asyncio", "http://127.0.0.1:9", [kind], Calls)
     assert_left_nothing(program, threads, open_before)
 
 
 def assert_left_nothing(program: Program, threads: list[threading.Thread], open_before: int) -> None:
-    """Let the blocked tools go, and see that the process is what it was."""
-    assert program.begun
+    """Release the blocked tools, and check that the process has no new threads and descriptors."""
+    assert program.all_running
     assert program.left == 0
     program.released.set()
     for thread in threading.enumerate():
@@ -57,13 +58,13 @@ def assert_left_nothing(program: Program, threads: list[threading.Thread], open_
     new = [thread for thread in threading.enumerate() if thread not in threads]
     assert [
         thread.name for thread in new if "Trio" not in thread.name
-    ] == []  # trio keeps its own for a while
-    assert descriptors() <= open_before  # what another test left may have been closed meanwhile
+    ] == []  # trio keeps its own threads for a while
+    assert descriptors() <= open_before  # descriptors of another test may have been closed meanwhile
 
 
 @pytest.mark.requirement("PROMISE-12")
-def test_a_program_of_its_own_exits_and_says_nothing(capfd: pytest.CaptureFixture[str]) -> None:
-    said = "1 of 1 times: 0 failed\nevery program ended as it should\n"
+def test_a_separate_program_exits_without_output(capfd: pytest.CaptureFixture[str]) -> None:
+    said = "1 of 1 times: 0 failed\nevery program ended correctly\n"
     assert forked.run("tests.commands.shutdowns", "--count", "1") == (0, said)
     assert capfd.readouterr().err == ""
 

@@ -1,4 +1,4 @@
-"""Commands that are told to end at any moment: a sample of `python -m tests.commands.signals`."""
+"""Commands that receive signals at any moment: a sample of `python -m tests.commands.signals`."""
 
 import signal
 
@@ -9,7 +9,7 @@ from tests.runtime.forked import run
 
 
 @pytest.mark.requirement("PROMISE-6", "PROMISE-12")
-def test_a_command_that_is_signalled_ends_with_its_code_and_leaves_a_journal_to_go_on_with(
+def test_a_signalled_command_exits_with_its_code_and_a_usable_journal(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     status, printed = run("tests.commands.signals", "--count", "4", "--seed", "3")
@@ -17,9 +17,9 @@ def test_a_command_that_is_signalled_ends_with_its_code_and_leaves_a_journal_to_
     assert any(word in printed for word in ("once", "twice")), printed
 
 
-def test_a_command_that_ends_in_another_way_is_told_with_all_that_it_printed() -> None:
+def test_an_unexpected_exit_is_reported_with_the_output() -> None:
     trial = Trial(7, "trio", [signal.SIGINT], 1, 0.01)
     with pytest.raises(
         AssertionError, match=r"number=7(.|\n)*ended with 3, not with 130(.|\n)*one\n(.|\n)*two\n"
     ):
-        trial.judged(3, b"one\n", b"two\n")
+        trial.judge_end(3, b"one\n", b"two\n")

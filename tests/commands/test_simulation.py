@@ -1,4 +1,4 @@
-"""The runtime in virtual time: whatever a seed brings, every invariant holds, and the same seed brings the same.
+"""The runtime in virtual time: every invariant holds for every seed, and the same seed gives the same run.
 
 The long form: `python -m tests.commands.test_simulation --count 10000 --workers 2`; `tests.simulation.command`
 describes it.
@@ -63,7 +63,7 @@ def sample(mode: Mode, seed: int) -> SimulationReport:
 
 MODES: tuple[Mode, ...] = ("safety", "liveness")
 FEW: tuple[tuple[Mode, int], ...] = ("safety", 11), ("safety", 13), ("liveness", 18)
-"""Runs in which every feature is met."""
+"""Runs that together exercise every feature."""
 RUNS = extent(FEW, (*FEW, *product(MODES, range(11))))
 OFTEN = Odds(
     fault=0.06,
@@ -122,7 +122,7 @@ FEATURES = (
 
 @pytest.mark.parametrize(("mode", "seed"), RUNS)
 @pytest.mark.requirement("PROMISE-1", "PROMISE-2", "PROMISE-5", "PROMISE-7", "PROMISE-8")
-def test_whatever_goes_wrong_every_invariant_holds(mode: Mode, seed: int) -> None:
+def test_every_invariant_holds_under_faults(mode: Mode, seed: int) -> None:
     report = sample(mode, seed)
     assert report.problems == (), str(report)
     assert report.counts["requests"] > 96
@@ -130,12 +130,12 @@ def test_whatever_goes_wrong_every_invariant_holds(mode: Mode, seed: int) -> Non
         assert report.counts[what] > 0, what
 
 
-def test_each_feature_is_met() -> None:
+def test_the_runs_exercise_every_feature() -> None:
     met = sum((Counter(sample(mode, seed).counts) for mode, seed in RUNS), Counter())
     assert [feature for feature in FEATURES if not met[feature]] == []
 
 
-def test_a_summary_of_what_no_user_said_names_no_ask() -> None:
+def test_a_summary_without_user_messages_names_no_ask() -> None:
     model = Model(SimulationPlan(0, "safety", PlanInputs(0, 0, Odds()), ()), {})
     model.read(b'{"messages": ["[The program ran the tool work.]", "Write that summary now"]}')
     (said,) = model.turn({}).parts
@@ -145,7 +145,7 @@ def test_a_summary_of_what_no_user_said_names_no_ask() -> None:
     assert model.now is None
 
 
-def test_what_was_shown_is_not_said_again_where_answers_break_off_all_the_time() -> None:
+def test_answers_that_often_break_off_do_not_repeat_shown_text() -> None:
     sessions = extent(16, 40)
     report = simulate(1, sessions=sessions, turns=6, odds=replace(NOTHING, fault=0.25))
     assert report.problems == ()
@@ -153,7 +153,7 @@ def test_what_was_shown_is_not_said_again_where_answers_break_off_all_the_time()
     assert report.counts["complete"] > 3.5 * sessions
 
 
-def test_the_same_seed_is_the_same_run_in_every_process() -> None:
+def test_a_seed_gives_the_same_run_in_every_process() -> None:
     here = simulate(3, sessions=4, turns=3)
     assert simulate(3, sessions=4, turns=3) == here
     environ = {**os.environ, "PYTHONHASHSEED": "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1"}
@@ -162,7 +162,7 @@ def test_the_same_seed_is_the_same_run_in_every_process() -> None:
     assert simulate(4, sessions=4, turns=3).digest != here.digest
 
 
-def test_a_run_without_an_observer_is_the_same_run() -> None:
+def test_an_observer_does_not_change_a_run() -> None:
     checked, plain = simulate(3, sessions=4, turns=3), actors.testing.simulate(3, sessions=4, turns=3)
     assert plain.problems == checked.problems == ()
     assert plain.digest == checked.digest
@@ -203,13 +203,13 @@ def test_the_journal_knows_the_ended_turns_and_the_session_of_a_task() -> None:
     assert journal.ended_turns("s2") == ()
 
 
-def test_every_figure_of_the_stats_is_counted_again_or_excused_with_a_reason() -> None:
+def test_every_stats_figure_is_recounted_or_excluded_with_a_reason() -> None:
     assert sorted(names_of()) == sorted([*OF_A_BACKEND, *OF_ALL, *EXCUSED])
     assert all(EXCUSED.values())
 
 
 @pytest.mark.parametrize("name", [*OF_A_BACKEND, *OF_ALL])
-def test_each_figure_that_is_not_what_was_seen_is_told(name: str) -> None:
+def test_each_wrong_stats_figure_is_reported(name: str) -> None:
     plan = SimulationPlan(0, "safety", PlanInputs(0, 0, Odds()), ())
     tools = ToolCounts(**{name.removeprefix("tools."): 1}) if name.startswith("tools.") else ToolCounts()
     own: dict[str, Any] = {name: 1} if name in BackendStats.__struct_fields__ else {}
@@ -235,7 +235,7 @@ def test_each_figure_that_is_not_what_was_seen_is_told(name: str) -> None:
     assert line.startswith(f"{name} of {'mistral' if name in OF_A_BACKEND else 'all'}: 1, and 0")
 
 
-def test_a_sleep_takes_its_virtual_time_and_ends_when_it_is_cancelled() -> None:
+def test_a_sleep_takes_its_virtual_time_and_can_be_cancelled() -> None:
     async def main() -> list[tuple[str, float]]:
         woke = list[tuple[str, float]]()
 
@@ -258,13 +258,13 @@ def test_a_sleep_takes_its_virtual_time_and_ends_when_it_is_cancelled() -> None:
         loop.run(1, anyio.sleep_forever, 60)
 
 
-def test_where_nothing_goes_wrong_every_ask_completes() -> None:
+def test_every_ask_completes_without_faults() -> None:
     report = simulate(1, sessions=4, turns=4, odds=NOTHING)
     assert report.problems == ()
     assert report.counts["complete"] == 16
 
 
-def test_tools_of_ones_own_are_called_and_what_they_do_wrong_is_found() -> None:
+def test_a_simulation_calls_custom_tools_and_finds_their_errors() -> None:
     here: set[str] = set()
     met = list[int]()
 
@@ -280,12 +280,12 @@ def test_tools_of_ones_own_are_called_and_what_they_do_wrong_is_found() -> None:
     assert len(met) > 3
 
 
-def test_tools_that_are_not_async_are_called_in_the_loop_in_place_of_a_thread() -> None:
+def test_a_simulation_calls_sync_tools_in_the_event_loop() -> None:
     where = set[int]()
 
     @tool
     def plain(hotel: str) -> str:
-        """Say where it is called."""
+        """Return the place where the tool runs."""
         where.add(threading.get_ident())
         return hotel
 
@@ -296,7 +296,7 @@ def test_tools_that_are_not_async_are_called_in_the_loop_in_place_of_a_thread() 
 
 
 @pytest.mark.requirement("U-06")
-def test_a_model_that_heeds_what_it_is_told_needs_one_correction_per_fault() -> None:
+def test_an_attentive_model_needs_one_correction_per_fault() -> None:
     wrong = Odds(fault=0, cancel=0, abandon=0, crash=0, busy=0, blunder=0.5)
     report = simulate(3, sessions=extent(6, 10), turns=5, odds=wrong)
     counts = report.counts
@@ -305,7 +305,7 @@ def test_a_model_that_heeds_what_it_is_told_needs_one_correction_per_fault() -> 
     assert counts["invalid_without_feedback"] > 1.3 * counts["rounds_without_feedback"] > 10
 
 
-def test_a_line_of_a_report_plays_it_again() -> None:
+def test_the_line_of_a_report_replays_it() -> None:
     report = simulate(2, sessions=4, turns=3, odds=Odds(fault=0.3))
     again = eval(report.line, {"simulate": simulate, "Odds": Odds})
     assert again == report
@@ -314,7 +314,7 @@ def test_a_line_of_a_report_plays_it_again() -> None:
     assert eval(part.line, {"simulate": simulate}) == part
 
 
-def test_a_plan_that_fails_is_shrunk_to_what_makes_it_fail() -> None:
+def test_a_failing_plan_is_shrunk_to_its_cause() -> None:
     moves = tuple(Move(f"{{}}.m{at}", "switch", at) for at in range(3))
     talks = tuple(
         Talk(number, "either", True, tuple(_ask(f"{number}.{turn}", moves) for turn in range(6)))

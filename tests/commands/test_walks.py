@@ -1,10 +1,10 @@
-"""A session that goes at random over the strictest hosts of all dialects is never refused.
+"""Random walks of one session over the strictest hosts of all dialects: no request is refused.
 
-The suite goes 25 walks (`tests.commands.walks` says what one is), `.ci/run` 400 more. For more, in a shell:
+The suite makes 25 walks (`tests.commands.walks` explains them), `.ci/run` another 400. For more, in a shell:
 
-    python -m tests.commands.test_walks --count 20000 --seed 1000 --workers 2
+python -m tests.commands.test_walks --count 20000 --seed 1000 --workers 2
 
-A line for each walk that fails has its seed. `tests.commands.at_scale` says the rest.
+A line for each failed walk contains its seed. `tests.commands.at_scale` explains the options.
 """
 
 import sys
@@ -16,20 +16,20 @@ import pytest
 from actors.core.dialects.profiles import PROFILES
 from actors.core.log.events import EpochBegan
 from tests.commands.at_scale import main, share
-from tests.commands.walks import Walk, gone, wrong
+from tests.commands.walks import Walk, problems, problems_of
 from tests.core.session_log import text
 
 COUNT = share(400)
 PARTS = 2
 RARE = (65,)
-"""Seeds of walks on which something rare happens: a host that is bound to its tools is told of others in mid-walk."""
+"""Seeds of walks with a rare event: a host bound to its tools learns of new tools in the middle of a walk."""
 
 
 @cache
-def gone_once(seed: int) -> tuple[list[str], Counter[str]]:
-    """Go a walk once for all tests; return what was wrong with it, and what was seen on it."""
+def walk_once(seed: int) -> tuple[list[str], Counter[str]]:
+    """Make a walk once for all tests; return its problems and the events seen on it."""
     walk = Walk(seed)
-    found, seen = gone(walk, seed), Counter[str]()
+    found, seen = problems_of(walk, seed), Counter[str]()
     seen.update(binding.dialect for binding, _, _ in walk.session.sent)
     seen.update(type(event).__name__ for event in walk.session.log)
     seen.update(event.reason for event in walk.session.log if isinstance(event, EpochBegan))
@@ -44,10 +44,10 @@ def gone_once(seed: int) -> tuple[list[str], Counter[str]]:
 
 @pytest.mark.requirement("PROMISE-1", "PROMISE-3", "PROMISE-4", "PROMISE-11", "REQ-915-041", "REQ-915-042")
 @pytest.mark.parametrize("part", range(PARTS))
-def test_no_request_of_a_random_walk_is_refused_or_changes_what_was_sent(part: int) -> None:
+def test_a_random_walk_has_no_refusal_and_never_changes_sent_messages(part: int) -> None:
     size = COUNT // PARTS
     for seed in (*range(part * size, (part + 1) * size), *RARE[part::PARTS]):
-        assert gone_once(seed)[0] == []
+        assert walk_once(seed)[0] == []
 
 
 HAPPENS = {
@@ -64,19 +64,19 @@ HAPPENS = {
     "RequestSent",
 }
 MOST = 50
-"""Walks on which everything is seen, whatever becomes of those below."""
+"""Walks that see every event, whatever the walks below see."""
 TELLING = (24, 25, 27, 30, 34, 41, 48)
-"""Seeds of walks that see everything between them. They are gone first, and often no others."""
+"""Seeds of walks that together see every event. They run first, and often no others are needed."""
 
 
-def test_walks_come_to_every_dialect_and_see_everything_happen() -> None:
+def test_walks_cover_every_dialect_and_event() -> None:
     wanted = {*PROFILES, *HAPPENS, "epoch True", "configured", "late", "full", "named again", "rewind"}
     unseen = wanted
     for seed in (*TELLING, *range(MOST)):
         if unseen:
-            unseen = unseen - set(gone_once(seed)[1])
+            unseen = unseen - set(walk_once(seed)[1])
     assert unseen == set()
 
 
 if __name__ == "__main__":
-    sys.exit(main(wrong, "walks", "tests.commands.test_walks", COUNT, batch=20))
+    sys.exit(main(problems, "walks", "tests.commands.test_walks", COUNT, batch=20))

@@ -1,13 +1,12 @@
-"""A random walk: one session that goes at random over strict servers of all dialects, without a socket.
+"""A random walk: one session over strict servers of all dialects, without a socket.
 
-Each step is something that happens to a session: a user asks, now and then with images and documents, and the model
-answers in rounds, with reasoning, calls, restarting ids and arguments that are not JSON; a tool shows media; a call is
-cancelled, forgotten or refused; a result comes late; an answer breaks off; the next request goes elsewhere; a lane
-starts over; old messages are compacted; the last turns are taken back; the system prompt or the tools change. Requests
-are judged by the servers
-themselves, whose answers our decoders read in pieces cut anywhere.
+Each step is an event in the life of a session: a user asks, sometimes with images and documents, and the model answers
+in rounds, with reasoning, calls, restarting ids and arguments that are not JSON; a tool returns media; a call is
+cancelled, forgotten or refused; a result arrives late; an answer breaks off; the next request goes to another host; a
+lane starts a new epoch; old messages are compacted; the last turns are rewound; the system prompt or the tools change.
+The servers judge each request, and our decoders read their answers in pieces that are cut anywhere.
 
-`wrong(seed)` says what was wrong with one walk, if anything.
+`wrong(seed)` returns the problems of one walk.
 """
 
 import json
@@ -94,33 +93,33 @@ ARGUMENTS: tuple[dict[str, object], ...] = (
 WORDS = ("Let me see.", "Done.", "\u2713 \U0001f600 over", " ", "", "long " * 300)
 IDS: tuple[Literal["minted", "restart", "blank"], ...] = ("minted", "minted", "restart", "blank")
 BOUND = ("anthropic", "bedrock", "openai_responses")
-"""Dialects whose hosts may bind reasoning to its prefix."""
+"""Dialects with hosts that may bind reasoning to its prefix."""
 MODELS = ("model-1", "model-2")
 LATE = re.compile(rb"late (hist_tool_\d+)")
-"""What comes of a call that was given up names it."""
+"""Text that marks the outcome of an abandoned call."""
 IMPORTED = 1000
 """More ids than any generated history uses."""
 
 
-class Wrong(Exception):
-    """What a walk showed to be wrong."""
+class WalkProblem(Exception):
+    """A problem that a walk found."""
 
 
 class Model:
-    """Says anything that a model might."""
+    """A model with random answers."""
 
     def __init__(self, random: Random) -> None:
         self.random = random
-        self.ran = 0  # tools of the providers' own
+        self.ran = 0  # calls of the providers' own tools
 
     def rarely(self, n: int = 8) -> bool:
         return self.random.randrange(n) == 0
 
     def turn(self, name: str, tools: Sequence[str]) -> Turn:
-        """Make up what the model of this dialect says, with tools by the names it knows."""
+        """Return a random answer of this dialect's model, with tools by the names that it knows."""
         parts, ids = list(self.parts(tools)), self.random.choice(IDS)
         if name == "kimi" and ids != "minted":
-            parts, ids = [_numbered(part) for part in parts], "minted"
+            parts, ids = [_with_used_id(part) for part in parts], "minted"
         if name in OWN and self.rarely():
             at = self.random.randrange(len(parts) + 1)
             parts[at:at] = self.builtin(name)
@@ -133,7 +132,7 @@ class Model:
         )
 
     def builtin(self, name: str) -> Iterator[TurnPart]:
-        """What a tool of the provider's own did."""
+        """Yield the parts of a call of a provider's own tool."""
         self.ran += 1
         for _, value in self.random.choice(OWN[name]):
             part = json.loads(value.replace("%d", str(self.ran)))
@@ -156,16 +155,16 @@ class Model:
 
 
 class Walk:
-    """One session and the servers it goes over.
+    """One session and its servers.
 
     Attributes:
-        dialects: Those it goes over.
-        steps: How many things happen.
-        rounds: Most requests of a turn.
-        failover: One round in so many goes on elsewhere.
-        cut: One streamed answer in so many breaks off.
+        dialects: The dialects of its hosts.
+        steps: The number of steps.
+        rounds: The most requests of a turn.
+        failover: One round in this many continues on another host.
+        cut: One streamed answer in this many breaks off.
         last_round: Whether the turn is at its last request.
-        sleeps: Whether it is forgotten in the middle, and goes on from its log.
+        sleeps: Whether the session is dropped from memory midway and continues from its log.
     """
 
     dialects: ClassVar[tuple[str, ...]] = tuple(PROFILES)
@@ -183,8 +182,8 @@ class Walk:
         self.turn = Turn(Say("ok"))
         self.number = 0
         self.late: list[CallId] = []
-        self.calls: list[CallId] = []  # that the history has
-        self.ends: list[tuple[int, int]] = [(0, 0)]  # turns that ended, and how many calls it had
+        self.calls: list[CallId] = []  # calls in the history
+        self.ends: list[tuple[int, int]] = [(0, 0)]  # turns that ended, and the number of calls up to each
         self.removed: set[CallId] = set()
         self.thinking: dict[Binding, Literal["default", "adaptive", "manual"]] = {}
         self.sent: dict[tuple[Binding, int], bytes] = {}
@@ -200,9 +199,9 @@ class Walk:
         return self.random.randrange(n) == 0
 
     def binding(self) -> Binding:
-        """Return one of a random dialect, served by a host of its own; of one dialect there may be two models."""
+        """Return a binding of a random dialect, served by its own host; a dialect may have two models."""
         name = self.random.choice(self.dialects)
-        model = self.named(name)
+        model = self.model_of(name)
         bound = name in BOUND and not self.rarely(3)
         between = self.rarely(2)
         script = Script(lambda _: self.turn)
@@ -214,33 +213,33 @@ class Walk:
         self.thinking.setdefault(found, self.random.choice(("default", "adaptive", "manual")))
         return found
 
-    def named(self, name: str) -> str:
+    def model_of(self, name: str) -> str:
         """Return a model of a dialect."""
         del name
         return self.random.choice(MODELS)
 
     def rules(self, binding: Binding) -> tuple[Dialect, Encoder, RenderTarget]:
-        """Return what a binding is rendered with."""
+        """Return the parameters of rendering for a binding."""
         profile, encoder, reader = rules(binding)
         return profile, encoder, with_fields(reader, budgeted=self.thinking.get(binding) == "manual")
 
     def run(self) -> None:
-        """Go all steps, then to every binding once more."""
+        """Make all steps, then one request to every binding."""
         for step in range(self.steps):
             if self.sleeps and step == self.steps // 2:
                 self.sleep()
             self.random.choice(
-                (*[self.ask] * 6, *[self.tell_late] * 2, *[self.rewrite] * 2, self.configure, self.rewind)
+                (*[self.ask] * 6, *[self.return_late] * 2, *[self.rewrite] * 2, self.configure, self.rewind)
             )()
         for binding in self.bindings:
             self.say()
             self.exchange(binding)
         self.compare_with_log()
 
-    # ---- what may happen
+    # ---- steps
 
     def ask(self) -> None:
-        """A user asks, and a model answers in rounds; now and then another goes on in its place."""
+        """A user asks, and a model answers in rounds; sometimes another binding takes over."""
         self.say()
         binding = self.random.choice(self.bindings)
         for number in range(1, self.rounds + 1):
@@ -255,25 +254,25 @@ class Walk:
     def say(self) -> None:
         self.number += 1
         words = [self.random.choice(TEXTS) if self.rarely(4) else TEXTS[0]]
-        blocks = [*words, *self.some(MEDIA), *self.some(DOCUMENTS)] if self.rarely(5) else words
+        blocks = [*words, *self.sample(MEDIA), *self.sample(DOCUMENTS)] if self.rarely(5) else words
         self.session.write(AskStarted(self.number, pack(Message("user", blocks, self.number))))
 
-    def some(self, media: Sequence[T]) -> tuple[T, ...]:
-        """A few of these, the same ones twice as well."""
+    def sample(self, media: Sequence[T]) -> tuple[T, ...]:
+        """Return a few of these media, possibly with repetitions."""
         return tuple(self.random.choices(media, k=self.random.choice((0, 1, 1, 2, 6))))
 
-    def attached(self) -> tuple[Media, ...]:
-        """What a tool shows beside its words."""
-        return self.some(ATTACHED) if self.rarely() else ()
+    def random_media(self) -> tuple[Media, ...]:
+        """Return the media that a tool adds to its text."""
+        return self.sample(ATTACHED) if self.rarely() else ()
 
-    def tell_late(self) -> None:
-        """A tool whose call was given up returns after all."""
+    def return_late(self) -> None:
+        """A tool returns although its call was abandoned."""
         if self.late:
             call_id = self.late.pop(self.random.randrange(len(self.late)))
-            self.session.write(Returned(call_id, quote(f"late {call_id}"), self.attached()))
+            self.session.write(Returned(call_id, quote(f"late {call_id}"), self.random_media()))
 
     def rewrite(self) -> None:
-        """A lane starts over, or all do because old messages were replaced."""
+        """A lane starts a new epoch, or all do because old messages were replaced."""
         if not self.rarely(3):
             return
         held = len(self.session.state.history)
@@ -288,28 +287,28 @@ class Walk:
         self.session.write(Compacted(start, stop, pack(Message("user", [Text("What was said before.")]))))
         for binding in self.session.lanes.bindings():
             self.begin(binding)
-        self.ends = [(self.number, len(self.calls))]  # where a summary cuts is at no turn's edge here
+        self.ends = [(self.number, len(self.calls))]  # a summary does not cut at the edge of a turn here
 
     def rewind(self) -> None:
-        """The last turns are taken back, what they called included."""
+        """The last turns are rewound, including their calls."""
         if not self.rarely(2):
             return
         turn, calls = self.random.choice(self.ends)
         if end_of(self.session.state.ends, turn) is None:
-            return  # a summary stands for it
+            return  # a summary replaces it
         self.ends = [end for end in self.ends if end[0] <= turn]
         self.removed.update(self.calls[calls:])
         del self.calls[calls:]
         self.session.write(Rewound(turn))
 
     def shorten(self) -> None:
-        """Some results are shown as marks from now on, in every lane."""
+        """Some results are trimmed to marks from now on, in every lane."""
         ends = [known.call_id for known in self.session.state.ledger.interactions() if known.completion]
         some = self.random.sample(ends, len(ends) // 2)
         self.session.write(ResultsTrimmed(tuple([(each, self.random.choice(SHORT)) for each in some])))
 
     def configure(self) -> None:
-        """Other tools are offered, fewer or in another order, behind another system prompt; or all is as before."""
+        """The tools change in number or order, with another system prompt; or the original configuration returns."""
         self.system = self.random.choice(SYSTEMS)
         self.tools = tuple(self.random.sample(TOOLS, self.random.randrange(1, 1 + len(TOOLS))))
         names = tuple([tool.name for tool in self.tools])
@@ -322,15 +321,15 @@ class Walk:
     # ---- one request and its answer
 
     def exchange(self, binding: Binding) -> bool:
-        """Send a request, read the answer, run its calls; say whether the turn goes on."""
+        """Send a request, read the answer and run its calls; return True if the turn continues."""
         session, codec = self.session, adapter(dialect(binding.dialect))
         rendered = session.send(binding)
         facts = rendered._facts._replace(lane=lane_key("s", binding))
         request = codec.request(rendered._segments, self.settings(binding), facts)
         names = {own: wire for wire, own in request.names.items()}
         known = [names.get(tool.name, tool.name) for tool in self.tools]
-        self.turn = self.spoken(binding, known)
-        body = self.served(binding, request, rendered)
+        self.turn = self.next_answer(binding, known)
+        body = self.judge_and_serve(binding, request, rendered)
         first = session.state.calls + 1
         message, whole = self.read(codec, binding, request, body, first)
         minted = [int(call.id.rpartition("_")[2]) - first + 1 for call in message.calls]
@@ -341,8 +340,8 @@ class Walk:
             self.end(call, ran=whole)
         return whole and bool(message.calls)
 
-    def spoken(self, binding: Binding, tools: Sequence[str]) -> Turn:
-        """Return what the model says next."""
+    def next_answer(self, binding: Binding, tools: Sequence[str]) -> Turn:
+        """Return the next answer of the model."""
         return self.model.turn(binding.dialect, tools)
 
     def settings(self, binding: Binding) -> Settings:
@@ -357,30 +356,30 @@ class Walk:
             stream=not self.rarely(4),
         )
 
-    def served(self, binding: Binding, request: Request, rendered: Rendered) -> bytes:
-        """Have a request judged by everyone; return what the server answers."""
+    def judge_and_serve(self, binding: Binding, request: Request, rendered: Rendered) -> bytes:
+        """Have every judge check a request; return the server's answer."""
         answer = asked(self.hosts[binding], binding, request)
         if answer.status != 200:
-            raise Wrong(f"{binding}: {answer.status} {b''.join(answer.parts).decode()}")
+            raise WalkProblem(f"{binding}: {answer.status} {b''.join(answer.parts).decode()}")
         if rendered.report.faults:
-            raise Wrong(f"{binding}: judge: {rendered.report.faults[0]}")
+            raise WalkProblem(f"{binding}: judge: {rendered.report.faults[0]}")
         lane = binding, rendered.lane._state.epoch
         body = unmarked(request.body, binding.dialect)
         if not text(rendered).startswith(self.sent.get(lane, b"")) or text(rendered) not in body:
-            raise Wrong(f"{binding}: the request does not begin with the one before")
+            raise WalkProblem(f"{binding}: the request does not start with the previous one")
         self.sent[lane] = text(rendered)
         shown = LATE.findall(request.body) if self.removed else []
         if self.removed.intersection(each.decode() for each in shown):
-            raise Wrong(f"{binding}: late results of calls that were taken back: {shown}")
+            raise WalkProblem(f"{binding}: late results of rewound calls: {shown}")
         found = seen(request.body)
         if Counter(found.calls) != Counter(found.results):
-            raise Wrong(f"{binding}: calls {found.calls} and results {found.results}")
+            raise WalkProblem(f"{binding}: calls {found.calls} and results {found.results}")
         return b"".join(answer.parts)
 
     def read(
         self, codec: Adapter, binding: Binding, request: Request, body: bytes, first: int
     ) -> tuple[Message, bool]:
-        """Read an answer in pieces; say whether it came whole."""
+        """Read an answer in pieces; return its message, and whether it was complete."""
         stream = not body.startswith(b"{")
         decoder = decode(
             codec.dialect, binding, stream=stream, first_call=first, turn=self.number, names=request.names
@@ -395,11 +394,11 @@ class Walk:
         return decoder.close(), True
 
     def end(self, call: ToolCall, *, ran: bool) -> None:
-        """Let something become of a call."""
+        """Give a call a random outcome."""
         write = self.session.write
         chance = self.random.random()
         if chance < 0.04:
-            self.late.append(call.id)  # forgotten, as by a process that died
+            self.late.append(call.id)  # forgotten, as by a killed process
             return
         write(Scheduled(call.id, call.name, call.json))
         if call.raw is not None or call.name not in {tool.name for tool in self.tools}:
@@ -412,41 +411,41 @@ class Walk:
         else:
             write(Started(call.id))
             told = quote(f"{call.name} is done: \u2713" * self.random.randrange(3))
-            write(Failed(call.id, told) if self.rarely() else Returned(call.id, told, self.attached()))
+            write(Failed(call.id, told) if self.rarely() else Returned(call.id, told, self.random_media()))
 
     def sleep(self) -> None:
-        """The session is forgotten, and goes on from the records of its log."""
+        """Drop the session from memory, and continue it from the records of its log."""
         session = self.session
         session.log = [decode_event(encode_event(event)) for event in session.log]
         session.state, session.lanes = rebuild(session.log, self.rules)
 
     def compare_with_log(self) -> None:
-        """The session's log folds to the same session, byte for byte."""
+        """Check that the session's log folds to the same session, byte for byte."""
         state, lanes = rebuild(self.session.log, self.rules)
         if (state.history, state.ledger) != (self.session.state.history, self.session.state.ledger):
-            raise Wrong("the log folds to another history or ledger")
+            raise WalkProblem("the log folds to another history or ledger")
         for binding in self.session.lanes.bindings():
             live, folded = self.session.lanes.of(binding), lanes.of(binding)
             if b"".join(live._segments) != b"".join(folded._segments) or live._state != folded._state:
-                raise Wrong(f"{binding}: the log folds to another lane")
+                raise WalkProblem(f"{binding}: the log folds to another lane")
 
 
-def _numbered(part: TurnPart) -> TurnPart:
-    """A call under an id of Kimi's form that was given before."""
+def _with_used_id(part: TurnPart) -> TurnPart:
+    """Return a call with an id of Kimi's form that was used before."""
     return replace(part, id=f"functions.{part.name}:0") if isinstance(part, Call) else part
 
 
-def wrong(seed: int) -> list[str]:
-    """Return what is wrong with the walk of this number, if anything."""
-    return gone(Walk(seed), seed)
+def problems(seed: int) -> list[str]:
+    """Return the problems of the walk with this number."""
+    return problems_of(Walk(seed), seed)
 
 
-def gone(walk: Walk, seed: int) -> list[str]:
-    """Go a walk; return what is wrong with it, if anything."""
+def problems_of(walk: Walk, seed: int) -> list[str]:
+    """Make a walk; return its problems."""
     try:
         walk.run()
-    except Wrong as found:
+    except WalkProblem as found:
         return [f"walk({seed}), request {len(walk.session.sent)}: {found}"]
-    except Exception as error:  # whatever it is, the seed is worth more than the traceback
+    except Exception as error:  # any exception: the seed is worth more than the traceback
         return [f"walk({seed}) raised {type(error).__name__}: {error}"]
     return []

@@ -1,6 +1,4 @@
-"""A durable journal for tests: one fsynced file of records, each behind its length. Small on purpose; the real ones
-come later.
-"""
+"""A durable journal for tests: one fsynced file of length-prefixed records. It is deliberately small."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -12,11 +10,11 @@ from actors.journal.storage import PAGE, Appended, Durability, Entry, LogPage, d
 from actors.journal.storage.memory import MemoryStorage
 
 _LENGTHS = Struct(">II")
-"""Bytes of a session's id and of a record, which follow."""
+"""Lengths in bytes of the session id and of the record that follow."""
 
 
 class FileStorage(MemoryStorage):
-    """Logs in one file. `crossing` is called at every step of an append, so that a test can die there."""
+    """Logs in one file. Each step of an append calls `crossing`, so that a test can stop the process there."""
 
     durability: Durability = "power"
 
@@ -26,13 +24,13 @@ class FileStorage(MemoryStorage):
         self._crossing = crossing
 
     def append(self, entries: Sequence[Entry]) -> Sequence[Appended]:
-        """Append all entries and return each one's last number, once they are on the disk."""
+        """Append all entries and return the last number of each, once they are on the disk."""
         self._crossing()
         with self._path.open("ab") as file:
             for entry in entries:
                 session = entry.session.encode()
                 for record in entry.records:
-                    file.write(_framed(session, record))
+                    file.write(_frame(session, record))
             file.flush()
             self._crossing()
             os.fsync(file.fileno())
@@ -40,32 +38,32 @@ class FileStorage(MemoryStorage):
         return super().append(entries)
 
     def read(self, session: str, after: int = 0) -> list[LogEvent]:
-        """Return the events of a session's whole records; a torn last one is not a record."""
+        """Return the events of a session's complete records; a torn last record is ignored."""
         if not self._path.exists():
             return []
         records = [record for name, record in _frames(self._path.read_bytes()) if name == session]
         return decode_records(session, records[after:], after)
 
     def page(self, session: str, after: int = 0, most: int = PAGE) -> LogPage:
-        """Return the first events of a session's whole records past number `after`."""
+        """Return the first complete events of a session after number `after`."""
         log = self.read(session)
         return LogPage(after, log[after : after + most], len(log))
 
     def delete(self, *sessions: str) -> None:
-        """Leave the records of the sessions out of the file."""
+        """Rewrite the file without the records of the sessions."""
         kept = [(name, record) for name, record in _frames(self._path.read_bytes()) if name not in sessions]
         with self._path.open("wb") as file:
             for name, record in kept:
-                file.write(_framed(name.encode(), record))
+                file.write(_frame(name.encode(), record))
         super().delete(*sessions)
 
 
-def _framed(session: bytes, record: bytes) -> bytes:
+def _frame(session: bytes, record: bytes) -> bytes:
     return _LENGTHS.pack(len(session), len(record)) + session + record
 
 
 def _frames(data: bytes) -> Iterator[tuple[str, bytes]]:
-    """Give each whole record and the session it belongs to."""
+    """Yield each complete record with its session."""
     at = 0
     while at + _LENGTHS.size <= len(data):
         name, size = _LENGTHS.unpack_from(data, at)

@@ -1,7 +1,6 @@
-"""A Postgres server for tests: one for all the processes of a run, in a folder of its own, as an unprivileged user.
+"""A Postgres server for tests: one for all processes of a run, in a temporary folder, as an unprivileged user.
 
-`python -m tests.journal.postgres FOLDER` serves until nobody holds the folder's lock any more, however those who did
-ended.
+`python -m tests.journal.postgres FOLDER` serves until the last holder of the folder's lock has ended, however it ended.
 """
 
 import atexit
@@ -27,15 +26,15 @@ if TYPE_CHECKING:  # it takes long to import, and most tests need none
     import psycopg
 
 USER, PASSWORD = "owner", "canary-of-a-password"
-"""Every test connects with it, so it may be in no log and no message."""
+"""Every test connects with this password, so it must not appear in any log or message."""
 REQUIRED = "ACTORS_TESTS_WITH_POSTGRES"
-"""Where this variable is set, a server that is missing is a failure."""
+"""If this variable is set, a missing server is a failure."""
 SECONDS = 60.0
-"""To wait for a server at most; it is there in five."""
+"""The longest wait for a server, in seconds. A server starts within five."""
 
 
 def binaries() -> Path | None:
-    """Return the folder of the newest server that is installed."""
+    """Return the folder of the newest installed server."""
     found = shutil.which("initdb")
     installed = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
     places = [Path(os.path.realpath(found)), *installed] if found else installed
@@ -49,8 +48,8 @@ class Server:
     """A server in a folder of its own.
 
     Args:
-        folder: Where, made by `made`.
-        synced: Whether it syncs; a test that kills it needs no sync, for the system goes on.
+        folder: Its folder, created by `temporary_server`.
+        synced: Whether the server syncs. A test that kills it needs no sync, because the system keeps running.
     """
 
     def __init__(self, folder: Path, *, synced: bool = False) -> None:
@@ -59,12 +58,12 @@ class Server:
 
     @property
     def pid(self) -> int:
-        """Of its first process."""
+        """Return the id of the server's first process."""
         assert self._process is not None
         return self._process.pid
 
     def url(self, schema: str = "public", *, user: str = USER, **more: str) -> str:
-        """Return its address, with the password; tables are made in `schema`."""
+        """Return a URL with the password; tables are created in `schema`."""
         options = {
             "host": str(self.folder),
             "options": f"-csearch_path%3D{schema}",
@@ -75,20 +74,20 @@ class Server:
         return f"postgresql://{user}@/postgres?{query}"
 
     def connect(self, schema: str = "public") -> "psycopg.Connection[tuple[Any, ...]]":
-        """Return a connection of the test's own."""
+        """Return a new connection for a test."""
         import psycopg
 
         return psycopg.connect(self.url(schema), autocommit=True)
 
     def schema(self) -> str:
-        """Make a schema that nobody else uses."""
+        """Create a schema for one test."""
         name = f"s{secrets.token_hex(6)}"
         with self.connect() as connection:
             connection.execute(f"CREATE SCHEMA {name}")
         return name
 
     def start(self, *options: str) -> None:
-        """Start it, or start it again after it was killed."""
+        """Start the server, also again after it was killed."""
         folder = binaries()
         assert folder is not None, MISSING
         command = [
@@ -104,7 +103,12 @@ class Server:
             command += ["-c", option]
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder, **_unprivileged()
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=self.folder,
+                **_unprivileged_user(),
             )
         self._wait()
 
@@ -123,7 +127,7 @@ class Server:
                 return
 
     def role(self, options: str = "") -> str:
-        """Make a user that may use one schema of its own, which has its name."""
+        """Create a user with a schema of the same name, the only one that it may use."""
         name = f"r{secrets.token_hex(6)}"
         with self.connect() as connection:
             connection.execute(f"CREATE ROLE {name} LOGIN PASSWORD '{PASSWORD}' {options}")
@@ -131,25 +135,27 @@ class Server:
         return name
 
     def freeze(self) -> None:
-        """Stop all its processes where they are."""
+        """Suspend all processes of the server."""
         self._signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """Let them go on."""
+        """Resume all processes of the server."""
         self._signal(signal.SIGCONT)
 
     def _signal(self, number: signal.Signals) -> None:
         children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
         for pid in (self.pid, *map(int, children)):
-            with suppress(ProcessLookupError):  # a backend may have ended since
+            with suppress(ProcessLookupError):  # the process may have ended in the meantime
                 os.kill(pid, number)
 
     def kill(self) -> None:
-        """End it as a crash does."""
+        """Kill the server, as a crash does."""
         self.stop(signal.SIGQUIT)
 
     def kill_machine(self) -> None:
-        """End all its processes at one moment, as the end of its machine does: none says a word to anybody."""
+        """Kill all processes of the server at once, as the loss of its machine does, so that none can send a last
+        message.
+        """
         if self._process is not None:
             segment = (self.folder / "data" / "postmaster.pid").read_text().splitlines()[6].split()[-1]
             self.freeze()
@@ -158,10 +164,10 @@ class Server:
             self._process = None
             subprocess.run(
                 ["ipcrm", "-m", segment], capture_output=True, check=False
-            )  # else it stays for ever
+            )  # otherwise the shared memory segment remains
 
     def stop(self, how: signal.Signals = signal.SIGINT) -> None:
-        """End it, and wait until it has ended."""
+        """Stop the server and wait until it has ended."""
         if self._process is not None:
             self._process.send_signal(signal.SIGCONT)
             self._process.send_signal(how)
@@ -169,8 +175,8 @@ class Server:
             self._process = None
 
 
-def _unprivileged() -> dict[str, Any]:  # Any: arguments of `Popen`
-    """Return how to run something as who may run a server, which root may not."""
+def _unprivileged_user() -> dict[str, Any]:  # Any: arguments of `Popen`
+    """Return the `Popen` arguments that run a program as an unprivileged user; root may not run a server."""
     if os.getuid():
         return {}
     user = _user()
@@ -187,19 +193,19 @@ def _user() -> pwd.struct_passwd:
 
 
 @contextmanager
-def made(*, synced: bool = False) -> Iterator[Server]:
-    """Make a server, and remove it in the end. It is not started."""
-    with empty(synced=synced) as server:
+def temporary_server(*, synced: bool = False) -> Iterator[Server]:
+    """Yield a new server that is not started, and remove it at the end."""
+    with empty_server(synced=synced) as server:
         subprocess.run(["cp", "-a", _unused_data(), server.folder / "data"], check=True)
         yield server
 
 
 @cache
 def _unused_data() -> Path:
-    """Return the data of a server that has never run: to copy it takes a tenth of what it takes to make."""
+    """Return the data of a server that has never run. Copying it takes a tenth of the time of creating it."""
     kept = Path(tempfile.mkdtemp(prefix="pg-data"))
     atexit.register(shutil.rmtree, kept, ignore_errors=True)
-    with empty() as server:
+    with empty_server() as server:
         (server.folder / "password").write_text(PASSWORD)
         if not os.getuid():
             os.chown(server.folder / "password", _user().pw_uid, _user().pw_gid)
@@ -210,8 +216,8 @@ def _unused_data() -> Path:
 
 
 @contextmanager
-def empty(*, synced: bool = False) -> Iterator[Server]:
-    """Give a server whose folder has no data yet; end it and remove the folder in the end."""
+def empty_server(*, synced: bool = False) -> Iterator[Server]:
+    """Yield a server without data; stop it and remove the folder at the end."""
     folder = Path(tempfile.mkdtemp(prefix="pg", dir="/tmp"))  # a socket's path must be short
     server = Server(folder, synced=synced)
     try:
@@ -224,7 +230,7 @@ def empty(*, synced: bool = False) -> Iterator[Server]:
 
 
 def run(folder: Path, program: str, *arguments: str) -> None:
-    """Run a program of Postgres in the folder of a server, as who may."""
+    """Run a program of Postgres in the folder of a server, as an unprivileged user."""
     programs = binaries()
     assert programs is not None, MISSING
     done = subprocess.run(
@@ -234,24 +240,24 @@ def run(folder: Path, program: str, *arguments: str) -> None:
         cwd=folder,
         env={**os.environ, "PGPASSWORD": PASSWORD},
         timeout=SECONDS,
-        **_unprivileged(),
+        **_unprivileged_user(),
     )
     assert done.returncode == 0, done.stderr.decode()
 
 
-# One for a whole run
+# One server for a whole run
 
 
 @contextmanager
-def shared(run: str) -> Iterator[Server]:
-    """Give the server that all processes of a test run share. The first one that asks starts it."""
+def shared_server(run: str) -> Iterator[Server]:
+    """Yield the server that all processes of a test run share. The first process that needs it starts it."""
     meeting = Path(tempfile.gettempdir()) / f"actors-tests-{os.getuid()}-{run}"
     with _user_of(meeting), (meeting / "first").open("w") as first:
         fcntl.flock(first, fcntl.LOCK_EX)
         where = meeting / "where"
         if not where.exists():
             command = [sys.executable, "-m", "tests.journal.postgres", str(meeting)]
-            os.posix_spawn(command[0], command, os.environ)  # it outlives whoever started it
+            os.posix_spawn(command[0], command, os.environ)  # the server outlives the process that started it
             until = monotonic() + SECONDS
             while not where.exists() and monotonic() < until:
                 sleep(0.02)
@@ -260,10 +266,10 @@ def shared(run: str) -> Iterator[Server]:
 
 
 def _user_of(meeting: Path) -> TextIO:
-    """Return the lock of a user of a server; there is one, or nobody has started it yet."""
+    """Return the lock that a user of the server holds; the file is created if no process has started the server yet."""
     while True:
         meeting.mkdir(exist_ok=True)
-        with suppress(FileNotFoundError):  # it ends just now
+        with suppress(FileNotFoundError):  # the server is just ending
             users = (meeting / "users").open("w")
             fcntl.flock(users, fcntl.LOCK_SH)
             with suppress(FileNotFoundError):
@@ -273,22 +279,24 @@ def _user_of(meeting: Path) -> TextIO:
 
 
 def serve(meeting: Path) -> None:
-    """Serve until nobody holds the lock of the users."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who ends the tests by it ends them, and they this
+    """Serve until no process holds the lock of the users."""
+    signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # the test process handles the interrupt and then releases the lock
     over = meeting.with_name(f"{meeting.name}-over-{os.getpid()}")
     try:
-        with made() as server, (meeting / "users").open("w") as users:
+        with temporary_server() as server, (meeting / "users").open("w") as users:
             server.start()
             (meeting / "where.new").write_text(str(server.folder))
             (meeting / "where.new").rename(meeting / "where")
             fcntl.flock(users, fcntl.LOCK_EX)
-            meeting.rename(over)  # who comes now starts another
+            meeting.rename(over)  # a process that arrives now starts another server
     finally:
         shutil.rmtree(over, ignore_errors=True)
 
 
 def require() -> None:
-    """Skip the test where no server is installed, or fail it where there must be one."""
+    """Skip the test if no server is installed, or fail it if a server is required."""
     if binaries() is None:
         if os.environ.get(REQUIRED):
             pytest.fail(MISSING)
@@ -297,9 +305,9 @@ def require() -> None:
 
 @pytest.fixture(scope="session")
 def postgres(request: pytest.FixtureRequest) -> Iterator[Server]:
-    """Give the server of this run."""
+    """The server of this test run."""
     require()
-    with shared(os.environ.get("PYTEST_XDIST_TESTRUNUID", f"alone-{os.getpid()}")) as server:
+    with shared_server(os.environ.get("PYTEST_XDIST_TESTRUNUID", f"alone-{os.getpid()}")) as server:
         yield server
 
 

@@ -1,4 +1,4 @@
-"""A pooler as PgBouncer is in transaction mode: between two transactions of a program, others have its connection."""
+"""A connection pooler like PgBouncer in transaction mode: programs share connections between transactions."""
 
 import select
 import socket
@@ -9,17 +9,17 @@ from pathlib import Path
 
 
 class Stream:
-    """The messages of one direction, cut from its bytes.
+    """The messages of one direction, split from its bytes.
 
     Args:
-        has_start: Whether the first message has no type, as a program's has not.
+        has_start: Whether the first message has no type, as the first message of a client.
     """
 
     def __init__(self, *, has_start: bool = False) -> None:
         self._left, self._has_start = b"", has_start
 
     def messages(self, data: bytes) -> Iterator[bytes]:
-        """Yield the messages that are whole now, each with its type."""
+        """Yield the complete messages, each with its type."""
         self._left += data
         while True:
             head = 0 if self._has_start else 1
@@ -32,7 +32,7 @@ class Stream:
 
 
 class Pooler:
-    """Gives a program a connection to the server for as long as its transaction lasts, that which was free last.
+    """Lends a client the most recently freed connection to the server for one transaction.
 
     Args:
         to: The server's socket.
@@ -46,7 +46,7 @@ class Pooler:
         self.port = int(self._listener.getsockname()[1])
 
     def serve(self) -> None:
-        """Take programs until it is closed."""
+        """Accept clients until the pooler is closed."""
         with suppress(OSError):
             while True:
                 program, _ = self._listener.accept()
@@ -57,16 +57,16 @@ class Pooler:
         server = socket.socket(socket.AF_UNIX)
         server.connect(str(self._to))
         with program, suppress(OSError):
-            self._pass(program, server, asked, b"", waits=1)  # until the program is let in
+            self._pass(program, server, asked, b"", waits=1)  # until the client is authenticated
             while (data := program.recv(65536)) and data[:1] != b"X":
-                self._pass(program, self._taken(), asked, data, waits=0)
+                self._pass(program, self._take(), asked, data, waits=0)
 
     def _pass(
         self, program: socket.socket, server: socket.socket, asked: Stream, data: bytes, waits: int
     ) -> None:
-        """Pass everything on until the server has answered and no transaction is open.
+        """Forward messages until the server has answered and no transaction is open.
 
-        Then give the connection back, before the program knows: its next query finds it.
+        The connection is returned before the client receives the answer, so its next query finds it free.
         """
         answers, is_idle = Stream(), False
         while data or waits or not is_idle:
@@ -86,7 +86,7 @@ class Pooler:
                     self._give_back(server)
                 program.sendall(answer)
 
-    def _taken(self) -> socket.socket:
+    def _take(self) -> socket.socket:
         with self._changed:
             if not self._changed.wait_for(lambda: self._free, 60):
                 raise OSError("no connection came free")
@@ -98,7 +98,7 @@ class Pooler:
             self._changed.notify()
 
     def close(self) -> None:
-        """Take no more programs, and close what is free."""
+        """Accept no more clients and close the free connections."""
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
         for server in self._free:
@@ -106,8 +106,8 @@ class Pooler:
 
 
 @contextmanager
-def pooled(to: Path) -> Iterator[Pooler]:
-    """Give a pooler of the server whose socket is in the folder `to`."""
+def run_pooler(to: Path) -> Iterator[Pooler]:
+    """Yield a pooler of the server with its socket in the folder `to`."""
     pooler = Pooler(to / ".s.PGSQL.5432")
     thread = threading.Thread(target=pooler.serve, daemon=True)
     thread.start()

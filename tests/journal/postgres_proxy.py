@@ -1,4 +1,4 @@
-"""What stands between a program and its Postgres server and loses what a test tells it to."""
+"""A proxy between a client and its Postgres server that loses messages on demand."""
 
 import socket
 import threading
@@ -12,10 +12,11 @@ Loses = Literal["nothing", "requests", "answers"]
 
 
 class Proxy:
-    """Passes connections on to a server's socket.
+    """Forwards connections to a server's socket.
 
-    `lose` says what happens to the next request that is not one of libpq's own at the start of a connection: it is
-    held back, or its answer is dropped; the program's connection is cut in both cases, the server's is not.
+    `lose` chooses the fate of the next request (libpq's own requests at the start of a connection excluded): the
+    request is held back, or its answer is dropped. In both cases the client's connection is cut and the server's is
+    not.
     """
 
     def __init__(self, to: Path) -> None:
@@ -29,38 +30,40 @@ class Proxy:
         self._speaks.set()
         self.is_open = True
         self.lost = threading.Event()
-        """Set when something was lost."""
+        """Set when a message was lost."""
         self.port = int(self._listener.getsockname()[1])
 
     def lose(self, what: Loses, *, then_shut: bool = False) -> None:
-        """Lose the next request or the answer to it; take no connection after that, if `then_shut`."""
+        """Lose the next request or its answer. With `then_shut`, accept no connection after that."""
         self.lost.clear()
         self._loses, self._then_shut = what, then_shut
 
     def fall_silent(self) -> None:
-        """Take what is sent and connections that are made, and pass nothing on."""
+        """Accept connections and data, and forward nothing."""
         self._speaks.clear()
 
     def speak(self) -> None:
-        """Pass everything on again."""
+        """Forward everything again."""
         self._speaks.set()
 
     def switch(self, to: Path, *, cuts: bool = True) -> None:
-        """Pass new connections on to the server whose socket is in the folder `to`; cut the others, if it `cuts`."""
+        """Forward new connections to the server whose socket is in the folder `to`. With `cuts`, cut existing
+        connections.
+        """
         self._to = to / SOCKET
         for end in [end for pair in self._pairs for end in pair] if cuts else ():
             with suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
 
     def let_go(self) -> None:
-        """Pass on what was held back, where the server still listens."""
+        """Forward the messages that were held back, if the server still listens."""
         for server, data in self._held:
             with suppress(OSError):
                 server.sendall(data)
         self._held.clear()
 
     def serve(self) -> None:
-        """Take connections until it is closed."""
+        """Accept connections until the proxy is closed."""
         with suppress(OSError):
             while True:
                 program, _ = self._listener.accept()
@@ -69,7 +72,7 @@ class Proxy:
                     if not self.is_open:
                         raise ConnectionRefusedError
                     server.connect(str(self._to))
-                except OSError:  # nobody listens there, as when a server has died
+                except OSError:  # no server listens there, as after a crash
                     program.close()
                     server.close()
                     continue
@@ -102,7 +105,7 @@ class Proxy:
         self.lost.set()
 
     def close(self) -> None:
-        """Cut everything."""
+        """Cut all connections."""
         self.speak()
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
@@ -112,8 +115,8 @@ class Proxy:
 
 
 @contextmanager
-def proxied(to: Path) -> Iterator[Proxy]:
-    """Give a proxy to the server whose socket is in the folder `to`."""
+def run_proxy(to: Path) -> Iterator[Proxy]:
+    """Yield a proxy to the server with its socket in the folder `to`."""
     proxy = Proxy(to / SOCKET)
     thread = threading.Thread(target=proxy.serve, daemon=True)
     thread.start()

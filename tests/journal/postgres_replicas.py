@@ -1,30 +1,30 @@
-"""Postgres servers that hold what another one wrote: standbys, and base backups that are restored."""
+"""Postgres servers with the data of another one: standbys and restored base backups."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from time import monotonic, sleep
 
-from tests.journal.postgres import SECONDS, USER, Server, empty, run
+from tests.journal.postgres import SECONDS, USER, Server, empty_server, run
 
 
 @contextmanager
-def copied(source: Server, *, follows: bool) -> Iterator[Server]:
-    """Give a copy of a server that runs, as it is now; remove it in the end. It is not started.
+def copy_server(source: Server, *, follows: bool) -> Iterator[Server]:
+    """Yield a copy of a running server in its current state, not started; remove it at the end.
 
     Args:
-        source: Which server.
-        follows: Whether the copy is a standby, and goes on replicating.
+        source: The server to copy.
+        follows: Whether the copy is a standby that keeps replicating.
     """
-    with empty() as copy:
+    with empty_server() as copy:
         options = ["--no-sync", "--checkpoint=fast", *(["-R"] if follows else [])]
         run(copy.folder, "pg_basebackup", "-h", str(source.folder), "-U", USER, "-D", "data", *options)
         yield copy
 
 
 def replicate(primary: Server, standby: Server, *, synchronous: bool) -> None:
-    """Wait until a standby that was started has all that its primary wrote.
+    """Wait until a started standby has everything that its primary wrote.
 
-    `synchronous`: from then on the primary acknowledges only what the standby has too.
+    With `synchronous`, the primary acknowledges only writes that the standby has too from then on.
     """
     if synchronous:
         _configure(primary, "synchronous_standby_names = '*'")
@@ -34,20 +34,20 @@ def replicate(primary: Server, standby: Server, *, synchronous: bool) -> None:
 
 
 def catch_up(primary: Server, standby: Server) -> None:
-    """Wait until a standby has all that its primary wrote until now."""
+    """Wait until a standby has everything that its primary has written so far."""
     with primary.connect() as connection:
         (written,) = connection.execute("SELECT pg_current_wal_lsn()::text").fetchone() or ("",)
     _wait(standby, f"SELECT pg_last_wal_replay_lsn() >= '{written}'")
 
 
 def fall_behind(standby: Server) -> None:
-    """Have a standby receive nothing more."""
+    """Stop a standby from receiving more."""
     _configure(standby, "primary_conninfo = ''")
     _wait(standby, "SELECT count(*) = 0 FROM pg_stat_wal_receiver")
 
 
 def promote(standby: Server) -> None:
-    """Have a standby take over, with all that it received."""
+    """Promote a standby with everything that it received."""
     with standby.connect() as connection:
         assert connection.execute("SELECT pg_promote(true, %s)", (int(SECONDS),)).fetchone() == (True,)
 
@@ -59,7 +59,7 @@ def _configure(server: Server, setting: str) -> None:
 
 
 def _wait(server: Server, question: str) -> None:
-    """Wait until a server answers with true."""
+    """Wait until a query on a server returns true."""
     until = monotonic() + SECONDS
     with server.connect() as connection:
         while connection.execute(question).fetchone() != (True,):

@@ -1,4 +1,4 @@
-"""Every storage there is, for tests that all of them must pass."""
+"""All storages, for tests that each of them must pass."""
 
 from collections.abc import Callable
 from time import time
@@ -16,7 +16,7 @@ from tests.journal.postgres import Server
 
 Clock: TypeAlias = Callable[[], float]
 MakeStorage: TypeAlias = Callable[..., Storage]
-"""Makes a storage in a folder. A second argument is its wall clock."""
+"""Opens a storage in a folder. A second argument is its wall clock."""
 
 FILES: dict[str, MakeStorage] = {
     "memory": lambda _, clock=time: MemoryStorage(clock=clock),
@@ -25,13 +25,13 @@ FILES: dict[str, MakeStorage] = {
     ),
     "sqlite-power": lambda folder, clock=time: SqliteStorage(folder / "sessions.db", clock=clock),
 }
-"""How each that needs no server is made, in a folder of the test's own."""
+"""The storages that need no server, each opened in a folder of the test."""
 
 STORAGES = (*FILES, "postgres")
 
 
-def made(name: str, request: pytest.FixtureRequest, clock: Clock = time) -> Storage:
-    """Return a storage that is empty; the test is skipped where its server is not installed."""
+def open_storage(name: str, request: pytest.FixtureRequest, clock: Clock = time) -> Storage:
+    """Return an empty storage; skip the test if its server is not installed."""
     if name in FILES:
         return FILES[name](request.getfixturevalue("tmp_path"), clock)
     server: Server = request.getfixturevalue("postgres")
@@ -55,5 +55,5 @@ def begin(
 
 
 def to(target: str) -> LogEvent:
-    """Return an event that can be told from others."""
+    """Return an event that is recognisable by its target."""
     return SwitchApplied(target)

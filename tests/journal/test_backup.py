@@ -1,4 +1,4 @@
-"""Backups: a copy that is taken under writers is complete, opens, and nothing else is touched."""
+"""Backups: a copy made during writes is complete and can be opened, and nothing else is changed."""
 
 import asyncio
 import errno
@@ -46,13 +46,13 @@ def copy(tmp_path: Path) -> Path:
 
 
 def events(path: Path, session: str) -> int:
-    """Return how many events a session has in a file, each proven."""
+    """Return how many events of a session a file has, all verified."""
     with closing(SqliteStorage(path)) as storage:
         return len(storage.read(session))
 
 
 class Writer(threading.Thread):
-    """Another host of the file, which writes one event after the other until it is stopped."""
+    """Another host of the file, which writes events until it is stopped."""
 
     def __init__(self, path: Path, session: str, on_event: Callable[[], object]) -> None:
         super().__init__(daemon=True)
@@ -71,9 +71,7 @@ class Writer(threading.Thread):
                 self._on_event()
 
 
-async def test_a_backup_that_is_taken_under_writers_has_every_event_that_was_acknowledged_before(
-    path: Path, copy: Path
-) -> None:
+async def test_a_backup_has_every_event_acknowledged_before_it_began(path: Path, copy: Path) -> None:
     begun = {name: threading.Event() for name in WRITERS}
     writers = {name: Writer(path, name, begun[name].set) for name in WRITERS}
     async with hosting(a=openai(Turn(Say("Yes."))), storage=SqliteStorage(path, patience=60)) as runtime:
@@ -100,9 +98,7 @@ async def test_a_backup_that_is_taken_under_writers_has_every_event_that_was_ack
     assert events(copy, "asked") == final["asked"]
 
 
-def test_writers_go_on_while_a_backup_is_taken(
-    path: Path, copy: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_writers_continue_during_a_backup(path: Path, copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backup, "_STEPS", 20)
     storage, other = SqliteStorage(path), SqliteStorage(path)
     fences = {name: begin(each, name).fence for each, name in ((storage, "own"), (other, "others"))}
@@ -123,9 +119,7 @@ def test_writers_go_on_while_a_backup_is_taken(
     other.close()
 
 
-def test_a_file_that_a_killed_process_left_with_a_log_is_copied_at_its_first_use(
-    path: Path, copy: Path
-) -> None:
+def test_a_backup_includes_the_wal_of_a_killed_process(path: Path, copy: Path) -> None:
     killed = SqliteStorage(path)
     begin(killed, "one")
     storage = SqliteStorage(path)
@@ -138,15 +132,13 @@ def test_a_file_that_a_killed_process_left_with_a_log_is_copied_at_its_first_use
     killed.close()
 
 
-def check_private_and_without(copy: Path, words: bytes) -> None:
+def assert_private_and_free_of(copy: Path, words: bytes) -> None:
     assert copy.stat().st_mode & 0o777 == 0o600
     assert [each.name for each in copy.parent.iterdir()] == [copy.name]
     assert words not in copy.read_bytes()
 
 
-async def test_a_copy_is_a_journal_to_go_on_with_and_has_no_byte_of_a_deleted_session(
-    path: Path, copy: Path
-) -> None:
+async def test_a_backup_is_a_usable_journal_without_deleted_data(path: Path, copy: Path) -> None:
     async with hosting(a=openai(Turn(Say("Yes."))), storage=SqliteStorage(path)) as runtime:
         begin(runtime._storage, "gone")
         text = Json(b'"' + b"words-of-gone" * 400 + b'"')
@@ -155,13 +147,13 @@ async def test_a_copy_is_a_journal_to_go_on_with_and_has_no_byte_of_a_deleted_se
         session = await runtime.open("a", id="one")
         await session.ask("Well?")
         await runtime.journal.backup(copy)
-    check_private_and_without(copy, b"words-of-gone")
+    assert_private_and_free_of(copy, b"words-of-gone")
     async with hosting(a=openai(Turn(Say("Still."))), storage=SqliteStorage(copy)) as runtime:
         session = await runtime.resume("one")
         assert (await session.ask("And now?")).text == "Still."
 
 
-def test_the_command_copies_a_file_that_another_process_has_open(
+def test_the_backup_command_copies_a_file_open_in_another_process(
     path: Path, copy: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     storage = SqliteStorage(path)
@@ -178,7 +170,7 @@ def test_the_command_copies_a_file_that_another_process_has_open(
 
 
 @pytest.mark.parametrize("suffix", ["", "-wal", "-part"])
-async def test_a_backup_replaces_no_file(suffix: str, path: Path, copy: Path) -> None:
+async def test_a_backup_never_replaces_a_file(suffix: str, path: Path, copy: Path) -> None:
     there = copy.with_name(f"{copy.name}{suffix}")
     there.write_text("somebody else's")
     async with hosting(a=openai(), storage=SqliteStorage(path)) as runtime:
@@ -190,7 +182,7 @@ async def test_a_backup_replaces_no_file(suffix: str, path: Path, copy: Path) ->
     assert there.read_text() == "somebody else's"
 
 
-async def test_a_journal_without_a_file_is_not_backed_up_and_the_error_names_the_means(
+async def test_backing_up_a_journal_without_a_file_suggests_an_alternative(
     postgres: Server, copy: Path
 ) -> None:
     async with hosting(a=openai()) as runtime:
@@ -205,13 +197,13 @@ async def test_a_journal_without_a_file_is_not_backed_up_and_the_error_names_the
 
 
 @pytest.mark.parametrize("given", [3, "", "a\0b", None])
-async def test_a_backup_without_the_path_of_a_file_is_refused(given: Any) -> None:  # Any: what is wrong
+async def test_a_backup_requires_a_file_path(given: Any) -> None:  # Any: wrong types
     async with hosting(a=openai()) as runtime:
         with pytest.raises(ConfigError, match="path= takes the path of a file"):
             await runtime.journal.backup(given)
 
 
-def test_a_backup_that_is_ended_leaves_no_file(
+def test_an_interrupted_backup_leaves_no_file(
     path: Path, copy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Ended(BaseException):
@@ -232,7 +224,7 @@ def test_a_backup_that_is_ended_leaves_no_file(
 
 @pytest.fixture(params=["EPERM", "EXDEV", "ENOTSUP", "ENOSYS"])
 def without_links(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have a file system without hard links."""
+    """Simulate a file system without hard links."""
     number = getattr(errno, request.param)
 
     def refuse(*_: object) -> None:
@@ -242,16 +234,16 @@ def without_links(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.usefixtures("without_links")
-def test_a_file_system_without_hard_links_takes_a_backup(path: Path, copy: Path) -> None:
+def test_a_backup_works_without_hard_links(path: Path, copy: Path) -> None:
     with closing(SqliteStorage(path)) as storage:
         begin(storage, "one")
         storage.backup(copy, lambda: None)
-        check_private_and_without(copy, b"no such words")
+        assert_private_and_free_of(copy, b"no such words")
         assert events(copy, "one") == 1
 
 
 @pytest.mark.usefixtures("without_links")
-def test_a_backup_without_hard_links_replaces_no_file_that_came_meanwhile(
+def test_a_backup_without_hard_links_keeps_a_file_created_meanwhile(
     path: Path, copy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(backup, "_STEPS", 20)
@@ -264,7 +256,7 @@ def test_a_backup_without_hard_links_replaces_no_file_that_came_meanwhile(
 
 
 @pytest.mark.usefixtures("without_links")
-def test_a_backup_that_cannot_be_renamed_leaves_no_file(
+def test_a_failed_rename_of_a_backup_leaves_no_file(
     path: Path, copy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> None:
@@ -278,7 +270,7 @@ def test_a_backup_that_cannot_be_renamed_leaves_no_file(
     assert list(copy.parent.iterdir()) == []
 
 
-def test_a_damaged_file_is_not_copied_unnoticed(path: Path, copy: Path) -> None:
+def test_a_backup_of_a_damaged_file_fails(path: Path, copy: Path) -> None:
     storage = SqliteStorage(path)
     claim = begin(storage, "one")
     for _ in range(200):
@@ -295,7 +287,7 @@ def test_a_damaged_file_is_not_copied_unnoticed(path: Path, copy: Path) -> None:
 
 
 class Endless(MemoryStorage):
-    """A storage whose backup goes on, for some seconds, until its caller is cancelled."""
+    """A storage that writes a backup for seconds unless the caller is cancelled."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -312,7 +304,7 @@ class Endless(MemoryStorage):
             raise
 
 
-async def test_a_caller_that_is_cancelled_ends_the_backup(copy: Path) -> None:
+async def test_cancelling_the_caller_stops_the_backup(copy: Path) -> None:
     storage = Endless()
     with anyio.fail_after(60):
         async with hosting(a=openai(), storage=storage) as runtime, anyio.create_task_group() as tasks:
@@ -322,8 +314,8 @@ async def test_a_caller_that_is_cancelled_ends_the_backup(copy: Path) -> None:
         assert storage.is_ended
 
 
-@pytest.mark.parametrize("anyio_backend", ["asyncio"])  # trio has no other cancellation than that of a scope
-async def test_a_caller_that_is_cancelled_natively_ends_the_backup(copy: Path) -> None:
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])  # trio has only scope cancellation
+async def test_native_cancellation_of_the_caller_stops_the_backup(copy: Path) -> None:
     storage = Endless()
     with anyio.fail_after(60):
         async with hosting(a=openai(), storage=storage) as runtime:
@@ -336,7 +328,7 @@ async def test_a_caller_that_is_cancelled_natively_ends_the_backup(copy: Path) -
 
 
 class Deaf(MemoryStorage):
-    """A storage that writes its backup, and looks at no cancellation."""
+    """A storage that ignores cancellation during a backup."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -348,7 +340,7 @@ class Deaf(MemoryStorage):
         assert self.may_end.wait(60)
 
 
-async def test_a_backup_that_is_complete_when_its_caller_is_cancelled_leaves_no_file(copy: Path) -> None:
+async def test_a_backup_completed_after_cancellation_leaves_no_file(copy: Path) -> None:
     storage = Deaf()
     with anyio.fail_after(60):
         async with hosting(a=openai(), storage=storage) as runtime, anyio.create_task_group() as tasks:
@@ -360,13 +352,13 @@ async def test_a_backup_that_is_complete_when_its_caller_is_cancelled_leaves_no_
 
 
 class Leaving(MemoryStorage):
-    """A storage whose backup leaves the process."""
+    """A storage that exits the process during a backup."""
 
     def backup(self, path: Path, check: Callable[[], object]) -> None:
         raise SystemExit
 
 
-async def test_an_exit_of_a_storage_during_a_backup_is_an_error(copy: Path) -> None:
+async def test_a_system_exit_during_a_backup_becomes_an_error(copy: Path) -> None:
     async with hosting(a=openai(), storage=Leaving()) as runtime:
         with pytest.raises(JournalError, match="raised SystemExit"):
             await runtime.journal.backup(copy)

@@ -1,4 +1,4 @@
-"""When a SQLite journal moves its write-ahead log into the file: it costs no writer what it has written."""
+"""SQLite checkpoints: moving the write-ahead log into the file never fails a committed write."""
 
 import sqlite3
 from pathlib import Path
@@ -13,11 +13,11 @@ from actors.journal.storage import Entry
 from actors.journal.storage.sqlite import SqliteStorage, connection
 from tests.journal.storages import begin, to
 
-SECRET = "what the user wants deleted"
+SECRET = "the text that the user deletes"
 
 
 class FullDisk(sqlite3.Connection):
-    """A connection whose checkpoints find the disk full."""
+    """A connection that finds the disk full during checkpoints."""
 
     def execute(self, sql: str, *parameters: object) -> sqlite3.Cursor:
         if "wal_checkpoint" in sql:
@@ -27,7 +27,7 @@ class FullDisk(sqlite3.Connection):
         return super().execute(sql, *parameters)  # type: ignore[arg-type]
 
 
-def test_what_is_committed_is_acknowledged_though_a_checkpoint_fails(
+def test_a_commit_is_acknowledged_when_its_checkpoint_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection, "CHECKPOINT", 1)
@@ -43,7 +43,7 @@ def test_what_is_committed_is_acknowledged_though_a_checkpoint_fails(
     again.close()
 
 
-def test_the_write_ahead_log_is_moved_into_the_file_before_it_grows_long(
+def test_a_checkpoint_runs_before_the_wal_grows_large(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection, "CHECKPOINT", 64)
@@ -56,9 +56,7 @@ def test_the_write_ahead_log_is_moved_into_the_file_before_it_grows_long(
 
 
 @pytest.mark.parametrize("durability", ["process", "power"])
-def test_at_level_power_the_write_ahead_log_is_long_before_it_is_written(
-    durability: Literal["process", "power"], tmp_path: Path
-) -> None:
+def test_level_power_preallocates_the_wal(level: Literal["process", "power"], tmp_path: Path) -> None:
     storage, lengths = SqliteStorage(tmp_path / "sessions.db", durability=durability), set[int]()
     claim = begin(storage, "one")
     for _ in range(100):
@@ -69,9 +67,7 @@ def test_at_level_power_the_write_ahead_log_is_long_before_it_is_written(
     storage.close()
 
 
-def test_a_write_ahead_log_is_not_made_longer_without_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_preallocation_of_the_wal_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "LENGTHENED", 40 * 4120)
     storage, path = SqliteStorage(tmp_path / "sessions.db"), tmp_path / "sessions.db-wal"
     claim = begin(storage, "one")
@@ -84,7 +80,7 @@ def test_a_write_ahead_log_is_not_made_longer_without_end(
     storage.close()
 
 
-def test_what_was_deleted_leaves_the_write_ahead_log_when_its_readers_have_gone(tmp_path: Path) -> None:
+def test_deleted_data_leaves_the_wal_after_its_last_reader(tmp_path: Path) -> None:
     storage, path = SqliteStorage(tmp_path / "sessions.db", patience=0.05), tmp_path / "sessions.db"
     claim = begin(storage, "one")
     storage.append([Entry("one", claim.fence, (AskStarted(1, pack(Message("user", (Text(SECRET),)))),))])
@@ -92,24 +88,24 @@ def test_what_was_deleted_leaves_the_write_ahead_log_when_its_readers_have_gone(
     reader.execute("BEGIN")
     assert reader.execute("SELECT count(*) FROM record").fetchone() == (2,)
     storage.delete("one")
-    assert kept(tmp_path)
+    assert contains_secret(tmp_path)
     reader.close()
     begin(storage, "two")
-    assert not kept(tmp_path)
+    assert not contains_secret(tmp_path)
     assert storage.read("one") == []
     storage.close()
 
 
-def test_a_secret_that_nobody_reads_is_gone_when_it_is_deleted(tmp_path: Path) -> None:
+def test_a_deletion_without_readers_removes_data_at_once(tmp_path: Path) -> None:
     storage = SqliteStorage(tmp_path / "sessions.db")
     claim = begin(storage, "one")
     storage.append([Entry("one", claim.fence, (AskStarted(1, pack(Message("user", (Text(SECRET),)))),))])
-    assert kept(tmp_path)
+    assert contains_secret(tmp_path)
     storage.delete("one")
-    assert not kept(tmp_path)
+    assert not contains_secret(tmp_path)
     storage.close()
 
 
-def kept(folder: Path) -> bool:
-    """Say whether any file holds the secret."""
+def contains_secret(folder: Path) -> bool:
+    """Return True if any file contains the secret."""
     return any(SECRET.encode() in file.read_bytes() for file in folder.iterdir())

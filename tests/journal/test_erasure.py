@@ -1,4 +1,4 @@
-"""Deleted sessions: no byte of theirs is left in the storage's files, or the result says where and why."""
+"""Deleted sessions: no byte of them remains in the storage's files, or the result names the place and the reason."""
 
 import random
 import re
@@ -47,13 +47,13 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wait for no reader."""
+def no_reader_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Do not wait for readers."""
     monkeypatch.setattr("actors.runtime.retention.READERS", 0)
 
 
 def write(storage: Storage, session: str, mark: bytes = MARK, times: int = 200) -> None:
-    """Write a log with many copies of a mark, and release it."""
+    """Write and release a log with many copies of a mark."""
     words = mark.decode()
     claim = begin(storage, session, title=words.upper(), metadata=(("note", words),))
     text = Json(b'"' + mark * 20 + b'"')
@@ -62,20 +62,20 @@ def write(storage: Storage, session: str, mark: bytes = MARK, times: int = 200) 
 
 
 def copies(path: Path, mark: bytes = MARK) -> int:
-    """Return how many copies of a mark are in any file."""
+    """Return the number of copies of a mark in all files."""
     return sum(file.read_bytes().lower().count(mark) for file in path.parent.iterdir())
 
 
 def free_pages(path: Path) -> int:
-    """Return how many pages of the file are not used."""
+    """Return the number of unused pages of the file."""
     with closing(sqlite3.connect(path)) as connection:
         (count,) = connection.execute("PRAGMA freelist_count").fetchone()
         return int(count)
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[sqlite3.Connection]:
-    """Read the file as it is now, until the end of the block."""
+def open_reader(path: Path) -> Iterator[sqlite3.Connection]:
+    """Keep a read transaction on the current state of the file open until the end of the block."""
     reader = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     reader.execute("BEGIN")
     reader.execute("SELECT count(*) FROM record").fetchone()
@@ -86,7 +86,7 @@ def reading(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 @pytest.mark.parametrize("durability", ["process", "power"])
-async def test_after_a_deletion_no_file_holds_a_byte_of_the_session(
+async def test_a_deletion_leaves_no_byte_of_the_session_in_any_file(
     durability: Literal["process", "power"], path: Path
 ) -> None:
     storage = SqliteStorage(path, durability=durability)
@@ -100,13 +100,11 @@ async def test_after_a_deletion_no_file_holds_a_byte_of_the_session(
     assert copies(path, b"other-words") > 0
 
 
-async def test_data_that_a_reader_of_the_file_keeps_is_reported_until_it_is_gone(
-    path: Path, impatient: None
-) -> None:
+async def test_data_pinned_by_a_reader_is_reported_until_it_is_gone(path: Path, no_reader_wait: None) -> None:
     storage = SqliteStorage(path)
     write(storage, "gone")
     async with hosting(a=openai(), storage=storage) as runtime:
-        with reading(path):
+        with open_reader(path):
             deletion = await runtime.journal.delete("gone")
             assert deletion.sessions == ("gone",)
             assert not deletion.is_complete
@@ -119,7 +117,7 @@ async def test_data_that_a_reader_of_the_file_keeps_is_reported_until_it_is_gone
 
 
 class Reread(SqliteStorage):
-    """A storage whose file another program stops to read after the first attempt to remove deleted data."""
+    """A storage that loses its other reader after the first attempt to remove deleted data."""
 
     reader: sqlite3.Connection
 
@@ -130,20 +128,18 @@ class Reread(SqliteStorage):
         return found
 
 
-async def test_a_deletion_waits_for_a_reader_that_ends_soon(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_deletion_waits_briefly_for_a_reader(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("actors.runtime.retention.READERS", 60)
     storage = Reread(path)
     write(storage, "gone")
     async with hosting(a=openai(), storage=storage) as runtime:
-        with reading(path) as storage.reader:
+        with open_reader(path) as storage.reader:
             assert (await runtime.journal.delete("gone")).remaining == ()
             assert copies(path) == 0
 
 
-def test_the_command_names_the_process_that_keeps_deleted_data_and_fails(
-    path: Path, impatient: None, capsys: pytest.CaptureFixture[str]
+def test_the_delete_command_fails_and_names_the_reading_process(
+    path: Path, no_reader_wait: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     storage = SqliteStorage(path)
     write(storage, "gone")
@@ -168,8 +164,8 @@ def test_the_command_names_the_process_that_keeps_deleted_data_and_fails(
     assert copies(path) == 0
 
 
-def test_copies_that_a_killed_process_left_in_unused_parts_of_pages_are_removed(path: Path) -> None:
-    """SQLite leaves copies of rows where it joins pages, and a process may end before the file is written anew."""
+def test_remnants_of_a_killed_process_in_free_page_space_are_removed(path: Path) -> None:
+    """SQLite leaves copies of rows when it merges pages, and a process may end before the file is rewritten."""
     chance, names, storage = random.Random(3), [f"s{number}" for number in range(12)], SqliteStorage(path)
     fences = {name: begin(storage, name).fence for name in names}
     for _ in range(150):
@@ -182,19 +178,19 @@ def test_copies_that_a_killed_process_left_in_unused_parts_of_pages_are_removed(
         storage.append([Entry("s0", fences["s0"], (Failed(CallId("c"), Json(b'"' + b"x" * 4000 + b'"')),))])
     storage.close()
 
-    def left() -> list[str]:
+    def remaining_texts() -> list[str]:
         return [name for name in names[1::2] if copies(path, f"words-of-{name}-".encode())]
 
-    assert left()
+    assert remaining_texts()
     anew = SqliteStorage(path)
     assert [each.place for each in anew.vacuum(most=0)] == [str(path)]
-    assert left()
-    assert (anew.vacuum(), left()) == ([], [])
+    assert remaining_texts()
+    assert (anew.vacuum(), remaining_texts()) == ([], [])
     assert len(anew.read("s0")) > 1
     anew.close()
 
 
-def test_a_file_is_written_anew_once_after_a_deletion(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_deletion_rewrites_the_file_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rewrites, rewrite = [], Connections._rewrite
 
     def count(connections: Connections, connection: sqlite3.Connection) -> None:
@@ -211,7 +207,7 @@ def test_a_file_is_written_anew_once_after_a_deletion(path: Path, monkeypatch: p
     storage.close()
 
 
-async def test_a_copy_of_a_damaged_file_is_reported_until_it_is_deleted(path: Path) -> None:
+async def test_a_copy_of_a_damaged_file_is_reported_until_its_deletion(path: Path) -> None:
     storage = SqliteStorage(path)
     write(storage, "gone")
     copy = path.with_name(f"{path.name}-damaged-0123456789ab")
@@ -225,13 +221,13 @@ async def test_a_copy_of_a_damaged_file_is_reported_until_it_is_deleted(path: Pa
 
 
 class Full(MemoryStorage):
-    """A storage without room to write its file anew."""
+    """A storage without space to rewrite its file."""
 
     def vacuum(self, most: int | None = None) -> Sequence[RemainingData]:
         raise JournalUnavailable("the disk is full; make room")
 
 
-async def test_a_deletion_whose_data_cannot_be_removed_reports_the_session_and_the_reason() -> None:
+async def test_a_deletion_reports_data_that_it_cannot_remove() -> None:
     storage = Full()
     write(storage, "gone")
     async with hosting(a=openai(), storage=storage) as runtime:
@@ -240,7 +236,7 @@ async def test_a_deletion_whose_data_cannot_be_removed_reports_the_session_and_t
         assert [each.reason for each in deletion.remaining] == ["the disk is full; make room"]
 
 
-async def test_the_tables_of_a_postgres_server_are_reported_until_they_are_written_anew(
+async def test_postgres_tables_are_reported_until_they_are_rewritten(
     postgres: Server,
 ) -> None:
     schema = postgres.schema()

@@ -1,4 +1,4 @@
-"""What is damaged in a journal is found without writing, and what is whole is saved."""
+"""`fsck`: find damage without writing, and salvage intact records."""
 
 import sqlite3
 from contextlib import closing, suppress
@@ -15,33 +15,34 @@ from actors.journal.storage.sqlite import SqliteStorage
 from actors.journal.storage.sqlite.check import JournalFile
 from actors.journal.storage.sqlite.salvage import salvage
 from tests.journal.storages import begin
-from tests.journal.test_damage import DAMAGE, OF_OTHERS, SESSIONS, log, written
-from tests.journal.test_unavailable import nobody
+from tests.journal.test_damage import DAMAGE, OF_OTHERS, SESSIONS, log, write_journal
+from tests.journal.test_unavailable import unprivileged_user
 
 KEPT = {
-    "a record that has changed": (3, 4),
-    "a record in another's place": (5, 6),
+    "a changed record": (3, 4),
+    "a moved record": (5, 6),
     "a record of another session": (3, 4),
-    "a record that says it is another's": (3, 4),
-    "a record that changes places with another's": (3, 4),
-    "a way back to another's record": (6, 3),
-    "a way back that leaves one out": (6, 3),
-    "a way back to the same record": (6, 3),
-    "a way back in a circle": (6, 3),
-    "a way back to nowhere": (6, 3),
-    "an end that is another's": (6, 6),
-    "an end that is not the last": (6, 6),
-    "an end that is no number": (6, 6),
-    "one that is missing": (3, 4),
+    "a record attributed to another session": (3, 4),
+    "a record swapped with another session's": (3, 4),
+    "a link to another session's record": (6, 3),
+    "a link that skips a record": (6, 3),
+    "a link to the same record": (6, 3),
+    "a circular link": (6, 3),
+    "a link to no record": (6, 3),
+    "the end of another session": (6, 6),
+    "an end before the last record": (6, 6),
+    "an end that is not a number": (6, 6),
+    "a missing record": (3, 4),
     "a lost end": (3, 6),
-    "an entry that has changed": (6, 0),
-    "another's tenant": (6, 0),
-    "a number that goes back": (6, 0),
-    "a session that is missing": (6, 0),
-    "a blob that has changed": (2, 3),
-    "a blob that is missing": (2, 3),
+    "a changed entry": (6, 0),
+    "a changed tenant": (6, 0),
+    "a decreased fencing number": (6, 0),
+    "a missing session": (6, 0),
+    "a changed blob": (2, 3),
+    "a missing blob": (2, 3),
 }
-"""How many of the six events of session `one` can be saved, and the record that is named, by what happened."""
+"""For each kind of damage: how many of the six events of session `one` can be salvaged, and the record that is named.
+"""
 
 
 def damage_of(path: Path) -> list[Damage]:
@@ -49,14 +50,14 @@ def damage_of(path: Path) -> list[Damage]:
         return list(file.damage())
 
 
-def saved(path: Path, to: Path) -> dict[str, int]:
+def salvage_counts(path: Path, to: Path) -> dict[str, int]:
     with closing(SqliteStorage(to, durability="process")) as storage:
         return dict(salvage(path, storage))
 
 
-def test_a_sound_journal_has_no_damage_and_is_not_written(tmp_path: Path) -> None:
+def test_checking_a_sound_journal_writes_nothing(tmp_path: Path) -> None:
     path = tmp_path / "sessions.db"
-    storage = written(path)
+    storage = write_journal(path)
     storage.delete("three")
     assert damage_of(path) == []
     storage.close()
@@ -67,9 +68,9 @@ def test_a_sound_journal_has_no_damage_and_is_not_written(tmp_path: Path) -> Non
     assert path.read_bytes() == before
 
 
-def test_what_is_written_meanwhile_is_no_damage(tmp_path: Path) -> None:
+def test_a_write_during_the_check_is_not_damage(tmp_path: Path) -> None:
     path = tmp_path / "sessions.db"
-    storage = written(path)
+    storage = write_journal(path)
     with closing(JournalFile(path)) as file:
         found = file.damage()
         assert storage.claim("four").fence == 1
@@ -80,19 +81,19 @@ def test_what_is_written_meanwhile_is_no_damage(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_all_damage_is_found_with_its_place_and_the_rest_is_saved(damage: str, tmp_path: Path) -> None:
+def test_fsck_locates_damage_and_salvages_the_rest(damage: str, tmp_path: Path) -> None:
     path = tmp_path / "sessions.db"
-    written(path).close()
+    write_journal(path).close()
     with closing(sqlite3.connect(path)) as other, other:
         other.execute(DAMAGE[damage])
     found = damage_of(path)
     assert found
-    if damage != "a session that is missing":
+    if damage != "a missing session":
         assert {"one"} <= {each.session for each in found}
     kept, number = KEPT[damage]
     if number:
         assert ("one", number) in {(each.session, each.number) for each in found}
-    counts = saved(path, tmp_path / "saved.db")
+    counts = salvage_counts(path, tmp_path / "saved.db")
     assert counts["one"] == kept
     if "blob" not in damage and damage not in OF_OTHERS:
         assert counts["two"] == counts["three"] == 6
@@ -103,9 +104,9 @@ def test_all_damage_is_found_with_its_place_and_the_rest_is_saved(damage: str, t
 
 
 @pytest.mark.parametrize("number", [6, 7])
-def test_a_record_that_belongs_to_no_log_is_found_and_not_saved(number: int, tmp_path: Path) -> None:
+def test_fsck_finds_an_unlinked_record_and_does_not_salvage_it(number: int, tmp_path: Path) -> None:
     path = tmp_path / "sessions.db"
-    written(path).close()
+    write_journal(path).close()
     with closing(sqlite3.connect(path)) as other, other:
         other.execute(
             "INSERT INTO record (before, session, number, checksum, bytes) "
@@ -115,39 +116,38 @@ def test_a_record_that_belongs_to_no_log_is_found_and_not_saved(number: int, tmp
     assert [each.what for each in damage_of(path)] == [
         f"{path}: session 'one': it has 7 records, and its log has 6"
     ]
-    assert saved(path, tmp_path / "saved.db") == dict.fromkeys(SESSIONS, 6)
+    assert salvage_counts(path, tmp_path / "saved.db") == dict.fromkeys(SESSIONS, 6)
 
 
 @pytest.mark.parametrize("session", [1, 3])
-def test_a_record_that_says_it_is_of_another_log_does_not_hide_the_one_that_is(
-    session: int, tmp_path: Path
-) -> None:
+def test_a_misattributed_record_does_not_hide_the_genuine_one(session: int, tmp_path: Path) -> None:
     path = tmp_path / "sessions.db"
-    written(path).close()
+    write_journal(path).close()
     with closing(sqlite3.connect(path)) as other, other:
         other.execute("UPDATE record SET session = 2 WHERE session = ? AND number = 4", (session,))
-    assert saved(path, tmp_path / "saved.db") == {**dict.fromkeys(SESSIONS, 6), SESSIONS[session - 1]: 3}
+    assert salvage_counts(path, tmp_path / "saved.db") == {
+        **dict.fromkeys(SESSIONS, 6),
+        SESSIONS[session - 1]: 3,
+    }
 
 
-def test_a_session_that_is_missing_is_told_from_one_that_was_deleted(tmp_path: Path) -> None:
+def test_fsck_distinguishes_missing_from_deleted_sessions(tmp_path: Path) -> None:
     path = tmp_path / "sessions.db"
-    storage = written(path)
+    storage = write_journal(path)
     storage.delete("two")
     storage.close()
     assert list(damage_of(path)) == []
     with closing(sqlite3.connect(path)) as other, other:
-        other.execute(DAMAGE["a session that is missing"])
+        other.execute(DAMAGE["a missing session"])
     assert f"{path}: it keeps 2 sessions, and 1 have an entry" in [each.what for each in damage_of(path)]
 
 
 @pytest.mark.parametrize(
     "damage", ["UPDATE meta SET value = 0 WHERE key = 'floor'", "DELETE FROM meta WHERE key = 'floor'"]
 )
-def test_a_floor_of_numbers_that_is_lost_is_told_and_no_number_is_given_again(
-    tmp_path: Path, damage: str
-) -> None:
+def test_a_lost_fencing_floor_is_reported_and_no_number_reused(tmp_path: Path, damage: str) -> None:
     path = tmp_path / "sessions.db"
-    with closing(written(path)) as storage:
+    with closing(write_journal(path)) as storage:
         storage.delete("two")
     with closing(sqlite3.connect(path)) as other, other:
         other.execute(damage)
@@ -158,24 +158,24 @@ def test_a_floor_of_numbers_that_is_lost_is_told_and_no_number_is_given_again(
 
 
 @pytest.mark.parametrize("table", ["blob_count", "blob_use"])
-def test_blobs_that_are_counted_wrongly_are_found(table: str, tmp_path: Path) -> None:
+def test_fsck_finds_wrong_blob_counts(table: str, tmp_path: Path) -> None:
     path = tmp_path / "sessions.db"
-    written(path).close()
+    write_journal(path).close()
     with closing(sqlite3.connect(path)) as other, other:
         other.execute(f"DELETE FROM {table}")
     assert any("users" in each.what for each in damage_of(path))
 
 
-def test_whatever_bit_is_flipped_what_is_saved_is_the_beginning_of_what_was_written(tmp_path: Path) -> None:
+def test_salvage_after_a_flipped_bit_yields_a_prefix_of_each_log(tmp_path: Path) -> None:
     source, path, random, lost = tmp_path / "source.db", tmp_path / "sessions.db", Random(3), 0
-    written(source).close()
+    write_journal(source).close()
     data, whole = source.read_bytes(), {session: log(session) for session in SESSIONS}
     for _ in range(60):
         at, bit = random.randrange(len(data)), 1 << random.randrange(8)
         path.write_bytes(data[:at] + bytes([data[at] ^ bit]) + data[at + 1 :])
         to = tmp_path / f"saved-{at}-{bit}.db"
         with suppress(JournalError):
-            counts = saved(path, to)
+            counts = salvage_counts(path, to)
             with closing(SqliteStorage(to)) as storage:
                 for session, count in counts.items():
                     assert storage.read(session) == whole[session][:count]
@@ -185,13 +185,13 @@ def test_whatever_bit_is_flipped_what_is_saved_is_the_beginning_of_what_was_writ
     assert lost
 
 
-def test_what_is_whole_behind_a_damaged_page_is_saved_too(tmp_path: Path) -> None:
+def test_records_after_a_damaged_page_are_salvaged(tmp_path: Path) -> None:
     path, names = tmp_path / "sessions.db", [f"s{number:03}" for number in range(600)]
     with closing(SqliteStorage(path)) as storage, storage.transaction(names):
         for name in names:
             begin(storage, name)
     data = bytearray(path.read_bytes())
-    leaves = [  # of records: no other table has such
+    leaves = [  # leaf pages of records: only this table has them
         at for at in range(4096, len(data), 4096) if data[at] == 0x0D
     ]
     assert len(leaves) > 3
@@ -202,7 +202,7 @@ def test_what_is_whole_behind_a_damaged_page_is_saved_too(tmp_path: Path) -> Non
     whole = {name: 1 for name in names if name not in damaged}
     assert len(whole) > len(names) // 2
     assert names[-1] in whole
-    assert saved(path, tmp_path / "saved.db") == whole
+    assert salvage_counts(path, tmp_path / "saved.db") == whole
 
 
 ROOTS = ("sqlite_schema", "meta", "host", "session", "record", "blob", "blob_count", "blob_use")
@@ -210,11 +210,11 @@ ROOTS = ("sqlite_schema", "meta", "host", "session", "record", "blob", "blob_cou
 
 @pytest.mark.parametrize("table", ROOTS)
 @pytest.mark.parametrize("damage", [bytes(4096), b"\xff" * 4096])
-def test_every_log_is_saved_whole_whatever_becomes_of_the_root_of_a_table(
+def test_every_log_is_salvaged_when_the_root_page_of_a_table_is_damaged(
     damage: bytes, table: str, tmp_path: Path
 ) -> None:
     path, names = tmp_path / "sessions.db", [f"s{number:03}" for number in range(100)]
-    with closing(written(path)) as storage, storage.transaction(names):
+    with closing(write_journal(path)) as storage, storage.transaction(names):
         for name in names:
             begin(storage, name)
     root = 1
@@ -229,65 +229,65 @@ def test_every_log_is_saved_whole_whatever_becomes_of_the_root_of_a_table(
     assert has_children or table not in ("record", "session")
     to = tmp_path / "saved.db"
     expected = dict.fromkeys(names, 1) | dict.fromkeys(SESSIONS, 6)
-    if table == "blob":  # all of it is on one page
+    if table == "blob":  # the whole table is on one page
         expected |= dict.fromkeys(SESSIONS, 2)
-    assert saved(path, to) == expected
+    assert salvage_counts(path, to) == expected
     with closing(SqliteStorage(to)) as storage:
         for session in SESSIONS:
             assert storage.read(session) == log(session)[: expected[session]]
 
 
-def test_logs_are_saved_from_the_write_ahead_log_where_the_first_page_is_damaged(tmp_path: Path) -> None:
+def test_logs_are_salvaged_from_the_wal_when_the_first_page_is_damaged(tmp_path: Path) -> None:
     source, path = tmp_path / "source.db", tmp_path / "sessions.db"
-    with closing(written(source)):
+    with closing(write_journal(source)):
         assert source.stat().st_size < source.with_name("source.db-wal").stat().st_size
         path.write_bytes(bytes(source.stat().st_size))
         copy(source.with_name("source.db-wal"), path.with_name("sessions.db-wal"))
     wal = bytearray(path.with_name("sessions.db-wal").read_bytes())
-    assert saved(path, tmp_path / "saved.db") == dict.fromkeys(SESSIONS, 6)
+    assert salvage_counts(path, tmp_path / "saved.db") == dict.fromkeys(SESSIONS, 6)
     wal[len(wal) // 4] ^= 1
     path.with_name("sessions.db-wal").write_bytes(wal)
-    counts = saved(path, tmp_path / "less.db")
+    counts = salvage_counts(path, tmp_path / "less.db")
     with closing(SqliteStorage(tmp_path / "less.db")) as storage:
         for session, count in counts.items():
             assert storage.read(session) == log(session)[:count]
     assert sum(counts.values()) < 18
 
 
-def test_what_was_deleted_is_not_saved(tmp_path: Path) -> None:
+def test_deleted_sessions_are_not_salvaged(tmp_path: Path) -> None:
     path = tmp_path / "sessions.db"
-    with closing(written(path)) as storage:
+    with closing(write_journal(path)) as storage:
         storage.close()
         storage.delete("one")
         assert begin(storage, "one", target="b").last == 0
     data = bytearray(path.read_bytes())
     data[:4096] = bytes(4096)
     path.write_bytes(data)
-    assert saved(path, tmp_path / "saved.db") == {"one": 1, "two": 6, "three": 6}
+    assert salvage_counts(path, tmp_path / "saved.db") == {"one": 1, "two": 6, "three": 6}
 
 
-def test_a_file_of_which_nothing_can_be_saved_makes_no_new_one(tmp_path: Path) -> None:
+def test_a_salvage_that_finds_nothing_creates_no_file(tmp_path: Path) -> None:
     path, to = tmp_path / "sessions.db", tmp_path / "saved.db"
     path.write_bytes(Random(1).randbytes(20 * 4096))
     with pytest.raises(JournalError, match="it is no journal"):
-        saved(path, to)
+        salvage_counts(path, to)
     assert not to.exists()
 
 
-def test_a_copy_to_which_nobody_can_write_is_looked_at_too() -> None:
+def test_a_read_only_copy_can_be_checked() -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "sessions.db"
         with closing(SqliteStorage(path)) as storage:
             begin(storage, "one")
         path.chmod(0o444)
         Path(folder).chmod(0o555)
-        with nobody(), closing(JournalFile(path)) as file:
+        with unprivileged_user(), closing(JournalFile(path)) as file:
             assert list(file.damage()) == []
             assert file.records == 1
         Path(folder).chmod(0o755)
 
 
-def test_what_is_no_journal_is_refused_in_one_line(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_journal_is_refused_in_one_line(tmp_path: Path) -> None:
     other = tmp_path / "other.db"
     with closing(sqlite3.connect(other)) as connection, connection:
         connection.execute("CREATE TABLE t (a)")

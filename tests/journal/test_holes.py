@@ -1,4 +1,4 @@
-"""Logs whose records are all there, and which say that events between them are not."""
+"""Holes: logs whose records are complete but show that events between them are missing."""
 
 from actors.core.log.events import AskStarted, EventsLost, LogEvent, Opened, TurnEnded, TurnStarted
 from actors.core.values.content import Message, Text
@@ -17,12 +17,12 @@ def _log(*turns: int) -> list[LogEvent]:
     return log
 
 
-def test_a_log_whose_turns_follow_each_other_has_no_hole() -> None:
+def test_a_log_with_consecutive_turns_has_no_hole() -> None:
     assert list(find_losses("one", _log(1, 2, 3), "there")) == []
     assert list(find_losses("one", _log(7, 8), "there")) == []
 
 
-def test_a_turn_that_follows_another_than_the_one_before_it_is_a_hole() -> None:
+def test_a_skipped_turn_is_a_hole() -> None:
     (found,) = find_losses("one", _log(1, 2, 5, 6), "there")
     assert (found.session, found.number) == ("one", 9)
     assert (
@@ -30,7 +30,7 @@ def test_a_turn_that_follows_another_than_the_one_before_it_is_a_hole() -> None:
     )
 
 
-def test_events_that_a_log_says_are_lost_are_a_hole() -> None:
+def test_events_recorded_as_lost_are_a_hole() -> None:
     (found,) = find_losses("one", [*_log(1), EventsLost(5, 9), *_log(2)[1:]], "there")
     assert (found.number, found.what) == (
         5,

@@ -1,4 +1,4 @@
-"""The journal: what is written while it writes goes in one append, in order, and harms no other."""
+"""The journal actor: events that arrive during a write share the next append, in order and independently."""
 
 import threading
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.anyio
 
 
 class Slow(MemoryStorage):
-    """A storage that may block: its first append waits until `freed` is set. One session's are refused."""
+    """A storage that may block: its first append waits until `freed` is set. Appends of one session are refused."""
 
     blocking = True
 
@@ -54,7 +54,7 @@ def to(target: str) -> SwitchApplied:
     return SwitchApplied(target)
 
 
-async def test_what_arrives_while_the_storage_is_busy_is_written_in_one_append() -> None:
+async def test_events_sent_during_a_write_share_the_next_append() -> None:
     storage = Slow()
     numbers: list[int] = []
     with anyio.fail_after(60):
@@ -74,7 +74,7 @@ async def test_what_arrives_while_the_storage_is_busy_is_written_in_one_append()
         assert sorted(numbers) == [2, 2, 2, 4]
 
 
-async def test_what_cannot_be_written_is_refused_alone() -> None:
+async def test_a_failed_write_refuses_only_its_own_events() -> None:
     storage = Slow("bad")
     refused: list[str] = []
     with anyio.fail_after(60):
@@ -98,7 +98,7 @@ async def test_what_cannot_be_written_is_refused_alone() -> None:
 
 
 class Refusing(Slow):
-    """A storage of which one append is refused: that of `bad`."""
+    """A storage that refuses one append, the one of session `bad`."""
 
     def __init__(self, *, blocking: bool) -> None:
         super().__init__()
@@ -112,7 +112,7 @@ class Refusing(Slow):
 
 
 @pytest.mark.parametrize("blocking", [True, False])
-async def test_no_log_has_an_event_whose_forerunner_was_refused(blocking: bool) -> None:
+async def test_an_event_after_a_refused_event_is_refused(blocking: bool) -> None:
     storage = Refusing(blocking=blocking)
     with anyio.fail_after(60):
         async with System() as system:
@@ -122,14 +122,14 @@ async def test_no_log_has_an_event_whose_forerunner_was_refused(blocking: bool) 
             with pytest.raises(JournalUnavailable, match="disk is full"):
                 await ref.ask(Append("s", 1, (to("behind"),)))
             assert await ref.ask(Append("x", 1, (to("a"),))) == 1
-            assert (await ref.ask(ReadLog("s"))).last == 0  # by somebody else
+            assert (await ref.ask(ReadLog("s"))).last == 0  # appended by another writer
             with pytest.raises(JournalUnavailable):
                 await ref.ask(Append("s", 1, (to("behind"),)))
             assert (await ref.ask(ReadLog("s", anew=True))).last == 0
             assert await ref.ask(Append("s", 1, (to("a"),))) == 1
 
 
-async def test_a_log_is_read_behind_what_was_sent_before() -> None:
+async def test_a_read_sees_every_event_sent_before_it() -> None:
     storage = Slow()
     read: list[LogEvent] = []
     with anyio.fail_after(60):
@@ -150,7 +150,7 @@ async def test_a_log_is_read_behind_what_was_sent_before() -> None:
     assert read == [to("a"), to("b")]
 
 
-async def test_a_claim_is_behind_what_was_sent_to_its_session_before() -> None:
+async def test_a_claim_follows_events_sent_earlier_to_its_session() -> None:
     storage, fences = Slow(), list[int]()
     with anyio.fail_after(60):
         async with System() as system, anyio.create_task_group() as tasks:
@@ -169,12 +169,12 @@ async def test_a_claim_is_behind_what_was_sent_to_its_session_before() -> None:
                 tasks.start_soon(task)
                 await anyio.wait_all_tasks_blocked()
             storage.freed.set()
-    assert storage.read("s") == [to("b")]  # though its writer is fenced by the claim
+    assert storage.read("s") == [to("b")]  # although the claim fences its writer
     assert fences == [2, 2]
 
 
 class Elsewhere(Slow):
-    """A storage of which one session cannot be claimed: `theirs`."""
+    """A storage with one session that cannot be claimed: `theirs`."""
 
     def claim(self, session: str, *, existing: bool = False) -> Claim:
         if session == "theirs":
@@ -182,7 +182,7 @@ class Elsewhere(Slow):
         return super().claim(session, existing=existing)
 
 
-async def test_a_claim_that_is_refused_harms_no_other() -> None:
+async def test_a_refused_claim_affects_no_other_claim() -> None:
     storage, outcomes = Elsewhere("bad"), dict[str, str]()
     with anyio.fail_after(60):
         async with System() as system, anyio.create_task_group() as tasks:
@@ -206,7 +206,7 @@ async def test_a_claim_that_is_refused_harms_no_other() -> None:
     assert outcomes == {"theirs": "SessionLeased", "mine": "done", "x": "done", "bad": "JournalError"}
 
 
-async def test_more_than_fits_a_batch_waits_and_is_written_in_order() -> None:
+async def test_events_beyond_one_batch_are_written_in_order() -> None:
     storage = Slow()
     count = 3 * BATCH
     with anyio.fail_after(60):
@@ -229,7 +229,7 @@ async def test_more_than_fits_a_batch_waits_and_is_written_in_order() -> None:
 
 
 @pytest.mark.parametrize("kind", [MemoryStorage, Slow])
-async def test_held_events_are_written_first_and_each_callback_gets_the_number_of_its_event(
+async def test_held_events_are_written_first_with_their_own_numbers(
     kind: type[MemoryStorage],
 ) -> None:
     storage = kind()
@@ -251,7 +251,7 @@ async def test_held_events_are_written_first_and_each_callback_gets_the_number_o
     assert numbers == [("a", 1), ("last", 4)]
 
 
-async def test_who_cannot_ask_is_told_that_an_event_is_not_written() -> None:
+async def test_a_failure_callback_reports_an_event_that_was_not_written() -> None:
     storage = Slow("bad")
     storage.freed.set()
     failed: list[str] = []

@@ -1,4 +1,4 @@
-"""`Runtime.journal`: it lists, finds, copies and deletes sessions, and `Runtime` itself does none of that."""
+"""`Runtime.journal` lists, finds, copies and deletes sessions; `Runtime` itself has no such methods."""
 
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
@@ -12,7 +12,7 @@ from actors.journal.storage import Appended, Entry, Storage
 from actors.journal.storage.memory import MemoryStorage
 from actors.kernel import SHARED, System
 from actors.testing import Call, Say, Turn
-from tests.journal.storages import STORAGES, begin, made, to
+from tests.journal.storages import STORAGES, begin, open_storage, to
 from tests.runtime_support import hosting, openai
 
 pytestmark = pytest.mark.anyio
@@ -20,35 +20,35 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture(params=STORAGES)
 def storage(request: pytest.FixtureRequest) -> Iterator[Storage]:
-    storage = made(request.param, request)
+    storage = open_storage(request.param, request)
     storage.open()
     yield storage
     storage.close()
 
 
-def at_rest(storage: Storage, session: str, tenant: str = "") -> None:
-    """Write a log that nobody has open."""
+def write_closed_log(storage: Storage, session: str, tenant: str = "") -> None:
+    """Write the log of a session that is not open anywhere."""
     storage.release(session, begin(storage, session, tenant=tenant).fence)
 
 
-def kept(storage: Storage) -> set[str]:
+def stored_ids(storage: Storage) -> set[str]:
     return {each.id for each in storage.sessions()}
 
 
-def test_a_runtime_has_none_of_the_methods_of_its_journal() -> None:
+def test_runtime_does_not_duplicate_the_methods_of_its_journal() -> None:
     methods = {"list", "get", "export", "import_session", "fork", "backup", "delete", "vacuum"}
     runtime = Runtime()
     assert methods <= set(dir(runtime.journal))
     assert set(dir(runtime)) & (methods | {"stored", "forget", "erase", "purge"}) == set()
 
 
-async def test_the_journal_of_a_runtime_that_does_not_run_is_refused() -> None:
+async def test_the_journal_requires_a_running_runtime() -> None:
     with pytest.raises(KernelError, match="not running"):
         await Runtime().journal.list()
 
 
 async def test_a_session_is_found_by_its_id_and_an_unknown_id_is_an_error(storage: Storage) -> None:
-    at_rest(storage, "one", "acme")
+    write_closed_log(storage, "one", "acme")
     async with hosting(a=openai(), storage=storage) as runtime:
         found = await runtime.journal.get("one")
         assert [found] == await runtime.journal.list()
@@ -71,7 +71,7 @@ class Full(MemoryStorage):
         return super().append(entries)
 
 
-async def test_looking_up_a_session_does_not_let_it_go_on_after_an_event_that_was_refused() -> None:
+async def test_looking_up_a_session_does_not_resume_it_after_a_refused_event() -> None:
     storage = Full()
     fence = storage.claim("one").fence
     async with System() as system:
@@ -84,28 +84,28 @@ async def test_looking_up_a_session_does_not_let_it_go_on_after_an_event_that_wa
         assert storage.read("one") == []
 
 
-async def test_a_deletion_without_a_condition_is_refused_and_deletes_nothing(storage: Storage) -> None:
-    at_rest(storage, "one")
+async def test_a_deletion_without_conditions_is_refused(storage: Storage) -> None:
+    write_closed_log(storage, "one")
     async with hosting(a=openai(), storage=storage) as runtime:
         for dry_run in (False, True):
             with pytest.raises(ConfigError, match="without any it would delete all sessions"):
                 await runtime.journal.delete(dry_run=dry_run)
-        assert kept(storage) == {"one"}
+        assert stored_ids(storage) == {"one"}
 
 
-async def test_a_session_is_deleted_if_it_meets_every_condition(storage: Storage) -> None:
+async def test_only_sessions_that_meet_every_condition_are_deleted(storage: Storage) -> None:
     for name, tenant in (("one", "acme"), ("two", "acme"), ("three", "other"), ("four", "")):
-        at_rest(storage, name, tenant)
+        write_closed_log(storage, name, tenant)
     async with hosting(a=openai(), storage=storage) as runtime:
         journal = runtime.journal
         assert (await journal.delete("one", "three", tenant="acme")).sessions == ("one",)
         assert (await journal.delete("two", older_than=timedelta(days=1))).sessions == ()
         assert (await journal.delete(tenant="", older_than=timedelta(0))).sessions == ("four",)
         assert (await journal.delete("three", "three", "nobody")).sessions == ("three",)
-        assert kept(storage) == {"two"}
+        assert stored_ids(storage) == {"two"}
 
 
-async def test_an_age_that_is_negative_is_refused() -> None:
+async def test_a_negative_age_is_refused() -> None:
     async with hosting(a=openai()) as runtime:
         with pytest.raises(ConfigError, match="takes an age of 0 or more, not -1 day"):
             await runtime.journal.delete(older_than=timedelta(days=-1))
@@ -118,16 +118,16 @@ async def helper(context: ToolContext[None]) -> str:
         return (await child.ask("Go.")).text
 
 
-async def test_a_dry_run_names_the_sessions_with_their_subagents_and_deletes_nothing() -> None:
+async def test_a_dry_run_lists_sessions_and_subagents_and_deletes_nothing() -> None:
     server = openai(Turn(Call("helper", {})), Turn(Say("120.")), Turn(Say("Done.")))
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", id="mine", tools=[helper])
         await session.ask("Go.")
-        at_rest(runtime._storage, "other")
+        write_closed_log(runtime._storage, "other")
         planned = await runtime.journal.delete("mine", "nobody", dry_run=True)
         assert planned.sessions == ("mine", "mine-c1")
-        assert kept(runtime._storage) == {"mine", "mine-c1", "other"}
+        assert stored_ids(runtime._storage) == {"mine", "mine-c1", "other"}
         assert list(runtime.sessions) == ["mine"]
         deletion = await runtime.journal.delete("mine", "nobody")
         assert set(deletion.sessions) == set(planned.sessions)
-        assert kept(runtime._storage) == {"other"}
+        assert stored_ids(runtime._storage) == {"other"}

@@ -1,4 +1,4 @@
-"""A list of sessions costs what it gives, however many there are, and costs those that write next to nothing."""
+"""Listing sessions costs as much as its result, whatever the number of sessions, and almost nothing for writers."""
 
 import sqlite3
 from contextlib import closing
@@ -19,7 +19,7 @@ from actors.journal.storage.sqlite import SqliteStorage
 from actors.journal.storage.sqlite.check import JournalFile
 from actors.journal.storage.sqlite.listing import query
 from tests.journal.postgres import Server
-from tests.journal.storages import STORAGES, begin, made
+from tests.journal.storages import STORAGES, begin, open_storage
 from tests.runtime_support import hosting, openai
 
 ENDS: dict[State, tuple[LogEvent, ...]] = {
@@ -31,10 +31,10 @@ ENDS: dict[State, tuple[LogEvent, ...]] = {
 
 
 @pytest.fixture(params=STORAGES)
-def storage(request: pytest.FixtureRequest) -> Any:  # Any: what it gives
-    """Give a storage with 16 sessions: each of four tenants has one in each state, a minute between all of them."""
+def storage(request: pytest.FixtureRequest) -> Any:  # Any: a generator
+    """Yield a storage with 16 sessions, created a minute apart: one per state for each of four tenants."""
     now = 0.0
-    storage = made(request.param, request, lambda: now)
+    storage = open_storage(request.param, request, lambda: now)
     for number in range(16):
         now += 60.5
         tenant, (state, events) = "abcd"[number // 4], list(ENDS.items())[number % 4]
@@ -45,7 +45,7 @@ def storage(request: pytest.FixtureRequest) -> Any:  # Any: what it gives
     storage.close()
 
 
-def paged(storage: Storage, which: SessionFilter) -> list[str]:
+def ids_by_page(storage: Storage, which: SessionFilter) -> list[str]:
     """Return the ids of a list that is read two at a time."""
     ids, page = list[str](), storage.sessions(which, limit=2)
     while page:
@@ -54,23 +54,25 @@ def paged(storage: Storage, which: SessionFilter) -> list[str]:
     return ids
 
 
-def test_a_list_has_the_sessions_of_a_tenant_in_a_state_those_used_last_first(storage: Storage) -> None:
+def test_a_list_filters_by_tenant_and_state_most_recently_used_first(storage: Storage) -> None:
     every = [f"{tenant}-{state}" for tenant in "abcd" for state in ENDS][::-1]
-    assert paged(storage, EVERY) == every
+    assert ids_by_page(storage, EVERY) == every
     for state in ENDS:
-        assert paged(storage, SessionFilter(state=state)) == [each for each in every if each.endswith(state)]
-        assert paged(storage, SessionFilter("b", state)) == [f"b-{state}"]
-    assert paged(storage, SessionFilter("c")) == [each for each in every if each.startswith("c")]
+        assert ids_by_page(storage, SessionFilter(state=state)) == [
+            each for each in every if each.endswith(state)
+        ]
+        assert ids_by_page(storage, SessionFilter("b", state)) == [f"b-{state}"]
+    assert ids_by_page(storage, SessionFilter("c")) == [each for each in every if each.startswith("c")]
 
 
 @pytest.mark.anyio
-async def test_a_state_that_there_is_not_is_a_typed_error() -> None:
+async def test_an_unknown_state_is_a_config_error() -> None:
     async with hosting(a=openai()) as runtime:
         await runtime.open("a", id="one")
         assert [each.id for each in await runtime.journal.list(state="idle")] == ["one"]
         assert await runtime.journal.list(state="closed") == []
         with pytest.raises(ConfigError, match=r"state= takes idle, running, awaiting or closed"):
-            await runtime.journal.list(state="asleep")  # type: ignore[arg-type]  # as a caller may
+            await runtime.journal.list(state="asleep")  # type: ignore[arg-type]  # an invalid value
 
 
 ASKED: list[tuple[str | None, State | None, Page | None]] = [
@@ -82,7 +84,7 @@ ASKED: list[tuple[str | None, State | None, Page | None]] = [
 
 
 @pytest.mark.parametrize(("tenant", "state", "page"), ASKED)
-def test_a_file_finds_each_list_by_an_index_and_sorts_no_more_than_a_bucket(
+def test_sqlite_lists_by_an_index_and_sorts_at_most_one_bucket(
     tenant: str | None, state: State | None, page: Page | None, tmp_path: Path
 ) -> None:
     path = tmp_path / "sessions.db"
@@ -106,12 +108,10 @@ def test_a_file_finds_each_list_by_an_index_and_sorts_no_more_than_a_bucket(
     index = index if tenant is None else "session_tenant"
     assert steps[0].startswith(f"SEARCH session USING INDEX {index} (")
     assert [step for step in steps[1:] if "FOR ORDER BY" in step] == []
-    assert len(steps) == 2  # the other sorts the last two terms
+    assert len(steps) == 2  # the second step sorts the last two terms
 
 
-def test_a_file_lists_a_session_by_its_last_use_also_when_its_log_grows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sqlite_orders_a_growing_log_by_its_last_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, now = tmp_path / "sessions.db", 10.0 * BUCKET
     with closing(SqliteStorage(path, clock=lambda: now)) as storage:
         claims = {name: begin(storage, name) for name in ("one", "two")}
@@ -129,7 +129,7 @@ def test_a_file_lists_a_session_by_its_last_use_also_when_its_log_grows(
 
 
 @pytest.mark.parametrize(("tenant", "state", "page"), ASKED)
-def test_a_database_finds_each_list_by_an_index(
+def test_postgres_lists_by_an_index(
     tenant: str | None, state: State | None, page: Page | None, directory: Any
 ) -> None:
     given = {
@@ -150,7 +150,7 @@ def test_a_database_finds_each_list_by_an_index(
 
 @pytest.fixture(scope="module")
 def directory(postgres: Server) -> Any:  # Any: a connection of the test's own
-    """Give a connection to tables with many sessions."""
+    """Yield a connection to tables with many sessions."""
     schema = postgres.schema()
     with closing(PostgresStorage(postgres.url(schema))) as storage:
         storage.open()
@@ -165,10 +165,8 @@ def directory(postgres: Server) -> Any:  # Any: a connection of the test's own
         yield connection
 
 
-def test_events_of_a_turn_change_no_index_of_a_database(
-    postgres: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Postgres writes only the row anew: its updates are heap-only tuples."""
+def test_events_of_a_turn_change_no_postgres_index(postgres: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Postgres rewrites only the row: the updates are heap-only tuples."""
     schema, turns = postgres.schema(), 20
     with closing(PostgresStorage(postgres.url(schema), clock=lambda: 1e9)) as storage:
         fence = begin(storage, "one", tenant="t").fence
@@ -178,10 +176,10 @@ def test_events_of_a_turn_change_no_index_of_a_database(
     updates = hot = 0
     counts = "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE schemaname = %s AND relname = %s"
     with postgres.connect(schema) as connection:
-        for _ in range(3000):  # the server counts a connection's changes when that has ended
+        for _ in range(3000):  # the server counts the changes of a connection when it ends
             ((updates, hot),) = connection.execute(counts, (schema, "actors_session")).fetchall()
             if updates > 2 * turns:
                 break
             sleep(0.01)
     assert updates > 2 * turns
-    assert updates - hot <= 1  # that of its first event
+    assert updates - hot <= 1  # the update of the first event

@@ -1,4 +1,4 @@
-"""What the journal expects a log to end with, and what it names as lost."""
+"""The log ends that the journal expects, and the losses that it reports."""
 
 import pytest
 
@@ -13,13 +13,13 @@ TWO = (to("a"), to("b"))
 
 @pytest.fixture
 def ends() -> LogEnds:
-    """Of a session that was claimed behind its third event."""
+    """The ends of a session that was claimed after its third event."""
     made = LogEnds()
     made.record_claim("one", Claim(2, 3))
     return made
 
 
-def test_entries_of_one_writer_say_what_is_before_each_and_nothing_of_other_sessions(ends: LogEnds) -> None:
+def test_entries_carry_the_expected_predecessor_of_their_own_writer(ends: LogEnds) -> None:
     entries = [Entry("one", 2, TWO), Entry("other", 1, TWO), Entry("one", 1, TWO), Entry("one", 2, TWO)]
     assert [entry.after for entry in ends.with_predecessors(entries)] == [3, None, 3, 5]
     ends.record_write("one", 7)
@@ -28,7 +28,7 @@ def test_entries_of_one_writer_say_what_is_before_each_and_nothing_of_other_sess
     assert [entry.after for entry in ends.with_predecessors(entries[:1])] == [None]
 
 
-def test_what_is_lost_is_named_once_and_whole_though_the_storage_goes_back_again(ends: LogEnds) -> None:
+def test_a_loss_is_reported_once_and_in_full_after_repeated_rollbacks(ends: LogEnds) -> None:
     ends.record_write("one", 9)
     for first in (6, 6, 4):
         ends.lose(JournalBehind("", session="one", first=first, last=9 if first == 6 else 5), 2)
@@ -39,7 +39,7 @@ def test_what_is_lost_is_named_once_and_whole_though_the_storage_goes_back_again
     assert [each.after for each in ends.with_predecessors([Entry("one", 2, TWO)])] == [4]
 
 
-def test_a_log_that_is_read_with_less_than_was_acknowledged_is_behind(ends: LogEnds) -> None:
+def test_a_log_shorter_than_acknowledged_is_behind(ends: LogEnds) -> None:
     error = ends.missing("one", 1)
     assert isinstance(error, JournalBehind)
     assert (error.first, error.last) == (2, 3)

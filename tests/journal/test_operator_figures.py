@@ -1,4 +1,4 @@
-"""Figures for operators: how large a journal is, how far checkpoints lag behind, and how long commits take."""
+"""Figures for operators: journal size, checkpoint lag and commit times."""
 
 import sqlite3
 from contextlib import closing
@@ -27,8 +27,8 @@ def sizes_of(path: Path) -> tuple[int, int]:
     return path.stat().st_size, path.with_name(f"{path.name}-wal").stat().st_size
 
 
-async def test_stats_have_the_sizes_of_the_files_and_the_times_of_commits(path: Path) -> None:
-    storage = SqliteStorage(path, lease=1000)  # no heartbeat in between
+async def test_stats_report_file_sizes_and_commit_times(path: Path) -> None:
+    storage = SqliteStorage(path, lease=1000)  # no heartbeat during the test
     async with hosting(a=openai(Turn(Say("Yes."))), storage=storage) as runtime:
         session = await runtime.open("a")
         before = runtime.stats().journal
@@ -73,7 +73,7 @@ def test_the_lag_of_checkpoints_grows_while_a_program_reads_the_file(
     storage.close()
 
 
-def test_a_commit_that_fails_is_not_counted() -> None:
+def test_a_failed_commit_is_not_counted() -> None:
     meter = JournalHealth()
 
     def fail() -> None:

@@ -1,6 +1,6 @@
-"""Sessions while the journal cannot write: what is refused, what becomes of a turn, and how they go on.
+"""Sessions during a journal outage: refused requests, the fate of a turn, and how a session continues.
 
-Every runtime that these tests make compares each session with its rebuilt log when it ends (`tests.runtime_support`).
+Each runtime compares its sessions with their rebuilt logs when it ends (`tests.runtime_support`).
 """
 
 import gc
@@ -30,9 +30,9 @@ DONE = [Turn(Say("Done."))] * 8
 
 
 class Outage(MemoryStorage):
-    """A storage that is unavailable from its append number `at` on, until it `works`; for one session, if it is named.
+    """A storage that is unavailable from append number `at` until `works` is called, for one session if `only` is set.
 
-    `refused`: how many appends were. If it is `in_doubt`, the first of them was made all the same.
+    `refused` counts the refused appends. With `in_doubt`, the first of them is written nevertheless.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class Outage(MemoryStorage):
         self.at, self.only, self.refused = at, only, 0
 
     def works(self) -> None:
-        """Be available from now on."""
+        """Make the storage available again."""
         self.at = 1_000_000
 
     def append(self, entries: Sequence[Entry]) -> Sequence[Appended]:
@@ -59,16 +59,16 @@ class Outage(MemoryStorage):
 
 
 @pytest.fixture(autouse=True)
-def crashes(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Nothing that these tests do is a crash."""
+def no_crashes(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Fail a test in which an actor crashes."""
     found: list[tuple[str, BaseException]] = []
     monkeypatch.setattr("actors.telemetry.logger.crashed", lambda name, error: found.append((name, error)))
     yield
     assert found == []
 
 
-async def heard(session: Session, words: str) -> tuple[list[SessionEvent], bool]:
-    """Ask; return what was shown, and whether the journal's failure ended it."""
+async def ask_and_collect(session: Session, words: str) -> tuple[list[SessionEvent], bool]:
+    """Ask; return the events shown, and whether the journal's failure ended the ask."""
     events: list[SessionEvent] = []
     try:
         async with session.stream(words) as stream:
@@ -79,7 +79,7 @@ async def heard(session: Session, words: str) -> tuple[list[SessionEvent], bool]
 
 
 async def assert_in_log(session: Session, events: Sequence[SessionEvent]) -> None:
-    """Whatever was told as durable is in the log, under its number."""
+    """Check that each event shown as durable is in the log under its number."""
     logged = [event async for event in session.events(follow=False)]
     told = [event for event in events if isinstance(event, DurableEvent)]
     kept = {(event.type, getattr(event, "seq", None)) for event in logged}
@@ -93,7 +93,7 @@ async def assert_in_log(session: Session, events: Sequence[SessionEvent]) -> Non
 @pytest.mark.requirement("PROMISE-2", "PROMISE-6", "PROMISE-7", "PROMISE-8")
 @pytest.mark.parametrize(("blocking", "in_doubt"), [(False, False), (True, False), (False, True)])
 @pytest.mark.parametrize("at", range(8))
-async def test_wherever_a_turn_cannot_be_written_its_ask_is_told_and_the_session_goes_on_from_its_log(
+async def test_an_ask_fails_at_any_refused_write_and_the_session_resumes(
     at: int, blocking: bool, in_doubt: bool
 ) -> None:
     storage, gate = Outage(only="one", blocking=blocking, in_doubt=in_doubt), Gate()
@@ -103,7 +103,7 @@ async def test_wherever_a_turn_cannot_be_written_its_ask_is_told_and_the_session
         session = await runtime.open("a", id="one", tools=[gate.tool])
         other = await runtime.open("b", id="other")
         storage.at = at
-        events, was_refused = await heard(session, "Look.")
+        events, was_refused = await ask_and_collect(session, "Look.")
         assert was_refused == bool(storage.refused)
         assert (await other.ask("And you?")).status == "complete"
         for _ in range(5 if was_refused else 0):  # more often than an actor may crash
@@ -113,13 +113,13 @@ async def test_wherever_a_turn_cannot_be_written_its_ask_is_told_and_the_session
         assert (await session.ask("And now?")).status == "complete"
         await assert_in_log(session, events)
         assert restarted(runtime) == []
-        assert len(gate.runs) == len(set(gate.runs))  # nothing that began is run again
+        assert len(gate.runs) == len(set(gate.runs))  # a started call is never run again
         for body in bodies(server):
             assert_paired(body)
 
 
 @pytest.mark.requirement("PROMISE-9")
-async def test_of_a_session_that_was_put_away_nothing_is_in_memory_that_its_log_holds() -> None:
+async def test_a_passivated_session_keeps_no_log_state_in_memory() -> None:
     storage = Outage(only="one")
     async with hosting(a=anthropic(*DONE), storage=storage) as runtime:
         session = await runtime.open("a", id="one")
@@ -141,11 +141,11 @@ async def test_of_a_session_that_was_put_away_nothing_is_in_memory_that_its_log_
         assert (await session.ask("And now?")).status == "complete"
         gc.collect()
         assert session._lifecycle.actors is actors
-        assert actors._generation._replay is None  # what its actors went on from is theirs alone
+        assert actors._generation._replay is None  # the replayed state belongs to the actors alone
 
 
 @pytest.mark.requirement("PROMISE-8")
-async def test_a_session_that_another_writer_has_ends_here_and_nothing_else_is_touched() -> None:
+async def test_a_session_with_another_writer_ends_and_affects_no_other() -> None:
     storage, gate = MemoryStorage(), Gate()
     async with hosting(a=anthropic(WORK, *DONE), b=openai(*DONE), storage=storage) as runtime:
         session = await runtime.open("a", id="one", tools=[gate.tool])
@@ -162,7 +162,7 @@ async def test_a_session_that_another_writer_has_ends_here_and_nothing_else_is_t
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(ask)
                 await gate.started("a", "b")
-                tasks.start_soon(ask)  # it waits behind the first
+                tasks.start_soon(ask)  # waits after the first ask
                 storage.claim("one")
                 gate.open("a", "b")
         assert len(errors) == 2
@@ -184,11 +184,11 @@ async def test_a_session_that_another_writer_has_ends_here_and_nothing_else_is_t
 
 
 @pytest.mark.requirement("PROMISE-8")
-async def test_who_uses_a_session_that_is_being_put_away_is_told_and_its_tools_are_cancelled() -> None:
+async def test_passivation_after_an_outage_fails_callers_and_cancels_tools() -> None:
     storage, gate, left = Outage(only="one"), Gate(), anyio.Event()
 
     async def slow() -> str:
-        """Take long to end."""
+        """Run for a long time."""
         try:
             await gate.tool.function("slow")
         finally:
@@ -243,7 +243,7 @@ INTAKE: dict[str, Callable[[Session, str], Awaitable[object]]] = {
 @pytest.mark.requirement("PROMISE-6")
 @pytest.mark.parametrize("blocking", [False, True])
 @pytest.mark.parametrize("intake", INTAKE)
-async def test_what_is_asked_of_an_idle_session_is_refused_and_it_is_as_it_was(
+async def test_an_outage_refuses_requests_and_leaves_an_idle_session_unchanged(
     intake: str, blocking: bool
 ) -> None:
     storage, gate = Outage(only="one", blocking=blocking), Gate()
@@ -261,7 +261,7 @@ async def test_what_is_asked_of_an_idle_session_is_refused_and_it_is_as_it_was(
             with pytest.raises(JournalUnavailable, match="the disk is full"):
                 await INTAKE[intake](session, call)
         assert session.target == "a"
-        assert await session.history() == before  # it can be read all the same
+        assert await session.history() == before  # reading still works
         storage.works()
         assert [each.name for each in session._lifecycle.tools] == ["work", "look_up"]
         assert (await session.ask("And now?")).status == "complete"
@@ -270,14 +270,14 @@ async def test_what_is_asked_of_an_idle_session_is_refused_and_it_is_as_it_was(
         assert (await session.history()).system == "Be kind."
         assert session.target == "a"
         assert restarted(runtime) == []
-        if intake != "results":  # it comes too late, and is a duplicate
+        if intake != "results":  # a second result is late, and a duplicate
             await INTAKE[intake](session, call)
         assert session.target == ("b" if intake == "switch" else "a")
 
 
 @pytest.mark.requirement("PROMISE-2")
 @pytest.mark.parametrize("at", range(6))
-async def test_a_turn_that_waits_loses_nothing_wherever_what_is_passed_for_it_cannot_be_written(
+async def test_a_paused_turn_survives_any_refused_write_of_its_results(
     at: int,
 ) -> None:
     storage, look_up = Outage(only="one"), Tool.external("look_up", "Look it up.", {"type": "object"})
@@ -303,14 +303,14 @@ async def test_a_turn_that_waits_loses_nothing_wherever_what_is_passed_for_it_ca
 
 @pytest.mark.requirement("PROMISE-8")
 @pytest.mark.parametrize("at", range(1, 8))
-async def test_a_subagent_ends_with_its_call_wherever_it_cannot_be_written(at: int) -> None:
+async def test_a_subagent_ends_with_its_call_at_any_refused_write(at: int) -> None:
     storage = Outage()
     server = anthropic(Turn(Call("helper", {"task": "Help."})), *DONE)
     async with hosting(a=server, b=openai(*DONE), storage=storage) as runtime:
         helper = subagent("helper", "It helps.", target="b")
         session = await runtime.open("a", id="one", tools=[helper])
         storage.at = at
-        events, was_refused = await heard(session, "Look.")
+        events, was_refused = await ask_and_collect(session, "Look.")
         storage.works()
         assert (await session.ask("And now?")).status == "complete"
         await assert_in_log(session, events)

@@ -1,4 +1,4 @@
-"""Sessions on a real file whose disk or lock fails: at rest, in the midst of a turn, and when the runtime is left."""
+"""Sessions on a file during a fault of its disk or lock: while idle, during a turn, and when the runtime is left."""
 
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -11,20 +11,20 @@ from actors.core.log.events import Closed
 from actors.errors import JournalUnavailable
 from actors.journal.storage.sqlite import SqliteStorage
 from actors.testing import Call, Turn
-from tests.journal.test_outages import DONE, assert_in_log, crashes
+from tests.journal.test_outages import DONE, assert_in_log, no_crashes
 from tests.journal.test_unavailable import FAULTS
 from tests.runtime_support import Gate, anthropic, assert_paired, bodies, hosting, openai, restarted
 
-__all__ = ["crashes"]  # of all tests here: none of this is a crash
+__all__ = ["no_crashes"]  # for all tests here: no fault is a crash
 
 pytestmark = pytest.mark.anyio
 
 MUCH = "x" * 20_000
-"""More than fits what `limited` leaves, so that a write is short."""
+"""More bytes than `file_size_limit` leaves, so that a write is short."""
 
 
 def file(folder: Path) -> SqliteStorage:
-    """Return a storage on a file of its own, read once, so that its logs can be read whatever happens."""
+    """Return a storage on a new file, opened by a read so that logs stay readable during a fault."""
     (at := folder / "logs").mkdir()
     storage = SqliteStorage(at / "sessions.db", patience=0.01, durability="process")
     storage.open()
@@ -34,9 +34,7 @@ def file(folder: Path) -> SqliteStorage:
 
 @pytest.mark.requirement("PROMISE-2", "PROMISE-6", "PROMISE-7", "PROMISE-8")
 @pytest.mark.parametrize("fault", FAULTS)
-async def test_whatever_fails_in_the_midst_of_a_turn_the_session_goes_on_when_it_does_no_more(
-    fault: str, tmp_path: Path
-) -> None:
+async def test_a_session_continues_after_any_file_fault_during_a_turn(fault: str, tmp_path: Path) -> None:
     storage, gate = file(tmp_path), Gate()
     server = anthropic(Turn(Call("work", {"name": "a"}), Call("work", {"name": "b"})), *DONE)
     async with hosting(a=server, b=openai(*DONE), storage=storage, seconds=60) as runtime:
@@ -49,7 +47,7 @@ async def test_whatever_fails_in_the_midst_of_a_turn_the_session_goes_on_when_it
             await gate.started("a", "b")
             with FAULTS[fault](storage):
                 gate.open("a", "b")
-                with suppress(JournalUnavailable):  # a disk may have room for the results
+                with suppress(JournalUnavailable):  # a full disk may have space for the results
                     async for event in events:
                         shown.append(event)
                 with pytest.raises(JournalUnavailable):
@@ -72,7 +70,7 @@ async def test_whatever_fails_in_the_midst_of_a_turn_the_session_goes_on_when_it
 
 @pytest.mark.requirement("PROMISE-6", "PROMISE-12")
 @pytest.mark.parametrize("fault", FAULTS)
-async def test_a_runtime_is_left_while_the_file_cannot_be_written_and_what_was_told_is_in_it(
+async def test_leaving_the_runtime_during_a_file_fault_keeps_durable_events(
     fault: str, tmp_path: Path
 ) -> None:
     storage, gate = file(tmp_path), Gate()

@@ -1,4 +1,4 @@
-"""Read your writes: what was acknowledged to a caller is in the journal that the caller reads next."""
+"""Read your writes: a caller's next read of the journal contains every event acknowledged to it."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -14,8 +14,8 @@ from actors.journal.storage.postgres import PostgresStorage
 from actors.journal.storage.postgres.connection import Connection
 from actors.testing import OpenAIServer, Say, Turn
 from tests.journal.postgres import Server
-from tests.journal.postgres_replicas import copied, replicate
-from tests.journal.storages import STORAGES, begin, made, to
+from tests.journal.postgres_replicas import copy_server, replicate
+from tests.journal.storages import STORAGES, begin, open_storage, to
 from tests.runtime_support import hosting
 
 ASKS, SESSIONS = 4, 3
@@ -23,12 +23,12 @@ ASKS, SESSIONS = 4, 3
 
 @pytest.fixture(params=STORAGES)
 def storage(request: pytest.FixtureRequest) -> Iterator[Storage]:
-    with closing(made(request.param, request)) as storage:
+    with closing(open_storage(request.param, request)) as storage:
         yield storage
 
 
-async def assert_told_is_listed(runtime: Runtime, name: str) -> None:
-    """Ask a session, and compare each answer with what the journal says right after it."""
+async def assert_answers_are_listed(runtime: Runtime, name: str) -> None:
+    """Ask a session, and compare each answer with the journal directly afterwards."""
     session = await runtime.open("a", id=name, tenant=name)
     for number in range(1, ASKS + 1):
         await session.ask("Well?")
@@ -44,11 +44,11 @@ async def assert_told_is_listed(runtime: Runtime, name: str) -> None:
 @pytest.mark.alternating
 @pytest.mark.anyio
 @pytest.mark.requirement("PROMISE-6")
-async def test_what_was_acknowledged_to_a_caller_is_found_and_listed_at_once(storage: Storage) -> None:
+async def test_acknowledged_events_are_readable_and_listed_at_once(storage: Storage) -> None:
     server = OpenAIServer(lambda _: Turn(Say("Well.")))
     async with hosting(a=server, storage=storage) as runtime, anyio.create_task_group() as tasks:
         for number in range(SESSIONS):
-            tasks.start_soon(assert_told_is_listed, runtime, f"s{number}")
+            tasks.start_soon(assert_answers_are_listed, runtime, f"s{number}")
 
 
 def backend_pid(connection: Connection) -> int:
@@ -56,7 +56,7 @@ def backend_pid(connection: Connection) -> int:
 
 
 def test_a_reader_follows_its_writer_to_a_new_connection(postgres: Server) -> None:
-    """The writer may have found another server, which took over from the one that the reader still has."""
+    """The writer may have moved to a server that took over from the one that the reader still uses."""
     with closing(PostgresStorage(postgres.url(postgres.schema()))) as storage:
         storage.open()
         fence = begin(storage, "one").fence
@@ -69,11 +69,11 @@ def test_a_reader_follows_its_writer_to_a_new_connection(postgres: Server) -> No
     assert not set(before) & set(after)
 
 
-def test_nothing_is_read_from_a_standby(postgres: Server) -> None:
+def test_a_standby_is_never_read(postgres: Server) -> None:
     with closing(PostgresStorage(postgres.url(postgres.schema()), patience=0.1)) as storage:
         storage.open()
         begin(storage, "one")
-        with copied(postgres, follows=True) as standby:
+        with copy_server(postgres, follows=True) as standby:
             standby.start()
             replicate(postgres, standby, synchronous=False)
             storage._reader._parameters = {**storage._reader._parameters, "host": str(standby.folder)}

@@ -1,4 +1,4 @@
-"""The Postgres database: its format, what others made, blobs, who is alive, and what is never told."""
+"""The Postgres storage: table format, golden tables, blobs, leases, and secrets."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -23,7 +23,7 @@ from actors.journal.storage.named import storage_at
 from actors.journal.storage.postgres import PostgresStorage, statements
 from actors.journal.storage.postgres import format as tables
 from actors.journal.storage.postgres.check import JournalTables
-from tests.journal.postgres import PASSWORD, Server, made
+from tests.journal.postgres import PASSWORD, Server, temporary_server
 from tests.journal.storages import begin, to
 from tests.journal.test_sqlite import LOG
 
@@ -54,19 +54,19 @@ def other(postgres: Server, schema: str) -> Iterator[PostgresStorage]:
 
 @pytest.fixture
 def direct(postgres: Server, schema: str) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
-    """A connection of somebody else."""
+    """A connection that belongs to no host."""
     with postgres.connect(schema) as connection:
         yield connection
 
 
 def _age(direct: psycopg.Connection[Any], seconds: float) -> None:
-    """Let so much time go by for the leases."""
+    """Expire the leases by this many seconds."""
     direct.execute("UPDATE actors_host SET until = until - make_interval(secs => %s)", (seconds,))
 
 
 def write_golden(path: Path) -> None:
-    """Write the tables of this version, as SQL: `python -m tests.journal.test_postgres FILE`."""
-    with made() as server:
+    """Write the tables of this version as SQL: `python -m tests.journal.test_postgres FILE`."""
+    with temporary_server() as server:
         server.start()
         storage = PostgresStorage(server.url())
         for session, end in (("one", ()), ("two", (Closed(),))):
@@ -89,7 +89,7 @@ def write_golden(path: Path) -> None:
 
 
 @pytest.mark.parametrize("golden", GOLDEN, ids=lambda path: path.stem)
-def test_tables_of_every_version_are_read_and_written_on(
+def test_tables_of_every_version_can_be_read_and_extended(
     golden: Path, storage: PostgresStorage, direct: psycopg.Connection[Any], schema: str
 ) -> None:
     storage.close()
@@ -107,12 +107,12 @@ def test_tables_of_every_version_are_read_and_written_on(
     }
 
 
-def test_there_are_golden_tables_of_this_version() -> None:
+def test_golden_tables_exist_for_this_version() -> None:
     assert [path.stem for path in GOLDEN][-1] == f"postgres_v{tables.VERSION}"
 
 
-def test_new_tables_are_those_of_the_golden_ones() -> None:
-    """A change of the tables changes their version."""
+def test_new_tables_match_the_golden_tables() -> None:
+    """A change of the tables needs a new version."""
     assert GOLDEN[-1].read_text().startswith(tables.SCHEMA)
 
 
@@ -132,7 +132,7 @@ def test_tables_of_a_newer_version_are_refused(
     assert len(storage.read("one")) == 1
 
 
-def test_another_programs_table_of_the_same_name_is_refused_and_not_touched(
+def test_a_foreign_table_of_the_same_name_is_refused_and_unchanged(
     storage: PostgresStorage, direct: psycopg.Connection[Any]
 ) -> None:
     storage.close()
@@ -143,31 +143,29 @@ def test_another_programs_table_of_the_same_name_is_refused_and_not_touched(
     assert direct.execute("SELECT * FROM actors_meta").fetchall() == []
 
 
-def test_two_that_make_the_tables_at_once_make_them_once(
-    storage: PostgresStorage, other: PostgresStorage
-) -> None:
+def test_concurrent_hosts_create_the_tables_once(storage: PostgresStorage, other: PostgresStorage) -> None:
     other.open()
     claim = begin(other, "one")
     assert len(storage.read("one")) == claim.last + 1
 
 
-def test_a_large_value_is_kept_once_and_goes_with_the_last_log_that_has_it(
+def test_a_large_value_is_stored_once_and_deleted_with_its_last_log(
     storage: PostgresStorage, direct: psycopg.Connection[Any]
 ) -> None:
-    def kept() -> Any:
+    def blob_count() -> Any:
         return direct.execute("SELECT count(*) FROM actors_blob").fetchall()[0][0]
 
     for session in ("one", "two"):
         storage.append([Entry(session, begin(storage, session).fence, (LARGE, LARGE))])
         assert [encode_event(each) for each in storage.read(session, 1)] == [encode_event(LARGE)] * 2
-    assert kept() == 1
+    assert blob_count() == 1
     storage.delete("one")
     assert storage.read("two", 1) == [LARGE, LARGE]
     storage.delete("two")
-    assert kept() == 0
+    assert blob_count() == 0
 
 
-def test_of_many_that_write_and_delete_the_same_large_value_at_once_none_loses_it_and_none_leaves_it(
+def test_concurrent_use_of_one_large_value_neither_loses_nor_leaks_it(
     storage: PostgresStorage, other: PostgresStorage, direct: psycopg.Connection[Any]
 ) -> None:
     def write_and_delete(host: PostgresStorage, name: str) -> list[int]:
@@ -186,14 +184,14 @@ def test_of_many_that_write_and_delete_the_same_large_value_at_once_none_loses_i
         assert direct.execute(f"SELECT count(*) FROM {table}").fetchall() == [(0,)]
 
 
-def test_of_two_that_delete_the_last_logs_with_a_large_value_the_second_deletes_that(
+def test_the_later_of_two_concurrent_deletions_deletes_a_shared_value(
     postgres: Server, storage: PostgresStorage, direct: psycopg.Connection[Any]
 ) -> None:
     for session in ("one", "two"):
         storage.append([Entry(session, begin(storage, session).fence, (LARGE,))])
     waits = "SELECT count(*) FROM pg_stat_activity WHERE application_name = %s AND wait_event_type = 'Lock'"
     with ThreadPoolExecutor(1) as threads, postgres.connect() as watching:
-        with direct.transaction():  # as another host would
+        with direct.transaction():  # as another host would hold it
             (key,) = direct.execute("SELECT key FROM actors_session WHERE name = 'two'").fetchall()[0]
             (digest,) = direct.execute(statements.LOCK_BLOBS, ([key],)).fetchall()[0]
             direct.execute(statements.DELETE_USES, ([key],))
@@ -205,7 +203,7 @@ def test_of_two_that_delete_the_last_logs_with_a_large_value_the_second_deletes_
     assert direct.execute("SELECT count(*) FROM actors_blob").fetchall() == [(0,)]
 
 
-def test_a_fenced_writer_leaves_no_blob_behind(
+def test_a_fenced_writer_leaves_no_blob(
     storage: PostgresStorage, other: PostgresStorage, direct: psycopg.Connection[Any]
 ) -> None:
     stale = begin(storage, "one")
@@ -217,8 +215,24 @@ def test_a_fenced_writer_leaves_no_blob_behind(
         assert direct.execute(f"SELECT count(*) FROM {table}").fetchall() == [(0,)]
 
 
-def _claimed_together(storage: PostgresStorage, names: list[str]) -> dict[str, int]:
-    """Claim sessions at once; return the numbers, 0 for one that is elsewhere."""
+def test_two_storages_of_one_database_are_two_hosts(storage: PostgresStorage, other: PostgresStorage) -> None:
+    claim = begin(storage, "one")
+    for refused in (other.claim, other.delete):
+        with pytest.raises(SessionLeased, match="belongs to host") as raised:
+            refused("one")
+        assert 0 < raised.value.seconds <= 10
+    storage.append([Entry("one", claim.fence, (to("b"),))])
+    assert len(other.read("one")) == 2
+    storage.release("one", claim.fence)
+    assert other.claim("one").fence == claim.fence + 1
+    with pytest.raises(SessionLeased):
+        storage.claim("one")
+    other.close()
+    assert storage.claim("one").last == 2
+
+
+def _claim_together(storage: PostgresStorage, names: list[str]) -> dict[str, int]:
+    """Claim sessions concurrently; return their fencing numbers, 0 for a session leased elsewhere."""
     fences = dict.fromkeys(names, 0)
     with storage.transaction(names):
         for name in names:
@@ -227,42 +241,60 @@ def _claimed_together(storage: PostgresStorage, names: list[str]) -> dict[str, i
     return fences
 
 
-def test_sessions_that_are_claimed_together_are_few_commits(
-    storage: PostgresStorage, direct: psycopg.Connection[Any]
-) -> None:
+def test_concurrent_claims_share_commits(storage: PostgresStorage, direct: psycopg.Connection[Any]) -> None:
     names = [f"s{number}" for number in range(300)]
     commits = "SELECT count(DISTINCT xmin::text) FROM actors_session"
-    for fence in (1, 2):  # new, and known
-        assert _claimed_together(storage, names) == dict.fromkeys(names, fence)
+    for fence in (1, 2):  # new sessions, then known ones
+        assert _claim_together(storage, names) == dict.fromkeys(names, fence)
         assert direct.execute(commits).fetchone() == (1,)
     assert storage.append([Entry(name, 2, (to("a"),)) for name in names]) == [1] * 300
     assert storage.claim("s1").fence == 3
 
 
-def test_of_sessions_that_are_claimed_together_one_that_is_elsewhere_harms_no_other(
+def test_a_leased_session_in_a_group_of_claims_affects_no_other(
     storage: PostgresStorage, other: PostgresStorage, direct: psycopg.Connection[Any]
 ) -> None:
     theirs = begin(other, "theirs")
-    fences = _claimed_together(storage, ["known", "theirs", "new"])
+    fences = _claim_together(storage, ["known", "theirs", "new"])
     assert fences == {"known": 1, "theirs": 0, "new": 1}
     assert other.append([Entry("theirs", theirs.fence, (to("b"),))]) == [2]
     direct.execute("UPDATE actors_session SET tenant = 'damaged' WHERE name = 'known'")
     with pytest.raises(JournalDamaged):
-        _claimed_together(storage, ["known", "new"])
+        _claim_together(storage, ["known", "new"])
     assert storage.claim("new").fence == 3
 
 
-def test_of_two_hosts_that_claim_the_same_sessions_together_each_session_has_one(
+def test_two_hosts_claiming_the_same_sessions_give_each_one_owner(
     storage: PostgresStorage, other: PostgresStorage
 ) -> None:
     names = [f"s{number}" for number in range(100)]
     with ThreadPoolExecutor(2) as threads:
-        one = threads.submit(_claimed_together, storage, names)
-        two = threads.submit(_claimed_together, other, names[::-1])
+        one = threads.submit(_claim_together, storage, names)
+        two = threads.submit(_claim_together, other, names[::-1])
     assert [one.result()[name] + two.result()[name] for name in names] == [1] * 100
 
 
-def test_who_saw_a_session_before_another_claimed_it_looks_again(
+def test_an_expired_host_loses_claimed_sessions_and_keeps_the_others(
+    storage: PostgresStorage, other: PostgresStorage, direct: psycopg.Connection[Any]
+) -> None:
+    claims = {name: begin(storage, name) for name in ("one", "two")}
+    _age(direct, 9)
+    with pytest.raises(SessionLeased):
+        other.claim("one")
+    storage.beat()
+    _age(direct, 9)
+    with pytest.raises(SessionLeased):
+        other.claim("one")
+    _age(direct, 2)
+    assert other.claim("one").fence == 2
+    refused, written = storage.append(
+        [Entry(name, claim.fence, (to("b"),)) for name, claim in claims.items()]
+    )
+    assert (str(refused)[:31], written) == ("Session 'one' has another write", 2)
+    assert "its number is 2, not 1" in str(refused)
+
+
+def test_a_claim_that_raced_with_another_checks_the_owner_again(
     storage: PostgresStorage, other: PostgresStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begin(storage, "one")
@@ -297,7 +329,7 @@ def test_who_saw_a_session_before_another_claimed_it_looks_again(
         ("DELETE FROM actors_blob_use; DELETE FROM actors_blob", "record 2 refers to a blob that is missing"),
     ],
 )
-def test_what_is_damaged_is_refused_with_its_place(
+def test_damage_is_reported_with_its_place(
     storage: PostgresStorage, direct: psycopg.Connection[Any], damage: str, what: str
 ) -> None:
     claim = begin(storage, "one")
@@ -308,7 +340,7 @@ def test_what_is_damaged_is_refused_with_its_place(
     assert raised.value.session == "one"
 
 
-def test_the_tables_of_a_journal_say_nothing_of_any_event(
+def test_the_tables_contain_no_event_content_in_clear_columns(
     storage: PostgresStorage, direct: psycopg.Connection[Any]
 ) -> None:
     begin(storage, "one", tenant="t", target="m")
@@ -316,7 +348,7 @@ def test_the_tables_of_a_journal_say_nothing_of_any_event(
     assert rows == [("one", "t", "m", "idle", 1, 1)]
 
 
-# The address
+# The URL
 
 
 @pytest.mark.parametrize(
@@ -331,7 +363,7 @@ def test_the_tables_of_a_journal_say_nothing_of_any_event(
         ({"durability": "power"}, "needs a path or a url"),
     ],
 )
-def test_a_table_that_cannot_be_used_is_refused_in_one_line_without_a_password(
+def test_an_invalid_journal_setting_is_refused_without_the_password(
     tmp_path: Path, given: dict[str, str], why: str
 ) -> None:
     lines = [f'{key} = "{value}"' for key, value in given.items()]
@@ -351,14 +383,14 @@ def test_a_table_that_cannot_be_used_is_refused_in_one_line_without_a_password(
         f"postgresql://owner:{PASSWORD}@[::1/d",
     ],
 )
-def test_an_address_that_cannot_be_read_is_refused_without_a_word_of_it(url: str) -> None:
+def test_an_unparsable_url_is_refused_and_not_quoted(url: str) -> None:
     with pytest.raises(ConfigError) as raised:
         storage_at(url)
     assert PASSWORD not in f"{raised.value!r} {raised.value.__cause__!r}"
     assert "%40" in str(raised.value)
 
 
-def test_the_storage_is_what_an_address_names(postgres: Server, schema: str) -> None:
+def test_a_url_selects_the_storage(postgres: Server, schema: str) -> None:
     storage = storage_at(postgres.url(schema), lease=3.0)
     assert isinstance(storage, PostgresStorage)
     assert (storage.durability, storage.lease) == ("power", 3.0)
@@ -367,9 +399,7 @@ def test_the_storage_is_what_an_address_names(postgres: Server, schema: str) -> 
 
 @pytest.mark.anyio
 @pytest.mark.requirement("PROMISE-6")
-async def test_a_runtime_keeps_its_logs_in_the_database_that_it_is_given(
-    postgres: Server, schema: str
-) -> None:
+async def test_a_runtime_keeps_its_logs_in_the_configured_database(postgres: Server, schema: str) -> None:
     environ = {"OPENAI_API_KEY": "k"}
     async with Runtime(environ=environ, journal=postgres.url(schema)) as runtime:
         await runtime.open("openai:m", id="one")

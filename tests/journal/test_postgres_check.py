@@ -18,7 +18,7 @@ LARGE = Returned(CallId("c"), Json(b'"' + b"x" * 20_000 + b'"'))
 
 @pytest.fixture
 def schema(postgres: Server) -> str:
-    """A journal with two sessions, of which one was deleted since and one has a large value."""
+    """A journal with two sessions, one of which was deleted and one of which has a large value."""
     schema = postgres.schema()
     storage = PostgresStorage(postgres.url(schema))
     for name in ("one", "gone"):
@@ -36,7 +36,7 @@ def tables(postgres: Server, schema: str) -> list[object]:
         ]
 
 
-def test_a_journal_that_is_whole_is_said_to_be(postgres: Server, schema: str) -> None:
+def test_fsck_reports_a_sound_postgres_journal_as_intact(postgres: Server, schema: str) -> None:
     before = tables(postgres, schema)
     done = actors_now("sessions", "fsck", postgres.url(schema), "--json")
     assert (done.code, done.err) == (0, "")
@@ -61,7 +61,7 @@ def test_a_journal_that_is_whole_is_said_to_be(postgres: Server, schema: str) ->
         ),
     ],
 )
-def test_what_is_damaged_is_named_and_no_password_is(
+def test_fsck_names_the_damage_and_no_password(
     postgres: Server, schema: str, damage: str, what: str, place: tuple[str, int]
 ) -> None:
     with postgres.connect(schema) as connection:
@@ -73,7 +73,7 @@ def test_what_is_damaged_is_named_and_no_password_is(
     assert PASSWORD not in done.out + done.err
 
 
-def test_what_is_no_journal_or_cannot_be_reached_is_refused(postgres: Server) -> None:
+def test_fsck_refuses_an_unreachable_or_foreign_database(postgres: Server) -> None:
     none = actors_now("sessions", "fsck", postgres.url(postgres.schema()))
     assert (none.code, "not a journal" in none.complaint) == (9, True)
     nobody = actors_now("sessions", "fsck", postgres.url(host="/nowhere"))

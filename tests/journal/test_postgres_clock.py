@@ -1,4 +1,4 @@
-"""What a Postgres journal notes of the clock: nothing of it is lost, whoever else notes it and whatever breaks off."""
+"""Clock notes in a Postgres journal: concurrent notes and broken connections lose none."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +21,7 @@ WAITING = "SELECT count(*) FROM pg_stat_activity WHERE application_name = %s AND
 
 @pytest.fixture
 def url(postgres: Server) -> str:
-    """The address of a journal that nobody else uses."""
+    """The URL of a journal for one test."""
     return postgres.url(postgres.schema())
 
 
@@ -38,7 +38,7 @@ def storages(url: str) -> Iterator[tuple[PostgresStorage, PostgresStorage]]:
 def owner(
     url: str, storages: tuple[PostgresStorage, PostgresStorage]
 ) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
-    """A connection of the test's own; the clock was noted a minute ago, and is trusted."""
+    """A connection of the test; the clock was noted a minute ago and is trusted."""
     with psycopg.connect(url, autocommit=True) as connection:
         for note in clock_values(ObservedClock(int(time()) - 60, 0)).items():
             connection.execute("INSERT INTO actors_meta VALUES (%s, %s)", note)
@@ -46,20 +46,20 @@ def owner(
 
 
 @pytest.mark.usefixtures("owner")
-def test_hosts_that_note_the_clock_at_once_trust_it_as_before(
+def test_concurrent_clock_notes_keep_the_trusted_time(
     storages: tuple[PostgresStorage, PostgresStorage],
 ) -> None:
     now = int(time())
 
-    def trusted(storage: PostgresStorage) -> list[int]:
+    def trusted_times(storage: PostgresStorage) -> list[int]:
         return [storage.look_at_clock(now, 0).earliest_now for _ in range(25)]
 
     with ThreadPoolExecutor(2) as pool:
-        for times in pool.map(trusted, storages):
+        for times in pool.map(trusted_times, storages):
             assert min(times) > now - 300
 
 
-def test_a_host_that_notes_the_clock_waits_for_another_that_does(
+def test_a_clock_note_waits_for_a_concurrent_one(
     storages: tuple[PostgresStorage, PostgresStorage],
     owner: psycopg.Connection[tuple[Any, ...]],
     monkeypatch: pytest.MonkeyPatch,
@@ -91,7 +91,7 @@ def test_a_host_that_notes_the_clock_waits_for_another_that_does(
         assert ahead.result(SECONDS) == behind.result(SECONDS)
 
 
-def test_a_connection_that_is_lost_while_the_clock_is_noted_loses_no_note(
+def test_a_connection_lost_during_a_clock_note_loses_no_note(
     storages: tuple[PostgresStorage, PostgresStorage],
     owner: psycopg.Connection[tuple[Any, ...]],
     monkeypatch: pytest.MonkeyPatch,

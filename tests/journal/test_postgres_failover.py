@@ -1,4 +1,6 @@
-"""A Postgres database that goes back: a standby that lagged is promoted, or a copy is restored under live hosts."""
+"""A Postgres database that loses recent writes under live hosts: a lagging standby is promoted, or a copy is
+restored.
+"""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -30,22 +32,22 @@ TABLES = ("actors_session", "actors_record", "actors_blob", "actors_blob_use", "
 
 
 class Standby:
-    """What the tables were at one moment, and takes their place when it is promoted.
+    """A snapshot of the tables that replaces them when it is promoted.
 
     Args:
-        owner: A connection of the tests' own.
+        owner: A connection of the test.
     """
 
     def __init__(self, owner: psycopg.Connection[Any]) -> None:
         self._owner = owner
 
     def fall_behind(self) -> None:
-        """Replicate nothing from here on."""
+        """Stop replicating."""
         for table in TABLES:
             self._owner.execute(f"CREATE TABLE standby_{table} AS TABLE {table}")
 
     def promote(self, *, cut: bool = True) -> None:
-        """Let hosts find what was replicated; the connections that they had are gone, if they are `cut`."""
+        """Replace the tables by the snapshot. With `cut`, close the connections of the hosts."""
         with self._owner.transaction():
             self._owner.execute(f"TRUNCATE {', '.join(TABLES)}")
             for table in TABLES:
@@ -60,7 +62,7 @@ class Standby:
             )
 
     def _columns(self, table: str) -> list[str]:
-        """Return the columns of a table that the server does not fill itself."""
+        """Return the columns of a table that are not generated."""
         found = self._owner.execute(
             "SELECT attname FROM pg_attribute "
             "WHERE attrelid = to_regclass(%s) AND attnum > 0 AND attgenerated = '' AND NOT attisdropped",
@@ -71,7 +73,7 @@ class Standby:
 
 @pytest.fixture
 def url(postgres: Server) -> str:
-    """The address of a journal, of a user that nobody else is."""
+    """The URL of a journal, with a user of its own."""
     role = postgres.role()
     return postgres.url(role, user=role)
 
@@ -95,7 +97,7 @@ def storage(url: str) -> Iterator[PostgresStorage]:
 
 @pytest.mark.parametrize("cut", [True, False])
 @pytest.mark.parametrize("knows", [True, False])
-def test_an_append_behind_events_that_the_tables_lost_is_refused(
+def test_an_append_after_lost_events_is_refused(
     storage: PostgresStorage, standby: Standby, cut: bool, knows: bool
 ) -> None:
     claim, other = begin(storage, "one"), begin(storage, "other")
@@ -103,7 +105,7 @@ def test_an_append_behind_events_that_the_tables_lost_is_refused(
     storage.append([Entry("one", claim.fence, (to("b"), to("c")))])
     standby.promote(cut=cut)
     if knows:
-        storage._rows.clear()  # of many sessions not all are remembered
+        storage._rows.clear()  # the storage does not remember the rows of all sessions
     lost, follows, written = storage.append(
         [
             Entry("one", claim.fence, (to("d"),), 3 if knows else None),
@@ -121,7 +123,7 @@ def test_an_append_behind_events_that_the_tables_lost_is_refused(
 
 
 @pytest.mark.parametrize("is_remembered", [True, False])
-def test_an_append_to_a_session_whose_row_is_missing_is_fenced(
+def test_an_append_to_a_session_without_a_row_is_fenced(
     storage: PostgresStorage, standby: Standby, is_remembered: bool
 ) -> None:
     other = begin(storage, "other")
@@ -141,7 +143,7 @@ def test_an_append_to_a_session_whose_row_is_missing_is_fenced(
     assert begin(storage, "one").fence == 1
 
 
-def test_a_host_whose_claim_was_lost_writes_nothing_beside_the_one_that_has_the_same_number(
+def test_a_host_with_a_lost_claim_writes_nothing_beside_its_successor(
     url: str, storage: PostgresStorage, standby: Standby
 ) -> None:
     begin(storage, "one")
@@ -159,7 +161,7 @@ def test_a_host_whose_claim_was_lost_writes_nothing_beside_the_one_that_has_the_
 
 
 @pytest.mark.parametrize("more", [0, 1])
-def test_a_host_whose_claim_was_lost_writes_nothing_behind_events_of_another_with_the_same_number(
+def test_a_host_with_a_lost_claim_writes_nothing_after_its_successor(
     url: str, storage: PostgresStorage, standby: Standby, more: int
 ) -> None:
     begin(storage, "one")
@@ -179,7 +181,7 @@ def test_a_host_whose_claim_was_lost_writes_nothing_behind_events_of_another_wit
     assert storage.read("one")[1:] == [to("b")]
 
 
-def test_events_that_nobody_here_wrote_are_another_writers(storage: PostgresStorage) -> None:
+def test_unknown_events_at_the_end_of_a_log_fence_the_writer(storage: PostgresStorage) -> None:
     claim = begin(storage, "one")
     refused, follows = storage.append(
         [Entry("one", claim.fence, (to("b"),), 0), Entry("one", claim.fence, (to("c"),), 1)]
@@ -193,19 +195,21 @@ def test_events_that_nobody_here_wrote_are_another_writers(storage: PostgresStor
 # Sessions
 
 
-def _unavailable(_: object) -> NoReturn:
+def _raise_unavailable(_: object) -> NoReturn:
     raise JournalUnavailable("The test says so")
 
 
-def _went_back(_: JournalActor, command: object, answer: object) -> object:
+def _report_rollback(_: JournalActor, command: object, answer: object) -> object:
     if isinstance(command, ReadLog):
         raise Entry("one", 1, ()).behind_error(1, 2)
     return answer
 
 
 @asynccontextmanager
-async def _asked(storage: PostgresStorage, server: LoopbackServer) -> AsyncIterator[tuple[Runtime, Session]]:
-    """Give a session that was asked once, and its runtime."""
+async def _asked_session(
+    storage: PostgresStorage, server: LoopbackServer
+) -> AsyncIterator[tuple[Runtime, Session]]:
+    """Yield a session that was asked once, and its runtime."""
     async with hosting(a=server, storage=storage) as runtime:
         session = await runtime.open("a", id="one")
         assert (await session.ask("First.")).status == "complete"
@@ -215,12 +219,12 @@ async def _asked(storage: PostgresStorage, server: LoopbackServer) -> AsyncItera
 
 @pytest.mark.anyio
 @pytest.mark.requirement("PROMISE-6")
-async def test_of_events_that_a_failover_lost_a_caller_a_reader_the_log_and_fsck_are_told(
+async def test_events_lost_in_a_failover_are_reported_everywhere(
     url: str, storage: PostgresStorage, standby: Standby, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     losses: list[tuple[str, int, int]] = []
     monkeypatch.setattr("actors.telemetry.logger.events_lost", lambda *loss: losses.append(loss))
-    async with _asked(storage, openai(*[Turn(Say("Done."))] * 4)) as (_, session):
+    async with _asked_session(storage, openai(*[Turn(Say("Done."))] * 4)) as (_, session):
         kept = [event async for event in session.events(follow=False)]
         last = max(event.seq for event in kept if isinstance(event, DurableEvent))
         await anyio.to_thread.run_sync(standby.fall_behind)
@@ -251,10 +255,10 @@ async def test_of_events_that_a_failover_lost_a_caller_a_reader_the_log_and_fsck
 
 
 @pytest.mark.anyio
-async def test_a_reader_that_finds_acknowledged_events_missing_waits_until_the_writer_names_the_loss(
+async def test_a_reader_missing_events_waits_for_the_writer_to_record_the_loss(
     storage: PostgresStorage, standby: Standby, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with _asked(storage, openai(*[Turn(Say("Done."))] * 4)) as (_, session):
+    async with _asked_session(storage, openai(*[Turn(Say("Done."))] * 4)) as (_, session):
         read = [event async for event in session.events(follow=False)]
         reader, page, is_read = session.events(), storage.page, anyio.Event()
         assert [await anext(reader) for _ in read] == read
@@ -263,7 +267,7 @@ async def test_a_reader_that_finds_acknowledged_events_missing_waits_until_the_w
         await anyio.to_thread.run_sync(standby.promote)
         heard = list[object]()
 
-        def page_and_tell(*given: Any, **named: Any) -> LogPage:  # Any: as `page` takes them
+        def page_and_tell(*given: Any, **named: Any) -> LogPage:  # Any: the parameters of `page`
             found = page(*given, **named)
             anyio.from_thread.run_sync(is_read.set)
             return found
@@ -285,10 +289,10 @@ async def test_a_reader_that_finds_acknowledged_events_missing_waits_until_the_w
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("is_named_at_once", [False, True])
-async def test_a_session_that_reads_its_log_after_a_failover_goes_on_at_its_second_use(
+async def test_a_session_reading_after_a_failover_continues_at_its_second_use(
     storage: PostgresStorage, standby: Standby, is_named_at_once: bool
 ) -> None:
-    async with _asked(storage, openai(*[Turn(Say("Done."))] * 4)) as (_, session):
+    async with _asked_session(storage, openai(*[Turn(Say("Done."))] * 4)) as (_, session):
         last = len(storage.read("one"))
         await anyio.to_thread.run_sync(standby.fall_behind)
         assert (await session.ask("Second.")).status == "complete"
@@ -308,16 +312,16 @@ async def test_a_session_that_reads_its_log_after_a_failover_goes_on_at_its_seco
 
 
 @pytest.mark.anyio
-async def test_a_session_that_was_suspended_before_a_failover_goes_on_at_its_second_use(
+async def test_a_session_suspended_before_a_failover_continues_at_its_second_use(
     storage: PostgresStorage, standby: Standby, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with _asked(storage, openai(*[Turn(Say("Done."))] * 4)) as (_, session):
+    async with _asked_session(storage, openai(*[Turn(Say("Done."))] * 4)) as (_, session):
         last = len(storage.read("one"))
         await anyio.to_thread.run_sync(standby.fall_behind)
         assert (await session.ask("Second.")).status == "complete"
         lost = len(storage.read("one"))
         with monkeypatch.context() as outage:
-            outage.setattr(storage, "append", _unavailable)
+            outage.setattr(storage, "append", _raise_unavailable)
             with pytest.raises(JournalUnavailable):
                 await session.ask("Third.")
         assert session._lifecycle.state == "suspended"
@@ -330,10 +334,10 @@ async def test_a_session_that_was_suspended_before_a_failover_goes_on_at_its_sec
 
 
 @pytest.mark.anyio
-async def test_a_session_that_sleeps_through_a_failover_can_be_closed_and_its_reader_is_told(
+async def test_a_session_idle_during_a_failover_can_be_closed(
     storage: PostgresStorage, standby: Standby
 ) -> None:
-    async with _asked(storage, openai(*[Turn(Say("Done."))] * 4)) as (_, session):
+    async with _asked_session(storage, openai(*[Turn(Say("Done."))] * 4)) as (_, session):
         last = len(storage.read("one"))
         await anyio.to_thread.run_sync(standby.fall_behind)
         assert (await session.ask("Second.")).status == "complete"
@@ -353,10 +357,10 @@ async def test_a_session_that_sleeps_through_a_failover_can_be_closed_and_its_re
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("sleeps", [False, True])
-async def test_a_fork_of_a_session_whose_log_went_back_names_no_loss_ahead_of_its_writer(
+async def test_a_fork_after_a_rollback_does_not_record_the_loss_itself(
     storage: PostgresStorage, standby: Standby, sleeps: bool
 ) -> None:
-    async with _asked(storage, openai(*[Turn(Say("Done."))] * 6)) as (runtime, session):
+    async with _asked_session(storage, openai(*[Turn(Say("Done."))] * 6)) as (runtime, session):
         last = len(storage.read("one"))
         await anyio.to_thread.run_sync(standby.fall_behind)
         assert (await session.ask("Second.")).status == "complete"
@@ -375,20 +379,20 @@ async def test_a_fork_of_a_session_whose_log_went_back_names_no_loss_ahead_of_it
 
 
 @pytest.mark.anyio
-async def test_a_close_is_refused_if_the_journal_goes_back_whenever_it_is_asked(
+async def test_a_close_fails_if_the_journal_is_rolled_back(
     storage: PostgresStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with _asked(storage, openai(*[Turn(Say("Done."))] * 4)) as (_, session):
+    async with _asked_session(storage, openai(*[Turn(Say("Done."))] * 4)) as (_, session):
         with monkeypatch.context() as going_back:
             await fall_asleep(session)
-            going_back.setattr(JournalActor, "_check_answer", _went_back)
+            going_back.setattr(JournalActor, "_check_answer", _report_rollback)
             with anyio.fail_after(60), pytest.raises(JournalBehind):
                 await session.close()
         assert (await session.ask("Second.")).status == "complete"
 
 
 @pytest.mark.anyio
-async def test_a_session_that_was_opened_in_the_lost_window_ends_as_fenced_and_can_be_opened_anew(
+async def test_a_session_opened_in_the_lost_window_is_fenced_and_can_be_reopened(
     storage: PostgresStorage, standby: Standby
 ) -> None:
     async with hosting(a=openai(*[Turn(Say("Done."))] * 4), storage=storage) as runtime:
@@ -405,10 +409,8 @@ async def test_a_session_that_was_opened_in_the_lost_window_ends_as_fenced_and_c
 
 
 @pytest.mark.anyio
-async def test_a_session_can_be_closed_though_the_journal_went_back(
-    storage: PostgresStorage, standby: Standby
-) -> None:
-    async with _asked(storage, openai(*[Turn(Say("Done."))] * 4)) as (_, session):
+async def test_a_session_can_be_closed_after_a_rollback(storage: PostgresStorage, standby: Standby) -> None:
+    async with _asked_session(storage, openai(*[Turn(Say("Done."))] * 4)) as (_, session):
         await anyio.to_thread.run_sync(standby.fall_behind)
         assert (await session.ask("Second.")).status == "complete"
         await anyio.to_thread.run_sync(standby.promote)

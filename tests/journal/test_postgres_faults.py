@@ -1,7 +1,7 @@
-"""What a Postgres journal does when its server fails: each failure is typed, and what was told is there once.
+"""Failures of a Postgres server: each raises a typed error, and each acknowledged event is stored exactly once.
 
-The faults are real: the server is stopped, killed and filled, or a trigger of its own raises what a full disk raises.
-Every test connects with a password, which no message, log or repr may hold.
+The faults are real: the server is stopped, killed and filled, or a trigger raises the error of a full disk. Every test
+connects with a password that no message, log or repr may contain.
 """
 
 import traceback
@@ -22,7 +22,7 @@ from actors.journal.storage.postgres.batch import Batch
 from actors.journal.storage.postgres.connection import TRIES
 from actors.journal.storage.postgres.faults import meaning_at_connect
 from tests.journal.postgres import PASSWORD, Server
-from tests.journal.postgres_proxy import Loses, Proxy, proxied
+from tests.journal.postgres_proxy import Loses, Proxy, run_proxy
 from tests.journal.storages import begin, to
 
 E = TypeVar("E", bound=ActorsError)
@@ -54,15 +54,15 @@ def storage(postgres: Server, schema: str) -> Iterator[PostgresStorage]:
     made.close()
 
 
-def refused(kind: type[E], raised: "pytest.ExceptionInfo[E]") -> str:
-    """Return what an error says; it holds no password, however it is shown."""
+def refusal(kind: type[E], raised: "pytest.ExceptionInfo[E]") -> str:
+    """Return the text of an error, which must not contain the password in any form."""
     assert type(raised.value) is kind
     shown = "".join(traceback.format_exception(raised.value))
     assert PASSWORD not in f"{shown} {raised.value!r} {vars(raised.value)!r}"
     return str(raised.value)
 
 
-# When it is opened
+# On opening
 
 
 @pytest.mark.parametrize(
@@ -75,38 +75,38 @@ def refused(kind: type[E], raised: "pytest.ExceptionInfo[E]") -> str:
         ({"sslmode": "require"}, "TLS"),
     ],
 )
-def test_what_must_be_configured_otherwise_is_a_config_error_at_once(
+def test_a_wrong_connection_setting_is_a_config_error_at_once(
     postgres: Server, change: dict[str, str], why: str
 ) -> None:
-    with proxied(postgres.folder) as proxy, pytest.raises(ConfigError) as raised:
+    with run_proxy(postgres.folder) as proxy, pytest.raises(ConfigError) as raised:
         PostgresStorage(postgres.url(**{"host": "127.0.0.1", "port": str(proxy.port), **change})).open()
-    assert why in refused(ConfigError, raised)
+    assert why in refusal(ConfigError, raised)
 
 
-def test_a_user_that_may_make_no_tables_is_told_so(
+def test_a_user_without_create_rights_gets_a_config_error(
     postgres: Server, schema: str, direct: psycopg.Connection[Any]
 ) -> None:
     role = postgres.role()
     direct.execute(f"GRANT USAGE ON SCHEMA {schema} TO {role}")
     with pytest.raises(ConfigError) as raised:
         PostgresStorage(postgres.url(schema, user=role)).open()
-    assert "grant it CREATE" in refused(ConfigError, raised)
+    assert "grant it CREATE" in refusal(ConfigError, raised)
 
 
-def test_where_nobody_listens_the_journal_is_unavailable(postgres: Server, tmp_path: Path) -> None:
+def test_a_journal_without_a_listening_server_is_unavailable(postgres: Server, tmp_path: Path) -> None:
     storage = PostgresStorage(postgres.url(host=str(tmp_path)), patience=0.1)
     with pytest.raises(JournalUnavailable) as raised:
         storage.open()
-    assert "nobody listens there" in refused(JournalUnavailable, raised)
+    assert "nobody listens there" in refusal(JournalUnavailable, raised)
 
 
-def test_a_server_without_a_place_for_one_more_connection_is_unavailable(postgres: Server) -> None:
+def test_a_server_at_its_connection_limit_is_unavailable(postgres: Server) -> None:
     role = postgres.role("CONNECTION LIMIT 1")
     storage = PostgresStorage(postgres.url(role, user=role), patience=0.1)
-    claim = begin(storage, "one")  # one connection is there
+    claim = begin(storage, "one")  # the only free connection
     with pytest.raises(JournalUnavailable) as raised:
         storage.read("one")
-    assert "too many connections" in refused(JournalUnavailable, raised)
+    assert "too many connections" in refusal(JournalUnavailable, raised)
     assert storage.append([Entry("one", claim.fence, (to("b"),))]) == [2]
     storage.close()
 
@@ -121,18 +121,18 @@ def test_a_server_without_a_place_for_one_more_connection_is_unavailable(postgre
         (f"something new about {PASSWORD}", JournalUnavailable, "cannot be reached"),
     ],
 )
-def test_what_libpq_says_without_a_code_is_typed(said: str, kind: type[ActorsError], why: str) -> None:
+def test_libpq_errors_without_a_code_are_typed(said: str, kind: type[ActorsError], why: str) -> None:
     error = meaning_at_connect(psycopg.OperationalError(f"connection failed: {said}"), "there")
     assert type(error) is kind
     assert why in str(error)
     assert PASSWORD not in str(error)
 
 
-# While it is used
+# During use
 
 
-def _raising(direct: psycopg.Connection[Any], code: str, times: int) -> None:
-    """Let the server raise an error for so many of the next appends."""
+def _fail_next_appends(direct: psycopg.Connection[Any], code: str, times: int) -> None:
+    """Make the server raise an error for the next `times` appends."""
     direct.execute("CREATE SEQUENCE tries")
     direct.execute(
         f"CREATE FUNCTION fails() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF nextval('tries') <= {times} THEN "
@@ -155,14 +155,14 @@ def _raising(direct: psycopg.Connection[Any], code: str, times: int) -> None:
         ("22000", JournalError, "refused a statement"),
     ],
 )
-def test_a_fault_of_the_server_is_typed_and_what_was_asked_was_not_done(
+def test_a_server_fault_is_typed_and_its_append_is_not_written(
     storage: PostgresStorage, direct: psycopg.Connection[Any], code: str, kind: type[JournalError], why: str
 ) -> None:
     claim = begin(storage, "one")
-    _raising(direct, code, times=1)
+    _fail_next_appends(direct, code, times=1)
     with pytest.raises(kind) as raised:
         storage.append([Entry("one", claim.fence, (to("b"),))])
-    message = refused(kind, raised)
+    message = refusal(kind, raised)
     assert why in message
     assert code in message
     assert "words of a record" not in message
@@ -170,16 +170,16 @@ def test_a_fault_of_the_server_is_typed_and_what_was_asked_was_not_done(
     assert storage.read("one", 1) == [to("c")]
 
 
-def test_what_a_table_cannot_hold_is_refused_and_leaves_no_doubt(
+def test_an_event_that_postgres_cannot_hold_is_refused_and_not_in_doubt(
     storage: PostgresStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     claim, other = storage.claim("one"), begin(storage, "two")
     with pytest.raises(JournalError, match="22021") as raised:
         storage.append([Entry("one", claim.fence, (Opened("one", "a", tenant="a\0b"),))])
-    refused(JournalError, raised)
+    refusal(JournalError, raised)
     with pytest.raises(JournalError, match="NUL") as raised:
         storage.claim("a\0b")
-    refused(JournalError, raised)
+    refusal(JournalError, raised)
 
     def fails(self: Batch) -> object:
         raise KeyboardInterrupt
@@ -189,22 +189,22 @@ def test_what_a_table_cannot_hold_is_refused_and_leaves_no_doubt(
         with pytest.raises(KeyboardInterrupt):
             storage.append([Entry("two", other.fence, (to("lost"),))])
     assert storage.append([Entry("two", other.fence, (to("b"),))]) == [2]
-    storage._writer.close()  # the next one takes back what is in doubt: nothing is
+    storage._writer.close()  # the next connection would undo an append in doubt; there is none
     assert storage.append([Entry("two", other.fence, (to("c"),))]) == [3]
     assert storage.read("two", 1) == [to("b"), to("c")]
 
 
 @pytest.mark.parametrize("code", ["40001", "40P01", "23503"])
-def test_what_others_get_in_the_way_of_is_done_again_and_a_few_times_at_most(
+def test_a_transaction_conflict_is_retried_a_bounded_number_of_times(
     storage: PostgresStorage, direct: psycopg.Connection[Any], code: str
 ) -> None:
     claim = begin(storage, "one")
-    _raising(direct, code, times=3)
+    _fail_next_appends(direct, code, times=3)
     assert storage.append([Entry("one", claim.fence, (to("b"),))]) == [2]
     direct.execute("SELECT setval('tries', 1)")
     direct.execute("DROP FUNCTION fails CASCADE")
     direct.execute("DROP SEQUENCE tries")
-    _raising(direct, code, times=1000)
+    _fail_next_appends(direct, code, times=1000)
     with pytest.raises(JournalUnavailable, match="others kept"):
         storage.append([Entry("one", claim.fence, (to("c"),))])
     assert direct.execute("SELECT last_value FROM tries").fetchall() == [(TRIES,)]
@@ -214,7 +214,7 @@ def test_what_others_get_in_the_way_of_is_done_again_and_a_few_times_at_most(
 @pytest.mark.parametrize(
     ("bound", "why"), [(30.0, "another program holds a lock"), (0.3, "it took too long")]
 )
-def test_a_lock_of_another_program_is_waited_for_no_longer_than_said(
+def test_a_foreign_lock_is_waited_for_up_to_the_timeout(
     postgres: Server,
     schema: str,
     storage: PostgresStorage,
@@ -232,7 +232,7 @@ def test_a_lock_of_another_program_is_waited_for_no_longer_than_said(
     assert storage.append([Entry("one", claim.fence, (to("c"),))]) == [2]
 
 
-def test_a_server_that_may_not_be_written_to_is_left_for_one_that_may(postgres: Server) -> None:
+def test_a_read_only_server_is_left_for_a_writable_one(postgres: Server) -> None:
     role = postgres.role()
     storage = PostgresStorage(postgres.url(role, user=role), patience=0.1)
     claim = begin(storage, "one")
@@ -251,7 +251,7 @@ def _end_all(owner: psycopg.Connection[Any], role: str) -> None:
     owner.execute("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE usename = %s", (role,))
 
 
-def test_a_password_that_is_changed_while_it_runs_is_an_outage(postgres: Server) -> None:
+def test_a_password_changed_at_run_time_is_an_outage(postgres: Server) -> None:
     role = postgres.role()
     storage = PostgresStorage(postgres.url(role, user=role), patience=0.1)
     claim = begin(storage, "one")
@@ -260,13 +260,13 @@ def test_a_password_that_is_changed_while_it_runs_is_an_outage(postgres: Server)
         _end_all(owner, role)
         with pytest.raises(JournalUnavailable) as raised:
             storage.append([Entry("one", claim.fence, (to("b"),))])
-        assert "user or password are wrong" in refused(JournalUnavailable, raised)
+        assert "user or password are wrong" in refusal(JournalUnavailable, raised)
         owner.execute(f"ALTER ROLE {role} PASSWORD '{PASSWORD}'")
     assert storage.append([Entry("one", claim.fence, (to("c"),))]) == [2]
     storage.close()
 
 
-def test_connections_that_the_server_ends_are_made_again_unseen(postgres: Server) -> None:
+def test_connections_closed_by_the_server_are_reopened_silently(postgres: Server) -> None:
     role = postgres.role()
     storage = PostgresStorage(postgres.url(role, user=role))
     claim = begin(storage, "one")
@@ -278,7 +278,7 @@ def test_connections_that_the_server_ends_are_made_again_unseen(postgres: Server
     storage.close()
 
 
-def test_a_commit_is_on_the_disk_whatever_the_server_takes_as_its_default(postgres: Server) -> None:
+def test_commits_are_synchronous_whatever_the_default_of_the_server(postgres: Server) -> None:
     role = postgres.role()
     with postgres.connect() as owner:
         owner.execute(f"ALTER ROLE {role} SET synchronous_commit = off")
@@ -288,18 +288,18 @@ def test_a_commit_is_on_the_disk_whatever_the_server_takes_as_its_default(postgr
     storage.close()
 
 
-# In doubt
+# Appends in doubt
 
 
 @pytest.fixture
 def proxy(postgres: Server) -> Iterator[Proxy]:
-    with proxied(postgres.folder) as proxy:
+    with run_proxy(postgres.folder) as proxy:
         yield proxy
 
 
 @pytest.fixture
 def far(postgres: Server, schema: str, proxy: Proxy) -> Iterator[PostgresStorage]:
-    """A storage whose server is behind the proxy."""
+    """A storage that reaches its server through the proxy."""
     made = PostgresStorage(postgres.url(schema, host="127.0.0.1", port=str(proxy.port)), patience=5)
     yield made
     proxy.is_open = True
@@ -307,7 +307,7 @@ def far(postgres: Server, schema: str, proxy: Proxy) -> Iterator[PostgresStorage
 
 
 @pytest.mark.parametrize("loses", ["requests", "answers"])
-def test_what_a_lost_connection_leaves_in_doubt_is_in_the_log_once(
+def test_an_append_in_doubt_after_a_lost_connection_is_written_once(
     far: PostgresStorage, proxy: Proxy, loses: Loses
 ) -> None:
     claim = begin(far, "one")
@@ -320,7 +320,7 @@ def test_what_a_lost_connection_leaves_in_doubt_is_in_the_log_once(
 
 
 @pytest.mark.parametrize("loses", ["requests", "answers"])
-def test_what_was_refused_in_an_outage_is_not_in_the_log_afterwards(
+def test_an_append_refused_during_an_outage_is_not_in_the_log(
     postgres: Server, schema: str, proxy: Proxy, loses: Loses
 ) -> None:
     far = PostgresStorage(postgres.url(schema, host="127.0.0.1", port=str(proxy.port)), patience=0.3)
@@ -329,7 +329,7 @@ def test_what_was_refused_in_an_outage_is_not_in_the_log_afterwards(
     with pytest.raises(JournalUnavailable):
         far.append([Entry("one", claim.fence, (to("b"),))])
     with pytest.raises(JournalUnavailable):
-        far.read("one")  # nobody knows yet
+        far.read("one")  # the outcome is still unknown
     proxy.is_open = True
     proxy.let_go()
     assert far.read("one", 1) == []
@@ -340,7 +340,7 @@ def test_what_was_refused_in_an_outage_is_not_in_the_log_afterwards(
     far.close()
 
 
-def test_what_another_host_has_taken_over_is_not_taken_back(
+def test_an_append_in_doubt_is_not_undone_after_a_takeover(
     postgres: Server, schema: str, storage: PostgresStorage, direct: psycopg.Connection[Any], proxy: Proxy
 ) -> None:
     far = PostgresStorage(postgres.url(schema, host="127.0.0.1", port=str(proxy.port)), patience=0.3)
@@ -358,7 +358,7 @@ def test_what_another_host_has_taken_over_is_not_taken_back(
     far.close()
 
 
-def test_a_host_ends_though_its_server_is_out_of_reach(
+def test_a_storage_closes_while_its_server_is_unreachable(
     postgres: Server, schema: str, storage: PostgresStorage, proxy: Proxy
 ) -> None:
     far = PostgresStorage(postgres.url(schema, host="127.0.0.1", port=str(proxy.port)), patience=0.1)
@@ -367,17 +367,17 @@ def test_a_host_ends_though_its_server_is_out_of_reach(
     far.close()
     assert proxy.lost.is_set()
     (stored,) = storage.sessions()
-    assert stored.owner is not None  # until its lease is over
+    assert stored.owner is not None  # until its lease expires
     (outcome,) = storage.append([Entry("one", claim.fence, (to("b"),))])
     assert isinstance(outcome, Fenced)
 
 
-def test_what_failed_for_certain_is_nothing_to_be_taken_back(
+def test_an_append_that_certainly_failed_is_not_undone(
     postgres: Server, schema: str, storage: PostgresStorage, direct: psycopg.Connection[Any]
 ) -> None:
-    """Or what this host wrote afterwards, and another storage of its number, would be taken for it."""
+    """Otherwise a later event of this host, or one of another storage with its number, would be mistaken for it."""
     claim = begin(storage, "one")
-    _raising(direct, "53100", times=1)
+    _fail_next_appends(direct, "53100", times=1)
     with pytest.raises(JournalUnavailable):
         storage.append([Entry("one", claim.fence, (to("b"),))])
     direct.execute("UPDATE actors_session SET owner = NULL")
@@ -388,11 +388,11 @@ def test_what_failed_for_certain_is_nothing_to_be_taken_back(
         "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name LIKE %s",
         (f"{storage._name}%",),
     )
-    storage.renew_lease()  # by a new connection
+    storage.renew_lease()  # on a new connection
     assert storage.read("one", 1) == [to("c")]
 
 
-def test_a_connection_that_does_not_end_is_waited_for(
+def test_a_storage_waits_for_an_old_connection_that_does_not_end(
     far: PostgresStorage, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     claim = begin(far, "one")
@@ -406,7 +406,7 @@ def test_a_connection_that_does_not_end_is_waited_for(
     assert far.read("one", 1) == [to("c")]
 
 
-def test_a_read_does_not_wait_for_an_append_that_is_under_way(
+def test_a_read_does_not_wait_for_an_append_in_progress(
     postgres: Server, schema: str, direct: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     storage = PostgresStorage(postgres.url(schema), patience=60, lease=200)
@@ -419,7 +419,7 @@ def test_a_read_does_not_wait_for_an_append_that_is_under_way(
         while not direct.execute(_WAITS).fetchall() and thread.is_alive():
             sleep(0.001)
         with monkeypatch.context() as patch:
-            patch.setattr(storage._writer, "run", _not_to_be_used)
+            patch.setattr(storage._writer, "run", _fail_if_used)
             assert storage.page("one").last == 1
             assert appended == []
     thread.join(60)
@@ -431,5 +431,5 @@ def test_a_read_does_not_wait_for_an_append_that_is_under_way(
 _WAITS = "SELECT FROM pg_locks WHERE relation = 'actors_record'::regclass AND NOT granted"
 
 
-def _not_to_be_used(_: object) -> None:
+def _fail_if_used(_: object) -> None:
     raise AssertionError("the connection that writes is used")

@@ -1,4 +1,4 @@
-"""A pooler that shares the server's connections between transactions is refused before anything is left on them."""
+"""A pooler that shares server connections between transactions is refused before it leaves state on them."""
 
 from collections.abc import Iterator
 
@@ -11,14 +11,14 @@ from actors.config import load
 from actors.errors import ConfigError
 from actors.journal.storage.postgres import PostgresStorage
 from tests.journal.postgres import PASSWORD, Server
-from tests.journal.postgres_pooler import Pooler, pooled
-from tests.journal.postgres_proxy import proxied
+from tests.journal.postgres_pooler import Pooler, run_pooler
+from tests.journal.postgres_proxy import run_proxy
 from tests.journal.storages import begin
 
 
 @pytest.fixture
 def pooler(postgres: Server) -> Iterator[Pooler]:
-    with pooled(postgres.folder) as pooler:
+    with run_pooler(postgres.folder) as pooler:
         yield pooler
 
 
@@ -28,14 +28,14 @@ def _url(postgres: Server, port: int) -> str:
 
 
 @pytest.mark.anyio
-async def test_a_pooler_in_transaction_mode_is_refused_in_one_line_and_nothing_stays_on_its_connections(
+async def test_a_transaction_pooler_is_refused_and_its_connections_stay_clean(
     postgres: Server, pooler: Pooler
 ) -> None:
     """Case pooled-transactions."""
     url = _url(postgres, pooler.port)
     with psycopg.connect(url, autocommit=True) as one, psycopg.connect(url, autocommit=True) as other:
         pids = [each.execute("SELECT pg_backend_pid()").fetchall() for each in (one, other)]
-        assert pids[0] == pids[1]  # it does what it is to stand for
+        assert pids[0] == pids[1]  # the pooler shares connections as intended
         storage = PostgresStorage(url)
         with anyio.fail_after(60), pytest.raises(ConfigError) as raised:
             async with Runtime(load(None, {}), journal=storage):
@@ -55,15 +55,15 @@ async def test_a_pooler_in_transaction_mode_is_refused_in_one_line_and_nothing_s
             assert each.execute("SELECT to_regclass('actors_meta')").fetchall() == [(None,)]
 
 
-def test_what_keeps_a_connection_for_one_program_is_no_such_pooler(postgres: Server) -> None:
-    with proxied(postgres.folder) as proxy:
+def test_a_session_pooler_is_accepted(postgres: Server) -> None:
+    with run_proxy(postgres.folder) as proxy:
         storage = PostgresStorage(_url(postgres, proxy.port))
         storage.open()
         assert begin(storage, "one").fence == 1
         storage.close()
 
 
-def test_a_server_without_a_place_for_one_more_connection_is_used_all_the_same(postgres: Server) -> None:
+def test_the_pooler_check_tolerates_a_server_at_its_connection_limit(postgres: Server) -> None:
     role = postgres.role("CONNECTION LIMIT 1")
     storage = PostgresStorage(postgres.url(role, user=role), patience=5)
     assert begin(storage, "one").fence == 1

@@ -1,4 +1,4 @@
-"""Who may write a journal's tables: rights are looked at when it is opened, and the version with every write."""
+"""Rights and versions of a journal's tables: rights are checked on opening, the version with every write."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -22,7 +22,7 @@ from tests.runtime_support import hosting, openai, restarted
 
 @pytest.fixture
 def schema(postgres: Server) -> str:
-    """A schema with the tables in it."""
+    """A schema that contains the tables."""
     schema = postgres.schema()
     storage = PostgresStorage(postgres.url(schema))
     begin(storage, "old")
@@ -38,14 +38,14 @@ def direct(postgres: Server, schema: str) -> Iterator[psycopg.Connection[tuple[A
 
 @pytest.fixture
 def role(postgres: Server, schema: str, direct: psycopg.Connection[Any]) -> str:
-    """A user that may do what a host does with the tables of others."""
+    """A user with the rights of a host on tables that it does not own."""
     role = postgres.role()
     direct.execute(f"GRANT USAGE ON SCHEMA {schema} TO {role}")
     direct.execute(f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO {role}")
     return role
 
 
-def test_a_user_who_may_do_what_a_host_does_needs_no_more(postgres: Server, schema: str, role: str) -> None:
+def test_the_rights_of_a_host_are_sufficient(postgres: Server, schema: str, role: str) -> None:
     storage = PostgresStorage(postgres.url(schema, user=role))
     storage.open()
     claim = begin(storage, "one")
@@ -67,7 +67,7 @@ def test_a_user_who_may_do_what_a_host_does_needs_no_more(postgres: Server, sche
         ("REVOKE ALL ON actors_blob FROM {role}", "may not use actors_blob"),
     ],
 )
-def test_rights_that_are_missing_are_named_on_entry_with_the_grant_that_helps(
+def test_missing_rights_are_reported_on_entry_with_a_working_grant(
     postgres: Server, schema: str, role: str, direct: psycopg.Connection[Any], change: str, why: str
 ) -> None:
     direct.execute(change.format(role=role))
@@ -81,7 +81,7 @@ def test_rights_that_are_missing_are_named_on_entry_with_the_grant_that_helps(
     storage.close()
 
 
-def test_rows_that_are_hidden_from_a_user_are_told_on_entry(
+def test_row_security_is_reported_on_entry(
     postgres: Server, schema: str, role: str, direct: psycopg.Connection[Any]
 ) -> None:
     direct.execute("ALTER TABLE actors_session ENABLE ROW LEVEL SECURITY")
@@ -90,7 +90,7 @@ def test_rows_that_are_hidden_from_a_user_are_told_on_entry(
 
 
 @pytest.mark.anyio
-async def test_a_user_who_may_only_read_is_told_when_the_runtime_is_entered(
+async def test_a_read_only_user_is_reported_on_entry(
     postgres: Server, schema: str, role: str, direct: psycopg.Connection[Any]
 ) -> None:
     direct.execute(f"ALTER ROLE {role} SET default_transaction_read_only = on")
@@ -110,7 +110,7 @@ WRITES: dict[str, Callable[[PostgresStorage], object]] = {
 
 
 @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
-def test_a_host_of_an_older_version_writes_nothing_in_newer_tables(
+def test_an_older_host_writes_nothing_to_newer_tables(
     postgres: Server,
     schema: str,
     direct: psycopg.Connection[Any],
@@ -135,13 +135,13 @@ def test_a_host_of_an_older_version_writes_nothing_in_newer_tables(
     storage.close()
 
 
-# Errors that nobody expects
+# Unexpected errors
 
 
 @pytest.mark.alternating
 @pytest.mark.anyio
 @pytest.mark.parametrize("code", ["22000", "P0001", "42P01", "XX000", "25P02", "0A000"])
-async def test_whatever_the_server_says_no_session_ends_for_it(
+async def test_no_unexpected_server_error_ends_a_session(
     postgres: Server, schema: str, direct: psycopg.Connection[Any], code: str
 ) -> None:
     storage = PostgresStorage(postgres.url(schema), patience=0.2)
@@ -177,7 +177,7 @@ async def test_whatever_the_server_says_no_session_ends_for_it(
         (psycopg.errors.RaiseException, JournalError),
     ],
 )
-def test_what_may_go_away_is_unavailable_and_what_cannot_be_written_is_refused(
+def test_temporary_errors_mean_unavailable_and_permanent_ones_refused(
     error: type[psycopg.Error], kind: type[JournalError]
 ) -> None:
     assert type(error_of(error("words"), "there", was_open=True)) is kind

@@ -1,4 +1,4 @@
-"""Sessions on a Postgres journal whose server is killed and started again while they work.
+"""Sessions on a Postgres journal whose server is killed and restarted while they work.
 
 The runtime compares each session with its rebuilt log when it ends (`tests.runtime_support`).
 """
@@ -19,7 +19,7 @@ from actors.journal.storage.postgres import PostgresStorage
 from actors.runtime.handle import Session
 from actors.testing import Call, OpenAIServer, Say, Turn
 from actors.tools import Tool
-from tests.journal.postgres import PASSWORD, Server, made, require
+from tests.journal.postgres import PASSWORD, Server, require, temporary_server
 from tests.runtime_support import assert_paired, bodies, hosting, restarted
 
 pytestmark = pytest.mark.anyio
@@ -28,36 +28,36 @@ SESSIONS, ASKS, KILLS = 4, 8, 2
 
 
 @pytest.fixture(scope="module")
-def made_server() -> Iterator[Server]:
-    """Give a server of these tests' own, which does not run."""
+def stopped_server() -> Iterator[Server]:
+    """A server for these tests, not running."""
     require()
-    with made() as server:
+    with temporary_server() as server:
         yield server
 
 
 @pytest.fixture
-def database(made_server: Server) -> Iterator[Server]:
-    """Give that server, running."""
-    made_server.start()
-    yield made_server
-    made_server.stop(signal.SIGQUIT)
+def database(stopped_server: Server) -> Iterator[Server]:
+    """The same server, running."""
+    stopped_server.start()
+    yield stopped_server
+    stopped_server.stop(signal.SIGQUIT)
 
 
 def _answer(request: dict[str, Any]) -> Turn:
-    """Use the tool, and say what was asked for."""
+    """Return an answer that uses the tool and then repeats the question."""
     if request["messages"][-1]["role"] == "tool":
         return Turn(Say("Done."))
     return Turn(Call("work", {"name": "a"}), Call("work", {"name": "b"}))
 
 
 class Work:
-    """The asks of several sessions, each made again until it is answered."""
+    """The asks of several sessions, each repeated until it is answered."""
 
     def __init__(self) -> None:
         self.answered = anyio.Semaphore(0)
         self.runs: list[str] = []
         self.outage = anyio.Event()
-        """Set once an ask was refused because the database was down. A kill begins with another one."""
+        """Set once an ask was refused because the database was down. Each kill waits for a new refusal."""
 
     async def all(self, session: Session) -> None:
         """Make all asks of a session."""
@@ -76,7 +76,7 @@ class Work:
 
 @pytest.mark.alternating
 @pytest.mark.requirement("PROMISE-6", "PROMISE-7")
-async def test_sessions_whose_database_is_killed_and_started_again_lose_no_answer_and_run_no_tool_twice(
+async def test_database_restarts_lose_no_answer_and_repeat_no_tool(
     database: Server,
 ) -> None:
     all_work = Work()
@@ -115,10 +115,10 @@ async def test_sessions_whose_database_is_killed_and_started_again_lose_no_answe
 
 
 @pytest.mark.requirement("PROMISE-6", "PROMISE-8")
-async def test_while_a_database_is_stopped_each_use_is_refused_and_sessions_go_on_when_it_is_there_again(
+async def test_sessions_refuse_work_while_the_database_is_down_and_then_continue(
     database: Server,
 ) -> None:
-    """What `tests/journal/test_outages.py` shows with a storage that says it is down, with a server that is."""
+    """The same as `tests/journal/test_outages.py`, with a server that is down instead of a storage that reports it."""
     look = Tool.external("look", "Looks something up, elsewhere.", {"type": "object"})
     server = OpenAIServer([Turn(Call("look", {})), *[Turn(Say("Done."))] * 4])
     with anyio.fail_after(120):

@@ -1,4 +1,4 @@
-"""A Postgres server that takes everything and says nothing: how long it is waited for, and who is told."""
+"""A Postgres server that accepts data and never answers: the longest wait, and the error that callers receive."""
 
 from collections.abc import Awaitable, Callable, Iterator
 
@@ -14,56 +14,54 @@ from actors.journal.storage.postgres.address import parameters
 from actors.runtime.handle import Session
 from actors.testing import Say, Turn
 from tests.journal.postgres import Server
-from tests.journal.postgres_proxy import Proxy, proxied
+from tests.journal.postgres_proxy import Proxy, run_proxy
 from tests.runtime_support import hosting, openai, restarted
 
 
 @pytest.fixture
 def proxy(postgres: Server) -> Iterator[Proxy]:
-    with proxied(postgres.folder) as proxy:
+    with run_proxy(postgres.folder) as proxy:
         yield proxy
 
 
 @pytest.mark.anyio
-@pytest.mark.alternating  # seconds pass until a thread gives up, which knows no loop
+@pytest.mark.alternating  # seconds pass until a thread gives up, independently of the event loop
 @pytest.mark.requirement("PROMISE-8", "PROMISE-9")
-async def test_a_silent_server_is_waited_for_no_longer_than_the_lease_lasts(
-    postgres: Server, proxy: Proxy
-) -> None:
+async def test_a_silent_server_is_waited_for_at_most_the_lease(postgres: Server, proxy: Proxy) -> None:
     url = postgres.url(postgres.schema(), host="127.0.0.1", port=str(proxy.port))
     storage = PostgresStorage(url, lease=4, patience=2)
     async with hosting(a=openai(*[Turn(Say("Done."))] * 8), storage=storage) as runtime:
         session = await runtime.open("a", id="one")
         assert (await session.ask("Hello.")).status == "complete"
-        await _ready(runtime)
+        await _wait_until_ready(runtime)
         proxy.fall_silent()
-        with anyio.fail_after(90):  # of two rounds: a statement, and then a connection
-            async with anyio.create_task_group() as tasks:  # two connections, which wait at the same time
-                tasks.start_soon(_refused, lambda: session.ask("Again?"))
-                tasks.start_soon(_refused, lambda: runtime.resume("other"))
-                tasks.start_soon(_refused, lambda: runtime.journal.list())
+        with anyio.fail_after(90):  # two rounds: a statement, and then a connection
+            async with anyio.create_task_group() as tasks:  # two connections, which wait concurrently
+                tasks.start_soon(_expect_unavailable, lambda: session.ask("Again?"))
+                tasks.start_soon(_expect_unavailable, lambda: runtime.resume("other"))
+                tasks.start_soon(_expect_unavailable, lambda: runtime.journal.list())
         assert not runtime.stats().is_ready
         proxy.speak()
         with anyio.fail_after(60):
-            await _answered(session)
-        await _ready(runtime)
+            await _ask_until_answered(session)
+        await _wait_until_ready(runtime)
         assert restarted(runtime) == []
     storage.close()
 
 
-async def _refused(use: Callable[[], Awaitable[object]]) -> None:
+async def _expect_unavailable(use: Callable[[], Awaitable[object]]) -> None:
     with pytest.raises(JournalUnavailable):
         await use()
 
 
-async def _ready(runtime: Runtime) -> None:
+async def _wait_until_ready(runtime: Runtime) -> None:
     with anyio.fail_after(60):
-        while not runtime.stats().is_ready:  # noqa: ASYNC110  a heartbeat prolongs the lease, and tells nobody
+        while not runtime.stats().is_ready:  # noqa: ASYNC110  a heartbeat renews the lease without an event to wait for
             await anyio.sleep(0.05)
 
 
-async def _answered(session: Session) -> None:
-    """Ask until it is answered: for a moment it is told at once that the server did not answer."""
+async def _ask_until_answered(session: Session) -> None:
+    """Ask until an ask is answered: for a moment, asks fail at once because the server did not answer."""
     while True:
         try:
             assert (await session.ask("Again?")).status == "complete"
@@ -73,7 +71,7 @@ async def _answered(session: Session) -> None:
             return
 
 
-def test_a_connection_is_bounded_where_its_address_does_not_say_how() -> None:
+def test_a_connection_has_default_timeouts() -> None:
     assert parameters("postgresql://h/d", 5, "n", 2.5)["tcp_user_timeout"] == "2500"
     assert parameters("postgresql://h/d", 60, "n", 2.5)["connect_timeout"] == "2"
     assert parameters("postgresql://h/d?tcp_user_timeout=7", 5, "n")["tcp_user_timeout"] == "7"
@@ -91,11 +89,11 @@ def test_a_connection_is_bounded_where_its_address_does_not_say_how() -> None:
         (JournalStats(lease_age=11.0), True),
     ],
 )
-def test_readiness_looks_at_what_waits_and_at_the_lease(stats: JournalStats, is_ready: bool) -> None:
+def test_readiness_depends_on_pending_writes_and_the_lease(stats: JournalStats, is_ready: bool) -> None:
     assert stats.is_ready == is_ready
 
 
-def test_what_is_under_way_for_long_shows_before_it_fails() -> None:
+def test_a_long_pending_write_is_visible_before_it_fails() -> None:
     meter = JournalHealth()
     meter.record_beat(100.0)
     meter.begin(100.0)

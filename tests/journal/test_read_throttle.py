@@ -23,7 +23,7 @@ from actors.journal.readers import Readers
 from actors.journal.session_events import SessionEvents
 from actors.journal.storage import Entry
 from actors.journal.storage.memory import MemoryStorage
-from tests.journal.storages import begin, made, to
+from tests.journal.storages import begin, open_storage, to
 from tests.journal.test_readers import Blocking, journal_of, write_long
 from tests.runtime_support import hosting, openai
 
@@ -32,7 +32,7 @@ DURABLE = ("sqlite-power", "postgres")
 
 
 def events_of(runtime: Runtime, *, follow: bool = False) -> SessionEvents:
-    """Return the events of the session `long`, which is not open here."""
+    """Return the events of the session `long`, which is not open in this runtime."""
     host = runtime._opening_host()
     return SessionEvents(
         "long",
@@ -50,79 +50,85 @@ def throttle_of(runtime: Runtime) -> ReadThrottle:
     return runtime._opening_host().readers.throttle
 
 
-async def rounds(count: int = 1000) -> None:
-    """Let the event loop come round; a client that does not pause has read a long log from memory by then."""
+async def run_loop(count: int = 1000) -> None:
+    """Run the event loop for some rounds, enough for a client that does not pause to read a long log from memory."""
     for _ in range(count):
         await anyio.lowlevel.checkpoint()
 
 
 @pytest.fixture
-def handled() -> list[object]:
-    """Events of a log that a client has handled."""
+def handled_events() -> list[object]:
+    """The events of a log that a client has handled."""
     return []
 
 
 @pytest.fixture(params=["events", "export"])
-def client(request: pytest.FixtureRequest, handled: list[object], monkeypatch: pytest.MonkeyPatch) -> Client:
-    """Give a client that works through the log of the session `long`."""
+def client(
+    request: pytest.FixtureRequest, handled_events: list[object], monkeypatch: pytest.MonkeyPatch
+) -> Client:
+    """A client that processes the log of the session `long`."""
     add = ExportFile.add
 
-    def noted(file: ExportFile, session: str, event: LogEvent) -> int:
-        handled.append(event)
+    def record_event(file: ExportFile, session: str, event: LogEvent) -> int:
+        handled_events.append(event)
         return add(file, session, event)
 
     async def read(runtime: Runtime) -> None:
         async for event in events_of(runtime):
             if not getattr(event, "more", False):
-                handled.append(event)
+                handled_events.append(event)
 
-    monkeypatch.setattr(ExportFile, "add", noted)
+    monkeypatch.setattr(ExportFile, "add", record_event)
     return (lambda runtime: runtime.journal.export("long")) if request.param == "export" else read
 
 
 @pytest.fixture
-def endless(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a pause last until no write is pending."""
+def endless_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make each pause last until no write is pending."""
     monkeypatch.setattr(read_throttle, "PATIENCE", inf)
 
 
 @pytest.mark.anyio
 @pytest.mark.requirement("PROMISE-8")
-async def test_a_client_of_a_long_log_stops_after_one_slice_while_a_write_is_pending(
-    client: Client, handled: list[object], endless: None
+async def test_a_client_pauses_after_one_slice_while_a_write_is_pending(
+    client: Client, handled_events: list[object], endless_pauses: None
 ) -> None:
     storage = MemoryStorage()
     log = write_long(storage)
     async with hosting(storage=storage, a=openai()) as runtime, anyio.create_task_group() as tasks:
         throttle_of(runtime).begin_write()
         tasks.start_soon(client, runtime)
-        await rounds()
-        assert 0 < len(handled) <= SLICE + 1
+        await run_loop()
+        assert 0 < len(handled_events) <= SLICE + 1
         throttle_of(runtime).end_writes(1)
-    assert len(handled) == len(log)
+    assert len(handled_events) == len(log)
 
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("name", DURABLE)
 @pytest.mark.requirement("PROMISE-8")
-async def test_writes_that_follow_each_other_pass_a_client_of_a_long_log(
-    name: str, client: Client, handled: list[object], endless: None, request: pytest.FixtureRequest
+async def test_successive_writes_overtake_a_client_of_a_long_log(
+    name: str,
+    client: Client,
+    handled_events: list[object],
+    endless_pauses: None,
+    request: pytest.FixtureRequest,
 ) -> None:
-    with closing(made(name, request)) as storage:
+    with closing(open_storage(name, request)) as storage:
         log, fence = write_long(storage), begin(storage, "other").fence
         async with hosting(storage=storage, a=openai()) as runtime, anyio.create_task_group() as tasks:
             tasks.start_soon(client, runtime)
             for number in range(2, 32):
                 append = Append("other", fence, (to("b"),))
                 assert await runtime._opening_host().journal.ask(append) == number
-            assert len(handled) <= SLICE + 1
-        assert len(handled) == len(log)
+            assert len(handled_events) <= SLICE + 1
+        assert len(handled_events) == len(log)
 
 
 @pytest.mark.anyio
 @pytest.mark.requirement("PROMISE-9")
-async def test_a_client_works_through_a_log_although_writes_are_pending_all_the_time(
-    client: Client, handled: list[object], monkeypatch: pytest.MonkeyPatch
+async def test_a_client_finishes_although_writes_are_always_pending(
+    client: Client, handled_events: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(read_throttle, "PATIENCE", 0)
     storage = MemoryStorage()
@@ -131,18 +137,18 @@ async def test_a_client_works_through_a_log_although_writes_are_pending_all_the_
         throttle_of(runtime).begin_write()
         with anyio.fail_after(10):
             await client(runtime)
-    assert len(handled) == len(log)
+    assert len(handled_events) == len(log)
 
 
 @pytest.mark.anyio
-async def test_a_pause_outlasts_the_moment_between_two_writes_of_one_writer(
-    endless: None, monkeypatch: pytest.MonkeyPatch
+async def test_a_pause_spans_the_gap_between_two_writes_of_one_writer(
+    endless_pauses: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     throttle, is_over = ReadThrottle(), False
     script = deque([lambda: throttle.end_writes(1), throttle.begin_write])
 
     class Turnstile:
-        """An event loop that comes round when the next step of the script has happened."""
+        """An event loop whose rounds follow the steps of the script."""
 
         async def give_way(self) -> None:
             if script:
@@ -158,7 +164,7 @@ async def test_a_pause_outlasts_the_moment_between_two_writes_of_one_writer(
     async with anyio.create_task_group() as tasks:
         throttle.begin_write()
         tasks.start_soon(pause)
-        await rounds(100)
+        await run_loop(100)
         assert not script
         assert not is_over
         throttle.end_writes(1)
@@ -166,7 +172,7 @@ async def test_a_pause_outlasts_the_moment_between_two_writes_of_one_writer(
 
 
 @pytest.mark.anyio
-async def test_a_reader_of_new_events_does_not_pause_for_other_writers(endless: None) -> None:
+async def test_a_reader_of_new_events_does_not_pause_for_other_writers(endless_pauses: None) -> None:
     storage, seen = MemoryStorage(), list[int]()
     fence = begin(storage, "long").fence
     async with hosting(storage=storage, a=openai()) as runtime, anyio.create_task_group() as tasks:
@@ -203,7 +209,7 @@ async def test_an_export_pauses_after_each_large_event(monkeypatch: pytest.Monke
 
 
 @pytest.mark.anyio
-async def test_a_write_is_pending_until_it_is_answered_and_a_read_is_never_pending() -> None:
+async def test_only_writes_are_pending_until_they_are_answered() -> None:
     storage, readers = Blocking(), Readers()
     fence = begin(storage, "one").fence
     async with journal_of(storage, readers=readers) as journal, anyio.create_task_group() as tasks:
@@ -220,7 +226,7 @@ async def test_a_write_is_pending_until_it_is_answered_and_a_read_is_never_pendi
     assert readers.throttle.pending == 0
 
 
-def test_a_journal_actor_that_replaces_a_crashed_one_has_no_pending_writes() -> None:
+def test_a_restarted_journal_actor_has_no_pending_writes() -> None:
     readers = Readers()
     readers.throttle.begin_write()
     JournalActor(MemoryStorage(), readers)

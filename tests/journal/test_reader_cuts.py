@@ -1,4 +1,4 @@
-"""Readers of a session whose log goes back: each sees what follows, or is told that the session has ended."""
+"""Readers of a log that is cut: each sees the new events or learns that the session has ended."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.anyio
 
 
 class Changing(MemoryStorage):
-    """Logs in memory that change ahead of certain pages. `before`: what is done ahead of the page of each number."""
+    """Logs in memory that change before given pages. `before` maps a page number to the action that precedes it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -28,18 +28,18 @@ class Changing(MemoryStorage):
 
     def page(self, session: str, after: int = 0, most: int = PAGE) -> LogPage:
         self.pages += 1
-        assert self.pages < 100, "it is read again and again"
+        assert self.pages < 100, "the log is read in an endless loop"
         self.before.get(self.pages, lambda: None)()
         return super().page(session, after, most)
 
     def rewrite(self, asks: int) -> int:
-        """Replace the log by one of so many asks; return the number of its last event."""
+        """Replace the log by one with this many asks; return the number of its last event."""
         self.delete("long")
         return len(write_long(self, asks))
 
 
 class Reading:
-    """A log of four asks, 13 events, and those who read it."""
+    """A log of four asks with 13 events, and its readers."""
 
     def __init__(self, journal: Ref[JournalCommand], storage: Changing) -> None:
         self.journal, self.storage, self.readers = journal, storage, Readers()
@@ -56,8 +56,8 @@ class Reading:
             gone=lambda: SessionClosed("It has ended."),
         )
 
-    async def shown(self, after: int) -> list[SessionEvent]:
-        """Return what a reader sees that comes now."""
+    async def events_after(self, after: int) -> list[SessionEvent]:
+        """Return the events that a new reader sees."""
         return [event async for event in self.events(after, follow=False)]
 
     @property
@@ -66,16 +66,16 @@ class Reading:
         return following
 
     def go_back(self) -> None:
-        """Have the log end with its first ask, which is event 4, and its writer notice."""
+        """Cut the log after its first ask, at event 4, and make its writer notice."""
         self.readers.roll_back("long", self.storage.rewrite(1))
 
     def grow(self) -> None:
-        """Have four asks in the log."""
+        """Write four asks to the log."""
         self.readers.notify_growth("long", self.storage.rewrite(4))
 
 
 @asynccontextmanager
-async def reading() -> AsyncIterator[Reading]:
+async def log_readers() -> AsyncIterator[Reading]:
     storage = Changing()
     storage.rewrite(4)
     with anyio.fail_after(20):
@@ -83,8 +83,8 @@ async def reading() -> AsyncIterator[Reading]:
             yield Reading(journal, storage)
 
 
-async def test_a_reader_ahead_of_a_log_that_went_back_is_told_when_its_session_ends() -> None:
-    async with reading() as log:
+async def test_a_reader_past_the_end_of_a_cut_log_learns_that_its_session_ended() -> None:
+    async with log_readers() as log:
         events, failures = log.events(12), list[ActorsError]()
         await anext(events)
         log.following.record_growth(14)
@@ -105,26 +105,26 @@ async def test_a_reader_ahead_of_a_log_that_went_back_is_told_when_its_session_e
     assert [type(error) for error in failures] == [SessionClosed]
 
 
-async def test_a_reader_that_gives_up_waiting_while_it_goes_back_misses_nothing() -> None:
-    async with reading() as log:
+async def test_a_reader_cancelled_while_it_rewinds_misses_nothing() -> None:
+    async with log_readers() as log:
         events = log.events(9)
         await anext(events)  # event 10
-        expected = await log.shown(4)
-        log.storage.blocking = True  # so it waits for the thread that reads
+        expected = await log.events_after(4)
+        log.storage.blocking = True  # so the reader waits for the thread
         log.go_back()
         with anyio.CancelScope() as given_up:
             given_up.cancel()
             await anext(events)
         assert given_up.cancelled_caught
-        await log.shown(0)  # behind what was read for it
+        await log.events_after(0)  # after the read for the cancelled reader
         log.grow()
         log.readers.end("long")
         assert [await anext(events) for _ in expected] == expected
 
 
-async def test_a_reader_whose_log_goes_back_twice_goes_back_as_far_as_it_did() -> None:
-    async with reading() as log:
-        expected = await log.shown(4)
+async def test_a_reader_of_a_log_cut_twice_rewinds_to_the_earlier_cut() -> None:
+    async with log_readers() as log:
+        expected = await log.events_after(4)
         events = log.events(12)
         await anext(events)
         log.readers.roll_back("long", log.storage.rewrite(3))
@@ -133,17 +133,17 @@ async def test_a_reader_whose_log_goes_back_twice_goes_back_as_far_as_it_did() -
         assert [await anext(events) for _ in expected] == expected
 
 
-async def test_a_reader_that_begins_while_its_log_goes_back_begins_again() -> None:
-    async with reading() as log:
-        expected = await log.shown(10)
+async def test_a_reader_starting_while_its_log_is_cut_starts_again() -> None:
+    async with log_readers() as log:
+        expected = await log.events_after(10)
         log.storage.before = {log.storage.pages + 2: log.go_back, log.storage.pages + 4: log.grow}
         events = log.events(10)
         assert [await anext(events) for _ in expected] == expected
 
 
-async def test_a_reader_that_begins_while_its_log_goes_back_is_not_ahead_of_it() -> None:
-    async with reading() as log:
-        expected, seen = await log.shown(3), list[SessionEvent]()
+async def test_a_reader_starting_while_its_log_is_cut_is_not_past_its_end() -> None:
+    async with log_readers() as log:
+        expected, seen = await log.events_after(3), list[SessionEvent]()
         log.storage.before[log.storage.pages + 2] = log.go_back
         events = log.events(3)
 

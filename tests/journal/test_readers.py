@@ -1,4 +1,4 @@
-"""Whoever reads a long log holds up nobody who writes, and reads no more of it than is wanted."""
+"""Readers of long logs: they never delay writers, and they read no more than needed."""
 
 import sqlite3
 import threading
@@ -35,7 +35,7 @@ from actors.kernel import Ref, System
 from actors.kernel.system import SHARED
 from actors.runtime.storage_owner import StorageOwner
 from actors.testing import Call, Say, Turn
-from tests.journal.storages import STORAGES, begin, made, to
+from tests.journal.storages import STORAGES, begin, open_storage, to
 from tests.runtime.test_ownership import files_open
 from tests.runtime_support import Gate, anthropic, hosting, openai
 
@@ -43,7 +43,7 @@ OPEN_PAGE = {
     "sqlite-power": "actors.journal.storage.sqlite.storage.decoded_page",
     "postgres": "actors.journal.storage.postgres.reading._blobs",
 }
-"""What each storage calls while a page is open in its transaction."""
+"""The function that each storage calls while a page is open in its transaction."""
 SAID = pack(Message("user", (Text("Again."),)))
 
 
@@ -52,7 +52,7 @@ def ask_events(number: int) -> tuple[LogEvent, ...]:
 
 
 def write_long(storage: Storage, asks: int = 100) -> list[LogEvent]:
-    """Write the log of a session that was asked so often; return it."""
+    """Write and return the log of a session with this many asks."""
     log = [Opened("long", "a"), *(event for number in range(1, asks + 1) for event in ask_events(number))]
     assert storage.append([Entry("long", storage.claim("long").fence, tuple(log))]) == [len(log)]
     return log
@@ -73,8 +73,8 @@ class Hold:
         return self._function(*args)
 
     async def is_reached(self) -> None:
-        """Hold the next call, and return when a thread is there."""
-        while not self.reached.is_set():  # noqa: ASYNC110  a thread tells
+        """Hold the next call, and return when a thread has reached it."""
+        while not self.reached.is_set():  # noqa: ASYNC110  set by a thread
             await anyio.sleep(0.001)
 
 
@@ -88,9 +88,11 @@ async def journal_of(
 
 
 @pytest.fixture(params=OPEN_PAGE)
-def held(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Storage, Hold]]:
-    """Give a storage, and what holds a page of it open."""
-    storage = made(request.param, request)
+def storage_and_hold(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[tuple[Storage, Hold]]:
+    """A storage, and a hold on one of its open pages."""
+    storage = open_storage(request.param, request)
     module, _, name = OPEN_PAGE[request.param].rpartition(".")
     hold = Hold(getattr(import_module(module), name))
     monkeypatch.setattr(OPEN_PAGE[request.param], hold)
@@ -100,8 +102,8 @@ def held(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
 
 @pytest.mark.anyio
 @pytest.mark.requirement("PROMISE-8")
-async def test_while_a_page_of_a_log_is_being_read_other_sessions_write(held: tuple[Storage, Hold]) -> None:
-    storage, hold = held
+async def test_other_sessions_write_while_a_page_is_read(storage_and_hold: tuple[Storage, Hold]) -> None:
+    storage, hold = storage_and_hold
     log, claim, read = write_long(storage), begin(storage, "other"), list[LogEvent]()
     async with journal_of(storage) as journal, anyio.create_task_group() as tasks:
 
@@ -120,7 +122,7 @@ async def test_while_a_page_of_a_log_is_being_read_other_sessions_write(held: tu
 @pytest.mark.anyio
 @pytest.mark.parametrize("how", ["events", "export", "list"])
 @pytest.mark.requirement("PROMISE-8")
-async def test_while_a_client_reads_exports_or_lists_another_session_answers(
+async def test_a_session_answers_while_a_client_reads_exports_or_lists(
     how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     storage = SqliteStorage(tmp_path / "sessions.db")
@@ -151,7 +153,7 @@ async def test_while_a_client_reads_exports_or_lists_another_session_answers(
 
 
 @pytest.mark.anyio
-async def test_a_runtime_that_is_left_while_a_page_is_read_leaves_no_descriptor(
+async def test_leaving_the_runtime_during_a_read_leaks_no_descriptor(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     storage = SqliteStorage(tmp_path / "sessions.db")
@@ -188,7 +190,7 @@ def seq_of(event: SessionEvent) -> int:
 
 
 class Counted(MemoryStorage):
-    """Logs in memory, and how many events were read."""
+    """Logs in memory that count the events read."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -201,7 +203,7 @@ class Counted(MemoryStorage):
 
 
 @pytest.mark.anyio
-async def test_the_end_of_a_long_log_is_read_without_its_beginning() -> None:
+async def test_reading_the_end_of_a_log_skips_its_beginning() -> None:
     storage = Counted()
     async with hosting(storage=storage, a=openai(*[Turn(Say("Here.")) for _ in range(40)])) as runtime:
         session = await runtime.open("a")
@@ -218,7 +220,7 @@ async def test_the_end_of_a_long_log_is_read_without_its_beginning() -> None:
 
 
 @pytest.mark.anyio
-async def test_no_more_than_a_page_is_read_at_once() -> None:
+async def test_at_most_one_page_is_read_at_once() -> None:
     storage = Counted()
     log = write_long(storage)
     async with journal_of(storage) as journal:
@@ -229,7 +231,7 @@ async def test_no_more_than_a_page_is_read_at_once() -> None:
 
 
 @pytest.mark.anyio
-async def test_while_a_log_is_exported_the_event_loop_comes_round() -> None:
+async def test_an_export_does_not_block_the_event_loop() -> None:
     storage, rounds = MemoryStorage(), 0
     log = write_long(storage)
     async with hosting(storage=storage, a=openai()) as runtime, anyio.create_task_group() as tasks:
@@ -248,7 +250,7 @@ async def test_while_a_log_is_exported_the_event_loop_comes_round() -> None:
 
 
 @pytest.mark.anyio
-async def test_a_log_that_is_erased_while_it_is_read_is_an_error_and_not_a_shorter_log() -> None:
+async def test_a_log_erased_while_it_is_read_raises_an_error() -> None:
     storage = Counted()
     write_long(storage)
     async with journal_of(storage) as journal:
@@ -260,7 +262,7 @@ async def test_a_log_that_is_erased_while_it_is_read_is_an_error_and_not_a_short
 
 
 class Blocking(MemoryStorage):
-    """Logs in memory that are used in threads. A page, and the end of an append, can be held."""
+    """Logs in memory that are used in threads. A page and the end of an append can be held."""
 
     blocking = True
 
@@ -280,8 +282,8 @@ class Blocking(MemoryStorage):
 
 @pytest.mark.anyio
 @pytest.mark.requirement("PROMISE-6")
-async def test_what_is_written_and_not_acknowledged_is_shown_to_no_reader() -> None:
-    """A server whose connection is lost may take it back."""
+async def test_readers_see_no_unacknowledged_event() -> None:
+    """A server whose connection is lost may undo the append."""
     storage, seen = Blocking(), list[int]()
     claim = begin(storage, "s")
     async with journal_of(storage) as journal, anyio.create_task_group() as tasks:
@@ -297,7 +299,7 @@ async def test_what_is_written_and_not_acknowledged_is_shown_to_no_reader() -> N
         tasks.start_soon(journal.ask, Append("s", claim.fence, (to("b"),)))
         await storage.holds_append.is_reached()
         storage.holds_page.freed.set()
-        while not seen:  # noqa: ASYNC110  a task tells
+        while not seen:  # noqa: ASYNC110  set by a task
             await anyio.sleep(0.001)
         storage.holds_append.freed.set()
     assert seen == [1]
@@ -306,7 +308,7 @@ async def test_what_is_written_and_not_acknowledged_is_shown_to_no_reader() -> N
 
 @pytest.mark.anyio
 @pytest.mark.requirement("PROMISE-9")
-async def test_of_too_many_reads_those_are_refused_that_no_session_needs_to_go_on(
+async def test_excess_reads_are_refused_unless_a_session_needs_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(journals, "READS", 2)
@@ -326,14 +328,14 @@ async def test_of_too_many_reads_those_are_refused_that_no_session_needs_to_go_o
             await journal.ask(ReadLog("long"))
         tasks.start_soon(lambda: look(anew=True))
         await anyio.wait_all_tasks_blocked()
-        assert meter.since is None  # it works
+        assert meter.since is None  # the journal works
         storage.holds_page.freed.set()
     assert last == [301] * 4
 
 
 @pytest.mark.anyio
 @pytest.mark.requirement("PROMISE-9")
-async def test_of_too_many_reads_no_page_is_refused_of_a_log_whose_writer_goes_on(
+async def test_excess_reads_never_refuse_a_page_of_a_log_in_use(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(journals, "READS", 0)
@@ -346,10 +348,8 @@ async def test_of_too_many_reads_no_page_is_refused_of_a_log_whose_writer_goes_o
 
 
 @pytest.mark.parametrize("name", STORAGES)
-def test_a_page_has_as_many_events_as_fit_and_says_where_the_log_ends(
-    name: str, request: pytest.FixtureRequest
-) -> None:
-    with closing(made(name, request)) as storage:
+def test_a_page_is_full_and_has_the_last_number_of_the_log(name: str, request: pytest.FixtureRequest) -> None:
+    with closing(open_storage(name, request)) as storage:
         log = write_long(storage)
         for after, most in ((0, 1), (0, PAGE), (100, 50), (127, 2), (250, PAGE), (301, 1), (400, 1)):
             page = storage.page("long", after, most)
@@ -359,28 +359,28 @@ def test_a_page_has_as_many_events_as_fit_and_says_where_the_log_ends(
 
 
 @pytest.mark.parametrize("name", [name for name in STORAGES if name != "memory"])
-def test_a_page_has_no_more_bytes_than_it_holds_but_for_its_last_event(
+def test_only_the_last_event_may_exceed_the_bytes_of_a_page(
     name: str, request: pytest.FixtureRequest
 ) -> None:
     large = [AskStarted(n, pack(Message("user", (Text(f"{n}" * (PAGE_BYTES // 3)),)))) for n in range(1, 8)]
-    with closing(made(name, request)) as storage:
+    with closing(open_storage(name, request)) as storage:
         claim = begin(storage, "one")
         storage.append([Entry("one", claim.fence, tuple(large))])
         assert [len(storage.page("one", after).events) for after in (0, 4, 7)] == [4, 3, 1]
         assert list(storage.page("one", 4).events) == large[3:6]
 
 
-def test_of_postgres_no_more_large_values_are_read_than_fit_a_page(
+def test_postgres_reads_only_the_large_values_that_fit_a_page(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counts, blobs = list[int](), import_module("actors.journal.storage.postgres.reading")._blobs
 
-    def count(connection: Any, found: list[Any]) -> Any:  # Any: as the storage gives and takes them
+    def count(connection: Any, found: list[Any]) -> Any:  # Any: the types of the storage
         counts.append(len(found))
         return blobs(connection, found)
 
     monkeypatch.setattr("actors.journal.storage.postgres.reading._blobs", count)
-    with closing(made("postgres", request)) as storage:
+    with closing(open_storage("postgres", request)) as storage:
         claim = begin(storage, "one")
         large = [AskStarted(n, pack(Message("user", (Text(f"{n}" * PAGE_BYTES),)))) for n in range(1, 4)]
         storage.append([Entry("one", claim.fence, tuple(large))])
@@ -388,14 +388,16 @@ def test_of_postgres_no_more_large_values_are_read_than_fit_a_page(
     assert counts == [2]
 
 
-def test_a_page_in_the_midst_of_a_log_is_read_from_the_next_waypoint(tmp_path: Path) -> None:
+def test_a_page_inside_a_log_is_read_from_the_next_waypoint(tmp_path: Path) -> None:
     path = tmp_path / "sessions.db"
     with closing(SqliteStorage(path)) as storage:
         log = write_long(storage)
         with closing(sqlite3.connect(path)) as file, file:
             assert file.execute("SELECT number FROM waypoint").fetchall() == [(128,), (256,)]
             file.execute("DELETE FROM record WHERE number = 290")
-        assert list(storage.page("long", 200, 50).events) == log[200:250]  # the way does not lead over 290
+        assert (
+            list(storage.page("long", 200, 50).events) == log[200:250]
+        )  # the path to 250 does not use record 290
         with pytest.raises(JournalDamaged, match="record 290 is missing"):
             storage.page("long", 280, 20)
 
@@ -404,7 +406,7 @@ def test_a_page_in_the_midst_of_a_log_is_read_from_the_next_waypoint(tmp_path: P
     "damage",
     ["DELETE FROM waypoint", "UPDATE waypoint SET place = place - 1", "UPDATE waypoint SET number = 129"],
 )
-def test_a_waypoint_that_is_missing_or_wrong_only_makes_the_way_longer(damage: str, tmp_path: Path) -> None:
+def test_a_missing_or_wrong_waypoint_only_slows_the_read(damage: str, tmp_path: Path) -> None:
     path = tmp_path / "sessions.db"
     with closing(SqliteStorage(path)) as storage:
         log = write_long(storage, 60)
@@ -416,7 +418,7 @@ def test_a_waypoint_that_is_missing_or_wrong_only_makes_the_way_longer(damage: s
             assert file.execute("SELECT * FROM waypoint").fetchall() == []
 
 
-def test_a_checkpoint_waits_for_no_page_unless_it_is_overdue(tmp_path: Path) -> None:
+def test_only_an_overdue_checkpoint_waits_for_a_page(tmp_path: Path) -> None:
     with closing(SqliteStorage(tmp_path / "sessions.db")) as storage:
         connections, claim = storage._connections, begin(storage, "one")
 
@@ -433,7 +435,7 @@ def test_a_checkpoint_waits_for_no_page_unless_it_is_overdue(tmp_path: Path) -> 
         thread = threading.Thread(target=write)
         with connections.reading():
             thread.start()
-            while connections.pages == OVERDUE and thread.is_alive():  # until it has committed
+            while connections.pages == OVERDUE and thread.is_alive():  # until the commit
                 sleep(0.001)
             assert connections.pages > OVERDUE
         thread.join(60)

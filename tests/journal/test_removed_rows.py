@@ -1,4 +1,4 @@
-"""Of a deleted session no row stays, and yet no fencing number is given twice."""
+"""A deleted session leaves no row, and yet no fencing number is assigned twice."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ from actors.journal.storage.postgres.connection import Link
 from actors.journal.storage.sqlite import SqliteStorage
 from actors.journal.storage.sqlite.check import JournalFile
 from tests.journal.postgres import Server
-from tests.journal.storages import STORAGES, begin, made, to
+from tests.journal.storages import STORAGES, begin, open_storage, to
 
 NAME = "a-session-that-is-gone"
 FLOOR = "UPDATE actors_meta SET value = %s WHERE key = 'floor'"
@@ -28,7 +28,7 @@ FLOOR = "UPDATE actors_meta SET value = %s WHERE key = 'floor'"
 
 @pytest.fixture(params=STORAGES)
 def storage(request: pytest.FixtureRequest) -> Iterator[Storage]:
-    storage = made(request.param, request)
+    storage = open_storage(request.param, request)
     storage.open()
     yield storage
     storage.close()
@@ -58,7 +58,7 @@ def direct(postgres: Server, schema: str) -> Iterator[psycopg.Connection[Any]]:
 
 
 def names(storage: Storage) -> set[str]:
-    """Return the sessions of which a storage keeps anything."""
+    """Return the names of the sessions of which a storage keeps any data."""
     query = "SELECT name FROM {}session"
     if isinstance(storage, MemoryStorage):
         return {*storage._fences, *storage._logs, *storage._claimed, *storage._opened, *storage._used}
@@ -70,14 +70,14 @@ def names(storage: Storage) -> set[str]:
 
 
 def is_fenced(storage: Storage, fence: int) -> bool:
-    """Say whether an append with this number is refused, and nothing of it written."""
+    """Return True if an append with this number is refused and writes nothing."""
     before = storage.read(NAME)
     (outcome,) = storage.append([Entry(NAME, fence, (to("b"),))])
     return isinstance(outcome, Fenced) and storage.read(NAME) == before
 
 
 @pytest.mark.requirement("PROMISE-6")
-def test_a_deleted_session_has_no_row_and_its_writers_stay_fenced_whoever_claims_it_later(
+def test_a_deleted_session_has_no_row_and_fences_its_old_writers(
     storage: Storage,
 ) -> None:
     begin(storage, "kept")
@@ -96,7 +96,7 @@ def test_a_deleted_session_has_no_row_and_its_writers_stay_fenced_whoever_claims
     assert storage.claim(NAME).fence > fences[-1]
 
 
-def test_what_another_session_had_is_not_given_to_one_that_was_deleted(storage: Storage) -> None:
+def test_a_fencing_number_of_another_session_is_not_reused(storage: Storage) -> None:
     mine = begin(storage, NAME)
     storage.delete(NAME)
     for _ in range(3):
@@ -106,7 +106,7 @@ def test_what_another_session_had_is_not_given_to_one_that_was_deleted(storage: 
     assert storage.claim("new").fence > mine.fence
 
 
-def test_the_floor_stays_where_a_row_with_a_lower_number_is_removed(storage: Storage) -> None:
+def test_deleting_a_row_with_a_lower_number_keeps_the_floor(storage: Storage) -> None:
     lower, mine = begin(storage, "lower"), storage.claim(NAME)
     for _ in range(3):
         mine = storage.claim(NAME)
@@ -118,9 +118,7 @@ def test_the_floor_stays_where_a_row_with_a_lower_number_is_removed(storage: Sto
 
 
 @pytest.mark.parametrize("end", ["release", "close"])
-def test_a_session_that_is_let_go_without_a_log_has_no_row_and_its_number_is_not_given_again(
-    storage: Storage, end: str
-) -> None:
+def test_releasing_a_session_without_a_log_deletes_its_row(storage: Storage, end: str) -> None:
     kept, claim = begin(storage, "kept"), storage.claim(NAME)
     storage.release(NAME, claim.fence - 1)
     assert names(storage) == {"kept", NAME}
@@ -137,7 +135,7 @@ def test_a_session_that_is_let_go_without_a_log_has_no_row_and_its_number_is_not
     assert is_fenced(storage, claim.fence)
 
 
-def test_no_file_has_a_byte_of_the_name_of_a_deleted_session(tmp_path: Path) -> None:
+def test_no_file_contains_the_name_of_a_deleted_session(tmp_path: Path) -> None:
     def copies() -> int:
         return sum(file.read_bytes().count(NAME.encode()) for file in tmp_path.iterdir())
 
@@ -157,7 +155,7 @@ def test_no_file_has_a_byte_of_the_name_of_a_deleted_session(tmp_path: Path) -> 
 
 
 def _waits(direct: psycopg.Connection[Any], work: "Future[Any]") -> bool:
-    """Say whether what runs in a thread comes to wait for a lock; it either does or ends."""
+    """Return True if the work in a thread starts to wait for a lock, False if it ends without waiting."""
     waiting = (
         "SELECT count(*) FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY(pg_blocking_pids(pid))"
     )
@@ -167,12 +165,12 @@ def _waits(direct: psycopg.Connection[Any], work: "Future[Any]") -> bool:
     return False
 
 
-def test_who_claims_a_new_session_waits_for_who_raises_the_floor(
+def test_a_claim_of_a_new_session_waits_for_a_change_of_the_floor(
     hosts: tuple[PostgresStorage, PostgresStorage], direct: psycopg.Connection[Any]
 ) -> None:
     host, _ = hosts
     begin(host, "kept")
-    for claim in (lambda: host.claim(NAME), lambda: _claimed_with(host, "new")):
+    for claim in (lambda: host.claim(NAME), lambda: _claim_with_another(host, "new")):
         with ThreadPoolExecutor(1) as threads:
             with direct.transaction():
                 direct.execute("UPDATE actors_meta SET value = value + 40 WHERE key = 'floor'")
@@ -182,12 +180,12 @@ def test_who_claims_a_new_session_waits_for_who_raises_the_floor(
             assert claimed.result().fence == floor + 1
 
 
-def _claimed_with(host: PostgresStorage, session: str) -> Any:
+def _claim_with_another(host: PostgresStorage, session: str) -> Any:
     with host.transaction([session, "beside"]):
         return host.claim(session)
 
 
-def test_who_removes_a_row_holds_none_while_it_waits_for_the_floor_and_takes_what_is_claimed_from_nobody(
+def test_a_deletion_waiting_for_the_floor_holds_no_row_and_spares_new_claims(
     hosts: tuple[PostgresStorage, PostgresStorage], direct: psycopg.Connection[Any]
 ) -> None:
     host, other = hosts
@@ -198,7 +196,7 @@ def test_who_removes_a_row_holds_none_while_it_waits_for_the_floor_and_takes_wha
             direct.execute(FLOOR, (40,))
             deleted = threads.submit(host.delete, NAME)
             assert _waits(direct, deleted)
-            claim = other.claim(NAME)  # it is deleted, and its row is free
+            claim = other.claim(NAME)  # the session is deleted and its row is free
             assert (claim.last, claim.fence) == (0, 3)
         deleted.result()
     assert names(other) == {"kept", NAME}
@@ -206,7 +204,7 @@ def test_who_removes_a_row_holds_none_while_it_waits_for_the_floor_and_takes_wha
 
 
 @pytest.mark.parametrize("is_deleted_again", [True, False])
-def test_the_row_that_a_host_left_that_was_killed_as_it_deleted_a_session_goes_later(
+def test_a_row_left_by_a_killed_deletion_is_removed_later(
     hosts: tuple[PostgresStorage, PostgresStorage], monkeypatch: pytest.MonkeyPatch, is_deleted_again: bool
 ) -> None:
     host, other = hosts
@@ -223,7 +221,7 @@ def test_the_row_that_a_host_left_that_was_killed_as_it_deleted_a_session_goes_l
     assert other.claim(NAME).fence > claim.fence + 1
 
 
-def test_tables_without_a_floor_are_damaged_and_give_no_number(
+def test_a_missing_fencing_floor_is_damage(
     hosts: tuple[PostgresStorage, PostgresStorage],
     postgres: Server,
     schema: str,
@@ -243,7 +241,7 @@ def test_tables_without_a_floor_are_damaged_and_give_no_number(
         ]
 
 
-def test_hosts_that_claim_and_delete_at_once_are_given_no_number_twice_and_never_fail(
+def test_concurrent_claims_and_deletions_never_fail_or_reuse_a_number(
     hosts: tuple[PostgresStorage, PostgresStorage], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failures, goes_on = list[str | None](), Link._goes_on
@@ -261,7 +259,7 @@ def test_hosts_that_claim_and_delete_at_once_are_given_no_number_twice_and_never
             for session in order:
                 try:
                     claim = host.claim(session)
-                except (SessionLeased, JournalUnavailable):  # the other has it, or was quicker each time
+                except (SessionLeased, JournalUnavailable):  # the other host leases the session or was faster
                     continue
                 given.append((session, claim.fence))
                 if number % 3:

@@ -1,4 +1,4 @@
-"""What expires and what is deleted: which sessions, when the clock is believed, and that no byte is left."""
+"""Retention: which sessions expire, when the clock is trusted, and that no byte of deleted data remains."""
 
 import random
 from collections.abc import Collection, Iterator, Sequence
@@ -26,7 +26,7 @@ from actors.journal.storage.sqlite import SqliteStorage
 from actors.runtime.deletion import delete_unused
 from actors.runtime.retention import DeleteUnused, Retention, delete_all
 from actors.testing import Call, Say, Turn
-from tests.journal.storages import begin, made
+from tests.journal.storages import begin, open_storage
 from tests.runtime_support import hosting, openai
 
 pytestmark = pytest.mark.anyio
@@ -38,14 +38,14 @@ BINDING = Binding("a", "openai_chat", "http://x", "", "m")
 
 @pytest.fixture
 def storage(kind: str, request: pytest.FixtureRequest, clock: "Clock") -> Iterator[Storage]:
-    storage = made(kind, request, clock)
+    storage = open_storage(kind, request, clock)
     storage.open()
     yield storage
     storage.close()
 
 
 class Clock:
-    """The wall clock of every storage, of its server and of retention, and a steady clock in addition."""
+    """The wall clock of every storage, of its server and of retention, with a monotonic clock beside it."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.now, self.observed = 1_800_000_000.0, 0.0
@@ -55,11 +55,11 @@ class Clock:
         return self.now
 
     def steady(self) -> float:
-        """Return the time of the clock that nobody sets."""
+        """Return the monotonic time."""
         return self.observed
 
     def advance(self, seconds: float) -> None:
-        """Let time pass by both clocks."""
+        """Advance both clocks."""
         self.now += seconds
         self.observed += seconds
 
@@ -70,30 +70,30 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return Clock(monkeypatch)
 
 
-def deleting(runtime: Runtime) -> DeleteUnused:
-    """Return what deletes the sessions of a runtime."""
+def deletion_of(runtime: Runtime) -> DeleteUnused:
+    """Return the deletion of unused sessions of a runtime."""
     return runtime.journal._removal(runtime._running_host()).delete_unused
 
 
 def retention(runtime: Runtime, clock: Clock) -> Retention:
-    """Return what a runtime does to its sessions, by this clock."""
-    return Retention(runtime._running_host().journal, KEEP, deleting(runtime), clock, clock.steady)
+    """Return the retention of a runtime, on this clock."""
+    return Retention(runtime._running_host().journal, KEEP, deletion_of(runtime), clock, clock.steady)
 
 
-def kept(storage: Storage) -> list[str]:
+def stored_ids(storage: Storage) -> list[str]:
     return sorted(each.id for each in storage.sessions())
 
 
-def at_rest(storage: Storage, session: str, *events: LogEvent, tenant: str = "") -> None:
-    """Write a log that nobody has open."""
+def write_closed_log(storage: Storage, session: str, *events: LogEvent, tenant: str = "") -> None:
+    """Write the log of a session that is not open anywhere."""
     claim = begin(storage, session, tenant=tenant)
     if events:
         storage.append([Entry(session, claim.fence, events)])
     storage.release(session, claim.fence)
 
 
-async def months(clock: Clock, swept: Retention, count: int) -> list[int]:
-    """Let months pass, with a sweep in each; return what each deleted."""
+async def sweep_monthly(clock: Clock, swept: Retention, count: int) -> list[int]:
+    """Let months pass, with a sweep in each; return the number of deletions per sweep."""
     counts = []
     for _ in range(count):
         clock.advance(30 * DAY)
@@ -102,25 +102,25 @@ async def months(clock: Clock, swept: Retention, count: int) -> list[int]:
 
 
 @pytest.mark.parametrize("kind", ["sqlite-process", "postgres"])
-async def test_what_nobody_used_for_so_long_is_deleted_and_nothing_else(
+async def test_only_sessions_unused_for_the_retention_time_are_deleted(
     storage: Storage, clock: Clock
 ) -> None:
     large = Returned(CallId("c"), Json(b'"' + b"x" * 20_000 + b'"'))
-    at_rest(storage, "old", large)
-    at_rest(storage, "waits", TurnStarted(1, 1, BINDING), TurnPaused(1, ()))
+    write_closed_log(storage, "old", large)
+    write_closed_log(storage, "waits", TurnStarted(1, 1, BINDING), TurnPaused(1, ()))
     async with hosting(a=openai(*[Turn(Say("Yes."))] * 2), storage=storage) as runtime:
         swept = retention(runtime, clock)
         await runtime.open("a", id="open")
-        assert await months(clock, swept, 2) == [0, 0]
-        at_rest(storage, "new", large)
-        assert await months(clock, swept, 2) == [0, 2]
-        assert (kept(storage), list(runtime.sessions)) == (["new", "open"], ["open"])
+        assert await sweep_monthly(clock, swept, 2) == [0, 0]
+        write_closed_log(storage, "new", large)
+        assert await sweep_monthly(clock, swept, 2) == [0, 2]
+        assert (stored_ids(storage), list(runtime.sessions)) == (["new", "open"], ["open"])
         assert storage.read("new")[1:] == [large]
         assert storage.claim("old").last == 0
 
 
 @pytest.mark.parametrize("kind", ["memory"])
-async def test_what_is_below_a_session_goes_with_it_whatever_its_age(storage: Storage, clock: Clock) -> None:
+async def test_subagents_are_deleted_with_their_parent_at_any_age(storage: Storage, clock: Clock) -> None:
     for name, above in (("trip-c1", "key"), ("gone-c1", "other"), ("trip-c2", "")):
         fence = storage.claim(name).fence
         storage.append([Entry(name, fence, (Opened(name, "a", above=above),))])
@@ -129,34 +129,37 @@ async def test_what_is_below_a_session_goes_with_it_whatever_its_age(storage: St
     storage.append([Entry("trip", fence, (Opened("trip", "a", key="key"),))])
     async with hosting(a=openai(), storage=storage) as runtime:
         swept = retention(runtime, clock)
-        await months(clock, swept, 2)
+        await sweep_monthly(clock, swept, 2)
         storage.append([Entry("trip", fence, (Failed(CallId("c")),))])
         storage.release("trip", fence)
-        assert await months(clock, swept, 2) == [0, 2]  # what has nobody above, and what a program named so
-        assert kept(storage) == ["trip", "trip-c1"]
-        await months(clock, swept, 2)
-        assert kept(storage) == []
+        assert await sweep_monthly(clock, swept, 2) == [
+            0,
+            2,
+        ]  # the session without a parent, and the one whose name only resembles a subagent's
+        assert stored_ids(storage) == ["trip", "trip-c1"]
+        await sweep_monthly(clock, swept, 2)
+        assert stored_ids(storage) == []
 
 
-async def test_what_another_host_has_is_left_until_it_lets_go(tmp_path: Path, clock: Clock) -> None:
+async def test_a_session_of_another_host_is_kept_until_its_release(tmp_path: Path, clock: Clock) -> None:
     mine, theirs = (SqliteStorage(tmp_path / "sessions.db", clock=clock) for _ in range(2))
-    at_rest(mine, "mine", tenant="t")
+    write_closed_log(mine, "mine", tenant="t")
     begin(theirs, "theirs", tenant="t")
-    at_rest(mine, "theirs-c1", tenant="t")
+    write_closed_log(mine, "theirs-c1", tenant="t")
     async with hosting(a=openai(), storage=mine) as runtime:
         with pytest.raises(SessionLeased):
             await runtime.journal.delete("theirs")
-        assert kept(mine) == ["mine", "theirs", "theirs-c1"]
-        assert await months(clock, retention(runtime, clock), 5) == [0, 0, 0, 2, 0]
+        assert stored_ids(mine) == ["mine", "theirs", "theirs-c1"]
+        assert await sweep_monthly(clock, retention(runtime, clock), 5) == [0, 0, 0, 2, 0]
         with pytest.raises(SessionLeased, match="'theirs' belongs to host"):
             await runtime.journal.delete(tenant="t")
-        assert kept(mine) == ["theirs"]
+        assert stored_ids(mine) == ["theirs"]
         theirs.close()
         assert len((await runtime.journal.delete(tenant="t")).sessions) == 1
 
 
-async def hours(clock: Clock, swept: Retention, count: int) -> list[int]:
-    """Let hours pass, with a sweep in each; return what each deleted."""
+async def sweep_hourly(clock: Clock, swept: Retention, count: int) -> list[int]:
+    """Let hours pass, with a sweep in each; return the number of deletions per sweep."""
     counts = []
     for _ in range(count):
         clock.advance(3600)
@@ -169,14 +172,14 @@ async def hours(clock: Clock, swept: Retention, count: int) -> list[int]:
 @pytest.mark.parametrize("kind", ["memory", "sqlite-process", "postgres"])
 @pytest.mark.parametrize("while_it_runs", [True, False])
 @pytest.mark.parametrize("jump", [1, 30, 31, 32, 400])
-async def test_a_clock_that_jumps_ahead_deletes_a_session_after_a_day_that_was_observed(
+async def test_after_a_forward_clock_jump_deletion_needs_an_observed_day(
     jump: int, while_it_runs: bool, storage: Storage, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with hosting(a=openai(), storage=storage) as runtime:
         swept = retention(runtime, clock)
         await swept.sweep()
-        await months(clock, swept, 1)
-        at_rest(storage, "young")
+        await sweep_monthly(clock, swept, 1)
+        write_closed_log(storage, "young")
         clock.advance(max(KEEP - jump * DAY, 0) + 3600)
         assert await swept.sweep() == 0
         caplog.clear()
@@ -186,57 +189,57 @@ async def test_a_clock_that_jumps_ahead_deletes_a_session_after_a_day_that_was_o
         assert await swept.sweep() == 0
         (line,) = [line for line in caplog.messages if "retention_waits" in line]
         assert "young" in line
-        assert await hours(clock, swept, 23) == [0] * 23
-        assert kept(storage) == ["young"]
-        assert await hours(clock, swept, 1) == [1]
+        assert await sweep_hourly(clock, swept, 23) == [0] * 23
+        assert stored_ids(storage) == ["young"]
+        assert await sweep_hourly(clock, swept, 1) == [1]
 
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite-process"])
-async def test_a_clock_that_goes_back_and_returns_deletes_nothing_for_an_observed_day(
+async def test_a_clock_set_back_and_restored_deletes_nothing_for_an_observed_day(
     storage: Storage, clock: Clock
 ) -> None:
     async with hosting(a=openai(), storage=storage) as runtime:
         swept = retention(runtime, clock)
         await swept.sweep()
-        await months(clock, swept, 1)
+        await sweep_monthly(clock, swept, 1)
         clock.now -= 400 * DAY
         assert await swept.sweep() == 0
-        at_rest(storage, "new")
+        write_closed_log(storage, "new")
         clock.now += 400 * DAY
         assert await swept.sweep() == 0
-        assert await hours(clock, swept, 23) == [0] * 23
-        assert kept(storage) == ["new"]
+        assert await sweep_hourly(clock, swept, 23) == [0] * 23
+        assert stored_ids(storage) == ["new"]
 
 
 @pytest.mark.alternating
 @pytest.mark.parametrize("kind", ["memory", "sqlite-process", "postgres"])
-async def test_a_jump_that_is_set_right_in_time_deletes_nothing(storage: Storage, clock: Clock) -> None:
+async def test_a_clock_jump_corrected_in_time_deletes_nothing(storage: Storage, clock: Clock) -> None:
     async with hosting(a=openai(), storage=storage) as runtime:
         swept = retention(runtime, clock)
         await swept.sweep()
-        await months(clock, swept, 1)
-        at_rest(storage, "young")
+        await sweep_monthly(clock, swept, 1)
+        write_closed_log(storage, "young")
         for jump in (30, 400):
             clock.now += jump * DAY
-            assert await hours(clock, swept, 23) == [0] * 23
+            assert await sweep_hourly(clock, swept, 23) == [0] * 23
             clock.now -= jump * DAY
-            assert await hours(clock, swept, 48) == [0] * 48
-        assert kept(storage) == ["young"]
+            assert await sweep_hourly(clock, swept, 48) == [0] * 48
+        assert stored_ids(storage) == ["young"]
 
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", ["memory", "sqlite-process"])
 @pytest.mark.parametrize("up", [2, 16, 23])
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])  # the clock is the test's own
-async def test_a_host_that_restarts_every_day_deletes_what_has_expired(
+async def test_a_host_restarted_daily_deletes_expired_sessions(
     up: int, storage: Storage, clock: Clock
 ) -> None:
     async with hosting(a=openai(), storage=storage) as runtime:
-        at_rest(storage, "old")
+        write_closed_log(storage, "old")
         deleted_on = list[int]()
         for day in range(140):
             swept = retention(runtime, clock)
-            counts = [await swept.sweep(), *await hours(clock, swept, up)]
+            counts = [await swept.sweep(), *await sweep_hourly(clock, swept, up)]
             deleted_on += [day] * sum(counts)
             if deleted_on:
                 break
@@ -245,11 +248,9 @@ async def test_a_host_that_restarts_every_day_deletes_what_has_expired(
         assert 90 <= day <= 90 + 24 / up + 1
 
 
-async def test_sessions_that_only_a_doubted_clock_says_are_old_are_deleted_by_the_explicit_command(
-    clock: Clock, tmp_path: Path
-) -> None:
+async def test_the_delete_command_overrides_a_doubted_clock(clock: Clock, tmp_path: Path) -> None:
     storage = SqliteStorage(tmp_path / "sessions.db", clock=clock)
-    at_rest(storage, "old")
+    write_closed_log(storage, "old")
     clock.now += 400 * DAY
     async with hosting(a=openai(), storage=storage) as runtime:
         assert await retention(runtime, clock).sweep() == 0
@@ -263,39 +264,39 @@ async def test_sessions_that_only_a_doubted_clock_says_are_old_are_deleted_by_th
         )
 
 
-async def test_a_postgres_journal_is_swept_by_the_clock_of_the_server(
+async def test_a_postgres_sweep_uses_the_clock_of_the_server(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    storage = made("postgres", request)
-    at_rest(storage, "young")
+    storage = open_storage("postgres", request)
+    write_closed_log(storage, "young")
     ahead, steady = time() + 400 * DAY, iter(range(0, 10 * DAY, DAY))
     async with hosting(a=openai(), storage=storage) as runtime:
-        journal, delete = runtime._running_host().journal, deleting(runtime)
+        journal, delete = runtime._running_host().journal, deletion_of(runtime)
         swept = Retention(journal, KEEP, delete, lambda: ahead, lambda: next(steady))
         assert [await swept.sweep() for _ in range(5)] == [0] * 5
         assert abs(storage.look_at_clock(int(ahead), 0).last - time()) < DAY
     storage.close()
 
 
-async def test_a_host_whose_clock_is_behind_that_of_the_server_deletes_nothing_too_early(
+async def test_a_host_clock_behind_the_server_deletes_nothing_early(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     behind = time() - 400 * DAY
-    storage = made("postgres", request, lambda: behind)
-    at_rest(storage, "young")
+    storage = open_storage("postgres", request, lambda: behind)
+    write_closed_log(storage, "young")
     steady = iter(range(0, 10 * DAY, DAY))
     async with hosting(a=openai(), storage=storage) as runtime:
         storage.look_at_clock(int(behind), 0)
-        for day in range(1, 3):  # all of it was observed
+        for day in range(1, 3):  # both days were observed
             storage.look_at_clock(int(behind) + day * DAY, day * DAY)
-        journal, delete = runtime._running_host().journal, deleting(runtime)
+        journal, delete = runtime._running_host().journal, deletion_of(runtime)
         swept = Retention(journal, KEEP, delete, lambda: behind, lambda: next(steady))
         assert [await swept.sweep() for _ in range(5)] == [0] * 5
         assert storage.look_at_clock(int(behind), 0).last == int(behind)
     storage.close()
 
 
-def test_time_that_was_not_observed_counts_after_a_day_that_was() -> None:
+def test_unobserved_time_counts_after_an_observed_day() -> None:
     first = observe(None, 10**9, 0)
     assert (first.earliest_now, first.seconds_of_doubt) == (0, DAY)
     assert observe(first, 10**9 + DAY - 1, DAY - 1).earliest_now < DAY
@@ -306,7 +307,7 @@ def test_time_that_was_not_observed_counts_after_a_day_that_was() -> None:
     assert observe(known, known.last - 301, 3600) == (known.last - 301, DAY, ())
 
 
-def test_many_restarts_are_few_gaps_and_no_time_counts_too_early() -> None:
+def test_many_restarts_make_few_gaps_and_count_no_time_early() -> None:
     clock, down = ObservedClock(10**9, 0), 0
     for _ in range(5_000):
         clock = observe(clock, clock.last + 1000, 0)
@@ -315,14 +316,14 @@ def test_many_restarts_are_few_gaps_and_no_time_counts_too_early() -> None:
         assert clock.last - clock.earliest_now >= min(down, 1439 * 1000)
 
 
-async def test_a_runtime_whose_journal_is_kept_for_so_long_sweeps_by_itself(
+async def test_a_runtime_with_a_retention_time_sweeps_by_itself(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     storage = SqliteStorage(tmp_path / "sessions.db", durability="process", clock=clock)
-    at_rest(storage, "old")
+    write_closed_log(storage, "old")
     storage.look_at_clock(int(clock.now), 0)
     clock.now += 20 * DAY
-    at_rest(storage, "new")
+    write_closed_log(storage, "new")
     storage.look_at_clock(int(clock.now), 20 * DAY)
     clock.now += 11 * DAY
     storage.look_at_clock(int(clock.now), 11 * DAY)
@@ -338,43 +339,43 @@ async def test_a_runtime_whose_journal_is_kept_for_so_long_sweeps_by_itself(
 
 @tool
 async def helper(context: ToolContext[None]) -> str:
-    """Ask another."""
+    """Ask another session."""
     async with context.subagent("a") as child:
         return (await child.ask("Go.")).text
 
 
-async def test_all_sessions_of_a_tenant_are_deleted_with_what_is_below_them(clock: Clock) -> None:
+async def test_deleting_a_tenant_deletes_its_sessions_and_their_subagents(clock: Clock) -> None:
     server = openai(Turn(Call("helper", {})), Turn(Say("120.")), Turn(Say("Done.")), Turn(Say("Hi.")))
     async with hosting(a=server) as runtime:
         mine = await runtime.open("a", id="mine", tenant="m", tools=[helper])
         await mine.ask("Go.")
         await runtime.open("a", id="other", tenant="o")
-        at_rest(runtime._storage, "closed", tenant="m")
-        assert kept(runtime._storage) == ["closed", "mine", "mine-c1", "other"]
+        write_closed_log(runtime._storage, "closed", tenant="m")
+        assert stored_ids(runtime._storage) == ["closed", "mine", "mine-c1", "other"]
         assert len((await runtime.journal.delete(tenant="m")).sessions) == 3
-        assert kept(runtime._storage) == ["other"]
+        assert stored_ids(runtime._storage) == ["other"]
         assert list(runtime.sessions) == ["other"]
         with pytest.raises(ConfigError, match=r"takes ids, tenant= or older_than="):
             await runtime.journal.delete()
 
 
-async def test_what_was_used_before_a_time_is_deleted_by_that_time_and_no_clock(clock: Clock) -> None:
+async def test_an_explicit_cutoff_time_needs_no_clock(clock: Clock) -> None:
     async with hosting(a=openai(), storage=MemoryStorage(clock=clock)) as runtime:
         for name in ("one", "two", "three"):
-            at_rest(runtime._storage, name, tenant=name[0])
+            write_closed_log(runtime._storage, name, tenant=name[0])
             clock.now += DAY
         third = datetime.fromtimestamp(clock.now - DAY, UTC)
         assert len((await runtime.journal.delete(tenant="o", older_than=third)).sessions) == 1
         assert len((await runtime.journal.delete(older_than=third)).sessions) == 1
-        assert kept(runtime._storage) == ["three"]
+        assert stored_ids(runtime._storage) == ["three"]
 
 
 @pytest.mark.parametrize("kind", ["sqlite-process"])
-async def test_other_sessions_go_on_between_two_that_are_deleted(storage: Storage) -> None:
+async def test_other_sessions_run_between_two_deletions(storage: Storage) -> None:
     async with hosting(a=openai(*[Turn(Say("Yes."))] * 3), storage=storage) as runtime:
         session = await runtime.open("a", id="other")
         for number in range(3):
-            at_rest(storage, f"s{number}", tenant="t")
+            write_closed_log(storage, f"s{number}", tenant="t")
 
         async def delete(name: str, before: float | None) -> Collection[str]:
             deleted = await runtime.journal._removal(runtime._running_host()).delete(name, before)
@@ -383,16 +384,14 @@ async def test_other_sessions_go_on_between_two_that_are_deleted(storage: Storag
 
         deletion = await delete_all(runtime._running_host().journal, delete, (), "t", None)
         assert sorted(deletion.sessions) == ["s0", "s1", "s2"]
-        assert kept(storage) == ["other"]
+        assert stored_ids(storage) == ["other"]
 
 
 @pytest.mark.parametrize("kind", ["sqlite-process"])
-async def test_a_session_that_is_used_after_it_was_listed_is_not_deleted_for_its_age(
-    storage: Storage, clock: Clock
-) -> None:
+async def test_a_session_used_after_the_listing_is_not_deleted(storage: Storage, clock: Clock) -> None:
     async with hosting(a=openai(Turn(Say("Yes."))), storage=storage) as runtime:
         for name in ("old", "used"):
-            at_rest(storage, name)
+            write_closed_log(storage, name)
         clock.now += 2 * DAY
 
         async def delete(name: str, before: float | None) -> Collection[str]:
@@ -403,11 +402,11 @@ async def test_a_session_that_is_used_after_it_was_listed_is_not_deleted_for_its
 
         deletion = await delete_all(runtime._running_host().journal, delete, (), None, clock.now - DAY)
         assert deletion.sessions == ("old",)
-        assert kept(storage) == ["used"]
+        assert stored_ids(storage) == ["used"]
         assert "used" in runtime.sessions
 
 
-async def test_a_session_is_left_alone_if_one_below_it_is_in_use(clock: Clock) -> None:
+async def test_a_session_with_an_active_subagent_is_not_deleted(clock: Clock) -> None:
     server = openai(Turn(Call("helper", {})), Turn(Say("120.")), Turn(Say("Done.")))
     async with hosting(a=server) as runtime:
         mine = await runtime.open("a", id="mine", tools=[helper])
@@ -421,13 +420,13 @@ async def test_a_session_is_left_alone_if_one_below_it_is_in_use(clock: Clock) -
             return len(asked) > 1
 
         assert await delete_unused(journal, {"mine": entry.events}, reserve) == []
-        assert kept(runtime._storage) == ["mine", "mine-c1"]
+        assert stored_ids(runtime._storage) == ["mine", "mine-c1"]
         assert sorted(await delete_unused(journal, {"mine": entry.events}, reserve)) == ["mine", "mine-c1"]
         assert asked == [["mine", "mine-c1"]] * 2
 
 
 class Stuck(MemoryStorage):
-    """Keeps one session."""
+    """A storage that cannot delete one session."""
 
     def delete(self, *sessions: str) -> None:
         if "s1" in sessions:
@@ -435,16 +434,16 @@ class Stuck(MemoryStorage):
         super().delete(*sessions)
 
 
-async def test_what_cannot_be_deleted_keeps_nothing_else_from_it(clock: Clock) -> None:
+async def test_a_failed_deletion_does_not_block_other_deletions(clock: Clock) -> None:
     storage = Stuck()
     async with hosting(a=openai(), storage=storage) as runtime:
         for number in range(3):
-            at_rest(storage, f"s{number}", tenant="t")
+            write_closed_log(storage, f"s{number}", tenant="t")
         with pytest.raises(JournalDamaged, match="not now"):
             await runtime.journal.delete(tenant="t")
-        assert kept(storage) == ["s1"]
+        assert stored_ids(storage) == ["s1"]
         assert storage.sessions()[0].owner is None
-        assert await months(clock, retention(runtime, clock), 5) == [0] * 5
+        assert await sweep_monthly(clock, retention(runtime, clock), 5) == [0] * 5
 
 
 def contents(folder: Path) -> bytes:
@@ -452,8 +451,8 @@ def contents(folder: Path) -> bytes:
 
 
 @pytest.mark.parametrize("seed", range(3))
-async def test_no_byte_of_what_was_deleted_is_left_in_any_file(tmp_path: Path, seed: int) -> None:
-    """SQLite overwrites what is deleted; but of a page that it splits or joins it may leave what it moved."""
+async def test_no_file_contains_a_byte_of_deleted_sessions(tmp_path: Path, seed: int) -> None:
+    """SQLite overwrites deleted rows, but a page that it splits or merges may keep moved copies."""
     chance, storage = random.Random(seed), SqliteStorage(tmp_path / "sessions.db", durability="process")
     names = [f"s{number}" for number in range(12)]
     fences = {name: begin(storage, name, tenant=f"t{number % 2}").fence for number, name in enumerate(names)}
@@ -483,6 +482,6 @@ def test_a_duration_is_a_number_and_its_unit(text: str, seconds: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "90", "0 days", "-1 days", "1.5 days", "3 months", "days", "1 d ay"])
-def test_what_is_no_duration_is_told_so(text: str) -> None:
+def test_an_invalid_duration_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="as '90 days'"):
         duration(text)

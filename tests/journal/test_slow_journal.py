@@ -1,4 +1,4 @@
-"""A journal that is slow or away: who waits, who is refused, who is written first, and what the stats say of it."""
+"""A slow or unavailable journal: waiting callers, refused work, the order of writes, and the stats."""
 
 import threading
 from collections.abc import AsyncIterator, Sequence
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.anyio
 
 
 class Slow(MemoryStorage):
-    """A storage whose appends each wait until they are let through. `batches`: whose entries came together."""
+    """A storage whose appends wait until they are released. `batches` records the sessions of each append."""
 
     blocking = True
 
@@ -47,14 +47,14 @@ class Slow(MemoryStorage):
         return super().append(entries)
 
     def fast(self) -> None:
-        """Let everything through from now on."""
+        """Release all appends from now on."""
         self.is_slow = False
-        self.passes.release(100)  # more than wait
+        self.passes.release(100)  # more than are waiting
 
 
 @asynccontextmanager
-async def slowed(storage: Slow) -> AsyncIterator[Runtime]:
-    """A runtime with two sessions, one and two, whose journal has just become slow."""
+async def slow_runtime(storage: Slow) -> AsyncIterator[Runtime]:
+    """Yield a runtime with sessions one and two whose journal has just become slow."""
     async with hosting(a=openai(*DONE), b=openai(*DONE), storage=storage) as runtime:
         for name in ("one", "two"):
             await (await runtime.open("a", id=name)).switch("a")
@@ -66,10 +66,10 @@ async def slowed(storage: Slow) -> AsyncIterator[Runtime]:
 
 
 @pytest.mark.requirement("PROMISE-8", "PROMISE-9")
-async def test_a_flood_of_one_session_does_not_hold_up_what_others_write() -> None:
+async def test_a_flood_of_writes_from_one_session_does_not_delay_others() -> None:
     storage = Slow()
     with anyio.fail_after(60):
-        async with slowed(storage) as runtime, anyio.create_task_group() as tasks:
+        async with slow_runtime(storage) as runtime, anyio.create_task_group() as tasks:
             for number in range(extent(200, 1000)):
                 tasks.start_soon(runtime.session("one").switch, "ab"[number % 2])
             await storage.begun.wait()
@@ -77,7 +77,7 @@ async def test_a_flood_of_one_session_does_not_hold_up_what_others_write() -> No
             assert runtime.stats().journal.waiting < SENT
             tasks.start_soon(runtime.session("two").switch, "b")
             await anyio.wait_all_tasks_blocked()
-            storage.passes.release(2)  # what is being written, and what waits behind it
+            storage.passes.release(2)  # the running batch and the one queued after it
             while runtime.session("two").target != "b":
                 await anyio.lowlevel.checkpoint()
             assert 1 < max(batch.count("one") for batch in storage.batches) <= SENT
@@ -85,10 +85,10 @@ async def test_a_flood_of_one_session_does_not_hold_up_what_others_write() -> No
 
 
 @pytest.mark.requirement("PROMISE-9")
-async def test_while_the_journal_is_slow_callers_wait_and_when_it_is_too_slow_new_work_is_refused() -> None:
+async def test_a_slow_journal_delays_callers_and_then_refuses_new_work() -> None:
     storage = Slow()
     with anyio.fail_after(60):
-        async with slowed(storage) as runtime:
+        async with slow_runtime(storage) as runtime:
             one, two = runtime.session("one"), runtime.session("two")
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(one.ask, "Hello.")
@@ -107,14 +107,14 @@ async def test_while_the_journal_is_slow_callers_wait_and_when_it_is_too_slow_ne
                         JournalUnavailable, match=r"The journal is slow: an event would wait \d+ s"
                     ):
                         await refused()
-                assert (await one.history()).length == 1  # it can be looked at
+                assert (await one.history()).length == 1  # reading still works
                 storage.fast()
             assert [(await each.history()).length for each in (one, two)] == [2, 2]
             assert (await two.ask("And now?")).status == "complete"
 
 
 @pytest.mark.requirement("PROMISE-6")
-async def test_the_ledger_the_history_and_a_preview_show_a_result_only_once_it_is_durable() -> None:
+async def test_ledger_history_and_preview_show_only_durable_results() -> None:
     storage, gate = Slow(), Gate()
     turns = (Turn(Call("work", {"name": "x"})), *DONE)
     with anyio.fail_after(60):
@@ -128,14 +128,14 @@ async def test_the_ledger_the_history_and_a_preview_show_a_result_only_once_it_i
                     gate.open("x")
                     await storage.begun.wait()
                     await anyio.wait_all_tasks_blocked()
-                    assert await shown(session) == ("running", False, False)
+                    assert await result_visibility(session) == ("running", False, False)
                 finally:
                     storage.fast()
-            assert await shown(session) == ("complete", True, True)
+            assert await result_visibility(session) == ("complete", True, True)
 
 
-async def shown(session: Session) -> tuple[str, bool, bool]:
-    """Return how the session's one call stands, and whether history and preview show its result."""
+async def result_visibility(session: Session) -> tuple[str, bool, bool]:
+    """Return the state of the session's call, and whether history and preview show its result."""
     (known,) = (await session.ledger()).interactions()
     status = str(known.reason if known.completion is None else known.completion.status)
     blocks = [block for message in await session.history() for block in message.blocks]
@@ -144,9 +144,7 @@ async def shown(session: Session) -> tuple[str, bool, bool]:
 
 
 @pytest.mark.parametrize(("waiting", "seconds"), [(0, 1.5), (1, 1.7), (BATCH, 1.7), (BATCH + 1, 1.9)])
-def test_how_long_one_more_would_wait_is_what_is_under_way_and_the_batches_ahead(
-    waiting: int, seconds: float
-) -> None:
+def test_the_expected_wait_covers_the_running_and_queued_batches(waiting: int, seconds: float) -> None:
     meter = JournalHealth()
     meter.begin(10.0)
     meter.end(10.2)
@@ -157,7 +155,7 @@ def test_how_long_one_more_would_wait_is_what_is_under_way_and_the_batches_ahead
 
 @pytest.mark.requirement("U-08")
 @pytest.mark.parametrize("blocking", [False, True])
-async def test_stats_say_since_when_and_why_the_journal_is_unavailable_and_so_does_prometheus(
+async def test_stats_and_prometheus_report_an_outage_with_its_start_and_reason(
     blocking: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     storage = Outage(blocking=blocking)
@@ -190,7 +188,7 @@ async def test_stats_say_since_when_and_why_the_journal_is_unavailable_and_so_do
 
 
 class Leased(MemoryStorage):
-    """A storage with a lease, in which to delete a log takes a second of a clock that its test sets."""
+    """A storage with a lease in which a deletion takes a second of the test's clock."""
 
     blocking = True
     lease: float | None = 10.0
@@ -210,8 +208,8 @@ class Leased(MemoryStorage):
 
 
 @pytest.mark.requirement("PROMISE-9")
-async def test_a_host_that_is_busy_deleting_is_not_taken_for_gone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its heartbeat waits behind what was asked before, however much that is."""
+async def test_a_host_busy_with_deletions_keeps_its_lease(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A heartbeat does not wait for the operations queued before it."""
     clock = [0.0]
     storage = Leased(clock)
     async with System() as system:

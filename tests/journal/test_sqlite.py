@@ -1,4 +1,4 @@
-"""The SQLite file: its format, what others wrote, blobs, durabilities, and who is alive."""
+"""The SQLite storage: file format, golden journals, blobs, durability levels, and leases."""
 
 import os
 import sqlite3
@@ -51,12 +51,12 @@ LOG: tuple[LogEvent, ...] = (
     Returned(CallId("c"), Json(b'"' + WORDS.encode() + b'"')),
     SwitchApplied("b"),
 )
-"""What every golden journal holds, as session `one`; and the same, closed, as session `two`.
+"""The content of every golden journal: session `one`, and its closed copy, session `two`.
 
-Session `every` has one event of each kind that there was.
+Session `every` has one event of each kind of its version.
 """
 VERSION = f"v{file_format.VERSION}.{events.VERSION}"
-"""Of the file, and of the events."""
+"""The versions of the file format and of the events."""
 
 
 def write_golden(path: Path) -> None:
@@ -70,7 +70,7 @@ def write_golden(path: Path) -> None:
 
 
 @pytest.mark.parametrize("golden", GOLDEN, ids=lambda path: path.stem)
-def test_a_journal_of_every_version_is_read_and_written_on(golden: Path, tmp_path: Path) -> None:
+def test_a_journal_of_every_version_can_be_read_and_extended(golden: Path, tmp_path: Path) -> None:
     copy(golden, tmp_path / "sessions.db")
     storage = SqliteStorage(tmp_path / "sessions.db")
     assert storage.read("one") == list(LOG)
@@ -88,15 +88,15 @@ def test_a_journal_of_every_version_is_read_and_written_on(golden: Path, tmp_pat
     with closing(JournalFile(tmp_path / "sessions.db")) as file:
         damage = list(file.damage())
     assert [each for each in damage if each.session != "every"] == []
-    assert all("are lost" in each.what for each in damage)  # one of its events says so
+    assert all("are lost" in each.what for each in damage)  # one of its events records a loss
 
 
-def test_there_is_a_golden_journal_of_this_version() -> None:
+def test_a_golden_journal_exists_for_this_version() -> None:
     assert VERSION in [path.stem for path in GOLDEN]
 
 
-def test_a_new_file_has_the_tables_of_the_golden_journal(tmp_path: Path) -> None:
-    """A change of the tables changes their version."""
+def test_a_new_file_matches_the_golden_schema(tmp_path: Path) -> None:
+    """A change of the tables needs a new version."""
     with closing(SqliteStorage(tmp_path / "sessions.db")) as storage:
         storage.open()
     golden = next(path for path in GOLDEN if path.stem == VERSION)
@@ -110,7 +110,7 @@ def tables(path: Path) -> list[tuple[str, str]]:
         ).fetchall()
 
 
-def test_a_file_of_a_newer_version_is_refused_and_not_touched(tmp_path: Path) -> None:
+def test_a_file_of_a_newer_version_is_refused_and_unchanged(tmp_path: Path) -> None:
     path, newer = tmp_path / "sessions.db", file_format.VERSION + 1
     with closing(SqliteStorage(path)) as storage:
         begin(storage, "one")
@@ -124,7 +124,7 @@ def test_a_file_of_a_newer_version_is_refused_and_not_touched(tmp_path: Path) ->
     assert path.read_bytes() == before
 
 
-def test_a_file_that_becomes_newer_while_it_is_open_is_refused(tmp_path: Path) -> None:
+def test_an_open_file_upgraded_by_another_process_is_refused(tmp_path: Path) -> None:
     path, newer = tmp_path / "sessions.db", file_format.VERSION + 1
     with closing(SqliteStorage(path)) as storage:
         claim = begin(storage, "one")
@@ -146,7 +146,7 @@ def set_version(path: Path, version: int) -> None:
         other.execute(f"PRAGMA user_version = {version}")
 
 
-def test_a_file_that_is_named_as_seen_from_here_is_the_same_wherever_the_process_goes(
+def test_a_relative_path_names_the_same_file_after_chdir(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -164,7 +164,7 @@ def test_a_file_that_is_named_as_seen_from_here_is_the_same_wherever_the_process
         SqliteStorage("sessions.db")
 
 
-def test_a_file_that_a_link_leads_to_is_one_journal_with_one_live_writer(tmp_path: Path) -> None:
+def test_a_symlinked_file_is_one_journal_with_one_live_writer(tmp_path: Path) -> None:
     (tmp_path / "links").mkdir()
     link = tmp_path / "links" / "link.db"
     link.symlink_to(tmp_path / "sessions.db")
@@ -179,7 +179,7 @@ def test_a_file_that_a_link_leads_to_is_one_journal_with_one_live_writer(tmp_pat
     assert list((tmp_path / "links").iterdir()) == [link]
 
 
-def test_only_its_user_may_read_a_file_that_is_made_and_one_that_is_there_keeps_its_mode(
+def test_a_new_file_is_private_and_an_existing_file_keeps_its_mode(
     tmp_path: Path,
 ) -> None:
     def modes() -> dict[str, int]:
@@ -199,7 +199,7 @@ def test_only_its_user_may_read_a_file_that_is_made_and_one_that_is_there_keeps_
         os.umask(before)
 
 
-def test_another_programs_database_is_refused_and_not_touched(tmp_path: Path) -> None:
+def test_a_foreign_database_is_refused_and_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "other.db"
     with sqlite3.connect(path) as other:
         other.execute("CREATE TABLE theirs (x)")
@@ -211,7 +211,7 @@ def test_another_programs_database_is_refused_and_not_touched(tmp_path: Path) ->
     other.close()
 
 
-def test_a_large_value_is_kept_once_and_goes_with_the_last_log_that_has_it(tmp_path: Path) -> None:
+def test_a_large_value_is_stored_once_and_deleted_with_its_last_log(tmp_path: Path) -> None:
     path = tmp_path / "sessions.db"
     storage = SqliteStorage(path)
     large = "x" * 1_000_000
@@ -247,32 +247,95 @@ storage.delete("one")
 """
 
 
-def test_what_was_deleted_and_left_in_the_log_by_a_crash_is_gone_when_the_file_is_opened(
+def test_opening_a_file_removes_deleted_data_left_by_a_crash(
     tmp_path: Path,
 ) -> None:
-    """And so is what is left of a host whose process is dead."""
+    """The lease of a dead process is also released."""
 
-    def held() -> list[str]:
+    def remaining_files() -> list[str]:
         return [each.name for each in tmp_path.iterdir() if b"what-is-to-be-deleted" in each.read_bytes()]
 
     died = subprocess.run([sys.executable, "-c", DIES, tmp_path / "s.db"], timeout=60, check=False)
     (dead,) = tmp_path.glob("s.db-host-*")
-    assert (died.returncode, held()) == (9, ["s.db-wal"])
+    assert (died.returncode, remaining_files()) == (9, ["s.db-wal"])
     storage = SqliteStorage(tmp_path / "s.db")
     storage.open()
-    assert held() == []
+    assert remaining_files() == []
     assert (storage.claim("one").fence, storage.read("one")) == (2, [])
     assert len(list(tmp_path.glob("s.db-host-*"))) == 1
     assert not dead.exists()
     other = SqliteStorage(tmp_path / "s.db")
     assert other.claim("two").fence == 2
-    with pytest.raises(SessionLeased):  # a host that lives has all that is its own
+    with pytest.raises(SessionLeased):  # a live host keeps its leases
         other.claim("one")
     other.close()
     storage.close()
 
 
-def test_while_another_process_writes_a_write_waits_and_then_gives_up_typed(tmp_path: Path) -> None:
+def test_two_storages_of_one_file_are_two_hosts(tmp_path: Path) -> None:
+    mine, theirs = SqliteStorage(tmp_path / "sessions.db"), SqliteStorage(tmp_path / "sessions.db")
+    claim = begin(mine, "one")
+    for refused in (theirs.claim, theirs.delete):
+        with pytest.raises(SessionLeased, match="belongs to host") as raised:
+            refused("one")
+        assert 0 < raised.value.seconds <= 10
+    mine.append([Entry("one", claim.fence, (to("b"),))])
+    assert len(theirs.read("one")) == 2
+    mine.release("one", claim.fence)
+    assert theirs.claim("one").fence == claim.fence + 1
+    with pytest.raises(SessionLeased):
+        mine.claim("one")
+    theirs.close()
+    assert mine.claim("one").last == 2
+    mine.close()
+
+
+def test_an_expired_host_loses_claimed_sessions_and_keeps_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late, other = SqliteStorage(tmp_path / "sessions.db", lease=10), SqliteStorage(tmp_path / "sessions.db")
+    claims = {name: begin(late, name) for name in ("one", "two")}
+    now = adjustable_clock(monkeypatch)
+    now[0] += 9
+    with pytest.raises(SessionLeased):
+        other.claim("one")
+    late.beat()
+    now[0] += 9
+    with pytest.raises(SessionLeased):
+        other.claim("one")
+    now[0] += 2
+    assert other.claim("one").fence == 2
+    refused, written = late.append([Entry(name, claim.fence, (to("b"),)) for name, claim in claims.items()])
+    assert (str(refused)[:31], written) == ("Session 'one' has another write", 2)
+    for storage in (late, other):
+        storage.close()
+
+
+def test_a_heartbeat_after_a_takeover_does_not_unfence_a_host(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late, other = SqliteStorage(tmp_path / "sessions.db", lease=10), SqliteStorage(tmp_path / "sessions.db")
+    stale = begin(late, "one")
+    now = adjustable_clock(monkeypatch)
+    now[0] += 11
+    live = other.claim("one")
+    other.append([Entry("one", live.fence, (to("live"),))])
+    late.beat()
+    (outcome,) = late.append([Entry("one", stale.fence, (to("stale"),))])
+    assert isinstance(outcome, Fenced)
+    assert other.read("one", 1) == [to("live")]
+    for storage in (late, other):
+        storage.close()
+
+
+def adjustable_clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Return an adjustable clock for the hosts, set to the real time."""
+    now = [monotonic()]
+    monkeypatch.setattr(hosts, "monotonic", lambda: now[0])
+    return now
+
+
+def test_a_write_waits_for_another_process_and_then_raises_a_typed_error(tmp_path: Path) -> None:
     storage = SqliteStorage(tmp_path / "sessions.db", patience=0.01)
     claim = begin(storage, "one")
     with (
@@ -284,7 +347,7 @@ def test_while_another_process_writes_a_write_waits_and_then_gives_up_typed(tmp_
     storage.close()
 
 
-def test_a_log_whose_end_is_elsewhere_than_its_writer_remembers_is_not_written_on(tmp_path: Path) -> None:
+def test_a_log_with_an_unexpected_end_is_not_appended_to(tmp_path: Path) -> None:
     storage = SqliteStorage(tmp_path / "sessions.db")
     claim = begin(storage, "one")
     remembered = replace(storage._rows["one"])
@@ -297,7 +360,7 @@ def test_a_log_whose_end_is_elsewhere_than_its_writer_remembers_is_not_written_o
     storage.close()
 
 
-def test_of_one_append_each_session_has_its_records_whatever_is_forgotten_meanwhile(
+def test_an_append_of_many_sessions_survives_a_cleared_cache(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sqlite_storage, "CACHED", 1)
@@ -310,7 +373,7 @@ def test_of_one_append_each_session_has_its_records_whatever_is_forgotten_meanwh
     storage.close()
 
 
-def test_a_log_among_others_is_read_from_any_number_and_deleted_alone(tmp_path: Path) -> None:
+def test_a_log_can_be_read_from_any_number_and_deleted_alone(tmp_path: Path) -> None:
     path = tmp_path / "sessions.db"
     storage = SqliteStorage(path)
     claims = {name: begin(storage, name) for name in ("one", "two", "three")}
@@ -333,7 +396,7 @@ def test_a_log_among_others_is_read_from_any_number_and_deleted_alone(tmp_path: 
         assert list(file.damage()) == []
 
 
-def test_levels_sync_what_they_say(tmp_path: Path) -> None:
+def test_each_level_sets_its_sync_mode(tmp_path: Path) -> None:
     for durability, expected in (("process", 1), ("power", 2)):
         storage = SqliteStorage(tmp_path / f"{durability}.db", durability=durability)  # type: ignore[arg-type]  # it is a durability
         with storage._connections.transaction() as connection:
@@ -343,7 +406,7 @@ def test_levels_sync_what_they_say(tmp_path: Path) -> None:
 
 @pytest.mark.anyio
 @pytest.mark.requirement("PROMISE-6")
-async def test_a_runtime_keeps_its_logs_in_the_file_that_it_is_given(tmp_path: Path) -> None:
+async def test_a_runtime_keeps_its_logs_in_the_configured_file(tmp_path: Path) -> None:
     path = tmp_path / "sessions.db"
     (tmp_path / "actors.toml").write_text(f'[journal]\npath = "{path}"\ndurability = "process"\n')
     environ = {"OPENAI_API_KEY": "k"}
@@ -357,15 +420,15 @@ async def test_a_runtime_keeps_its_logs_in_the_file_that_it_is_given(tmp_path: P
 
 
 @pytest.mark.parametrize("journal", ["https://x", "redis://x"])
-def test_a_journal_that_nobody_knows_is_refused_in_one_line(journal: str) -> None:
+def test_an_unknown_journal_setting_is_refused_in_one_line(journal: str) -> None:
     with pytest.raises(ConfigError, match="is not known; name a file, or a postgresql:"):
         Runtime(environ={}, journal=journal)
 
 
-def test_a_platform_without_file_locks_is_told_so_when_a_file_is_named_and_has_all_else(
+def test_a_platform_without_file_locks_refuses_only_file_journals(
     tmp_path: Path,
 ) -> None:
-    """In a fresh interpreter, where nobody has imported them before."""
+    """Runs in a fresh interpreter, which has not imported the locks yet."""
     program = """
 import sys
 sys.modules["fcntl"] = None
@@ -386,7 +449,7 @@ except ConfigError as error:
 
 
 class Commits(sqlite3.Connection):
-    """A connection that counts what it commits, and finds the disk full where it is told so."""
+    """A connection that counts its commits and can simulate a full disk."""
 
     count, full = 0, False
 
@@ -412,26 +475,24 @@ def commits(monkeypatch: pytest.MonkeyPatch) -> type[Commits]:
 
 
 @pytest.mark.anyio
-async def test_sessions_that_are_opened_at_once_are_few_commits(
-    tmp_path: Path, commits: type[Commits]
-) -> None:
+async def test_concurrent_opens_share_commits(tmp_path: Path, commits: type[Commits]) -> None:
     storage, names = SqliteStorage(tmp_path / "sessions.db"), [f"s{number}" for number in range(500)]
     async with System() as system:
         journal = system.spawn(lambda: JournalActor(storage), "journal")
 
-        async def opened(name: str) -> None:
+        async def open_session(name: str) -> None:
             claim = await journal.ask(ClaimSession(name))
             assert await journal.ask(Append(name, claim.fence, (Opened(name, "a"),))) == 1
 
         async with anyio.create_task_group() as tasks:
             for name in names:
-                tasks.start_soon(opened, name)
+                tasks.start_soon(open_session, name)
     assert commits.count < 20
     assert sorted(stored.id for stored in storage.sessions(limit=1000)) == sorted(names)
     storage.close()
 
 
-def test_claims_and_an_append_that_are_made_together_are_one_commit(
+def test_claims_and_an_append_in_one_transaction_are_one_commit(
     tmp_path: Path, commits: type[Commits]
 ) -> None:
     storage, other = (SqliteStorage(tmp_path / "sessions.db") for _ in range(2))
@@ -456,9 +517,7 @@ def _claim_and_append(storage: SqliteStorage, entry: Entry) -> None:
         storage.append([entry])
 
 
-def test_what_is_made_together_and_cannot_be_committed_is_not_done(
-    tmp_path: Path, commits: type[Commits]
-) -> None:
+def test_a_failed_commit_undoes_the_whole_transaction(tmp_path: Path, commits: type[Commits]) -> None:
     storage = SqliteStorage(tmp_path / "sessions.db")
     claim = begin(storage, "one")
     commits.full = True
@@ -475,7 +534,7 @@ if __name__ == "__main__":
     write_golden(Path(sys.argv[1]))
 
 
-def test_an_error_of_the_operating_system_says_what_to_look_at() -> None:
+def test_an_operating_system_error_suggests_the_next_check() -> None:
     for error, asked in (
         (PermissionError(EACCES, "Permission denied"), "may this user write to it, to its folder, and"),
         (FileNotFoundError(ENOENT, "No such file or directory"), "is its folder there?"),

@@ -1,4 +1,4 @@
-"""What every storage promises: numbers, one live writer, a directory, and that what is deleted is gone."""
+"""The contract of every storage: numbering, one live writer, a directory, and complete deletion."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -20,14 +20,14 @@ from actors.errors import Fenced
 from actors.journal.storage import NOTHING, Entry, Storage
 from actors.journal.storage.clock import ObservedClock, observe
 from actors.journal.storage.directory import SessionFilter
-from tests.journal.storages import STORAGES, begin, made, to
+from tests.journal.storages import STORAGES, begin, open_storage, to
 
 BINDING = Binding("a", "openai_chat", "http://x", "", "m")
 
 
 @pytest.fixture(params=STORAGES)
 def storage(request: pytest.FixtureRequest) -> Iterator[Storage]:
-    storage = made(request.param, request)
+    storage = open_storage(request.param, request)
     storage.open()
     yield storage
     storage.close()
@@ -47,14 +47,14 @@ def test_events_are_numbered_from_one_and_read_back_in_order(storage: Storage) -
     assert (storage.read("two"), storage.read("three")) == ([to("c")], [])
 
 
-def test_a_claim_says_how_far_the_log_is(storage: Storage) -> None:
+def test_a_claim_returns_the_last_number_of_the_log(storage: Storage) -> None:
     assert storage.claim("one").last == 0
     begin(storage, "one")
     assert storage.claim("one").last == 1
 
 
 @pytest.mark.requirement("PROMISE-6")
-def test_of_two_that_claimed_a_session_only_the_last_may_write_and_harms_nobody(storage: Storage) -> None:
+def test_only_the_latest_claimant_may_write(storage: Storage) -> None:
     stale, other = begin(storage, "one"), begin(storage, "two")
     live = storage.claim("one")
     assert live.fence > stale.fence
@@ -70,14 +70,14 @@ def test_of_two_that_claimed_a_session_only_the_last_may_write_and_harms_nobody(
     assert storage.read("one")[1:] == [to("live")]
 
 
-def test_nobody_writes_a_session_that_was_not_claimed(storage: Storage) -> None:
+def test_an_unclaimed_session_cannot_be_written(storage: Storage) -> None:
     (outcome,) = storage.append([Entry("one", 1, (to("a"),))])
     assert isinstance(outcome, Fenced)
     assert (storage.read("one"), storage.sessions()) == ([], [])
 
 
 @pytest.mark.requirement("PROMISE-6")
-def test_a_fencing_number_never_goes_back(storage: Storage) -> None:
+def test_a_fencing_number_never_decreases(storage: Storage) -> None:
     fences = [begin(storage, "one").fence]
     for end in (storage.delete, lambda session: storage.release(session, fences[-1]), storage.delete):
         end("one")
@@ -88,7 +88,7 @@ def test_a_fencing_number_never_goes_back(storage: Storage) -> None:
     assert all(after > before for before, after in pairwise(fences))
 
 
-def test_what_is_deleted_is_gone_and_its_writer_is_fenced(storage: Storage) -> None:
+def test_a_deleted_session_is_gone_and_its_writer_is_fenced(storage: Storage) -> None:
     claim, other = begin(storage, "one"), begin(storage, "two")
     storage.delete("one")
     (outcome,) = storage.append([Entry("one", claim.fence, (to("a"),))])
@@ -111,7 +111,7 @@ def test_what_is_deleted_is_gone_and_its_writer_is_fenced(storage: Storage) -> N
         ((Closed(),), "closed", "a"),
     ],
 )
-def test_the_directory_says_where_a_session_stands(
+def test_the_directory_has_the_state_of_a_session(
     storage: Storage, events: tuple[LogEvent, ...], state: str, target: str
 ) -> None:
     claim = begin(storage, "one", tenant="t")
@@ -122,10 +122,10 @@ def test_the_directory_says_where_a_session_stands(
     assert stored.events == 1 + len(events)
     assert stored.bytes > 0
     assert stored.opened <= stored.used
-    assert (stored.owner is None) == (state == "closed")  # its end releases it
+    assert (stored.owner is None) == (state == "closed")  # the end of a session releases it
 
 
-def test_a_session_that_is_released_has_no_owner_and_a_stale_release_does_nothing(storage: Storage) -> None:
+def test_a_release_removes_the_owner_and_a_stale_release_does_nothing(storage: Storage) -> None:
     stale = begin(storage, "one")
     live = storage.claim("one")
     storage.release("one", stale.fence)
@@ -134,7 +134,7 @@ def test_a_session_that_is_released_has_no_owner_and_a_stale_release_does_nothin
     assert storage.sessions()[0].owner is None
 
 
-def test_the_directory_comes_in_pages_newest_first_and_by_tenant(storage: Storage) -> None:
+def test_the_directory_is_paged_newest_first_by_tenant(storage: Storage) -> None:
     claims = {f"s{number}": begin(storage, f"s{number}", tenant="ab"[number % 2]) for number in range(7)}
     storage.append([Entry("s0", claims["s0"].fence, (to("again"),))])
     whole = storage.sessions()
@@ -149,7 +149,7 @@ def test_the_directory_comes_in_pages_newest_first_and_by_tenant(storage: Storag
     assert storage.sessions(SessionFilter("")) == []
 
 
-def test_a_claim_of_what_exists_makes_nothing_and_harms_no_writer(storage: Storage) -> None:
+def test_an_existing_only_claim_creates_nothing_and_fences_no_writer(storage: Storage) -> None:
     assert storage.claim("one", existing=True).last == 0
     assert storage.claim("one").fence == 1
     assert storage.claim("one", existing=True) == NOTHING
@@ -159,9 +159,7 @@ def test_a_claim_of_what_exists_makes_nothing_and_harms_no_writer(storage: Stora
     assert storage.claim("one", existing=True) == NOTHING
 
 
-def test_a_journal_keeps_how_far_the_clock_is_trusted(
-    storage: Storage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_journal_stores_the_trusted_time(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1_000
     monkeypatch.setattr("actors.journal.storage.postgres.storage.server_time", lambda _: now)
     expected: ObservedClock | None = None
@@ -184,7 +182,7 @@ def test_a_journal_keeps_how_far_the_clock_is_trusted(
     assert expected.gaps == ()
 
 
-def test_a_log_begins_with_what_was_written(storage: Storage) -> None:
+def test_a_log_starts_with_its_first_written_event(storage: Storage) -> None:
     begin(storage, "one", target="b")
     (opened,) = storage.read("one")
     assert opened == Opened("one", "b")

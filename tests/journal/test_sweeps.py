@@ -1,4 +1,4 @@
-"""A sweep deletes many sessions in one transaction, and a runtime may be left while it sweeps."""
+"""Sweeps: many sessions are deleted in one transaction, and a runtime can be left during a sweep."""
 
 import logging
 import threading
@@ -27,9 +27,18 @@ from actors.journal.storage.sqlite import SqliteStorage
 from actors.runtime.retention import Retention
 from actors.telemetry import logger
 from tests.journal.postgres import Server
-from tests.journal.storages import begin, made, to
-from tests.journal.test_erasure import copies, reading, write
-from tests.journal.test_retention import DAY, KEEP, Clock, at_rest, hours, kept, months, retention
+from tests.journal.storages import begin, open_storage, to
+from tests.journal.test_erasure import copies, open_reader, write
+from tests.journal.test_retention import (
+    DAY,
+    KEEP,
+    Clock,
+    retention,
+    stored_ids,
+    sweep_hourly,
+    sweep_monthly,
+    write_closed_log,
+)
 from tests.runtime_support import hosting, openai
 
 pytestmark = pytest.mark.anyio
@@ -45,14 +54,14 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 @pytest.fixture
 def storage(kind: str, request: pytest.FixtureRequest, clock: Clock) -> Iterator[Storage]:
-    with closing(made(kind, request, clock)) as storage:
+    with closing(open_storage(kind, request, clock)) as storage:
         storage.open()
         yield storage
 
 
 @pytest.fixture
 def deletions(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
-    """The sessions of each transaction that deletes some."""
+    """The sessions of each deleting transaction."""
     calls, delete = list[tuple[str, ...]](), storage.delete
 
     def noting(*sessions: str) -> None:
@@ -70,31 +79,31 @@ async def test_a_sweep_deletes_many_sessions_in_one_transaction(
 ) -> None:
     names = {f"s{number}" for number in range(70)}
     for name in names:
-        at_rest(storage, name)
+        write_closed_log(storage, name)
     async with hosting(a=openai(), storage=storage) as runtime:
         await runtime.open("a", id="open")
-        assert await months(clock, retention(runtime, clock), 4) == [0, 0, 0, 70]
+        assert await sweep_monthly(clock, retention(runtime, clock), 4) == [0, 0, 0, 70]
     assert len(deletions) == 5
     assert {*chain.from_iterable(deletions)} == names
-    assert kept(storage) == ["open"]
+    assert stored_ids(storage) == ["open"]
     assert storage.claim("s1").last == 0
 
 
 @pytest.mark.parametrize("kind", ["sqlite-process"])
-async def test_a_sweep_deletes_no_more_bytes_together_than_others_can_wait_for(
+async def test_the_bytes_deleted_in_one_transaction_are_bounded(
     storage: Storage, clock: Clock, deletions: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in "abc":
-        at_rest(storage, name)
+        write_closed_log(storage, name)
     size = max(stored.bytes for stored in storage.sessions())
     monkeypatch.setattr("actors.runtime.retention.BYTES", 2 * size)
     async with hosting(a=openai(), storage=storage) as runtime:
-        await months(clock, retention(runtime, clock), 4)
+        await sweep_monthly(clock, retention(runtime, clock), 4)
     assert sorted(map(len, deletions)) == [1, 2]
 
 
 class Stuck(MemoryStorage):
-    """Keeps one session."""
+    """A storage that cannot delete one session."""
 
     def delete(self, *sessions: str) -> None:
         if "s1" in sessions:
@@ -102,20 +111,20 @@ class Stuck(MemoryStorage):
         super().delete(*sessions)
 
 
-async def test_a_session_that_cannot_be_deleted_keeps_no_other_from_it(clock: Clock) -> None:
+async def test_a_session_that_cannot_be_deleted_does_not_block_the_sweep(clock: Clock) -> None:
     storage = Stuck(clock=clock)
     async with hosting(a=openai(), storage=storage) as runtime:
         for number in range(3):
-            at_rest(storage, f"s{number}")
-        assert await months(clock, retention(runtime, clock), 4) == [0, 0, 0, 2]
+            write_closed_log(storage, f"s{number}")
+        assert await sweep_monthly(clock, retention(runtime, clock), 4) == [0, 0, 0, 2]
         (left,) = storage.sessions()
         assert (left.id, left.owner) == ("s1", None)
 
 
 @KINDS
-async def test_a_session_that_was_used_since_it_was_listed_is_kept_and_released(storage: Storage) -> None:
-    at_rest(storage, "used")
-    at_rest(storage, "unused")
+async def test_a_session_used_since_the_listing_is_kept_and_released(storage: Storage) -> None:
+    write_closed_log(storage, "used")
+    write_closed_log(storage, "unused")
     listed = storage.sessions()
     claim = storage.claim("used")
     storage.append([Entry("used", claim.fence, (to("b"),))])
@@ -127,7 +136,7 @@ async def test_a_session_that_was_used_since_it_was_listed_is_kept_and_released(
 
 
 @KINDS
-def test_of_several_logs_all_are_deleted_or_none(kind: str, request: pytest.FixtureRequest) -> None:
+def test_a_deletion_of_several_logs_is_atomic(kind: str, request: pytest.FixtureRequest) -> None:
     mine, other = _two_hosts(kind, request)
     with closing(mine):
         begin(mine, "mine")
@@ -135,9 +144,9 @@ def test_of_several_logs_all_are_deleted_or_none(kind: str, request: pytest.Fixt
             begin(other, "theirs")
             with pytest.raises(SessionLeased):
                 mine.delete("mine", "nobody", "theirs")
-            assert kept(mine) == ["mine", "theirs"]
+            assert stored_ids(mine) == ["mine", "theirs"]
         mine.delete("mine", "nobody", "theirs")
-        assert kept(mine) == []
+        assert stored_ids(mine) == []
 
 
 def _two_hosts(kind: str, request: pytest.FixtureRequest) -> tuple[Storage, Storage]:
@@ -152,7 +161,7 @@ def _two_hosts(kind: str, request: pytest.FixtureRequest) -> tuple[Storage, Stor
 
 @KINDS
 @pytest.mark.requirement("PROMISE-11", "PROMISE-12")
-async def test_a_runtime_that_is_left_in_a_sweep_logs_no_crash(
+async def test_leaving_the_runtime_during_a_sweep_logs_no_crash(
     storage: Storage, clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     is_sweeping, delete, close = anyio.Event(), storage.delete, storage.close
@@ -162,11 +171,11 @@ async def test_a_runtime_that_is_left_in_a_sweep_logs_no_crash(
         delete(*sessions)
 
     def closing_slowly() -> None:
-        anyio.from_thread.run(anyio.sleep, 0.05)  # the sweep goes on meanwhile
+        anyio.from_thread.run(anyio.sleep, 0.05)  # the sweep continues meanwhile
         close()
 
     for name in "abcd":
-        at_rest(storage, name)
+        write_closed_log(storage, name)
     for _ in range(4):
         clock.advance(30 * DAY)
         storage.look_at_clock(int(clock.now), 30 * DAY)
@@ -200,10 +209,10 @@ class SlowDeletion(MemoryStorage):
         super().delete(*sessions)
 
 
-async def test_sessions_that_a_sweep_deletes_take_no_room_from_those_that_are_opened(clock: Clock) -> None:
+async def test_a_sweep_does_not_count_against_the_session_limit(clock: Clock) -> None:
     storage = SlowDeletion(clock)
     for number in range(8):
-        at_rest(storage, f"s{number}")
+        write_closed_log(storage, f"s{number}")
     stored = storage.sessions()
     limits = RuntimeLimits(sessions=2)
     async with (
@@ -221,25 +230,25 @@ async def test_sessions_that_a_sweep_deletes_take_no_room_from_those_that_are_op
                 await runtime.open("a", id="third")
         finally:
             storage.freed.set()
-    assert kept(storage) == ["new", "open"]
+    assert stored_ids(storage) == ["new", "open"]
 
 
-async def test_a_sweep_remembers_no_more_doubtful_sessions_than_it_logs(
+async def test_a_sweep_remembers_a_bounded_number_of_doubtful_sessions(
     clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     storage, logged = MemoryStorage(clock=clock), list[tuple[int, int]]()
     monkeypatch.setattr(logger, "retention_waits", lambda names, count, _: logged.append((len(names), count)))
     async with hosting(a=openai(), storage=storage) as runtime:
         swept = retention(runtime, clock)
-        await months(clock, swept, 1)
+        await sweep_monthly(clock, swept, 1)
         for number in range(logger.MOST + 20):
-            at_rest(storage, f"s{number}")
+            write_closed_log(storage, f"s{number}")
         clock.now += 400 * DAY
         assert await swept.sweep() == 0
     assert logged == [(logger.MOST, logger.MOST + 20)]
 
 
-async def test_data_that_a_sweep_cannot_remove_is_logged_and_tried_again_the_next_day(
+async def test_a_sweep_logs_remaining_data_and_retries_the_next_day(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("actors.runtime.retention.READERS", 0)
@@ -248,18 +257,18 @@ async def test_data_that_a_sweep_cannot_remove_is_logged_and_tried_again_the_nex
     write(storage, "gone")
     async with hosting(a=openai(), storage=storage) as runtime:
         swept = retention(runtime, clock)
-        await months(clock, swept, 3)
-        with reading(path):
-            assert await months(clock, swept, 1) == [1]
+        await sweep_monthly(clock, swept, 3)
+        with open_reader(path):
+            assert await sweep_monthly(clock, swept, 1) == [1]
             (event,) = remaining_data(caplog)
             assert copies(path) > 0
             caplog.clear()
-            assert await hours(clock, swept, 23) == [0] * 23
+            assert await sweep_hourly(clock, swept, 23) == [0] * 23
             assert remaining_data(caplog) == []
-            assert await hours(clock, swept, 2) == [0] * 2
+            assert await sweep_hourly(clock, swept, 2) == [0] * 2
             assert len(remaining_data(caplog)) == 1
             caplog.clear()
-        assert await hours(clock, swept, 26) == [0] * 26
+        assert await sweep_hourly(clock, swept, 26) == [0] * 26
         assert remaining_data(caplog) == []
         assert copies(path) == 0
     assert event.levelname == "WARNING"
@@ -269,7 +278,7 @@ async def test_data_that_a_sweep_cannot_remove_is_logged_and_tried_again_the_nex
 
 
 class Failing(MemoryStorage):
-    """Raises what stands for its vacuums and deletions, in order, and counts its vacuums."""
+    """Fails the vacuums and deletions whose flag is True, in order, and counts the vacuums."""
 
     def __init__(self, clock: Clock, vacuums: Sequence[bool] = (), deletions: Sequence[bool] = ()) -> None:
         super().__init__(clock=clock)
@@ -287,36 +296,36 @@ class Failing(MemoryStorage):
         super().delete(*sessions)
 
 
-async def test_data_that_an_outage_keeps_is_removed_the_next_day(
+async def test_data_left_by_an_outage_is_removed_the_next_day(
     clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     storage = Failing(clock, vacuums=[True])
-    at_rest(storage, "gone")
+    write_closed_log(storage, "gone")
     async with hosting(a=openai(), storage=storage) as runtime:
         swept = retention(runtime, clock)
-        assert await months(clock, swept, 4) == [0, 0, 0, 1]
+        assert await sweep_monthly(clock, swept, 4) == [0, 0, 0, 1]
         assert "the disk is slow" in remaining_data(caplog)[0].getMessage()
-        assert await hours(clock, swept, 50) == [0] * 50
+        assert await sweep_hourly(clock, swept, 50) == [0] * 50
     assert storage.vacuums == 2
 
 
-async def test_a_batch_that_cannot_be_deleted_leaves_nothing_of_those_before_it(
+async def test_a_failed_batch_leaves_no_data_of_earlier_batches(
     clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("actors.runtime.retention.BATCH", 1)
     storage = Failing(clock, deletions=[False, True])
-    at_rest(storage, "s0")
-    at_rest(storage, "s1")
+    write_closed_log(storage, "s0")
+    write_closed_log(storage, "s1")
     async with hosting(a=openai(), storage=storage) as runtime:
         swept = retention(runtime, clock)
-        await months(clock, swept, 3)
+        await sweep_monthly(clock, swept, 3)
         with pytest.raises(JournalUnavailable):
-            await months(clock, swept, 1)
-        (left,) = kept(storage)
+            await sweep_monthly(clock, swept, 1)
+        (left,) = stored_ids(storage)
         fence = storage.claim(left).fence
-        storage.append([Entry(left, fence, (Failed(CallId("c")),))])  # it is used, so it has not expired
+        storage.append([Entry(left, fence, (Failed(CallId("c")),))])  # recently used, so it has not expired
         storage.release(left, fence)
-        assert (await hours(clock, swept, 1), storage.vacuums) == ([0], 1)
+        assert (await sweep_hourly(clock, swept, 1), storage.vacuums) == ([0], 1)
 
 
 def remaining_data(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:

@@ -1,4 +1,4 @@
-"""A journal whose disk or lock fails: what is asked is refused, typed, and it works again when the cause is gone."""
+"""Faults of a journal's disk or lock: requests fail with a typed error, and work again when the cause is removed."""
 
 import errno
 import os
@@ -24,8 +24,8 @@ Fault: TypeAlias = Callable[[SqliteStorage], AbstractContextManager[None]]
 
 
 @contextmanager
-def locked(storage: SqliteStorage) -> Iterator[None]:
-    """Hold the file as another program would."""
+def file_lock(storage: SqliteStorage) -> Iterator[None]:
+    """Lock the file as another program would."""
     other = sqlite3.connect(storage.path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     try:
@@ -36,8 +36,8 @@ def locked(storage: SqliteStorage) -> Iterator[None]:
 
 
 @contextmanager
-def full(storage: SqliteStorage) -> Iterator[None]:
-    """Let the file grow no more."""
+def full_disk(storage: SqliteStorage) -> Iterator[None]:
+    """Prevent the database file from growing."""
     with storage._connections.transaction() as connection:
         (pages,) = connection.execute("PRAGMA page_count").fetchone()
         connection.execute(f"PRAGMA max_page_count = {pages}")
@@ -49,8 +49,8 @@ def full(storage: SqliteStorage) -> Iterator[None]:
 
 
 @contextmanager
-def limited(storage: SqliteStorage) -> Iterator[None]:
-    """Let no file of this process grow: a write is short, and the next is refused."""
+def file_size_limit(storage: SqliteStorage) -> Iterator[None]:
+    """Prevent the files of this process from growing: one write is short, and the next is refused."""
     size = storage.path.with_name(f"{storage.path.name}-wal").stat().st_size + 6000
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
@@ -61,8 +61,8 @@ def limited(storage: SqliteStorage) -> Iterator[None]:
 
 
 @contextmanager
-def failing(_: SqliteStorage) -> Iterator[None]:
-    """Have the disk of the lock fail, as no disk here can be made to."""
+def failing_lock(_: SqliteStorage) -> Iterator[None]:
+    """Simulate a failing disk for the lock file, which no real disk here can do."""
 
     def fails(*_: object) -> bool:
         raise OSError(errno.EIO, "Input/output error")
@@ -73,7 +73,7 @@ def failing(_: SqliteStorage) -> Iterator[None]:
 
 
 @contextmanager
-def moved(storage: SqliteStorage) -> Iterator[None]:
+def folder_moved_away(storage: SqliteStorage) -> Iterator[None]:
     """Move the folder away."""
     folder = storage.path.parent
     away = folder.with_name(f"{folder.name}-away")
@@ -85,8 +85,8 @@ def moved(storage: SqliteStorage) -> Iterator[None]:
 
 
 @contextmanager
-def replaced(storage: SqliteStorage) -> Iterator[None]:
-    """Put another file in its place."""
+def file_replacement(storage: SqliteStorage) -> Iterator[None]:
+    """Replace the file by another."""
     away = storage.path.with_suffix(".away")
     storage.path.rename(away)
     storage.path.touch()
@@ -105,7 +105,7 @@ def without_log(storage: SqliteStorage) -> Iterator[None]:
 
 @contextmanager
 def without_index(storage: SqliteStorage) -> Iterator[None]:
-    """Delete the index of the write-ahead log: who opens the file next makes another, which is not kept together."""
+    """Delete the index of the write-ahead log. The next process to open the file creates a separate one."""
     with _without(storage.path.with_name(f"{storage.path.name}-shm")):
         yield
 
@@ -121,8 +121,8 @@ def _without(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def nobody() -> Iterator[None]:
-    """Be a user whom the modes of files bind."""
+def unprivileged_user() -> Iterator[None]:
+    """Run as a user that file modes apply to."""
     user = os.geteuid()
     if user == 0:
         os.seteuid(65534)
@@ -133,32 +133,30 @@ def nobody() -> Iterator[None]:
 
 
 AWAY: dict[str, Fault] = {
-    "moved": moved,
-    "replaced": replaced,
+    "moved": folder_moved_away,
+    "replaced": file_replacement,
     "without log": without_log,
     "without index": without_index,
 }
 FAULTS: dict[str, Fault] = AWAY | {
-    "locked": locked,
-    "full": full,
-    "limited": limited,
-    "failing": failing,
+    "locked": file_lock,
+    "full": full_disk,
+    "limited": file_size_limit,
+    "failing": failing_lock,
 }
 
 
 @pytest.mark.requirement("PROMISE-6")
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_of_the_disk_is_typed_loses_nothing_and_is_over_when_its_cause_is(
-    fault: str, tmp_path: Path
-) -> None:
+def test_a_disk_fault_is_typed_loses_nothing_and_ends_with_its_cause(fault: str, tmp_path: Path) -> None:
     (folder := tmp_path / "logs").mkdir()
     storage = SqliteStorage(folder / "sessions.db", patience=0.01)
     claim, written = begin(storage, "one"), 1
     if fault in AWAY:
-        assert len(storage.read("one")) == 1  # what is open already can be read all the same
+        assert len(storage.read("one")) == 1  # an open file stays readable
     for round_ in range(5):
         with FAULTS[fault](storage):
-            written += refused_in_the_end(storage, claim.fence)
+            written += appends_before_refusal(storage, claim.fence)
             assert len(storage.read("one")) == written
         assert storage.append([Entry("one", claim.fence, (to(f"{round_}"),))]) == [written + 1]
         written += 1
@@ -166,18 +164,18 @@ def test_a_fault_of_the_disk_is_typed_loses_nothing_and_is_over_when_its_cause_i
     assert len(SqliteStorage(storage.path).read("one")) == written
 
 
-def refused_in_the_end(storage: SqliteStorage, fence: int) -> int:
-    """Append until that is refused as it should be, and return how often it was not."""
+def appends_before_refusal(storage: SqliteStorage, fence: int) -> int:
+    """Append until an append is refused as expected; return the number of appends before that."""
     for number in range(100):
         try:
             storage.append([Entry("one", fence, (to(f"{number}" * 5000),))])
         except JournalUnavailable:
             return number
-    raise AssertionError("nothing was refused")
+    raise AssertionError("no append was refused")
 
 
 @pytest.mark.parametrize("fault", AWAY)
-def test_what_is_not_open_yet_is_not_read_from_another_file(fault: str, tmp_path: Path) -> None:
+def test_an_unopened_journal_is_not_read_from_a_replaced_file(fault: str, tmp_path: Path) -> None:
     (folder := tmp_path / "logs").mkdir()
     storage = SqliteStorage(folder / "sessions.db")
     begin(storage, "one")
@@ -187,7 +185,7 @@ def test_what_is_not_open_yet_is_not_read_from_another_file(fault: str, tmp_path
     storage.close()
 
 
-def test_a_log_whose_index_others_keep_elsewhere_is_read_no_more(tmp_path: Path) -> None:
+def test_a_wal_with_a_replaced_index_is_no_longer_read(tmp_path: Path) -> None:
     storage = SqliteStorage(tmp_path / "sessions.db")
     begin(storage, "one")
     assert len(storage.read("one")) == 1
@@ -201,7 +199,7 @@ def test_a_log_whose_index_others_keep_elsewhere_is_read_no_more(tmp_path: Path)
     storage.close()
 
 
-def test_a_file_that_may_only_be_read_is_refused_until_it_may_be_written() -> None:
+def test_a_read_only_file_is_refused_until_it_is_writable() -> None:
     with TemporaryDirectory() as folder:
         Path(folder).chmod(0o777)
         storage = SqliteStorage(Path(folder) / "sessions.db")
@@ -209,33 +207,33 @@ def test_a_file_that_may_only_be_read_is_refused_until_it_may_be_written() -> No
         storage.close()
         storage.path.chmod(0o444)
         storage.path.with_name("sessions.db-lock").chmod(0o666)
-        with nobody():
+        with unprivileged_user():
             for _ in range(3):
                 with pytest.raises(JournalUnavailable, match="it is read-only; make it writable"):
                     storage.append([Entry("one", claim.fence, (to("a"),))])
         storage.close()
-        for file in Path(folder).iterdir():  # SQLite made those beside it as it was
+        for file in Path(folder).iterdir():  # SQLite created the files beside it with the same mode
             file.chmod(0o666)
-        with nobody():
+        with unprivileged_user():
             assert storage.append([Entry("one", claim.fence, (to("a"),))]) == [2]
             storage.close()
 
 
-def test_a_lock_that_was_deleted_is_taken_anew_so_that_no_two_write_at_once(tmp_path: Path) -> None:
+def test_a_deleted_lock_file_still_excludes_a_second_writer(tmp_path: Path) -> None:
     path = tmp_path / "sessions.db-lock"
     one, two = WriteLock(path, 0.01), WriteLock(path, 0.01)
     with one:
         assert path.exists()
     path.unlink()
     with one, pytest.raises(JournalUnavailable, match=r"another process \(pid \d+\) has been writing"), two:
-        raise AssertionError("both hold it")
+        raise AssertionError("both processes hold the lock")
     with two:
         assert path.exists()
     one.close()
     two.close()
 
 
-def test_the_message_about_the_lock_of_another_process_names_its_process_id(tmp_path: Path) -> None:
+def test_a_lock_error_names_the_process_that_holds_the_lock(tmp_path: Path) -> None:
     path = tmp_path / "sessions.db"
     host = Child(str(path), "tests.runtime.takeover_child", "600")
     try:
@@ -253,12 +251,12 @@ def test_the_message_about_the_lock_of_another_process_names_its_process_id(tmp_
         host.end()
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="Linux tells who holds a lock of SQLite's")
-def test_the_message_about_a_lock_of_sqlite_names_the_process_that_holds_it(tmp_path: Path) -> None:
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux reports the holder of an SQLite lock")
+def test_an_sqlite_lock_error_names_the_process_that_holds_the_lock(tmp_path: Path) -> None:
     with closing(SqliteStorage(tmp_path / "sessions.db", patience=0.05)) as storage:
         storage.open()
         with (
-            locked(storage),
+            file_lock(storage),
             pytest.raises(JournalUnavailable, match=rf"another program \(pid {os.getpid()}\); end"),
         ):
             storage.claim("one")

@@ -1,4 +1,4 @@
-"""The look at a write-ahead log: beside those who write it, and however long a crash left it."""
+"""The check of a write-ahead log: during writes, and for logs of any length left by a crash."""
 
 import errno
 import os
@@ -28,7 +28,7 @@ _pread = os.pread
 
 @pytest.fixture
 def path(tmp_path: Path) -> Iterator[Path]:
-    """Give a journal whose write-ahead log has many transactions, and that is open."""
+    """An open journal with many transactions in its write-ahead log."""
     with closing(SqliteStorage(tmp_path / "sessions.db")) as storage:
         claim = begin(storage, "one")
         for number in range(20):
@@ -47,21 +47,23 @@ for number in range(20):
     storage.append([Entry("one", claim.fence, (to(str(number)),))])
 os._exit(0)
 """
-"""A host that writes twenty events, each in a transaction, and ends as by `kill -9`."""
+"""A host that writes twenty events, one per transaction, and ends as after `kill -9`."""
 
 
 @cache
-def left_by_a_crash(durability: Durability) -> dict[str, bytes]:
-    """Have a host crash; return the files that it leaves, by their names."""
+def crash_files(durability: Durability) -> dict[str, bytes]:
+    """Run a host that crashes; return the files that it leaves, by name."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "sessions.db"
         subprocess.run([sys.executable, "-c", CRASH, str(path), durability], check=True)
         return {each.name: each.read_bytes() for each in Path(folder).iterdir()}
 
 
-def crashed(path: Path, durability: Durability, frame: int) -> tuple[bytes, bytes]:
-    """Make the files that a crash leaves, and damage a frame of the write-ahead log; return the file and the log."""
-    for name, data in left_by_a_crash(durability).items():
+def damaged_crash_files(path: Path, durability: Durability, frame: int) -> tuple[bytes, bytes]:
+    """Recreate the files of a crash with one damaged frame in the write-ahead log; return the paths of the file and the
+    log.
+    """
+    for name, data in crash_files(durability).items():
         path.with_name(name).write_bytes(data)
     log = bytearray(log_of(path).read_bytes())
     log[32 + (frame - 1) * (24 + PAGE) + 100] ^= 1
@@ -70,7 +72,7 @@ def crashed(path: Path, durability: Durability, frame: int) -> tuple[bytes, byte
 
 
 def copy_of(path: Path) -> Path:
-    """Return the one copy that was kept of a damaged journal."""
+    """Return the single copy of a damaged journal."""
     (copy,) = path.parent.glob(f"{path.name}-damaged-????????????")
     return copy
 
@@ -78,11 +80,11 @@ def copy_of(path: Path) -> Path:
 @pytest.mark.anyio
 @pytest.mark.requirement("PROMISE-13")
 @pytest.mark.parametrize("frame", [1, 45])
-async def test_a_journal_that_lost_acknowledged_events_is_refused_and_not_changed_at_level_power(
+async def test_level_power_refuses_a_journal_that_lost_events_and_keeps_it_unchanged(
     frame: int, tmp_path: Path
 ) -> None:
     path = tmp_path / "sessions.db"
-    before = crashed(path, "power", frame)
+    before = damaged_crash_files(path, "power", frame)
     for _ in range(2):
         with pytest.raises(JournalDamaged, match=f"sessions.db-wal: frame {frame} has changed, and whole"):
             async with Runtime(journal=SqliteStorage(path)):
@@ -92,11 +94,11 @@ async def test_a_journal_that_lost_acknowledged_events_is_refused_and_not_change
 
 @pytest.mark.anyio
 @pytest.mark.requirement("PROMISE-13")
-async def test_a_journal_that_lost_acknowledged_events_is_copied_and_the_loss_is_logged_at_level_process(
+async def test_level_process_copies_a_journal_that_lost_events_and_logs_the_loss(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "sessions.db"
-    before = crashed(path, "process", 45)
+    before = damaged_crash_files(path, "process", 45)
     for _ in range(2):
         async with Runtime(journal=SqliteStorage(path, durability="process")) as runtime:
             (stored,) = await runtime.journal.list()
@@ -113,11 +115,11 @@ async def test_a_journal_that_lost_acknowledged_events_is_copied_and_the_loss_is
 
 
 @pytest.mark.requirement("PROMISE-13")
-def test_a_journal_that_lost_acknowledged_events_is_not_opened_before_the_copy_is_complete(
+def test_a_journal_that_lost_events_opens_only_after_its_copy_is_complete(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "sessions.db"
-    before = crashed(path, "process", 45)
+    before = damaged_crash_files(path, "process", 45)
 
     def fail(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -133,8 +135,8 @@ def test_a_journal_that_lost_acknowledged_events_is_not_opened_before_the_copy_i
     assert (copy.read_bytes(), log_of(copy).read_bytes()) == before
 
 
-def torn(times: int) -> Callable[[int, int, int], bytes]:
-    """Return what reads a file where its second frame is half written the first times that it is read."""
+def torn_reads(times: int) -> Callable[[int, int, int], bytes]:
+    """Return a read function that shows the second frame of a file half written during the first reads."""
     left = [times]
 
     def read(file: int, count: int, at: int) -> bytes:
@@ -148,17 +150,17 @@ def torn(times: int) -> Callable[[int, int, int], bytes]:
 
 
 @pytest.mark.parametrize(("times", "is_damaged"), [(0, False), (1, False), (100, True)])
-def test_what_is_half_written_when_it_is_looked_at_is_damage_only_if_it_stays_so(
+def test_a_torn_frame_is_damage_only_if_it_stays_torn(
     times: int, is_damaged: bool, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(os, "pread", torn(times))
+    monkeypatch.setattr(os, "pread", torn_reads(times))
     with closing(JournalFile(path)) as file:
         assert [each.what[-60:] for each in file.damage()] == (
             [f"{path}-wal: frame 2 has changed, and whole ones follow"[-60:]] if is_damaged else []
         )
 
 
-def test_of_what_a_crash_left_before_its_commit_only_the_heads_of_frames_are_read_one_by_one(
+def test_only_frame_headers_of_an_uncommitted_transaction_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with closing(database(tmp_path / "crashed.db")) as connection:
@@ -181,7 +183,7 @@ def test_of_what_a_crash_left_before_its_commit_only_the_heads_of_frames_are_rea
     assert sum(asked) < len(left) / 2
 
 
-def test_a_torn_end_is_none_of_damage_where_a_write_that_failed_left_more_behind_it(tmp_path: Path) -> None:
+def test_a_torn_end_followed_by_remains_of_a_failed_write_is_not_damage(tmp_path: Path) -> None:
     short, long = tmp_path / "short.db", tmp_path / "long.db"
     with closing(database(long)) as connection:
         for path in (long, log_of(long)):
@@ -206,7 +208,7 @@ def test_a_torn_end_is_none_of_damage_where_a_write_that_failed_left_more_behind
 
 
 def database(path: Path) -> sqlite3.Connection:
-    """Return a new database of a page, in whose write-ahead log are some transactions."""
+    """Return a new one-page database with some transactions in its write-ahead log."""
     connection = sqlite3.connect(path, isolation_level=None)
     connection.execute("PRAGMA journal_mode = WAL").fetchall()
     connection.execute("PRAGMA wal_autocheckpoint = 0").fetchall()
@@ -221,10 +223,10 @@ def log_of(path: Path) -> Path:
 
 
 @pytest.mark.parametrize(("frame", "is_damaged"), [(41, False), (40, True)])
-def test_a_head_that_two_sectors_share_tells_no_commit_of_what_was_lost_with_the_power(
+def test_a_frame_header_across_two_sectors_does_not_prove_a_commit(
     frame: int, is_damaged: bool, tmp_path: Path
 ) -> None:
-    """Of the last transaction, in frames 20 to 60, one frame is lost, and the head of one is as it was before."""
+    """In the last transaction, frames 20 to 60, one frame is lost, and the header of another has its old content."""
     with closing(database(tmp_path / "torn.db")) as connection:
         while log_of(tmp_path / "torn.db").stat().st_size < 32 + 20 * (24 + PAGE):
             connection.execute("INSERT INTO t VALUES (randomblob(10))")
@@ -234,7 +236,7 @@ def test_a_head_that_two_sectors_share_tells_no_commit_of_what_was_lost_with_the
         place = 32 + at * (24 + PAGE)
         log[place : place + len(before)] = before
     log_of(tmp_path / "left.db").write_bytes(log)
-    if is_damaged:  # a head in one sector is as it was written
+    if is_damaged:  # a header within one sector is as it was written
         with pytest.raises(JournalDamaged, match="and whole ones follow"):
             check_wal(tmp_path / "left.db")
     else:

@@ -21,7 +21,7 @@ from actors.provider.credentials import Outgoing
 from actors.provider.credentials.tokens import Tokens
 from actors.strict.server import LoopbackServer
 from actors.testing import OpenAIServer, serve
-from tests.commands.killing.scenarios import COMPACTION, OTHER, TARGET, acted, spoken, tools
+from tests.commands.killing.scenarios import COMPACTION, OTHER, TARGET, act, answer, tools
 from tests.project.source import nodes_of, references
 
 NOW, YEARS = 1_800_000_000.0, 10 * 365 * 86_400.0
@@ -64,11 +64,11 @@ async def logged(server: LoopbackServer, folder: Path, clock: Callable[[], float
     async with runtime() as first:
         session = await first.open(TARGET, tools=tools(folder), id="one")
         for scenario in ("tools", "external", "approval"):
-            await acted(session, scenario, lambda _: None)
+            await act(session, scenario, lambda _: None)
         await session.switch(OTHER)
     async with runtime() as second:
         session = await second.resume("one", tools=tools(folder))
-        await acted(session, "compaction", lambda _: None)
+        await act(session, "compaction", lambda _: None)
         said = [repr(message) for message in await session.history()]
         return said + [type(event).__name__ for event in second._storage.read("one")]
 
@@ -79,7 +79,7 @@ async def test_whatever_the_wall_clock_does_a_log_is_the_same(tmp_path: Path) ->
     clocks = {"is right": time} | {name: readings().__next__ for name, readings in CLOCKS.items()}
     logs = list[list[str]]()
     with anyio.fail_after(60):
-        async with serve(OpenAIServer(spoken)) as (server,):
+        async with serve(OpenAIServer(answer)) as (server,):
             for name, clock in clocks.items():
                 folder = tmp_path / name
                 folder.mkdir()

@@ -40,7 +40,7 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "provider: disconnect at every byte": {
         "commands/test_cut_sessions.py": (
-            "test_wherever_an_answer_is_cut_its_ask_ends_once_and_no_tool_runs_for_half_of_it",
+            "test_an_ask_with_a_cut_answer_ends_once_and_runs_no_partial_call",
         ),
         "adapters/test_decode_cuts.py": ("test_a_stream_that_ends_early_is_a_fault_and_keeps_no_half_call",),
         "adapters/test_every_dialect_cut.py": (
@@ -94,7 +94,7 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "process: kill -9 at any crossing": {
         "commands/test_killing.py": (
-            "test_whenever_a_process_is_killed_another_goes_on_and_nothing_is_lost_or_done_twice",
+            "test_after_any_kill_another_process_continues_without_loss_or_repetition",
         ),
         "runtime/test_durability.py": (
             "test_a_durable_event_that_was_seen_survives_kill_9_at_any_step_of_a_write",
@@ -107,19 +107,17 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
             "test_of_a_thousand_concurrent_claims_each_has_a_number_of_its_own_and_no_log_goes_back",
         ),
         "commands/test_fencing.py": (
-            "test_of_many_who_open_one_session_at_once_in_two_runtimes_one_has_it",
-            "test_of_two_processes_that_open_one_session_at_once_one_has_it",
+            "test_exactly_one_of_many_concurrent_openers_gets_a_session",
+            "test_exactly_one_of_two_processes_gets_a_session",
         ),
     },
     "process: SIGTERM or SIGINT, once and twice": {
-        "commands/test_signals.py": (
-            "test_a_command_that_is_signalled_ends_with_its_code_and_leaves_a_journal_to_go_on_with",
-        ),
+        "commands/test_signals.py": ("test_a_signalled_command_exits_with_its_code_and_a_usable_journal",),
         "cli/test_run.py": (
             "test_a_signal_cancels_the_turn_and_has_its_exit_code",
             "test_a_blocking_tool_does_not_delay_an_interrupt",
         ),
-        "commands/test_shutdowns.py": ("test_a_program_of_its_own_exits_and_says_nothing",),
+        "commands/test_shutdowns.py": ("test_a_separate_program_exits_without_output",),
     },
     "process: the event loop is blocked by an async tool": {
         "scheduler/test_runaway_tools.py": (
@@ -132,8 +130,8 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
             "test_a_tool_that_blocks_its_thread_is_closed_after_the_grace_and_its_result_is_late",
         ),
         "commands/test_cancels.py": (
-            "test_a_batch_that_is_cancelled_while_its_beginning_is_written_starts_no_tool",
-            "test_after_cancels_at_random_moments_every_call_is_closed_and_fifty_fresh_requests_are_served",
+            "test_a_batch_cancelled_while_its_start_is_written_starts_no_tool",
+            "test_random_cancels_close_every_call_and_leave_the_pool_serving",
         ),
         "scheduler/test_runaway_tools.py": (
             "test_a_tool_whose_calls_run_on_gets_no_more_until_they_have_ended",
@@ -144,9 +142,7 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "tool: raises anything": {
         "scheduler/test_isolation.py": ("test_whatever_a_tool_does_is_the_result_of_its_own_call",),
-        "commands/test_bad_tools.py": (
-            "test_a_bad_tool_in_one_session_leaves_results_logs_and_bodies_of_the_others_as_they_were",
-        ),
+        "commands/test_bad_tools.py": ("test_a_bad_tool_in_one_session_changes_nothing_in_the_others",),
     },
     "tool: returns anything": {
         "scheduler/test_isolation.py": ("test_whatever_a_tool_does_is_the_result_of_its_own_call",),
@@ -180,54 +176,54 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "storage: short write, failing disk, full, too large, locked, read-only, moved": {
         "journal/test_unavailable.py": (
-            "test_a_fault_of_the_disk_is_typed_loses_nothing_and_is_over_when_its_cause_is",
-            "test_what_is_not_open_yet_is_not_read_from_another_file",
-            "test_a_file_that_may_only_be_read_is_refused_until_it_may_be_written",
-            "test_a_lock_that_was_deleted_is_taken_anew_so_that_no_two_write_at_once",
-            "test_a_log_whose_index_others_keep_elsewhere_is_read_no_more",
-            "test_the_message_about_the_lock_of_another_process_names_its_process_id",
-            "test_the_message_about_a_lock_of_sqlite_names_the_process_that_holds_it",
+            "test_a_disk_fault_is_typed_loses_nothing_and_ends_with_its_cause",
+            "test_an_unopened_journal_is_not_read_from_a_replaced_file",
+            "test_a_read_only_file_is_refused_until_it_is_writable",
+            "test_a_deleted_lock_file_still_excludes_a_second_writer",
+            "test_a_wal_with_a_replaced_index_is_no_longer_read",
+            "test_a_lock_error_names_the_process_that_holds_the_lock",
+            "test_an_sqlite_lock_error_names_the_process_that_holds_the_lock",
         ),
         "journal/test_outages.py": (
-            "test_wherever_a_turn_cannot_be_written_its_ask_is_told_and_the_session_goes_on_from_its_log",
-            "test_what_is_asked_of_an_idle_session_is_refused_and_it_is_as_it_was",
-            "test_who_uses_a_session_that_is_being_put_away_is_told_and_its_tools_are_cancelled",
-            "test_a_session_that_another_writer_has_ends_here_and_nothing_else_is_touched",
-            "test_a_turn_that_waits_loses_nothing_wherever_what_is_passed_for_it_cannot_be_written",
-            "test_a_subagent_ends_with_its_call_wherever_it_cannot_be_written",
-            "test_of_a_session_that_was_put_away_nothing_is_in_memory_that_its_log_holds",
+            "test_an_ask_fails_at_any_refused_write_and_the_session_resumes",
+            "test_an_outage_refuses_requests_and_leaves_an_idle_session_unchanged",
+            "test_passivation_after_an_outage_fails_callers_and_cancels_tools",
+            "test_a_session_with_another_writer_ends_and_affects_no_other",
+            "test_a_paused_turn_survives_any_refused_write_of_its_results",
+            "test_a_subagent_ends_with_its_call_at_any_refused_write",
+            "test_a_passivated_session_keeps_no_log_state_in_memory",
         ),
         "journal/test_outages_of_files.py": (
-            "test_whatever_fails_in_the_midst_of_a_turn_the_session_goes_on_when_it_does_no_more",
-            "test_a_runtime_is_left_while_the_file_cannot_be_written_and_what_was_told_is_in_it",
+            "test_a_session_continues_after_any_file_fault_during_a_turn",
+            "test_leaving_the_runtime_during_a_file_fault_keeps_durable_events",
         ),
-        "journal/test_journal.py": ("test_no_log_has_an_event_whose_forerunner_was_refused",),
+        "journal/test_journal.py": ("test_an_event_after_a_refused_event_is_refused",),
         "journal/test_slow_journal.py": (
-            "test_stats_say_since_when_and_why_the_journal_is_unavailable_and_so_does_prometheus",
+            "test_stats_and_prometheus_report_an_outage_with_its_start_and_reason",
         ),
     },
     "storage: a loss of power, a torn tail, a flipped bit": {
-        "commands/test_power_loss.py": ("test_after_a_loss_of_power_logs_are_as_the_level_says",),
+        "commands/test_power_loss.py": ("test_logs_after_a_power_loss_match_the_durability_level",),
         "journal/test_damage.py": (
-            "test_what_is_damaged_is_refused_with_its_place",
-            "test_a_flipped_bit_is_never_read_as_something_else",
-            "test_a_write_ahead_log_that_was_cut_is_read_to_its_last_whole_record",
-            "test_a_flipped_bit_of_the_write_ahead_log_costs_the_last_transaction_at_most",
+            "test_damage_is_reported_with_its_place",
+            "test_a_flipped_bit_never_yields_wrong_data",
+            "test_a_truncated_wal_is_read_up_to_its_last_complete_record",
+            "test_a_flipped_bit_in_the_wal_loses_at_most_the_last_transaction",
         ),
     },
     "storage: a server that fails, and another that takes its place": {
         "commands/test_failover_matrix.py": (
-            "test_callers_hear_of_each_event_that_a_lagging_standby_did_not_have",
-            "test_a_synchronous_standby_has_every_event_and_no_loss_is_reported",
+            "test_callers_learn_of_each_event_lost_by_a_lagging_standby",
+            "test_a_synchronous_standby_loses_no_event",
         ),
     },
     "storage: slow journal": {
         "journal/test_slow_journal.py": (
-            "test_a_flood_of_one_session_does_not_hold_up_what_others_write",
-            "test_while_the_journal_is_slow_callers_wait_and_when_it_is_too_slow_new_work_is_refused",
-            "test_how_long_one_more_would_wait_is_what_is_under_way_and_the_batches_ahead",
-            "test_a_host_that_is_busy_deleting_is_not_taken_for_gone",
-            "test_the_ledger_the_history_and_a_preview_show_a_result_only_once_it_is_durable",
+            "test_a_flood_of_writes_from_one_session_does_not_delay_others",
+            "test_a_slow_journal_delays_callers_and_then_refuses_new_work",
+            "test_the_expected_wait_covers_the_running_and_queued_batches",
+            "test_a_host_busy_with_deletions_keeps_its_lease",
+            "test_ledger_history_and_preview_show_only_durable_results",
         ),
     },
     "clock: jumps, stands still, goes backwards": {

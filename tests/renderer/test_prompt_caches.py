@@ -15,7 +15,7 @@ from actors.testing.simulation.world import DIALECTS
 from benchmarks import caches
 from benchmarks.figures import Extent
 from tests.commands.at_scale import extent
-from tests.commands.cache_walks import CACHED, MARKED, TirelessWalk, counted
+from tests.commands.cache_walks import CACHED, MARKED, TirelessWalk, count_tokens
 from tests.renderer.marks import marks
 from tests.scripted import scripted
 from tests.strict_hosts import strict_host
@@ -33,7 +33,7 @@ WRITES = {*MARKED}
 @pytest.mark.long
 @pytest.mark.requirement("PROMISE-14")
 def test_random_walks_read_what_an_ideal_cache_could_have_read() -> None:
-    counts = counted(WALKS)
+    counts = count_tokens(WALKS)
     assert set(counts.ideal) == set(CACHED)
     for name in CACHED:
         assert counts.ideal[name] > 5_000, name
@@ -51,7 +51,7 @@ def test_whole_sessions_read_what_an_ideal_cache_could_have_read_whatever_befall
 
 
 def test_a_turn_at_its_limit_of_rounds_loses_messages_only_where_the_tool_choice_stands_before_them() -> None:
-    counts = counted(TIRELESS, TirelessWalk)
+    counts = count_tokens(TIRELESS, TirelessWalk)
     chosen = ("anthropic", "openrouter")
     for name in chosen:
         assert counts.ideal[name] > 5_000, name

@@ -21,7 +21,7 @@ from actors.kernel.cell import Cell
 from actors.runtime.handle import Session
 from actors.testing import Call, OpenAIServer, Say, Think, Turn
 from actors.tools import Tool, tool
-from tests.journal.storages import made
+from tests.journal.storages import open_storage
 from tests.runtime.test_activation import sent
 from tests.runtime_support import Gate, anthropic, hosting, openai
 
@@ -40,7 +40,7 @@ def remove(path: str) -> str:
 
 @pytest.fixture(params=["sqlite-process", "postgres"])
 def storage(request: pytest.FixtureRequest) -> Iterator[Storage]:
-    with closing(made(request.param, request)) as storage:  # who judges it reads it again at last
+    with closing(open_storage(request.param, request)) as storage:  # who judges it reads it again at last
         yield storage
 
 

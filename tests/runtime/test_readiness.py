@@ -9,19 +9,17 @@ from actors import Runtime
 from actors.errors import JournalDamaged
 from actors.journal.storage.sqlite import SqliteStorage
 from actors.telemetry import PrometheusCollector
-from tests.journal.test_damage import DAMAGE, damaged, log
+from tests.journal.test_damage import DAMAGE, damaged_journal, log
 
 pytestmark = pytest.mark.anyio
 
 
 @pytest.mark.requirement("U-08")
-@pytest.mark.parametrize(
-    "damage", ["a record that has changed", "one that is missing", "an entry that has changed"]
-)
+@pytest.mark.parametrize("damage", ["a changed record", "a missing record", "a changed entry"])
 async def test_a_runtime_is_not_ready_once_it_has_found_damage_in_its_journal(
     damage: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    path = damaged(tmp_path / "sessions.db", DAMAGE[damage])
+    path = damaged_journal(tmp_path / "sessions.db", DAMAGE[damage])
     async with Runtime(journal=SqliteStorage(path)) as runtime:
         registry = CollectorRegistry()
         registry.register(PrometheusCollector(runtime.stats))

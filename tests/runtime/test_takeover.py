@@ -22,7 +22,7 @@ from actors.journal.storage.named import storage_at
 from actors.journal.storage.postgres import PostgresStorage
 from actors.journal.storage.sqlite.locks import is_held
 from actors.testing import Call, OpenAIServer, Say, Turn, serve
-from tests.journal.postgres import Server, made
+from tests.journal.postgres import Server, temporary_server
 from tests.journal.storages import begin, to
 from tests.runtime.forked import Forked
 from tests.runtime.takeover_host import tools
@@ -192,7 +192,7 @@ def test_of_a_thousand_concurrent_claims_each_has_a_number_of_its_own_and_no_log
 def test_a_database_that_is_killed_and_started_again_under_load_loses_nothing_that_was_told(
     postgres: Server,
 ) -> None:
-    with made() as server:
+    with temporary_server() as server:
         server.start()
         storage = storage_at(server.url())
         told = dict.fromkeys(("one", "two", "three"), 0)
@@ -239,7 +239,7 @@ def _when_available(storage: Storage) -> list[LogEvent]:
 
 
 def test_a_server_that_answers_no_more_is_unavailable_and_goes_on_where_it_was(postgres: Server) -> None:
-    with made() as server:
+    with temporary_server() as server:
         server.start()
         storage = PostgresStorage(server.url(), lease=4, patience=0.1, bound=1.5)
         claim = begin(storage, "one")

@@ -32,7 +32,7 @@ from actors.sync import BlockingRuntime
 from actors.telemetry import PrometheusCollector
 from actors.testing import OpenAIServer, Say, Status, Turn
 from tests.journal.postgres import Server
-from tests.journal.storages import STORAGES, begin, made, to
+from tests.journal.storages import STORAGES, begin, open_storage, to
 from tests.runtime_support import bodies, hosting, openai
 
 TITLE = "Über 100 % Regen_in Oslo"
@@ -47,7 +47,7 @@ NOTES: dict[str, str | int | float | bool] = {
 
 @pytest.fixture(params=STORAGES)
 def storage(request: pytest.FixtureRequest) -> Iterator[Storage]:
-    with closing(made(request.param, request)) as storage:
+    with closing(open_storage(request.param, request)) as storage:
         storage.open()
         yield storage
 

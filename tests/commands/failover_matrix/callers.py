@@ -1,4 +1,4 @@
-"""Callers that use sessions while their database fails, and note every event, answer and loss in order."""
+"""Callers that use sessions while their database fails, and record every event, answer and loss in order."""
 
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -14,7 +14,7 @@ from actors.runtime.handle import Session
 from tests.commands.killing.host import line
 
 PAUSE = 0.02
-"""Seconds between an ask that the journal could not take and the next."""
+"""Seconds between an ask that the journal could not accept and the next."""
 
 
 class Seen(Struct, frozen=True):
@@ -31,7 +31,7 @@ class Answered(Struct, frozen=True):
 
 
 class Lost(Struct, frozen=True):
-    """A loss that the caller or the reader heard of: the first and last number; 0 if the session itself is lost."""
+    """A loss that the caller or the reader learned of: its first and last number; 0 if the session itself is lost."""
 
     to: str
     first: int = 0
@@ -42,10 +42,10 @@ Note: TypeAlias = Seen | Answered | Lost
 
 
 class Caller:
-    """Asks one session, and reads its events along.
+    """Asks one session and reads its events at the same time.
 
     Args:
-        session: Which.
+        session: The session.
     """
 
     def __init__(self, session: Session) -> None:
@@ -62,17 +62,17 @@ class Caller:
 
     @property
     def is_reader_late(self) -> bool:
-        """Whether the reader has not received a loss yet that the caller heard of."""
+        """Return True if the reader has not yet received a loss that the caller learned of."""
         heard = {(each.to, each.first, each.last) for each in self.losses}
         return any(("reader", first, last) not in heard for _, first, last in heard)
 
     @property
     def losses(self) -> list[Lost]:
-        """Every loss that the caller or the reader heard of."""
+        """Every loss that the caller or the reader learned of."""
         return [each for each in self.notes if isinstance(each, Lost)]
 
     async def read(self) -> None:
-        """Read the events of the session along, until it ends."""
+        """Read the events of the session until it ends."""
         try:
             async for event in self.session.events():
                 number = getattr(event, "seq", None)
@@ -84,26 +84,26 @@ class Caller:
             self.notes.append(Lost("reader"))
 
     async def ask(self) -> bool:
-        """Ask once, or bring what an earlier turn waits for; return True if the ask was answered."""
+        """Ask once, or resolve the pending calls of an earlier turn; return True if the ask was answered."""
         if self.session.pending:
-            return await self.bring()
+            return await self.supply_results()
         self.asked += 1
         self.words = f"{self.name}: question {self.asked}."
-        return await self._tried(partial(self.session.ask, self.words)) or await self.bring()
+        return await self._try_ask(partial(self.session.ask, self.words)) or await self.supply_results()
 
-    async def begin_to_wait(self) -> None:
-        """Ask once, and leave the turn waiting."""
+    async def ask_and_pause(self) -> None:
+        """Ask once, and leave the turn paused."""
         self.asked += 1
         self.words = f"{self.name}: question {self.asked}."
         assert (await self.session.ask(self.words)).status == "awaiting"
 
-    async def bring(self) -> bool:
-        """Bring the results that a turn waits for, if one does; return True if its ask was answered."""
+    async def supply_results(self) -> bool:
+        """Supply the results that a paused turn waits for, if any; return True if its ask was answered."""
         found: dict[str, object] = {waits.call.id: "found" for waits in self.session.pending}
-        return bool(found) and await self._tried(lambda: self.session.ask(results=found))
+        return bool(found) and await self._try_ask(lambda: self.session.ask(results=found))
 
-    async def _tried(self, use: Callable[[], Awaitable[AskResult]]) -> bool:
-        """Use the session; return True if its ask was answered. An ask that the journal cannot take is no loss."""
+    async def _try_ask(self, use: Callable[[], Awaitable[AskResult]]) -> bool:
+        """Use the session; return True if its ask was answered. An ask that the journal cannot accept is no loss."""
         try:
             result = await use()
         except JournalBehind as error:
@@ -112,9 +112,9 @@ class Caller:
             self.is_over = True
             self.notes.append(Lost("caller"))
         except NotAwaited:
-            assert self.losses  # with the turn that waited
+            assert self.losses  # the loss includes the paused turn
         except JournalUnavailable:
-            await anyio.sleep(PAUSE)  # the error may come at once
+            await anyio.sleep(PAUSE)  # the error may be immediate
         else:
             if result.status == "complete":
                 self.notes.append(Answered(self.words))

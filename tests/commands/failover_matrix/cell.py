@@ -1,4 +1,4 @@
-"""One failover under two hosts, whose sessions ask, sleep, run a tool or are just opened when the server fails."""
+"""One failover under two hosts. Their sessions ask, sleep, run a tool or are just opened when the server fails."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -13,22 +13,23 @@ from actors.journal.storage.postgres import PostgresStorage
 from actors.testing import Call, OpenAIServer, Say, Turn
 from actors.tools import Tool
 from tests.commands.failover_matrix.callers import Caller
-from tests.commands.failover_matrix.judge import Found, judged
+from tests.commands.failover_matrix.judge import Found, judge
 from tests.commands.failover_matrix.site import Failure, Replication, Site
 from tests.runtime.test_hibernation import fall_asleep
 from tests.runtime_support import Json, hosting
 
 LEASES: Mapping[Failure, float] = {"kill": 30.0, "silence": 4.0, "restore": 30.0}
-"""Seconds of a lease. A host drops a server that is silent for half of it."""
+"""The lease in seconds. A host abandons a server that is silent for half of it."""
 PATIENCE = 60.0
 """Seconds within which a host has connected to the next server."""
 SECONDS = 240
-"""For one cell, at most."""
+"""The longest time for one cell."""
 READERS = 120
-"""Seconds after which every reader has received a loss that its caller heard of."""
+"""Seconds after which every reader has received each loss that its caller received."""
 KINDS = ("busy", "idle", "asleep", "tool", "external")
-"""What a session does when the server fails: it asks all the time, is idle or asleep, runs a tool, or waits for an
-external result. A session that is opened last is `late`."""
+"""The activity of a session when the server fails: it asks all the time, is idle or asleep, runs a tool, or waits for
+an external result. A session opened last is `late`.
+"""
 LOOK = Tool.external("look", "Looks something up, elsewhere.", {"type": "object"}, read_only=True)
 
 
@@ -40,12 +41,12 @@ class Cell(Struct, frozen=True):
 
     @property
     def loses(self) -> bool:
-        """Whether the server that takes over lacks something that was acknowledged."""
+        """Whether the replacement server lacks acknowledged writes."""
         return self.replication == "lagging" or self.failure == "restore"
 
 
 class _Gate:
-    """Holds tools up."""
+    """A gate that can hold tools."""
 
     def __init__(self) -> None:
         self._opened = anyio.Event()
@@ -53,21 +54,21 @@ class _Gate:
         self.waiting = 0
 
     def close(self) -> None:
-        """Hold up what comes from now on."""
+        """Hold arriving tools from now on."""
         self._opened = anyio.Event()
 
     def open(self) -> None:
-        """Let everything pass."""
+        """Let all tools pass."""
         self._opened.set()
 
     async def pass_through(self) -> None:
-        """Wait until it is open."""
+        """Wait until the gate is open."""
         self.waiting += 1
         await self._opened.wait()
 
 
 class _Host(Struct):
-    """A runtime, and the callers of its sessions by what these do."""
+    """A runtime, and the callers of its sessions by activity."""
 
     name: str
     runtime: Runtime
@@ -75,7 +76,7 @@ class _Host(Struct):
     callers: dict[str, Caller] = {}
 
     async def open(self, kind: str) -> Caller:
-        """Open a session; it is there, and those that use tools have one."""
+        """Open a session with an answered first ask, and with a tool if its activity uses one."""
 
         @tool(effects="idempotent")
         async def work() -> str:
@@ -90,7 +91,7 @@ class _Host(Struct):
 
 
 def _answer(request: Json) -> Turn:
-    """Call the session's tool once per question, if the session has one."""
+    """Call the session's tool once per question, if the session has a tool."""
     last = request["messages"][-1]
     for kind, name in (("-tool: ", "work"), ("-external: ", "look")):
         if last["role"] == "user" and kind in dumps(last):
@@ -107,9 +108,9 @@ async def _host(url: str, name: str, lease: float) -> AsyncIterator[_Host]:
 
 
 async def play(site: Site, cell: Cell, *, failovers: int = 1) -> Found:
-    """Play a cell, so many times under the same hosts; return what was found.
+    """Play a cell with this many failovers under the same hosts; return the findings.
 
-    The server that took over last is in use then, and no other runs.
+    Afterwards the server that took over last is active, and no other runs.
 
     Raises:
         AssertionError: A promise was broken.
@@ -128,16 +129,16 @@ async def play(site: Site, cell: Cell, *, failovers: int = 1) -> Found:
                 await anyio.to_thread.run_sync(site.clear)
             callers = [caller for host in hosts for caller in host.callers.values()]
             with anyio.fail_after(READERS):
-                while any(caller.is_reader_late for caller in callers):  # noqa: ASYNC110  nobody tells
+                while any(caller.is_reader_late for caller in callers):  # noqa: ASYNC110  there is no event to wait for
                     await anyio.sleep(0.001)
             readers.cancel_scope.cancel()
-        return await judged(callers, cell.loses, site.url(schema))
+        return await judge(callers, cell.loses, site.url(schema))
 
 
 async def _fail_over(
     site: Site, cell: Cell, hosts: Sequence[_Host], number: int, readers: anyio.abc.TaskGroup
 ) -> None:
-    """Have everybody work before, in and after a failure."""
+    """Keep all callers active before, during and after a failure."""
     await anyio.to_thread.run_sync(site.replicate, cell.replication)
     for host in hosts:
         for kind in KINDS:
@@ -148,12 +149,12 @@ async def _fail_over(
         readers.start_soon((await host.open(late)).read)
         for kind in (*KINDS, late):
             await host.callers[kind].ask_until_answered()
-        await host.callers["external"].begin_to_wait()
+        await host.callers["external"].ask_and_pause()
         await fall_asleep(host.callers["asleep"].session)
     is_over = anyio.Event()
     async with anyio.create_task_group() as asking:
         for host in hosts:
-            await _begin_asks(host, asking, is_over)
+            await _start_asks(host, asking, is_over)
         await anyio.to_thread.run_sync(site.fail, cell.failure)
         await anyio.to_thread.run_sync(site.take_over, cell.failure)
         is_over.set()
@@ -163,22 +164,22 @@ async def _fail_over(
                 asking.start_soon(host.callers[kind].ask_until, is_over.is_set)
     for host in hosts:
         if host.callers[late].is_over:
-            await _open_anew(host, late)
+            await _reopen(host, late)
 
 
-async def _begin_asks(host: _Host, asking: anyio.abc.TaskGroup, is_over: anyio.Event) -> None:
-    """Have a session wait for its tool, and another ask all the time."""
+async def _start_asks(host: _Host, asking: anyio.abc.TaskGroup, is_over: anyio.Event) -> None:
+    """Make one session wait for its tool, and another ask all the time."""
     host.gate.close()
     before = host.gate.waiting
     asking.start_soon(host.callers["tool"].ask_until, is_over.is_set)
     busy = host.callers["busy"]
     asked = busy.asked
     asking.start_soon(busy.ask_until, is_over.is_set)
-    while host.gate.waiting == before or busy.asked < asked + 2:  # noqa: ASYNC110  nobody tells
+    while host.gate.waiting == before or busy.asked < asked + 2:  # noqa: ASYNC110  there is no event to wait for
         await anyio.sleep(0.001)
 
 
-async def _open_anew(host: _Host, kind: str) -> None:
-    """Open a session again that ended because its claim was lost."""
+async def _reopen(host: _Host, kind: str) -> None:
+    """Reopen a session that ended because its claim was lost."""
     session = await host.runtime.open("a", id=host.callers[kind].name)
     assert (await session.ask("Are you there?")).status == "complete"

@@ -1,8 +1,8 @@
-"""What a failover may lose, and who must hear of it.
+"""Judge the losses of a failover and their reports.
 
-The log has every event that a reader received, and every message whose ask was answered; or the reader, and the caller,
-hear afterwards that it is lost, before a later event or answer. The log names each loss at its place. `actors sessions
-fsck` finds the losses that logs name, and nothing else. Where nothing may be lost, nothing is, and no loss is reported.
+The log has every event that a reader received and every answered message. Any other is reported as lost to the reader
+and the caller, before a later event or answer. The log records each loss at its place. `actors sessions fsck` finds the
+recorded losses and no other damage. Where nothing may be lost, nothing is lost, and no loss is reported.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -19,7 +19,7 @@ from tests.commands.killing.host import line
 
 
 class Found(Struct, frozen=True):
-    """How many events that readers had received, answered asks and sessions were lost, and how many losses reported."""
+    """The numbers of lost events that readers had received, of lost answers and sessions, and of reported losses."""
 
     events: int
     asks: int
@@ -27,8 +27,8 @@ class Found(Struct, frozen=True):
     losses: int
 
 
-async def judged(callers: Sequence[Caller], loses: bool, url: str) -> Found:
-    """Compare the notes of callers with the logs.
+async def judge(callers: Sequence[Caller], loses: bool, url: str) -> Found:
+    """Compare the records of callers with the logs.
 
     Raises:
         AssertionError: A promise was broken.
@@ -36,7 +36,9 @@ async def judged(callers: Sequence[Caller], loses: bool, url: str) -> Found:
     logs = await anyio.to_thread.run_sync(_logs, url)
     events = asks = 0
     for caller in callers:
-        log = [] if caller.is_over else logs[caller.name]  # else it is another session's of this name
+        log = (
+            [] if caller.is_over else logs[caller.name]
+        )  # otherwise the log belongs to a later session of this name
         lines = set() if caller.is_over else {said async for said in _lines(caller)}
         missing = _missing(caller, log, lines)
         events, asks = events + missing[0], asks + missing[1]
@@ -66,20 +68,20 @@ async def _lines(caller: Caller) -> AsyncIterator[bytes]:
 
 
 def _missing(caller: Caller, log: Sequence[LogEvent], lines: set[bytes]) -> tuple[int, int]:
-    """Return how many received events and answered asks are lost, each reported in time."""
+    """Return the numbers of received events and answered asks that are lost; each must be reported in time."""
     events = asks = 0
     for place, note in enumerate(caller.notes):
         if isinstance(note, Seen) and note.line not in lines:
             assert _is_reported_to_reader(caller, place, note.number), (caller.name, note.line)
             events += 1
-        elif isinstance(note, Answered) and not _is_submitted(note.words, log):
+        elif isinstance(note, Answered) and not _is_in_log(note.words, log):
             assert _is_reported_to_caller(caller, place, log), (caller.name, note.words)
             asks += 1
     return events, asks
 
 
 def _is_reported_to_reader(caller: Caller, place: int, number: int) -> bool:
-    """Return True if the reader heard that this event is lost before its number was given to another."""
+    """Return True if the reader learned of the loss of this event before another event received its number."""
     for note in caller.notes[place + 1 :]:
         if isinstance(note, Lost) and note.to == "reader":
             return not note.first or note.first <= number <= note.last
@@ -89,28 +91,28 @@ def _is_reported_to_reader(caller: Caller, place: int, number: int) -> bool:
 
 
 def _is_reported_to_caller(caller: Caller, place: int, log: Sequence[LogEvent]) -> bool:
-    """Return True if the caller heard of a loss after this note, and before an answer that the log has."""
+    """Return True if the caller learned of a loss after this record and before an answer that the log has."""
     for note in caller.notes[place + 1 :]:
         if isinstance(note, Lost) and note.to == "caller":
             return True
-        if isinstance(note, Answered) and _is_submitted(note.words, log):
+        if isinstance(note, Answered) and _is_in_log(note.words, log):
             return False
     return False
 
 
-def _is_submitted(words: str, log: Sequence[LogEvent]) -> bool:
+def _is_in_log(words: str, log: Sequence[LogEvent]) -> bool:
     return any(words.encode() in event.message for event in log if isinstance(event, AskStarted))
 
 
 def _assert_named(caller: Caller, log: Sequence[LogEvent]) -> None:
-    """The log names the losses that the caller heard of, each at its place, and no other."""
+    """Check that the log records exactly the losses that the caller learned of, each at its place."""
     named = {(event.first, event.last) for event in log if isinstance(event, EventsLost)}
     assert named == {(loss.first, loss.last) for loss in caller.losses if loss.first}, caller.name
     assert all(log[first - 1] == EventsLost(first, last) for first, last in named), caller.name
 
 
 def _assert_checked(url: str, logs: Mapping[str, Sequence[LogEvent]]) -> None:
-    """`actors sessions fsck` finds each loss that a log names, and nothing else."""
+    """Check that `actors sessions fsck` finds exactly the losses that a log records."""
     lost = [
         f"session {name!r}, record {number}: events {event.first} to {event.last} were acknowledged"
         for name, log in logs.items()

@@ -1,8 +1,9 @@
-"""What another process makes of what a killed one left: it goes on, and what was promised is judged.
+"""Continue after a kill in another process, and check the promises.
 
-Nothing that a client saw is lost. No call whose end was recorded runs again, and one that may run once does not; one
-that may run again does, under the same idempotency key. Every call is closed, the ones that nobody knows the outcome of
-as that, and the model is told of them. Lanes are rebuilt byte for byte, and `actors sessions fsck` finds nothing.
+Every event that a client saw is in the log. A call with a recorded end never runs again, nor does an interrupted call
+that may run only once; an interrupted repeatable call runs again, with the same idempotency key. Every call is closed,
+with `outcome_unknown` where needed, and the model sees this. Lanes are rebuilt byte for byte, and `actors sessions
+fsck` finds no damage.
 """
 
 import json
@@ -19,33 +20,33 @@ from actors.journal.storage.sqlite import SqliteStorage
 from actors.journal.storage.sqlite.check import JournalFile
 from actors.testing import OpenAIServer, serve
 from tests.commands.killing.host import JOURNAL, line
-from tests.commands.killing.scenarios import COMPACTION, resolve_waiting, spoken, tools
+from tests.commands.killing.scenarios import COMPACTION, answer, resolve_waiting, tools
 from tests.runtime_support import assert_paired, assert_rebuilds, synthetic
 
-EMPTY = "nothing was there yet"
+EMPTY = "no log existed yet"
 AGAIN = "ran again"
 ENDS = Returned | Failed | Denied | Refused | Cancelled
 
 
-async def judged(folder: Path) -> Counter[str]:
-    """Go on with what is in a folder, and return what was found, to be counted."""
-    seen, ran = _seen(folder), _ran(folder)
+async def continue_and_judge(folder: Path) -> Counter[str]:
+    """Continue the sessions in a folder, and return the counts of findings."""
+    seen, ran = _seen_lines(folder), _run_counts(folder)
     before = _logs(folder)
     assert seen.keys() <= before.keys()
-    server, found = OpenAIServer(spoken), Counter[str]()
+    server, found = OpenAIServer(answer), Counter[str]()
     async with serve(server):
         environ = {"OPENAI_API_KEY": "any", "OPENAI_BASE_URL": server.base_url}
         journal = SqliteStorage(folder / JOURNAL, durability="process")
         async with Runtime(environ=environ, journal=journal, compaction=COMPACTION) as runtime:
             for name, log in before.items():
-                found += await _went_on(runtime, server, folder, name, log, seen[name])
+                found += await _continue(runtime, server, folder, name, log, seen[name])
     assert server.refusals == []
     after = _logs(folder)
     assert all(list(after[name][: len(log)]) == log for name, log in before.items())
-    return found + _run_as_often_as_they_may(before, ran, _ran(folder)) or Counter([EMPTY])
+    return found + _assert_run_counts(before, ran, _run_counts(folder)) or Counter([EMPTY])
 
 
-async def _went_on(
+async def _continue(
     runtime: Runtime,
     server: OpenAIServer,
     folder: Path,
@@ -53,7 +54,7 @@ async def _went_on(
     log: Sequence[LogEvent],
     seen: Sequence[bytes],
 ) -> Counter[str]:
-    """Go on with one session."""
+    """Continue one session."""
     session = await runtime.resume(name, tools=tools(folder))
     await resolve_waiting(session)
     assert (await session.ask("Where were we?")).status == "complete"
@@ -71,17 +72,17 @@ async def _went_on(
 
 
 def _assert_outcomes(log: Sequence[LogEvent], ledger: Ledger) -> None:
-    """What had begun and had no end is outcome unknown, unless it might run again."""
-    for call_id, effects in _cut_off(log).items():
+    """Check that each interrupted call has an unknown outcome, unless it may run again."""
+    for call_id, effects in _interrupted_calls(log).items():
         known = ledger.get(call_id)
         assert known is not None
-        if known.tool == "look":  # its result is passed, if somebody had been told to
+        if known.tool == "look":  # its result is supplied if its call was shown to the client
             continue
         assert known.reason == ("outcome_unknown" if effects == "once" else None), known
 
 
-def _cut_off(log: Sequence[LogEvent]) -> dict[CallId, str]:
-    """Return the calls that had begun and had no end, with what their tools do to the world."""
+def _interrupted_calls(log: Sequence[LogEvent]) -> dict[CallId, str]:
+    """Return the calls without a recorded end, with the effects of their tools."""
     ended = {event.call_id for event in log if isinstance(event, ENDS)}
     return {
         event.call_id: event.effects
@@ -90,15 +91,17 @@ def _cut_off(log: Sequence[LogEvent]) -> dict[CallId, str]:
     }
 
 
-def _run_as_often_as_they_may(
+def _assert_run_counts(
     logs: Mapping[str, Sequence[LogEvent]], before: Counter[str], after: Counter[str]
 ) -> Counter[str]:
-    """No call with a recorded end ran again, nor one that may run once; return how many others did."""
+    """Check that no call with a recorded end, and no call that may run only once, ran again; return the number of
+    others.
+    """
     assert len({call.rsplit(" ", 1)[0] for call in after}) == len(after)  # one idempotency key each
     runs, ran = _by_call(after), _by_call(before)
     again = 0
     for name, log in logs.items():
-        cut_off = _cut_off(log)
+        cut_off = _interrupted_calls(log)
         for event in log:
             if not isinstance(event, Started):
                 continue
@@ -112,7 +115,7 @@ def _run_as_often_as_they_may(
 
 
 def _by_call(ran: Counter[str]) -> Counter[str]:
-    """Return how often each call ran, by session and call."""
+    """Return the number of runs of each call, by session and call."""
     return Counter({call.rsplit(" ", 1)[0]: times for call, times in ran.items()})
 
 
@@ -125,8 +128,8 @@ def _logs(folder: Path) -> dict[str, list[LogEvent]]:
         return logs
 
 
-def _seen(folder: Path) -> Mapping[str, list[bytes]]:
-    """Return the lines that the client saw, by session; without one that broke off."""
+def _seen_lines(folder: Path) -> Mapping[str, list[bytes]]:
+    """Return the complete lines that the client saw, by session."""
     seen = defaultdict[str, list[bytes]](list)
     for each in (folder / "seen").read_bytes().splitlines(keepends=True):
         if each.endswith(b"\n"):
@@ -135,6 +138,6 @@ def _seen(folder: Path) -> Mapping[str, list[bytes]]:
     return seen
 
 
-def _ran(folder: Path) -> Counter[str]:
+def _run_counts(folder: Path) -> Counter[str]:
     path = folder / "ran"
     return Counter(path.read_text().splitlines() if path.exists() else ())

@@ -1,7 +1,8 @@
-"""Crossings: the places where a process's writes may break off, counted from 1. It is killed at one of them.
+"""Crossings: the numbered places, from 1, at which the writes of a process can be interrupted. It is killed at one of
+them.
 
-There is one before and one behind each statement that begins, changes or commits a transaction, or moves the
-write-ahead log into the file; and before and behind each event that a client is told.
+There is one before and one after each statement that begins, changes or commits a transaction or moves the write-ahead
+log into the file, and one before and one after each event that a client sees.
 """
 
 import os
@@ -18,16 +19,16 @@ from actors.journal.storage.sqlite import connection
 
 WRITES = ("BEGIN IMMEDIATE", "INSERT", "UPDATE", "DELETE", "COMMIT", "PRAGMA wal_checkpoint")
 PAGES = 40
-"""Of the write-ahead log, from which it is moved into the file: soon, so that kills meet that too."""
+"""The size of the write-ahead log at which it is checkpointed: small, so that kills hit checkpoints too."""
 AHEAD = 0.005
-"""Seconds that all else of a process has before it dies: what it says in them too early, it has said."""
+"""Seconds before a kill in which the other threads of the process may finish their output."""
 
 
 class Crossings:
-    """Counts them, in any thread.
+    """Counts crossings, in any thread.
 
     Args:
-        last: At which the process is killed; 0 for none.
+        last: The crossing at which the process is killed; 0 for none.
     """
 
     def __init__(self, last: int) -> None:
@@ -35,14 +36,14 @@ class Crossings:
         self._numbers = count(1)
 
     def cross(self) -> None:
-        """Pass one, or die there."""
+        """Count one crossing, or kill the process there."""
         if next(self._numbers) == self._last:
             time.sleep(AHEAD)
             os.kill(os.getpid(), signal.SIGKILL)
 
     @contextmanager
     def around(self, sql: str) -> Iterator[None]:
-        """Pass one before and one behind a statement, if it is of a write."""
+        """Cross before and after a statement, if it writes."""
         writes = sql.startswith(WRITES)
         if writes:
             self.cross()
@@ -51,12 +52,12 @@ class Crossings:
             self.cross()
 
     def install(self) -> None:
-        """Have every journal of this process pass them."""
+        """Make every journal of this process count crossings."""
         vars(connection).update(sqlite3=_CrossingSqlite(self), CHECKPOINT=PAGES)
 
 
 class _CrossingSqlite:
-    """What stands for the module `sqlite3`."""
+    """The replacement of the module `sqlite3`."""
 
     Error, Connection = sqlite3.Error, sqlite3.Connection
 
@@ -65,7 +66,7 @@ class _CrossingSqlite:
 
     def connect(
         self, path: Path, **options: Any
-    ) -> sqlite3.Connection:  # Any: as `sqlite3.connect` takes them
+    ) -> sqlite3.Connection:  # Any: the options of `sqlite3.connect`
         return _CrossingConnection(self._crossings, path, **options)
 
 
@@ -74,7 +75,7 @@ class _CrossingConnection(sqlite3.Connection):
         super().__init__(path, **options)
         self._crossings = crossings
 
-    def execute(self, sql: str, parameters: Any = ()) -> sqlite3.Cursor:  # Any: what SQLite can hold
+    def execute(self, sql: str, parameters: Any = ()) -> sqlite3.Cursor:  # Any: values that SQLite can hold
         with self._crossings.around(sql):
             return super().execute(sql, parameters)
 

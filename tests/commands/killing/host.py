@@ -1,6 +1,6 @@
-"""A process that does what scenarios say, tells each durable event that its client sees, and is killed.
+"""A process that runs scenarios, reports each durable event that its client sees, and is killed.
 
-Each is forked before there is an event loop, so that Python starts once.
+Each process is forked before an event loop exists, so that Python starts only once.
 """
 
 import os
@@ -23,21 +23,21 @@ from actors.journal.storage.sqlite import SqliteStorage
 from actors.runtime.handle import Session
 from actors.testing import OpenAIServer, serve
 from tests.commands.killing.crossings import Crossings
-from tests.commands.killing.scenarios import COMPACTION, TARGET, acted, spoken, tools
+from tests.commands.killing.scenarios import COMPACTION, TARGET, act, answer, tools
 
 JOURNAL = "sessions.db"
 
 
 class Work(Struct, frozen=True):
-    """What a process does, and when it dies.
+    """The work of a process, and the time of its death.
 
     Args:
-        folder: Where its files are.
-        sessions: The scenario of each, by name.
-        crossing: At which it kills itself; 0 for none.
-        events: After so many that its client has seen, of all sessions, it is killed from outside; 0 for never. Until
-            then it goes on for ever.
-        forks: Whether it has forked a worker, which lives on when it is killed.
+        folder: The folder of its files.
+        sessions: The scenario of each session, by name.
+        crossing: The crossing at which it kills itself; 0 for none.
+        events: The number of events, over all sessions, that the client sees before an outside kill; 0 for none. Until
+            then the scenarios repeat.
+        forks: Whether it has forked a worker, which survives the kill.
     """
 
     folder: Path
@@ -50,14 +50,14 @@ class Work(Struct, frozen=True):
 
 
 class Workers:
-    """The life of forked workers: each ends when `close` is called, or when its caller has ended."""
+    """The lifetime of forked workers: each ends when `close` is called or when its parent has ended."""
 
     def __init__(self) -> None:
         self._readable, self._writable = os.pipe()
         self._has_forked = False
 
     def fork(self, *inherited: int) -> None:
-        """Fork one worker, the first time; it closes these descriptors, and does nothing else."""
+        """Fork a worker on the first call; it closes these descriptors and does nothing else."""
         if self._has_forked:
             return
         self._has_forked = True
@@ -74,18 +74,18 @@ class Workers:
 
 
 def line(event: SessionEvent) -> bytes | None:
-    """Return a durable event as a line; None for any other."""
+    """Return a durable event as a line, or None for any other event."""
     if not isinstance(event, DurableEvent):
         return None
     return dump(event_json(event)) + b"\n"
 
 
 async def host(work: Work, workers: Workers, pipe: int) -> None:
-    """Do it, and write every durable event into the pipe as soon as it is seen: in its ask, and in its session."""
+    """Run the work, and write every durable event into the pipe as soon as the ask or the session shows it."""
     crossings = Crossings(work.crossing)
     crossings.install()
 
-    def seen(session: Session, event: SessionEvent) -> None:
+    def report(session: Session, event: SessionEvent) -> None:
         if (told := line(event)) is not None:
             crossings.cross()
             os.write(pipe, b"%b %b" % (session.id.encode(), told))
@@ -93,19 +93,19 @@ async def host(work: Work, workers: Workers, pipe: int) -> None:
 
     async def read(session: Session) -> None:
         async for event in session.events():
-            seen(session, event)
+            report(session, event)
 
     async def work_on(name: str, scenario: str) -> None:
         session = await runtime.open(TARGET, tools=tools(work.folder), id=name)
-        if work.forks:  # now that there is something to inherit: the file, its locks, the host's lease
+        if work.forks:  # after there is something to inherit: the file, its locks, the host's lease
             workers.fork(pipe)
         async with anyio.create_task_group() as readers:
             readers.start_soon(read, session)
             for _ in count() if work.events else range(1):
-                await acted(session, scenario, partial(seen, session))
+                await act(session, scenario, partial(report, session))
             readers.cancel_scope.cancel()
 
-    async with serve(OpenAIServer(spoken)) as (server,):
+    async with serve(OpenAIServer(answer)) as (server,):
         environ = {"OPENAI_API_KEY": "any", "OPENAI_BASE_URL": server.base_url}
         journal = SqliteStorage(work.folder / JOURNAL, durability=work.durability)
         made = Runtime(environ=environ, journal=journal, compaction=COMPACTION)
@@ -114,27 +114,28 @@ async def host(work: Work, workers: Workers, pipe: int) -> None:
                 tasks.start_soon(work_on, name, scenario)
 
 
-def hosted(work: Work, workers: Workers) -> int:
-    """Do it in a process of its own, and keep what its client saw; return how it ended."""
+def run_host(work: Work, workers: Workers) -> int:
+    """Run the work in a separate process, and store the events that its client saw; return its exit status."""
     work.folder.mkdir()
     with (work.folder / "seen").open("wb") as seen:
         lines = count(1)
 
-        def kept(said: bytes) -> bool:
+        def keep(said: bytes) -> bool:
             seen.write(said)
             return next(lines) == work.events
 
-        return forked(lambda pipe: anyio.run(host, work, workers, pipe, backend=work.backend), kept)
+        return run_forked(lambda pipe: anyio.run(host, work, workers, pipe, backend=work.backend), keep)
 
 
-def forked(function: Callable[[int], object], hear: Callable[[bytes], bool]) -> int:
-    """Call a function in a process of its own, with a pipe; return its exit status, negative for a signal.
+def run_forked(function: Callable[[int], object], hear: Callable[[bytes], bool]) -> int:
+    """Call a function in a separate process with a pipe; return its exit status, negative for a signal.
 
     Args:
-        hear: Called with each whole line that it writes there; if that gives true, the process is killed.
+        function: Called with the writing end of the pipe.
+        hear: Called with each complete line; if it returns True, the process is killed.
 
     Raises:
-        AssertionError: It ended otherwise than with 0 or killed.
+        AssertionError: The process neither exited with 0 nor was killed.
     """
     readable, writable = os.pipe()
     if not (child := os.fork()):

@@ -1,6 +1,6 @@
-"""What is done in a process that is killed: what the model says, which tools there are, what the caller does.
+"""The scenarios of a process that is killed: the model's answers, the tools, and the caller's actions.
 
-A tool writes a line to a file of its own before it returns, so what ran can be counted from outside.
+A tool writes a line to its own file before it returns, so its runs can be counted from outside.
 """
 
 import json
@@ -27,21 +27,21 @@ SCENARIOS: Mapping[str, tuple[Call, ...]] = {
     "approval": (Call("approved", {"number": 1}),),
     "compaction": (AGAIN, ONCE),
 }
-"""The calls that the model makes when it is asked by such a word."""
+"""The calls of the model for each scenario, by the word of the user message."""
 COMPACTION = Compaction(keep_turns=1)
 
 
-def spoken(request: Json) -> Turn:
-    """Make the calls of a scenario when asked to, say something otherwise."""
+def answer(request: Json) -> Turn:
+    """Return the calls of a scenario for its user message, and a text otherwise."""
     last = request["messages"][-1]
     said = "" if last["role"] == "tool" else str(last["content"])
     if "Write that summary now" in json.dumps(last):
-        return Turn(Say("The user had things done."))
+        return Turn(Say("The user's requests were completed."))
     return Turn(*SCENARIOS.get(said.removeprefix("Do: "), (Say("Done."),)))
 
 
-async def acted(session: Session, scenario: str, see: Callable[[SessionEvent], None]) -> None:
-    """Do what the caller of a scenario does, who sees the events of its asks."""
+async def act(session: Session, scenario: str, see: Callable[[SessionEvent], None]) -> None:
+    """Perform the caller's actions of a scenario; `see` receives the events of the asks."""
 
     async def ask(words: str) -> None:
         async with session.stream(words) as events:
@@ -60,7 +60,7 @@ async def acted(session: Session, scenario: str, see: Callable[[SessionEvent], N
 
 
 async def resolve_waiting(session: Session) -> AskResult | None:
-    """Pass what the session's turn waits for; return how its ask stands then, None if it waits for nothing."""
+    """Resolve the pending calls of the session; return the resulting ask, or None if no call is pending."""
     result: AskResult | None = None
     for waits in session.pending:
         if waits.kind == "external":
@@ -71,7 +71,7 @@ async def resolve_waiting(session: Session) -> AskResult | None:
 
 
 def tools(folder: Path) -> list[Tool[..., Any]]:  # Any: any function
-    """Return the tools of every scenario. `folder`/ran gets a line each time that one runs."""
+    """Return the tools of every scenario. Each run adds a line to `folder`/ran."""
 
     def ran(context: ToolContext[None], number: int) -> str:
         with (folder / "ran").open("a") as file:
@@ -80,17 +80,17 @@ def tools(folder: Path) -> list[Tool[..., Any]]:  # Any: any function
 
     @tool
     async def once(number: int, context: ToolContext[None]) -> str:
-        """Do what must not be done twice."""
+        """Perform an action that must not be repeated."""
         return ran(context, number)
 
     @tool(effects="idempotent", approval="allow")
     async def again(number: int, context: ToolContext[None]) -> str:
-        """Do what may be done twice."""
+        """Perform an action that may be repeated."""
         return ran(context, number)
 
     @tool(approval="ask")
     async def approved(number: int, context: ToolContext[None]) -> str:
-        """Do what somebody must approve of."""
+        """Perform an action that needs approval."""
         return ran(context, number)
 
     look = Tool.external("look", "Looks something up, elsewhere.", {"type": "object"}, read_only=True)

@@ -1,4 +1,4 @@
-"""A kill and its aftermath, each in a process of its own; and many of them."""
+"""One kill and its aftermath, each in a separate process; and series of them."""
 
 import gc
 import json
@@ -15,8 +15,8 @@ import anyio
 from msgspec import Struct
 
 from actors.journal.storage import Durability
-from tests.commands.killing.aftermath import judged
-from tests.commands.killing.host import Work, Workers, forked, host, hosted
+from tests.commands.killing.aftermath import continue_and_judge
+from tests.commands.killing.host import Work, Workers, host, run_forked, run_host
 from tests.commands.killing.scenarios import SCENARIOS
 
 BACKENDS = ("asyncio", "trio")
@@ -25,16 +25,18 @@ DURABILITIES: tuple[Durability, ...] = tuple(
 )
 
 
-def warm(folder: Path) -> None:
-    """Do it once in this process, on each backend: what is forked later has imported all, and makes nothing twice."""
+def warm_up(folder: Path) -> None:
+    """Run a scenario once in this process on each backend, so that forked processes have imported and created
+    everything.
+    """
     workers = Workers()
     for backend in BACKENDS:
-        work = single(folder / backend, backend, "process", "tools", 0)
+        work = one_session(folder / backend, backend, "process", "tools", 0)
         work.folder.mkdir()
         (work.folder / "seen").touch()
         with open(os.devnull, "wb") as nobody:
             anyio.run(host, work, workers, nobody.fileno(), backend=backend)
-        anyio.run(judged, work.folder, backend=backend)
+        anyio.run(continue_and_judge, work.folder, backend=backend)
         shutil.rmtree(work.folder)
     workers.close()
     gc.collect()
@@ -42,12 +44,12 @@ def warm(folder: Path) -> None:
 
 
 class Killed(Struct, frozen=True):
-    """What came of one kill.
+    """The result of one kill.
 
     Args:
-        status: How the process ended.
-        found: How the calls of its sessions stand at last.
-        broken: The promise that does not hold, if one does not.
+        status: The exit status of the process.
+        found: The final states of the calls of its sessions.
+        broken: The broken promise, if any.
     """
 
     work: Work
@@ -56,21 +58,21 @@ class Killed(Struct, frozen=True):
     broken: str = ""
 
 
-def killed(work: Work) -> Killed:
-    """Let a process work until it dies, and another go on with what it left."""
+def kill_and_continue(work: Work) -> Killed:
+    """Run a process until it dies, and continue its work in another."""
     status, said, workers = 0, list[bytes](), Workers()
 
     def judge(pipe: int) -> None:
-        found = anyio.run(judged, work.folder, backend=work.backend)
+        found = anyio.run(continue_and_judge, work.folder, backend=work.backend)
         os.write(pipe, json.dumps(found).encode() + b"\n")
 
-    def heard(told: bytes) -> bool:
+    def hear(told: bytes) -> bool:
         said.append(told)
         return False
 
     try:
-        status = hosted(work, workers)
-        assert forked(judge, heard) == 0
+        status = run_host(work, workers)
+        assert run_forked(judge, hear) == 0
         return Killed(work, status, Counter(json.loads(said[-1])))
     except AssertionError as error:
         return Killed(work, status, broken=f"{work}\n{error}\n")
@@ -79,7 +81,7 @@ def killed(work: Work) -> Killed:
         shutil.rmtree(work.folder)
 
 
-def single(folder: Path, backend: str, durability: Durability, scenario: str, crossing: int) -> Work:
+def one_session(folder: Path, backend: str, durability: Durability, scenario: str, crossing: int) -> Work:
     """Return the work of one session, which has forked a worker at every other crossing."""
     return Work(folder, backend, durability, {"killed": scenario}, crossing, forks=bool(crossing % 2))
 
@@ -87,18 +89,20 @@ def single(folder: Path, backend: str, durability: Durability, scenario: str, cr
 def at_crossings(
     folder: Path, backend: str, durability: Durability, scenario: str, crossings: Iterable[int]
 ) -> Iterator[Killed]:
-    """Kill a process at each of these crossings, until one is behind its last; then it has done all of it."""
+    """Kill a process at each of these crossings, until one lies after its last crossing, so that the process
+    completes.
+    """
     for crossing in crossings:
-        came_of = killed(single(folder, backend, durability, scenario, crossing))
+        came_of = kill_and_continue(one_session(folder, backend, durability, scenario, crossing))
         yield came_of
         if not came_of.status:
             return
 
 
 def under_load(folder: Path, sessions: int, most: int, seed: int) -> Killed:
-    """Kill a process of many sessions, of all scenarios, at a random moment."""
+    """Kill a process with many sessions of all scenarios at a random moment."""
     random = Random(seed)
     backend, durability = random.choice([*product(BACKENDS, DURABILITIES)])
     scenarios = dict(zip((f"s{number}" for number in range(sessions)), cycle(SCENARIOS), strict=False))
     events, forks = random.randrange(1, most), random.random() < 0.5
-    return killed(Work(folder, backend, durability, scenarios, events=events, forks=forks))
+    return kill_and_continue(Work(folder, backend, durability, scenarios, events=events, forks=forks))

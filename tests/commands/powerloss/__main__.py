@@ -1,4 +1,4 @@
-"""Lose the power many times: `python -m tests.commands.powerloss --states 20000`."""
+"""Simulate many power losses: `python -m tests.commands.powerloss --states 20000`."""
 
 import argparse
 import sys
@@ -7,17 +7,17 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
 from actors.journal.storage import Durability
-from tests.commands.powerloss.judge import played
+from tests.commands.powerloss.judge import run_workload_and_judge
 
 EACH = 1000
-"""States of one run."""
+"""The states per run."""
 
 
 def main() -> int:
-    """Print how each durability came out; 1 if `power` lost or broke anything, or `process` lost nothing."""
+    """Print the outcomes per level; return 1 if `power` lost or broke anything, or `process` lost nothing."""
     parser = argparse.ArgumentParser("python -m tests.commands.powerloss", description=__doc__)
     parser.add_argument(
-        "--states", type=int, default=20_000, help="with durability power; a tenth at process"
+        "--states", type=int, default=20_000, help="states at durability power; a tenth of them at process"
     )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--workers", type=int, default=2)
@@ -27,8 +27,10 @@ def main() -> int:
         wanted: dict[Durability, int] = {"power": options.states, "process": options.states // 10}
         runs = [
             (
-                durability,
-                pool.submit(played, durability, options.seed + start // EACH, min(EACH, states - start)),
+                level,
+                pool.submit(
+                    run_workload_and_judge, durability, options.seed + start // EACH, min(EACH, states - start)
+                ),
             )
             for durability, states in wanted.items()
             for start in range(0, states, EACH)

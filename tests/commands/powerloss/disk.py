@@ -1,4 +1,4 @@
-"""A disk that may lose its power: all that was synced stays, and of the rest any part, in any order."""
+"""A disk that may lose power: synced data stays, and any part of the rest may be lost, in any order."""
 
 from collections.abc import Mapping
 from random import Random
@@ -6,18 +6,18 @@ from random import Random
 from tests.commands.powerloss.layer import Step
 
 SECTOR = 512
-"""Bytes that are written whole or not at all."""
+"""The bytes that are written atomically."""
 
 
 class Disk:
-    """What is on it for certain, and what was written since, file by file."""
+    """The durable content of each file, and the writes since then."""
 
     def __init__(self) -> None:
         self._synced = dict[str, bytearray]()
         self._pending = dict[str, list[Step]]()
 
     def take(self, step: Step) -> None:
-        """Do what was asked of the file layer next."""
+        """Perform the next request to the file layer."""
         if step.kind == "sync_folder":
             self._sync_folder()
             return
@@ -31,15 +31,15 @@ class Disk:
         pending.clear()
 
     def _sync_folder(self) -> None:
-        """Let every file that was deleted be gone."""
+        """Make the deletions of files durable."""
         for name, pending in self._pending.items():
             deleted = max((at for at, step in enumerate(pending) if step.kind == "delete"), default=-1)
             if deleted >= 0:
                 self._synced.pop(name, None)
                 del pending[: deleted + 1]
 
-    def lost(self, random: Random) -> Mapping[str, bytes]:
-        """Return the files as they may be if the power is lost now."""
+    def after_power_loss(self, random: Random) -> Mapping[str, bytes]:
+        """Return a possible state of the files after a power loss now."""
         kept = random.choice((0.0, 0.3, 0.7, 0.95, 0.99, 1.0))
         files = {name: bytearray(data) for name, data in self._synced.items()}
         for pending in self._pending.values():
@@ -50,7 +50,7 @@ class Disk:
 
 
 def _do(step: Step, files: dict[str, bytearray], random: Random | None, kept: float) -> bool:
-    """Do a step, or as much of it as is kept; say whether the file's name still stands for what comes next."""
+    """Perform a step, or the kept part of it; return False once the name refers to a different file."""
     if step.kind == "write":
         _write(files, step, random, kept)
     elif random is not None and random.random() >= kept:
@@ -65,7 +65,7 @@ def _do(step: Step, files: dict[str, bytearray], random: Random | None, kept: fl
 
 
 def _write(files: dict[str, bytearray], step: Step, random: Random | None, kept: float) -> None:
-    """Write as much of it as is kept, by sectors."""
+    """Write the kept part of a step, by sectors."""
     start, stop = step.at, step.at + len(step.data)
     while start < stop:
         end = stop if random is None else min((start // SECTOR + 1) * SECTOR, stop)

@@ -1,7 +1,7 @@
-"""A file layer under SQLite that notes what is written and what is synced, and connections that use it.
+"""A file layer under SQLite that records writes and syncs, and connections that use it.
 
-APSW brings a SQLite of its own and lets Python stand between it and the files. Its file layer has no shared memory, so
-a connection is alone with its file: one storage writes, and nothing reads meanwhile.
+APSW includes its own SQLite and lets Python code stand between it and the files. Its file layer has no shared memory,
+so a connection has exclusive use of its file: one storage writes, and nothing reads meanwhile.
 """
 
 import sqlite3
@@ -19,7 +19,7 @@ _JOURNALS = apsw.SQLITE_OPEN_MAIN_JOURNAL | apsw.SQLITE_OPEN_WAL
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One thing that was asked of the file layer: bytes at a place, a size, or nothing but its kind."""
+    """One request to the file layer: bytes at an offset, a size, or only its kind."""
 
     kind: Kind
     file: str
@@ -28,10 +28,10 @@ class Step:
 
 
 class NotingLayer(apsw.VFS):
-    """Does what the system's own layer does, and notes it.
+    """A file layer that forwards requests to the default one and records them.
 
     Args:
-        name: By which a connection asks for it.
+        name: The name by which a connection selects the layer.
     """
 
     def __init__(self, name: str) -> None:
@@ -50,7 +50,7 @@ class NotingLayer(apsw.VFS):
 
 
 class NotedFile(apsw.VFSFile):
-    """An open file. The first sync of a journal that was just made syncs its folder too, as SQLite's own layer does."""
+    """An open file. The first sync of a new journal also syncs its folder, as in SQLite's own layer."""
 
     def __init__(self, name: Any, flags: list[int], steps: list[Step]) -> None:  # Any: as above
         path = Path(name.filename() if isinstance(name, apsw.URIFilename) else name)
@@ -75,7 +75,7 @@ class NotedFile(apsw.VFSFile):
 
 
 class NotedConnection:
-    """A connection of APSW's that answers to what a storage asks of one of the standard library's."""
+    """An APSW connection with the interface of the standard library's that a storage uses."""
 
     def __init__(self, path: Path, layer: str) -> None:
         self._connection = apsw.Connection(str(path), vfs=layer)
@@ -87,7 +87,7 @@ class NotedConnection:
 
     def execute(
         self, sql: str, parameters: Any = ()
-    ) -> "_Rows":  # Any: what SQLite can hold, by name or in order
+    ) -> "_Rows":  # Any: values that SQLite can hold, by name or in order
         before = self._connection.total_changes()
         rows = self._connection.execute(sql, parameters).fetchall()
         return _Rows(rows, self._connection.total_changes() - before)
@@ -106,7 +106,7 @@ class NotedConnection:
 
 
 class _Rows:
-    """What a statement gave."""
+    """The result of a statement."""
 
     def __init__(self, rows: list[tuple[Any, ...]], changed: int) -> None:  # Any: as above
         self._rows, self.rowcount = rows, changed
@@ -122,7 +122,7 @@ class _Rows:
 
 
 class NotingSqlite:
-    """What stands for the module `sqlite3` in a storage whose files are noted."""
+    """The replacement of the module `sqlite3` in a storage with recorded files."""
 
     Error = (sqlite3.Error, apsw.Error)
     Connection = sqlite3.Connection

@@ -1,4 +1,4 @@
-"""What a storage is asked to keep, in steps, and what its logs are after each."""
+"""The workload of a storage, in steps, with its logs after each."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -21,8 +21,8 @@ FILE = "sessions.db"
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """The logs when something was told to be done, after so many steps of the file layer."""
+class Acknowledged:
+    """The logs after an acknowledged change, and the number of file layer steps so far."""
 
     steps: int
     logs: Logs
@@ -30,23 +30,23 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """A run: what the file layer was asked, and what was told when."""
+    """A run: the requests to the file layer, and the acknowledgements between them."""
 
     steps: list[Step]
-    told: list[Told]
+    told: list[Acknowledged]
 
 
-def recorded(folder: Path, durability: Durability, seed: int, steps: int) -> Recording:
-    """Let a storage keep logs, over a file layer that notes everything."""
+def record(folder: Path, durability: Durability, seed: int, steps: int) -> Recording:
+    """Run the workload of a storage over a file layer that records every request."""
     layer = NotingLayer(f"noting-{durability}-{seed}-{folder.name}")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(connection, "sqlite3", NotingSqlite(layer))
         patch.setattr(connection, "CHECKPOINT", 60)
         patch.setattr(connection.Connections, "_lengthen", partialmethod(_lengthen, layer.steps))
         storage = SqliteStorage(folder / FILE, durability=durability)
-        told = [Told(0, {})]
-        for logs in _kept(storage, Random(seed), steps):
-            told.append(Told(len(layer.steps), dict(logs)))
+        told = [Acknowledged(0, {})]
+        for logs in _make_changes(storage, Random(seed), steps):
+            told.append(Acknowledged(len(layer.steps), dict(logs)))
     layer.unregister()
     return Recording(layer.steps, told)
 
@@ -55,7 +55,7 @@ _LENGTHEN = connection.Connections._lengthen
 
 
 def _lengthen(connections: connection.Connections, steps: list[Step]) -> None:
-    """Make a write-ahead log longer, and note it: that is not done through the file layer."""
+    """Preallocate the write-ahead log and record the step, because it bypasses the file layer."""
     wal = connections.path.with_name(f"{connections.path.name}-wal")
     size = wal.stat().st_size
     _LENGTHEN(connections)
@@ -63,8 +63,8 @@ def _lengthen(connections: connection.Connections, steps: list[Step]) -> None:
         steps.append(Step("write", wal.name, size, zeros))
 
 
-def _kept(storage: SqliteStorage, random: Random, steps: int) -> Iterator[Logs]:
-    """Ask for one thing after the other; yield the logs after each."""
+def _make_changes(storage: SqliteStorage, random: Random, steps: int) -> Iterator[Logs]:
+    """Make changes one after the other; yield the logs after each."""
     logs, fences = dict[str, tuple[LogEvent, ...]](), dict[str, int]()
     names = [f"s{number}" for number in range(6)]
     for _ in range(steps):

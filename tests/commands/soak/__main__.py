@@ -1,4 +1,4 @@
-"""The soak as a command, which prints its figures and ends with 1 if something is wrong.
+"""Run the soak and print its figures; exit with 1 if anything is wrong.
 
 python -m tests.commands.soak --sessions 2000 --minutes 5 --backend both
 """
@@ -12,7 +12,7 @@ from tests.transport.crowd import roomy
 
 
 def rows(soaked: Soaked) -> Iterator[tuple[str, str]]:
-    """Yield what is told of a soak: a name and its figure."""
+    """Yield the figures of a soak, each with its name."""
     report, loop, (before, after) = soaked.report, soaked.loop, soaked.held
     asks = ", ".join(f"{count:,} {status}" for status, count in sorted(report.asks.items()))
     failed = ", ".join(f"{count} {cause}" for cause, count in sorted(report.failures.items())) or "none"
@@ -20,8 +20,8 @@ def rows(soaked: Soaked) -> Iterator[tuple[str, str]]:
     yield "asks", asks
     yield "rounds", f"{report.rounds:,} in {report.seconds:.0f} s"
     yield "switches", f"{report.switches:,}"
-    yield "requests", f"{sum(each.requests for each in soaked.seen):,}"
-    yield "requests refused", f"{sum(sum(each.refusals.values()) for each in soaked.seen)}"
+    yield "requests", f"{sum(each.requests for each in soaked.counts):,}"
+    yield "requests refused", f"{sum(sum(each.refusals.values()) for each in soaked.counts)}"
     yield "faults injected, by kind", faults
     yield "asks that failed, by cause", failed
     yield "turns, p50 and p99", f"{report.latency['p50']:.2f} s, {report.latency['p99']:.2f} s"
@@ -33,16 +33,16 @@ def rows(soaked: Soaked) -> Iterator[tuple[str, str]]:
         yield f"{name} before and after", f"{getattr(before, name)}, {getattr(after, name)}"
     yield (
         "connections at most, afterwards",
-        (f"{soaked.most:,}, {sum(each.left for each in soaked.seen)}"),
+        (f"{soaked.most:,}, {sum(each.left for each in soaked.counts)}"),
     )
 
 
 def main() -> int:
-    """Soak on the backends that are asked for."""
+    """Run the soak on the requested backends."""
     parser = argparse.ArgumentParser(prog="python -m tests.commands.soak", description="Soak the runtime.")
     usual = Soak()
     parser.add_argument("--sessions", type=int, default=usual.sessions, help="at once")
-    parser.add_argument("--minutes", type=float, default=usual.seconds / 60, help="for which asks begin")
+    parser.add_argument("--minutes", type=float, default=usual.seconds / 60, help="during which asks start")
     parser.add_argument("--think", type=float, default=usual.think, help="seconds between two asks")
     parser.add_argument("--faults", type=float, default=usual.faults, help="share of requests that fail")
     parser.add_argument("--seed", type=int, default=usual.seed)

@@ -1,7 +1,8 @@
-"""Soak: many sessions for a long time over loopback HTTP, while servers fail, callers cancel and tools misbehave.
+"""Soak: many sessions over loopback HTTP for a long time, with failing servers, cancelling callers and misbehaving
+tools.
 
-The sessions are those of `actors.testing.stress`. The strict servers run in processes of their own, fail a share of
-their requests by chance, and count each. What must hold is `Soaked.problems`.
+The sessions are those of `actors.testing.stress`. The strict servers run in separate processes, fail a random share of
+their requests, and count each. `Soaked.problems` lists the violated expectations.
 """
 
 import logging
@@ -24,32 +25,32 @@ from actors.config.providers import kind_of
 from actors.core.dialects.profiles import dialect
 from actors.testing import StressReport, stress
 from actors.testing.stressing.resources import DESCRIPTORS, Held
-from tests.commands.soak.servers import Seen, StrictProcess, serving
+from tests.commands.soak.servers import Seen, StrictProcess, run_server
 
 DIALECTS = ("openai_chat", "anthropic", "gemini", "mistral")
 POOL = "all"
 TICK = 0.02
-"""Seconds between two looks at the event loop."""
+"""Seconds between two checks of the event loop."""
 LOOKS = 20
-"""In the time for which no session must have connected anew."""
+"""The share of the gathering time during which no new session may connect."""
 SHARE = 0.9
-"""Of the sessions that must have had a connection of their own at once; some were cancelled at their first word."""
+"""The share of sessions that must have had their own connection at once; some were cancelled at their first text."""
 BREAKER = BackendLimits().failures
-"""Faults in a row after which a backend is left alone for a while, and asks fail at once."""
+"""Consecutive faults after which a backend pauses and asks fail at once."""
 PAGE = resource.getpagesize()
 
 
 class Soak(Struct, frozen=True):
-    """How it is done.
+    """The parameters of a soak.
 
     Args:
-        sessions: At once.
-        seconds: When no more asks begin.
-        think: Seconds between two asks of a session, on average.
-        faults: Share of requests that are answered with a fault.
-        gather: Seconds for which no session must have connected anew before servers answer at all.
-        switching, cancelling: Chances, for each ask.
-        seed: Of all chances.
+        sessions: The number of concurrent sessions.
+        seconds: The time after which no more asks start.
+        think: The mean seconds between two asks of a session.
+        faults: The share of requests answered with a fault.
+        gather: The seconds without a new connection after which servers start to answer.
+        switching, cancelling: The probabilities for each ask.
+        seed: The seed of all random choices.
     """
 
     sessions: int = 2000
@@ -64,13 +65,13 @@ class Soak(Struct, frozen=True):
 
 @dataclass
 class Loop:
-    """How late the event loop was, in seconds, and the memory in use, in bytes: before, at most, after."""
+    """The delay of the event loop in seconds, and the memory use in bytes: before, at most, after."""
 
     late: list[float] = field(default_factory=list)
     memory: list[int] = field(default_factory=list)
 
     async def watch(self) -> None:
-        """Look at both until cancelled."""
+        """Sample both until cancelled."""
         while True:
             began = anyio.current_time()
             await anyio.sleep(TICK)
@@ -78,59 +79,61 @@ class Loop:
             self.memory.append(resident())
 
     def delay(self, share: float) -> float:
-        """Return the delay that so large a share of the looks stayed within."""
+        """Return the delay that this share of the samples did not exceed."""
         ranked = sorted(self.late) or [0.0]
         return ranked[min(len(ranked) - 1, int(share * len(ranked)))]
 
 
 @dataclass(frozen=True)
 class Soaked:
-    """What came of it.
+    """The result of a soak.
 
     Args:
-        sessions: How many there were at once.
-        report: Of the load.
-        seen: What the servers counted.
-        held: What this process held before and after.
-        loop: What was seen of it on the way.
+        sessions: The number of concurrent sessions.
+        report: The report of the load.
+        counts: The counts of the servers.
+        held: The resources of this process before and after.
+        loop: Samples of the event loop.
     """
 
     sessions: int
     report: StressReport
-    seen: Sequence[Seen]
+    counts: Sequence[Seen]
     held: tuple[Held, Held]
     loop: Loop
 
     @property
     def faults(self) -> Counter[str]:
-        """Faults that servers answered with, by the kind of failure."""
-        return sum((Counter(each.faults) for each in self.seen), Counter())
+        """The faults that servers injected, by kind of failure."""
+        return sum((Counter(each.faults) for each in self.counts), Counter())
 
     @property
     def most(self) -> int:
-        """Connections at once, at all servers."""
-        return sum(each.most for each in self.seen)
+        """The highest number of simultaneous connections, over all servers."""
+        return sum(each.most for each in self.counts)
 
-    def _explained(self, cause: str) -> float:
-        """Return how many failed asks the faults explain: one each, and any number once they shut a backend off."""
+    def _explained_failures(self, cause: str) -> float:
+        """Return the number of failed asks that the faults explain: one per fault, any number after they opened a
+        circuit.
+        """
         if cause == "circuit_open":
             return inf if self.faults["transient"] >= BREAKER else 0
         return self.faults[cause]
 
     @property
     def problems(self) -> list[str]:
-        """A line for each thing that must not be."""
-        refusals = sum((Counter(each.refusals) for each in self.seen), Counter[str]())
+        """One line for each violated expectation."""
+        refusals = sum((Counter(each.refusals) for each in self.counts), Counter[str]())
         return [
             *[f"{count} requests refused by {rule}" for rule, count in refusals.items()],
             *([f"{self.report.refusals} refused for structure"] if self.report.refusals else []),
             *[
                 f"{count} asks failed for {cause}, which {self.faults[cause]} faults do not explain"
                 for cause, count in self.report.failures.items()
-                if count > self._explained(cause)
+                if count > self._explained_failures(cause)
             ],
             *[f"{count} {what} leaked" for what, count in self.report.leaks.items() if count],
-            *[f"{each.left} connections left at a server" for each in self.seen if each.left],
+            *[f"{each.left} connections left at a server" for each in self.counts if each.left],
             *([] if self.report.asks.get("complete") else ["no ask completed"]),
             *([] if self.most >= SHARE * self.sessions else [f"only {self.most} connections at once"]),
         ]
@@ -157,13 +160,13 @@ async def fail(reason: str) -> str:
 
 @tool(timeout=0.05)
 async def hang(name: str) -> str:
-    """Wait for longer than its time."""
+    """Run into the timeout."""
     await anyio.sleep_forever()
     return name
 
 
-def configured(servers: Sequence[StrictProcess], sessions: int) -> Config:
-    """Return a configuration of these servers and a pool of all, with room for every session at once."""
+def configuration(servers: Sequence[StrictProcess], sessions: int) -> Config:
+    """Return a configuration with these servers, a pool of all of them, and capacity for every session at once."""
     limits = BackendLimits(concurrency=sessions, connect_timeout=60, first_byte_timeout=120, idle_timeout=60)
     backends = {
         each.name: BackendSettings.model_validate(
@@ -177,10 +180,10 @@ def configured(servers: Sequence[StrictProcess], sessions: int) -> Config:
     return Config(FileSettings(backends=backends, pools=pools, limits=whole), {})
 
 
-async def _gathered(soak: Soak, servers: Sequence[StrictProcess]) -> None:
-    """Have the servers answer once every session is connected, or no more come.
+async def _await_connections(soak: Soak, servers: Sequence[StrictProcess]) -> None:
+    """Let the servers answer once every session is connected or no more arrive.
 
-    The time is that of the loop in which the sessions run: while that is busy with all of them, none passes.
+    The time is that of the sessions' event loop: while it is busy with all of them, no time passes.
     """
     before = most = _descriptors()
     looks = 0
@@ -197,17 +200,19 @@ def _descriptors() -> int:
     return len(os.listdir(DESCRIPTORS))
 
 
-async def _loaded(
+async def _run_load(
     soak: Soak, servers: Sequence[StrictProcess]
 ) -> tuple[StressReport, tuple[Held, Held], Loop]:
     loop, before = Loop(memory=[resident()]), Held.now()
-    logging.getLogger("actors").setLevel(logging.CRITICAL)  # some tools fail on purpose, many thousand times
+    logging.getLogger("actors").setLevel(
+        logging.CRITICAL
+    )  # some tools fail intentionally, many thousand times
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(loop.watch)
-        tasks.start_soon(_gathered, soak, servers)
+        tasks.start_soon(_await_connections, soak, servers)
         report = await stress(
             POOL,
-            config=configured(servers, soak.sessions),
+            config=configuration(servers, soak.sessions),
             tools=(look, count, fail, hang),
             sessions=soak.sessions,
             turns=sys.maxsize,
@@ -224,13 +229,13 @@ async def _loaded(
 
 
 def run(soak: Soak, backend: str) -> Soaked:
-    """Do it on an event loop."""
+    """Run the soak on an event loop."""
     with ExitStack() as stack:
-        servers = [stack.enter_context(serving(name, soak.seed, soak.faults)) for name in DIALECTS]
-        told = anyio.run(_loaded, soak, servers, backend=backend)
-        return Soaked(soak.sessions, told[0], [each.seen() for each in servers], told[1], told[2])
+        servers = [stack.enter_context(run_server(name, soak.seed, soak.faults)) for name in DIALECTS]
+        told = anyio.run(_run_load, soak, servers, backend=backend)
+        return Soaked(soak.sessions, told[0], [each.counts() for each in servers], told[1], told[2])
 
 
 def resident() -> int:
-    """Return the bytes of memory that this process has."""
+    """Return the resident memory of this process in bytes."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * PAGE

@@ -1,9 +1,9 @@
-"""A strict server in a process of its own, with faults by chance; it counts what it saw.
+"""A strict server in a separate process, with random faults, that counts requests.
 
-    python -m tests.commands.soak.servers DIALECT SEED FAULTS
+python -m tests.commands.soak.servers DIALECT SEED FAULTS
 
-It prints where it listens as one line of JSON. At the line `answer` on its standard input it begins to answer; at
-`seen` it waits until nobody is connected, and prints what it has counted. It ends with its input.
+It prints its address as one line of JSON. After the line `answer` on standard input it starts to answer; at `seen` it
+waits until all clients have disconnected and prints its counts. It ends with its input.
 """
 
 import json
@@ -31,7 +31,7 @@ from tests.transport.crowd import roomy
 
 SLOW_DOWN = Status(429, retry_after_ms="200")
 WEIGHTS: dict[InjectedFault, float] = {
-    SLOW_DOWN: 0.1,  # each makes everybody slower for a while, as it should
+    SLOW_DOWN: 0.1,  # each slows all clients down for a while, as intended
     Status(500): 1,
     Status(529): 1,
     Disconnect(): 1,
@@ -40,24 +40,24 @@ WEIGHTS: dict[InjectedFault, float] = {
     ErrorInStream(after_events=2): 1,
     Garbage(): 1,
 }
-"""What goes wrong, and how often beside the others."""
+"""The faults and their relative frequencies."""
 KINDS = {fault: "rate_limit" if fault == SLOW_DOWN else "transient" for fault in WEIGHTS}
-"""As which kind of failure a turn is told that it ends."""
+"""The kind of failure that each fault causes in a turn."""
 MOST = 32_000_000
-"""Bytes of a request's body."""
+"""The size limit of a request body in bytes."""
 PATIENCE = 30.0
 """Seconds that connections may take to close."""
 
 
 class Seen(Struct, frozen=True):
-    """What a server has counted.
+    """The counts of a server.
 
     Args:
-        requests: That it received.
-        refusals: By the rule that refused them.
-        faults: That it answered with, by the kind of failure that they are.
-        most: Connections at once.
-        left: Connections that stayed open when everything was over.
+        requests: The number of requests.
+        refusals: Refused requests by rule.
+        faults: Injected faults by kind of failure.
+        most: The highest number of simultaneous connections.
+        left: Connections that were still open at the end.
     """
 
     requests: int
@@ -68,7 +68,7 @@ class Seen(Struct, frozen=True):
 
 
 class _Model:
-    """Calls the tools of a request one after the other, now and then several at once or a wrong one."""
+    """A model that calls the tools of a request in turn, sometimes several at once or an unknown one."""
 
     def __init__(self, random: Random) -> None:
         self._random, self._calls = random, 0
@@ -84,9 +84,9 @@ class _Model:
 
 
 class _Served:
-    """A strict server, who is connected to it, and what it has counted.
+    """A strict server with its connections and counts.
 
-    Nobody is answered before `all_there` is set: so each session that begins at once has a connection of its own.
+    Requests wait until `all_there` is set, so that sessions that start together each have their own connection.
     """
 
     def __init__(self, server: LoopbackServer) -> None:
@@ -97,19 +97,19 @@ class _Served:
         server.on_exchange = self._exchange
 
     async def listen(self, tasks: TaskGroup) -> None:
-        """Listen from now on."""
+        """Start to listen."""
         listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
         self._server.port = listener.extra_attributes[SocketAttribute.local_port]()
-        tasks.start_soon(listener.serve, self._connected)
+        tasks.start_soon(listener.serve, self._handle_connection)
 
-    async def seen(self) -> Seen:
-        """Return what was counted, once nobody is connected."""
+    async def counts(self) -> Seen:
+        """Return the counts once all clients have disconnected."""
         with anyio.move_on_after(PATIENCE):
-            while self._now:  # noqa: ASYNC110  no event tells of these
+            while self._now:  # noqa: ASYNC110  no event reports disconnections
                 await anyio.sleep(0.05)
         return Seen(self._requests, dict(self._refusals), dict(self._faults), self._most, self._now)
 
-    async def _connected(self, stream: SocketStream) -> None:
+    async def _handle_connection(self, stream: SocketStream) -> None:
         self._now += 1
         self._most = max(self._most, self._now)
         try:
@@ -140,7 +140,7 @@ async def _serve(name: str, seed: int, rate: float) -> None:
         while line := await anyio.to_thread.run_sync(sys.stdin.readline):
             served.all_there.set()
             if line == "seen\n":
-                _say(await served.seen())
+                _say(await served.counts())
         tasks.cancel_scope.cancel()
 
 
@@ -151,7 +151,7 @@ def _say(told: object) -> None:
 
 @dataclass
 class StrictProcess:
-    """One that runs."""
+    """A running server process."""
 
     name: str
     dialect: str
@@ -159,24 +159,24 @@ class StrictProcess:
     process: Forked
 
     def answer(self) -> None:
-        """Have it answer from now on."""
-        self._tell("answer")
+        """Let the server answer from now on."""
+        self._send("answer")
 
-    def seen(self) -> Seen:
-        """Return what it has counted, once nobody is connected."""
-        self._tell("seen")
+    def counts(self) -> Seen:
+        """Return the server's counts once all clients have disconnected."""
+        self._send("seen")
         return decode(self.process.stdout.readline(), type=Seen)
 
-    def _tell(self, word: str) -> None:
+    def _send(self, word: str) -> None:
         self.process.stdin.write(f"{word}\n")
         self.process.stdin.flush()
 
 
 @contextmanager
-def serving(name: str, seed: int, faults: float) -> Iterator[StrictProcess]:
-    """Have the strict server of a dialect run for the time of the block.
+def run_server(name: str, seed: int, faults: float) -> Iterator[StrictProcess]:
+    """Run the strict server of a dialect until the end of the block.
 
-    It fails a share of its requests, and answers none before it is told to.
+    The server fails the given share of its requests, and answers none before `answer` is called.
     """
     process = Forked("tests.commands.soak.servers", name, str(seed), str(faults))
     try:

@@ -3,8 +3,8 @@
 from tests.teeth.mutations.mutation import Mutation
 
 STORAGE, FAILOVER = "actors/journal/storage/postgres/storage.py", "tests/journal/test_postgres_failover.py"
-SLEPT = f"{FAILOVER}::test_a_session_that_reads_its_log_after_a_failover_goes_on_at_its_second_use"
-SUSPENDED = f"{FAILOVER}::test_a_session_that_was_suspended_before_a_failover_goes_on_at_its_second_use"
+SLEPT = f"{FAILOVER}::test_a_session_reading_after_a_failover_continues_at_its_second_use"
+SUSPENDED = f"{FAILOVER}::test_a_session_suspended_before_a_failover_continues_at_its_second_use"
 CLOCK = "tests/journal/test_postgres_clock.py"
 
 MUTATIONS = (
@@ -34,37 +34,34 @@ MUTATIONS = (
         "actors/runtime/replays.py:read_events",
         "read_log(journal, session)",
         "read_log(journal, session, anew=True)",
-        (f"{FAILOVER}::test_a_fork_of_a_session_whose_log_went_back_names_no_loss_ahead_of_its_writer",),
+        (f"{FAILOVER}::test_a_fork_after_a_rollback_does_not_record_the_loss_itself",),
     ),
     Mutation(
         "behind: a close asks again for ever",
         "actors/runtime/lifecycle.py:SessionLifecycle._write_end",
         "raise",
         "return await self._write_end()",
-        (f"{FAILOVER}::test_a_close_is_refused_if_the_journal_goes_back_whenever_it_is_asked",),
+        (f"{FAILOVER}::test_a_close_fails_if_the_journal_is_rolled_back",),
     ),
     Mutation(
         "behind: a connection that is lost takes the notes of the clock with it",
         f"{STORAGE}:_observe_clock",
         "connection.transaction()",
         "suppress()",
-        (f"{CLOCK}::test_a_connection_that_is_lost_while_the_clock_is_noted_loses_no_note",),
+        (f"{CLOCK}::test_a_connection_lost_during_a_clock_note_loses_no_note",),
     ),
     Mutation(
         "behind: two hosts note the clock at once",
         f"{STORAGE}:_observe_clock",
         "connection.execute(sql.LOCK_CLOCK)",
         "",
-        (f"{CLOCK}::test_a_host_that_notes_the_clock_waits_for_another_that_does",),
+        (f"{CLOCK}::test_a_clock_note_waits_for_a_concurrent_one",),
     ),
     Mutation(
         "behind: the age of what a host wrote is told by a clock that is ahead of its own",
         f"{STORAGE}:_observe_clock",
         "min(server_time(connection), now)",
         "server_time(connection)",
-        (
-            "tests/journal/test_retention.py::"
-            "test_a_host_whose_clock_is_behind_that_of_the_server_deletes_nothing_too_early",
-        ),
+        ("tests/journal/test_retention.py::test_a_host_clock_behind_the_server_deletes_nothing_early",),
     ),
 )

@@ -39,7 +39,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/core/session/lanes.py:Lanes._after_configuring",
         '_mark_stale(lane, "configured") if is_bound else lane',
         "lane",
-        (f"{WALKS}::test_no_request_of_a_random_walk_is_refused_or_changes_what_was_sent",),
+        (f"{WALKS}::test_a_random_walk_has_no_refusal_and_never_changes_sent_messages",),
     ),
     Mutation(
         "configure: the renderer is not told",

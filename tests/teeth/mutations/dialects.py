@@ -14,7 +14,7 @@ SCENARIO = "tests/scenarios/test_scenarios.py::test_our_request_is_accepted_and_
 GENERATED = (
     "tests/commands/test_generated_histories.py::test_no_generated_history_is_refused_in_any_dialect[0]"
 )
-WALKS = "tests/commands/test_walks.py::test_no_request_of_a_random_walk_is_refused_or_changes_what_was_sent"
+WALKS = "tests/commands/test_walks.py::test_a_random_walk_has_no_refusal_and_never_changes_sent_messages"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(

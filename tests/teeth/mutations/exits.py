@@ -104,16 +104,14 @@ MUTATIONS = (
         "actors/runtime/retention.py:vacuum",
         "RemainingData('the journal', str(error), is_temporary=True)",
         "RemainingData('the journal', str(error))",
-        ("tests/journal/test_sweeps.py::test_data_that_an_outage_keeps_is_removed_the_next_day",),
+        ("tests/journal/test_sweeps.py::test_data_left_by_an_outage_is_removed_the_next_day",),
     ),
     Mutation(
         "edges: a sweep that fails forgets what it has deleted",
         "actors/runtime/retention.py:Retention._expire",
         "self._is_vacuum_due |= bool(deleted)",
         "self._is_vacuum_due |= False",
-        (
-            "tests/journal/test_sweeps.py::test_a_batch_that_cannot_be_deleted_leaves_nothing_of_those_before_it",
-        ),
+        ("tests/journal/test_sweeps.py::test_a_failed_batch_leaves_no_data_of_earlier_batches",),
     ),
     Mutation(
         "large events: a document may hold any number of values",

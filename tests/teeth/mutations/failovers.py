@@ -3,14 +3,14 @@
 from tests.teeth.mutations.mutation import Mutation
 
 LAGGING = (
-    "tests/commands/test_failover_matrix.py::test_callers_hear_of_each_event_that_a_lagging_standby_did_not_have",
+    "tests/commands/test_failover_matrix.py::test_callers_learn_of_each_event_lost_by_a_lagging_standby",
 )
 
 SWEEPS, RETENTION = "tests/journal/test_sweeps.py", "actors/runtime/retention.py"
 DELETION = "actors/runtime/deletion.py"
 
 FAILOVER = "tests/journal/test_postgres_failover.py"
-SAME_NUMBER = "test_a_host_whose_claim_was_lost_writes_nothing_behind_events_of_another_with_the_same_number"
+SAME_NUMBER = "test_a_host_with_a_lost_claim_writes_nothing_after_its_successor"
 OWNERSHIP = "tests/runtime/test_ownership.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
@@ -51,35 +51,35 @@ MUTATIONS: tuple[Mutation, ...] = (
         f"{RETENTION}:Retention.sweep",
         "sum(...) + each.bytes > BYTES",
         "False",
-        (f"{SWEEPS}::test_a_sweep_deletes_no_more_bytes_together_than_others_can_wait_for",),
+        (f"{SWEEPS}::test_the_bytes_deleted_in_one_transaction_are_bounded",),
     ),
     Mutation(
         "sweeps: one session that cannot be deleted keeps the others of its transaction",
         f"{DELETION}:delete_unused",
         "(SessionLeased, JournalError)",
         "SessionLeased",
-        (f"{SWEEPS}::test_a_session_that_cannot_be_deleted_keeps_no_other_from_it",),
+        (f"{SWEEPS}::test_a_session_that_cannot_be_deleted_does_not_block_the_sweep",),
     ),
     Mutation(
         "sweeps: a session that was used since it was listed is deleted",
         f"{DELETION}:_claim_unused",
         "claim.last == sessions[each] and (not failures)",
         "not failures",
-        (f"{SWEEPS}::test_a_session_that_was_used_since_it_was_listed_is_kept_and_released",),
+        (f"{SWEEPS}::test_a_session_used_since_the_listing_is_kept_and_released",),
     ),
     Mutation(
         "sweeps: a session that stays is never released",
         f"{DELETION}:_claim_unused",
         "await _release(journal, ...)",
         "pass",
-        (f"{SWEEPS}::test_a_session_that_was_used_since_it_was_listed_is_kept_and_released",),
+        (f"{SWEEPS}::test_a_session_used_since_the_listing_is_kept_and_released",),
     ),
     Mutation(
         "sweeps: leaving the runtime crashes a sweep",
         "actors/runtime/runtime.py:Runtime._keep_no_longer",
         "removal.delete_unused",
         "lambda stored: self.journal._removal(self._running_host()).delete_unused(stored)",
-        (f"{SWEEPS}::test_a_runtime_that_is_left_in_a_sweep_logs_no_crash",),
+        (f"{SWEEPS}::test_leaving_the_runtime_during_a_sweep_logs_no_crash",),
     ),
     Mutation(
         "failover: a host writes behind events of another that was given the same number",
@@ -100,10 +100,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/journal/session_events.py:SessionEvents._publish",
         "not page.last",
         "not page.events",
-        (
-            f"{FAILOVER}::"
-            "test_a_reader_that_finds_acknowledged_events_missing_waits_until_the_writer_names_the_loss",
-        ),
+        (f"{FAILOVER}::test_a_reader_missing_events_waits_for_the_writer_to_record_the_loss",),
     ),
     Mutation(
         "failover matrix: the log does not name a loss",

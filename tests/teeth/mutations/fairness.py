@@ -7,7 +7,7 @@ WORKERS = (
     "tests/runtime/test_forked_children.py::test_workers_forked_after_their_runtime_was_made_are_two_hosts"
 )
 SEED = "tests/runtime/test_forked_children.py::test_runtimes_of_one_seed_have_idempotency_keys_of_their_own"
-SAME_RUN = "tests/commands/test_simulation.py::test_the_same_seed_is_the_same_run_in_every_process"
+SAME_RUN = "tests/commands/test_simulation.py::test_a_seed_gives_the_same_run_in_every_process"
 THREADS = "tests/scheduler/test_threads.py::"
 TURNS = f"{THREADS}test_tenants_and_their_sessions_take_turns_with_the_threads"
 NOT_LOST = f"{THREADS}test_whatever_happens_no_place_is_lost_and_nobody_waits_while_one_is_free"

@@ -36,9 +36,7 @@ MUTATIONS = (
         if self._durability == "power":
             check_wal(self.path)
         """,
-        (
-            f"{WAL}::test_a_journal_that_lost_acknowledged_events_is_copied_and_the_loss_is_logged_at_level_process",
-        ),
+        (f"{WAL}::test_level_process_copies_a_journal_that_lost_events_and_logs_the_loss",),
     ),
     Mutation(
         "files: a journal is opened before there is a copy of its damaged log",
@@ -50,42 +48,42 @@ MUTATIONS = (
         except OSError:
             pass
         """,
-        (f"{WAL}::test_a_journal_that_lost_acknowledged_events_is_not_opened_before_the_copy_is_complete",),
+        (f"{WAL}::test_a_journal_that_lost_events_opens_only_after_its_copy_is_complete",),
     ),
     Mutation(
         "retention: a clock that jumped is trusted at once",
         f"{CLOCK}:ObservedClock.earliest_now",
         "sum(...)",
         "0",
-        (f"{RETENTION}::test_a_clock_that_jumps_ahead_deletes_a_session_after_a_day_that_was_observed",),
+        (f"{RETENTION}::test_after_a_forward_clock_jump_deletion_needs_an_observed_day",),
     ),
     Mutation(
         "retention: a jump of up to a month is taken for time in which nobody ran",
         f"{CLOCK}:observe",
         "step > elapsed + SLACK",
         "step > elapsed + LEAP",
-        (f"{RETENTION}::test_a_clock_that_jumps_ahead_deletes_a_session_after_a_day_that_was_observed",),
+        (f"{RETENTION}::test_after_a_forward_clock_jump_deletion_needs_an_observed_day",),
     ),
     Mutation(
         "retention: time counts as observed only within one process",
         f"{CLOCK}:observe",
         "before.observed + max(*...)",
         "max(*...) if elapsed else 0",
-        (f"{RETENTION}::test_a_host_that_restarts_every_day_deletes_what_has_expired",),
+        (f"{RETENTION}::test_a_host_restarted_daily_deletes_expired_sessions",),
     ),
     Mutation(
         "retention: a Postgres journal is swept by the clock of the host",
         "actors/journal/storage/postgres/storage.py:PostgresStorage.look_at_clock",
         "_observe_clock(connection, now, elapsed)",
         "observe(clock_of(dict(connection.execute(sql.CLOCK).fetchall())), now, elapsed)",
-        (f"{RETENTION}::test_a_postgres_journal_is_swept_by_the_clock_of_the_server",),
+        (f"{RETENTION}::test_a_postgres_sweep_uses_the_clock_of_the_server",),
     ),
     Mutation(
         "retention: sessions that seem to have expired are not logged",
         "actors/runtime/retention.py:Retention.sweep",
         "logger.retention_waits(*...)",
         "pass",
-        (f"{RETENTION}::test_a_clock_that_jumps_ahead_deletes_a_session_after_a_day_that_was_observed",),
+        (f"{RETENTION}::test_after_a_forward_clock_jump_deletion_needs_an_observed_day",),
     ),
     Mutation(
         "files: a runtime is ready though its journal is damaged",
@@ -101,9 +99,7 @@ MUTATIONS = (
         "actors/journal/storage/sqlite/locks.py:WriteLock.__enter__",
         "self._note_holder()",
         "pass",
-        (
-            "tests/journal/test_unavailable.py::test_the_message_about_the_lock_of_another_process_names_its_process_id",
-        ),
+        ("tests/journal/test_unavailable.py::test_a_lock_error_names_the_process_that_holds_the_lock",),
     ),
     Mutation(
         "files: nobody knows who holds a lock of SQLite's",
@@ -111,7 +107,7 @@ MUTATIONS = (
         "writer_of(Path(path))",
         "None",
         (
-            "tests/journal/test_unavailable.py::test_the_message_about_a_lock_of_sqlite_names_the_process_that_holds_it",
+            "tests/journal/test_unavailable.py::test_an_sqlite_lock_error_names_the_process_that_holds_the_lock",
         ),
     ),
     Mutation(
@@ -119,28 +115,28 @@ MUTATIONS = (
         f"{SALVAGE}:_tables",
         "error = damage",
         "raise damage",
-        (f"{FSCK}::test_every_log_is_saved_whole_whatever_becomes_of_the_root_of_a_table",),
+        (f"{FSCK}::test_every_log_is_salvaged_when_the_root_page_of_a_table_is_damaged",),
     ),
     Mutation(
         "salvage: pages of the write-ahead log are not read",
         f"{PAGES}:_Pages._page",
         "self._newer.get(number)",
         "None",
-        (f"{FSCK}::test_logs_are_saved_from_the_write_ahead_log_where_the_first_page_is_damaged",),
+        (f"{FSCK}::test_logs_are_salvaged_from_the_wal_when_the_first_page_is_damaged",),
     ),
     Mutation(
         "salvage: only what is in one page is read of a value",
         f"{PAGES}:_Pages._payload",
         "here < length",
         "False",
-        (f"{FSCK}::test_every_log_is_saved_whole_whatever_becomes_of_the_root_of_a_table",),
+        (f"{FSCK}::test_every_log_is_salvaged_when_the_root_page_of_a_table_is_damaged",),
     ),
     Mutation(
         "salvage: the file is read in pages of the size that its damaged beginning names",
         f"{PAGES}:rows_of",
         "dict.fromkeys((_page_size(file.read(20)), _PAGE))",
         "(_page_size(file.read(20)) * 2,)",
-        (f"{FSCK}::test_every_log_is_saved_whole_whatever_becomes_of_the_root_of_a_table",),
+        (f"{FSCK}::test_every_log_is_salvaged_when_the_root_page_of_a_table_is_damaged",),
     ),
     Mutation(
         "fsck: a file that SQLite cannot open is not saved",

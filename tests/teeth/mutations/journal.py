@@ -2,25 +2,18 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-_DISK = (
-    "tests/journal/test_unavailable.py::"
-    "test_a_fault_of_the_disk_is_typed_loses_nothing_and_is_over_when_its_cause_is"
-)
+_DISK = "tests/journal/test_unavailable.py::test_a_disk_fault_is_typed_loses_nothing_and_ends_with_its_cause"
 _ENDS = "tests/kernel/test_ends.py"
-_BROKEN = "tests/journal/test_journal.py::test_no_log_has_an_event_whose_forerunner_was_refused"
+_BROKEN = "tests/journal/test_journal.py::test_an_event_after_a_refused_event_is_refused"
 _OUTAGES = "tests/journal/test_outages.py"
-_ANYWHERE = (
-    f"{_OUTAGES}::test_wherever_a_turn_cannot_be_written_its_ask_is_told_and_the_session_goes_on_from_its_log"
-)
-_FENCED = f"{_OUTAGES}::test_a_session_that_another_writer_has_ends_here_and_nothing_else_is_touched"
-_DROPPED = f"{_OUTAGES}::test_of_a_session_that_was_put_away_nothing_is_in_memory_that_its_log_holds"
-_WAITING = f"{_OUTAGES}::test_who_uses_a_session_that_is_being_put_away_is_told_and_its_tools_are_cancelled"
-_IDLE = f"{_OUTAGES}::test_what_is_asked_of_an_idle_session_is_refused_and_it_is_as_it_was"
+_ANYWHERE = f"{_OUTAGES}::test_an_ask_fails_at_any_refused_write_and_the_session_resumes"
+_FENCED = f"{_OUTAGES}::test_a_session_with_another_writer_ends_and_affects_no_other"
+_DROPPED = f"{_OUTAGES}::test_a_passivated_session_keeps_no_log_state_in_memory"
+_WAITING = f"{_OUTAGES}::test_passivation_after_an_outage_fails_callers_and_cancels_tools"
+_IDLE = f"{_OUTAGES}::test_an_outage_refuses_requests_and_leaves_an_idle_session_unchanged"
 _SLOW = "tests/journal/test_slow_journal.py"
-_TOO_SLOW = (
-    f"{_SLOW}::test_while_the_journal_is_slow_callers_wait_and_when_it_is_too_slow_new_work_is_refused"
-)
-_STATS = f"{_SLOW}::test_stats_say_since_when_and_why_the_journal_is_unavailable_and_so_does_prometheus"
+_TOO_SLOW = f"{_SLOW}::test_a_slow_journal_delays_callers_and_then_refuses_new_work"
+_STATS = f"{_SLOW}::test_stats_and_prometheus_report_an_outage_with_its_start_and_reason"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
@@ -28,14 +21,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/journal/storage_threads.py:StorageThreads.write",
         "work = partial(call_and_beat, work, *...)",
         "",
-        (f"{_SLOW}::test_a_host_that_is_busy_deleting_is_not_taken_for_gone",),
+        (f"{_SLOW}::test_a_host_busy_with_deletions_keeps_its_lease",),
     ),
     Mutation(
         "journal: each operation prolongs the lease",
         "actors/journal/storage_threads.py:StorageThreads.write",
         "self._system.now() - self._beaten > lease / 2",
         "self._system.now() >= 0",
-        (f"{_SLOW}::test_a_host_that_is_busy_deleting_is_not_taken_for_gone",),
+        (f"{_SLOW}::test_a_host_busy_with_deletions_keeps_its_lease",),
     ),
     Mutation(
         "journal: what was made of a log is kept of a session that was put away",
@@ -56,21 +49,21 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/journal/journal_actor.py:JournalActor._run_batch",
         "not isinstance(command, ClaimSession) or group.writes(command.session)",
         "not isinstance(command, ClaimSession)",
-        ("tests/journal/test_journal.py::test_a_claim_is_behind_what_was_sent_to_its_session_before",),
+        ("tests/journal/test_journal.py::test_a_claim_follows_events_sent_earlier_to_its_session",),
     ),
     Mutation(
         "journal: each claim is a commit of its own",
         "actors/journal/journal_actor.py:JournalActor._run_batch",
         "group.claims.append(command)",
         "await self._ask(command)",
-        ("tests/journal/test_sqlite.py::test_sessions_that_are_opened_at_once_are_few_commits",),
+        ("tests/journal/test_sqlite.py::test_concurrent_opens_share_commits",),
     ),
     Mutation(
         "journal: what a commit that failed would have made of the rows is remembered",
         "actors/journal/storage/sqlite/connection.py:Connections._transaction",
         "self._seen = -1",
         "",
-        ("tests/journal/test_sqlite.py::test_what_is_made_together_and_cannot_be_committed_is_not_done",),
+        ("tests/journal/test_sqlite.py::test_a_failed_commit_undoes_the_whole_transaction",),
     ),
     Mutation(
         "logs are read while nobody can write",
@@ -229,7 +222,7 @@ self._apply(event)
             context.hold()
         """,
         "",
-        (f"{_SLOW}::test_a_flood_of_one_session_does_not_hold_up_what_others_write",),
+        (f"{_SLOW}::test_a_flood_of_writes_from_one_session_does_not_delay_others",),
     ),
     Mutation(
         "a session that waited for the journal goes on",
@@ -239,7 +232,7 @@ self._apply(event)
             context.release()
         """,
         "",
-        (f"{_SLOW}::test_a_flood_of_one_session_does_not_hold_up_what_others_write",),
+        (f"{_SLOW}::test_a_flood_of_writes_from_one_session_does_not_delay_others",),
     ),
     Mutation(
         "new work is refused while the journal is too slow",
@@ -267,7 +260,7 @@ self._apply(event)
         "actors/journal/health.py:JournalHealth.lag",
         "ceil((waiting + self.queued) / batch)",
         "waiting + self.queued",
-        (f"{_SLOW}::test_how_long_one_more_would_wait_is_what_is_under_way_and_the_batches_ahead",),
+        (f"{_SLOW}::test_the_expected_wait_covers_the_running_and_queued_batches",),
     ),
     Mutation(
         "the stats say that the journal is unavailable",
@@ -302,17 +295,14 @@ self._apply(event)
         "actors/journal/storage/sqlite/connection.py:Connections.reading",
         "self._check_there()",
         "",
-        ("tests/journal/test_unavailable.py::test_what_is_not_open_yet_is_not_read_from_another_file",),
+        ("tests/journal/test_unavailable.py::test_an_unopened_journal_is_not_read_from_a_replaced_file",),
     ),
     Mutation(
         "a lock that was deleted locks nobody out",
         "actors/journal/storage/sqlite/locks.py:WriteLock.__enter__",
         "_try_lock(self._open_file()) and self._is_there()",
         "_try_lock(self._open_file())",
-        (
-            "tests/journal/test_unavailable.py"
-            "::test_a_lock_that_was_deleted_is_taken_anew_so_that_no_two_write_at_once",
-        ),
+        ("tests/journal/test_unavailable.py::test_a_deleted_lock_file_still_excludes_a_second_writer",),
     ),
     Mutation(
         "a runtime is left in order while its journal is unavailable",
@@ -321,7 +311,7 @@ self._apply(event)
         "self._storage.close()",
         (
             "tests/journal/test_outages_of_files.py"
-            "::test_a_runtime_is_left_while_the_file_cannot_be_written_and_what_was_told_is_in_it",
+            "::test_leaving_the_runtime_during_a_file_fault_keeps_durable_events",
         ),
     ),
     Mutation(
@@ -329,16 +319,13 @@ self._apply(event)
         "actors/scheduler/children.py:Subagents.close",
         "await owned.close(in_order=False)",
         "pass",
-        (f"{_OUTAGES}::test_a_subagent_ends_with_its_call_wherever_it_cannot_be_written",),
+        (f"{_OUTAGES}::test_a_subagent_ends_with_its_call_at_any_refused_write",),
     ),
     Mutation(
         "ledger: a result is shown before it is durable",
         "actors/ledger/ledger_actor.py:LedgerActor.receive",
         "durable.send(self._durable)",
         "durable.send(self.known.ledger)",
-        (
-            "tests/journal/test_slow_journal.py"
-            "::test_the_ledger_the_history_and_a_preview_show_a_result_only_once_it_is_durable",
-        ),
+        ("tests/journal/test_slow_journal.py::test_ledger_history_and_preview_show_only_durable_results",),
     ),
 )

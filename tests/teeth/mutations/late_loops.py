@@ -12,14 +12,14 @@ MUTATIONS = (
         "actors/runtime/backups.py:make_backup",
         "backup.abandon()",
         "",
-        (f"{BACKUP}::test_a_caller_that_is_cancelled_natively_ends_the_backup",),
+        (f"{BACKUP}::test_native_cancellation_of_the_caller_stops_the_backup",),
     ),
     Mutation(
         "backup: one that is complete when its caller is cancelled stays",
         "actors/runtime/backups.py:_Backup._copy",
         "self._path.unlink(missing_ok=True)",
         "pass",
-        (f"{BACKUP}::test_a_backup_that_is_complete_when_its_caller_is_cancelled_leaves_no_file",),
+        (f"{BACKUP}::test_a_backup_completed_after_cancellation_leaves_no_file",),
     ),
     Mutation(
         "closing: a call that goes on without end keeps the loop",

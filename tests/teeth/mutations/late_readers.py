@@ -14,21 +14,21 @@ MUTATIONS = (
             raise self._gone()
         """,
         "",
-        (f"{CUTS}::test_a_reader_ahead_of_a_log_that_went_back_is_told_when_its_session_ends",),
+        (f"{CUTS}::test_a_reader_past_the_end_of_a_cut_log_learns_that_its_session_ended",),
     ),
     Mutation(
         "late readers: a reader that gives up waiting while it goes back has forgotten that it was to",
         f"{EVENTS}._go_back",
         "last = following.cut_to",
         "last, following.cut_to = following.cut_to, None",
-        (f"{CUTS}::test_a_reader_that_gives_up_waiting_while_it_goes_back_misses_nothing",),
+        (f"{CUTS}::test_a_reader_cancelled_while_it_rewinds_misses_nothing",),
     ),
     Mutation(
         "late readers: a log that goes back further while a reader goes back has ended",
         f"{EVENTS}._go_back",
         "following.cut_to == last",
         "True",
-        (f"{CUTS}::test_a_reader_whose_log_goes_back_twice_goes_back_as_far_as_it_did",),
+        (f"{CUTS}::test_a_reader_of_a_log_cut_twice_rewinds_to_the_earlier_cut",),
     ),
     Mutation(
         "late readers: a log that goes back while a reader begins has ended",
@@ -38,7 +38,7 @@ MUTATIONS = (
             raise
         """,
         "raise",
-        (f"{CUTS}::test_a_reader_that_begins_while_its_log_goes_back_begins_again",),
+        (f"{CUTS}::test_a_reader_starting_while_its_log_is_cut_starts_again",),
     ),
     Mutation(
         "late readers: a reader that begins while its log goes back is ahead of it",
@@ -48,16 +48,14 @@ MUTATIONS = (
             break
         """,
         "break",
-        (f"{CUTS}::test_a_reader_that_begins_while_its_log_goes_back_is_not_ahead_of_it",),
+        (f"{CUTS}::test_a_reader_starting_while_its_log_is_cut_is_not_past_its_end",),
     ),
     Mutation(
         "late readers: all but the first page of a log whose writer goes on waits as a client's does",
         "actors/journal/pages.py:LogPages.__init__",
         "anew or urgent",
         "urgent",
-        (
-            "tests/journal/test_readers.py::test_of_too_many_reads_no_page_is_refused_of_a_log_whose_writer_goes_on",
-        ),
+        ("tests/journal/test_readers.py::test_excess_reads_never_refuse_a_page_of_a_log_in_use",),
     ),
     Mutation(
         "late readers: a late result is looked up as a client reads",
@@ -76,6 +74,6 @@ MUTATIONS = (
         self._doubt = batch
         statement = sql.APPEND_BLOBS if batch.has_blobs else sql.APPEND
         """,
-        ("tests/journal/test_postgres_faults.py::test_a_read_does_not_wait_for_an_append_that_is_under_way",),
+        ("tests/journal/test_postgres_faults.py::test_a_read_does_not_wait_for_an_append_in_progress",),
     ),
 )

@@ -3,9 +3,7 @@
 from tests.teeth.mutations.mutation import Mutation
 
 COUNTS = ("tests/session/test_message_counts.py",)
-HELD = (
-    "tests/journal/test_journal.py::test_held_events_are_written_first_and_each_callback_gets_the_number_of_its_event",
-)
+HELD = ("tests/journal/test_journal.py::test_held_events_are_written_first_with_their_own_numbers",)
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(

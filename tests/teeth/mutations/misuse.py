@@ -69,10 +69,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/journal/storage/sqlite/storage.py:_file",
         "Path(os.path.realpath(path))",
         "Path(path)",
-        (
-            "tests/journal/test_sqlite.py::"
-            "test_a_file_that_is_named_as_seen_from_here_is_the_same_wherever_the_process_goes",
-        ),
+        ("tests/journal/test_sqlite.py::test_a_relative_path_names_the_same_file_after_chdir",),
     ),
     Mutation(
         "misuse: no results at all are taken",

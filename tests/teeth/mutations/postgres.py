@@ -16,8 +16,8 @@ COMMON, TABLES, FAILURES, TAKEOVER = (
     )
 )
 DOUBT = (
-    f"{FAILURES}::test_what_a_lost_connection_leaves_in_doubt_is_in_the_log_once",
-    f"{FAILURES}::test_what_was_refused_in_an_outage_is_not_in_the_log_afterwards",
+    f"{FAILURES}::test_an_append_in_doubt_after_a_lost_connection_is_written_once",
+    f"{FAILURES}::test_an_append_refused_during_an_outage_is_not_in_the_log",
 )
 
 MUTATIONS = (
@@ -61,7 +61,7 @@ MUTATIONS = (
         f"{STATEMENTS}:CLAIM",
         '"""...%s AND fence =..."""',
         '"""...%s AND fence >=..."""',
-        (f"{TABLES}::test_who_saw_a_session_before_another_claimed_it_looks_again",),
+        (f"{TABLES}::test_a_claim_that_raced_with_another_checks_the_owner_again",),
     ),
     Mutation(
         "postgres: a deleted session's number begins anew",
@@ -103,14 +103,14 @@ MUTATIONS = (
         f"{STORAGE}:PostgresStorage._begin_writing",
         "not has_ended",
         "has_ended is None",
-        (f"{FAILURES}::test_a_connection_that_does_not_end_is_waited_for",),
+        (f"{FAILURES}::test_a_storage_waits_for_an_old_connection_that_does_not_end",),
     ),
     Mutation(
         "postgres: what another host took over is taken back",
         f"{STATEMENTS}:TAKE_BACK",
         '"""...s.fence = g.fence AND s.last..."""',
         '"""...s.last..."""',
-        (f"{FAILURES}::test_what_another_host_has_taken_over_is_not_taken_back",),
+        (f"{FAILURES}::test_an_append_in_doubt_is_not_undone_after_a_takeover",),
     ),
     Mutation(
         "postgres: a log is read while it is not known what is in it",
@@ -124,7 +124,7 @@ MUTATIONS = (
         f"{STORAGE}:PostgresStorage._write",
         "not isinstance(error, psycopg.Error) or is_lost(connection, error)",
         "True",
-        (f"{FAILURES}::test_what_failed_for_certain_is_nothing_to_be_taken_back",),
+        (f"{FAILURES}::test_an_append_that_certainly_failed_is_not_undone",),
     ),
     Mutation(
         "postgres: a deadlock is told at once",
@@ -138,7 +138,7 @@ MUTATIONS = (
         f"{LINK}:Link._goes_on",
         "tries < TRIES",
         "tries < 3 * TRIES",
-        (f"{FAILURES}::test_what_others_get_in_the_way_of_is_done_again_and_a_few_times_at_most",),
+        (f"{FAILURES}::test_a_transaction_conflict_is_retried_a_bounded_number_of_times",),
     ),
     Mutation(
         "postgres: a connection that is lost is told at once",
@@ -222,7 +222,7 @@ MUTATIONS = (
         f"{STATEMENTS}:LOCK_BLOBS",
         'LOCK_BLOBS = "...hash FOR UPDATE..."',
         'LOCK_BLOBS = "...hash..."',
-        (f"{TABLES}::test_of_two_that_delete_the_last_logs_with_a_large_value_the_second_deletes_that",),
+        (f"{TABLES}::test_the_later_of_two_concurrent_deletions_deletes_a_shared_value",),
     ),
     Mutation(
         "postgres: who refers to a blob that was just deleted is refused",

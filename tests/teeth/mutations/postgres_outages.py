@@ -10,7 +10,7 @@ SILENCE, RIGHTS, FAILOVER = (
     "tests/journal/test_postgres_rights.py",
     "tests/journal/test_postgres_failover.py",
 )
-LOST = f"{FAILOVER}::test_of_events_that_a_failover_lost_a_caller_a_reader_the_log_and_fsck_are_told"
+LOST = f"{FAILOVER}::test_events_lost_in_a_failover_are_reported_everywhere"
 
 MUTATIONS = (
     Mutation(
@@ -18,7 +18,7 @@ MUTATIONS = (
         "actors/journal/storage/__init__.py:Entry.refusal",
         "self.after is None or last == self.after",
         "self.after is None or last <= self.after",
-        (f"{FAILOVER}::test_an_append_behind_events_that_the_tables_lost_is_refused", LOST),
+        (f"{FAILOVER}::test_an_append_after_lost_events_is_refused", LOST),
     ),
     Mutation(
         "failover: no append says which event its log ended with",
@@ -53,16 +53,14 @@ MUTATIONS = (
         f"{STORAGE}:PostgresStorage._write",
         "(None, False)",
         "(None, True)",
-        (f"{FAILOVER}::test_an_append_to_a_session_whose_row_is_missing_is_fenced",),
+        (f"{FAILOVER}::test_an_append_to_a_session_without_a_row_is_fenced",),
     ),
     Mutation(
         "failover: a host writes what another claimed with the same number",
         f"{STATEMENTS}:_APPEND",
         '_APPEND = "...(s.owner IS NULL OR s.owner = %t::text)..."',
         "_APPEND = \"...(%t::text <> '')...\"",
-        (
-            f"{FAILOVER}::test_a_host_whose_claim_was_lost_writes_nothing_beside_the_one_that_has_the_same_number",
-        ),
+        (f"{FAILOVER}::test_a_host_with_a_lost_claim_writes_nothing_beside_its_successor",),
     ),
     Mutation(
         "fsck: a turn that follows another than the one before it is nothing",
@@ -97,7 +95,7 @@ MUTATIONS = (
         "actors/journal/journal_actor.py:JournalActor._send_answer",
         "self._threads.end_beat()",
         "",
-        (f"{SILENCE}::test_a_silent_server_is_waited_for_no_longer_than_the_lease_lasts",),
+        (f"{SILENCE}::test_a_silent_server_is_waited_for_at_most_the_lease",),
     ),
     Mutation(
         "rights: what nobody has thought of is refused for good",

@@ -13,14 +13,11 @@ STATEMENTS, REMOVAL, TABLES = (
     "actors/journal/storage/postgres/removal.py",
     "actors/journal/storage/postgres/format.py",
 )
-GONE = f"{TESTS}::test_a_deleted_session_has_no_row_and_its_writers_stay_fenced_whoever_claims_it_later"
-LET_GO = f"{TESTS}::test_a_session_that_is_let_go_without_a_log_has_no_row_and_its_number_is_not_given_again"
-LOWER = f"{TESTS}::test_the_floor_stays_where_a_row_with_a_lower_number_is_removed"
-WAITS = (f"{TESTS}::test_who_claims_a_new_session_waits_for_who_raises_the_floor",)
-CLAIMED = (
-    f"{TESTS}::"
-    "test_who_removes_a_row_holds_none_while_it_waits_for_the_floor_and_takes_what_is_claimed_from_nobody",
-)
+GONE = f"{TESTS}::test_a_deleted_session_has_no_row_and_fences_its_old_writers"
+LET_GO = f"{TESTS}::test_releasing_a_session_without_a_log_deletes_its_row"
+LOWER = f"{TESTS}::test_deleting_a_row_with_a_lower_number_keeps_the_floor"
+WAITS = (f"{TESTS}::test_a_claim_of_a_new_session_waits_for_a_change_of_the_floor",)
+CLAIMED = (f"{TESTS}::test_a_deletion_waiting_for_the_floor_holds_no_row_and_spares_new_claims",)
 
 MUTATIONS = (
     Mutation(
@@ -77,9 +74,7 @@ MUTATIONS = (
         f"{FORMAT}:_removals",
         "bool(removed) != bool(fence)",
         "False",
-        (
-            "tests/journal/test_fsck.py::test_a_floor_of_numbers_that_is_lost_is_told_and_no_number_is_given_again",
-        ),
+        ("tests/journal/test_fsck.py::test_a_lost_fencing_floor_is_reported_and_no_number_reused",),
     ),
     Mutation(
         "rows: tables keep the row of a deleted session",
@@ -121,13 +116,13 @@ MUTATIONS = (
         f"{STATEMENTS}:UNUSED",
         'UNUSED = "...bucket < 0 AND..."',
         'UNUSED = "...bucket < -1 AND..."',
-        (f"{TESTS}::test_the_row_that_a_host_left_that_was_killed_as_it_deleted_a_session_goes_later",),
+        (f"{TESTS}::test_a_row_left_by_a_killed_deletion_is_removed_later",),
     ),
     Mutation(
         "rows: tables without a floor are used",
         f"{TABLES}:_check_removed_fence",
         "not has_removed_fence(connection)",
         "False",
-        (f"{TESTS}::test_tables_without_a_floor_are_damaged_and_give_no_number",),
+        (f"{TESTS}::test_a_missing_fencing_floor_is_damage",),
     ),
 )

@@ -10,8 +10,8 @@ HELD = "tests/runtime/test_stats.py::test_calls_that_run_on_and_stalls_are_in_th
 RAN = "tests/cli/test_stats.py::test_the_output_of_run_is_counted_by_backend"
 NONE = "tests/cli/test_stats.py::test_an_invalid_line_is_reported_by_its_number"
 SOAK = "tests/commands/test_soak.py::"
-SOAK += "test_sessions_under_faults_cancels_and_switches_leave_nothing_behind_and_fail_only_of_faults"
-SOAKED = "tests/commands/test_soak.py::test_what_must_not_be_is_told"
+SOAK += "test_a_soak_leaves_nothing_behind_and_fails_only_by_faults"
+SOAKED = "tests/commands/test_soak.py::test_each_problem_is_reported"
 ONE_PATH = "tests/session/test_one_path.py::test_a_turn_of_five_calls_comes_to_the_same_in_a_session_and_in_a_subagent"
 BELOW = "tests/runtime/test_stats.py::test_calls_of_subagents_are_counted_with_the_backend_that_made_them"
 
@@ -126,7 +126,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "scale: any fault explains any number of failed asks",
-        "tests/commands/soak/load.py:Soaked._explained",
+        "tests/commands/soak/load.py:Soaked._explained_failures",
         "self.faults[cause]",
         "inf if self.faults[cause] else 0",
         (SOAKED,),

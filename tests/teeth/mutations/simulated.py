@@ -240,7 +240,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         self._changes.tell()
         """,
         "pass",
-        ("tests/commands/test_simulation.py::test_each_feature_is_met",),
+        ("tests/commands/test_simulation.py::test_the_runs_exercise_every_feature",),
     ),
     Mutation(
         "simulated: a subagent answers in words where it has a form",

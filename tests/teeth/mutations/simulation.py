@@ -3,11 +3,11 @@
 from tests.teeth.mutations.mutation import Mutation
 
 SEEDS = (
-    "tests/commands/test_simulation.py::test_whatever_goes_wrong_every_invariant_holds",
-    "tests/commands/test_simulation.py::test_a_model_that_heeds_what_it_is_told_needs_one_correction_per_fault",
+    "tests/commands/test_simulation.py::test_every_invariant_holds_under_faults",
+    "tests/commands/test_simulation.py::test_an_attentive_model_needs_one_correction_per_fault",
 )
 
-FIGURES = "tests/commands/test_simulation.py::test_each_figure_that_is_not_what_was_seen_is_told"
+FIGURES = "tests/commands/test_simulation.py::test_each_wrong_stats_figure_is_reported"
 RETRIES = "tests/provider/test_provider.py::test_a_retry_is_counted_when_it_is_sent"
 
 MUTATIONS: tuple[Mutation, ...] = (
@@ -40,9 +40,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/testing/simulation/loop.py:_VirtualClock._wake",
         "number in self._waiting",
         "number in self._waiting and number % 2",
-        (
-            "tests/commands/test_simulation.py::test_a_sleep_takes_its_virtual_time_and_ends_when_it_is_cancelled",
-        ),
+        ("tests/commands/test_simulation.py::test_a_sleep_takes_its_virtual_time_and_can_be_cancelled",),
     ),
     Mutation(
         "simulation: synthetic results are sent before they are sealed",
@@ -77,9 +75,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/provider/rounds.py:Round._next_try",
         'failure.action != "retry" or self._visible',
         'failure.action != "retry"',
-        (
-            "tests/commands/test_simulation.py::test_what_was_shown_is_not_said_again_where_answers_break_off_all_the_time",
-        ),
+        ("tests/commands/test_simulation.py::test_answers_that_often_break_off_do_not_repeat_shown_text",),
     ),
     Mutation(
         "simulation: a late result is lost",

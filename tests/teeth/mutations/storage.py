@@ -20,10 +20,7 @@ CHECK, RECORDS, SALVAGE = (
     f"actors/journal/storage/sqlite/{name}.py" for name in ("check", "records", "salvage")
 )
 
-_DIED = (
-    "tests/journal/test_sqlite.py::"
-    "test_what_was_deleted_and_left_in_the_log_by_a_crash_is_gone_when_the_file_is_opened"
-)
+_DIED = "tests/journal/test_sqlite.py::test_opening_a_file_removes_deleted_data_left_by_a_crash"
 
 _DISKS = "tests/journal/test_unavailable.py"
 
@@ -35,44 +32,42 @@ MUTATIONS = (
         f"{CHECK}:JournalFile._address",
         "f\"{self._path.as_uri()}?{('immutable=1' if is_fixed else 'mode=ro')}\"",
         "f\"{self._path.as_uri()}?{'mode=ro'}\"",
-        (f"{FSCK}::test_a_copy_to_which_nobody_can_write_is_looked_at_too",),
+        (f"{FSCK}::test_a_read_only_copy_can_be_checked",),
     ),
     Mutation(
         "storage: what is half written when fsck looks at it is damage",
         f"{WAL}:check_wal_in_use",
         "flaw == before",
         "flaw is not None",
-        (f"{_LOG}::test_what_is_half_written_when_it_is_looked_at_is_damage_only_if_it_stays_so",),
+        (f"{_LOG}::test_a_torn_frame_is_damage_only_if_it_stays_torn",),
     ),
     Mutation(
         "storage: fsck does not look at a write-ahead log twice",
         f"{WAL}:check_wal_in_use",
         "before = flaw",
         "return",
-        (f"{_LOG}::test_what_is_half_written_when_it_is_looked_at_is_damage_only_if_it_stays_so",),
+        (f"{_LOG}::test_a_torn_frame_is_damage_only_if_it_stays_torn",),
     ),
     Mutation(
         "storage: all is summed that a crash left before its commit",
         f"{WAL}:_Wal.lost_frame",
         "len(commits) > 1 and place <= commits[-2]",
         "place < self._frames",
-        (
-            f"{_LOG}::test_of_what_a_crash_left_before_its_commit_only_the_heads_of_frames_are_read_one_by_one",
-        ),
+        (f"{_LOG}::test_only_frame_headers_of_an_uncommitted_transaction_are_read",),
     ),
     Mutation(
         "storage: a file that a newer program brought up to date is written on",
         f"{CONNECTION}:Connections._transaction",
         "check_version(connection, str(self.path))",
         "",
-        (f"{FILES}::test_a_file_that_becomes_newer_while_it_is_open_is_refused",),
+        (f"{FILES}::test_an_open_file_upgraded_by_another_process_is_refused",),
     ),
     Mutation(
         "storage: a file that a newer program brought up to date is read",
         f"{CONNECTION}:Connections.reading",
         "check_version(self._reader, str(self.path))",
         "",
-        (f"{FILES}::test_a_file_that_becomes_newer_while_it_is_open_is_refused",),
+        (f"{FILES}::test_an_open_file_upgraded_by_another_process_is_refused",),
     ),
     Mutation(
         "storage: who deleted the index of the write-ahead log is not noticed",
@@ -86,26 +81,21 @@ MUTATIONS = (
         f"{CONNECTION}:Connections.reading",
         "self._check_index()",
         "",
-        (f"{_DISKS}::test_a_log_whose_index_others_keep_elsewhere_is_read_no_more",),
+        (f"{_DISKS}::test_a_wal_with_a_replaced_index_is_no_longer_read",),
     ),
     Mutation(
         "storage: a link to a file is a journal of its own",
         f"{SQLITE}:_file",
         "Path(os.path.realpath(path))",
         "Path(path).absolute()",
-        (
-            "tests/journal/test_sqlite.py::test_a_file_that_a_link_leads_to_is_one_journal_with_one_live_writer",
-        ),
+        ("tests/journal/test_sqlite.py::test_a_symlinked_file_is_one_journal_with_one_live_writer",),
     ),
     Mutation(
         "storage: anybody may read a journal",
         "actors/journal/storage/sqlite/connection.py:Connections._open_file",
         "os.open(*..., 384)",
         "os.open(*..., 420)",
-        (
-            "tests/journal/test_sqlite.py::"
-            "test_only_its_user_may_read_a_file_that_is_made_and_one_that_is_there_keeps_its_mode",
-        ),
+        ("tests/journal/test_sqlite.py::test_a_new_file_is_private_and_an_existing_file_keeps_its_mode",),
     ),
     Mutation(
         "storage: what a crash left in the write-ahead log stays there",
@@ -217,21 +207,21 @@ MUTATIONS = (
         f"{WAL}:_Wal.lost_frame",
         "self._commits_from(place) >= 2",
         "self._commits_from(place) >= 1",
-        (f"{_LOG}::test_a_torn_end_is_none_of_damage_where_a_write_that_failed_left_more_behind_it",),
+        (f"{_LOG}::test_a_torn_end_followed_by_remains_of_a_failed_write_is_not_damage",),
     ),
     Mutation(
         "storage: fsck looks at a file of a newer version",
         f"{CHECK}:JournalFile._begin",
         "check_version(self._connection, str(self._path))",
         "pass",
-        (f"{FILES}::test_a_file_of_a_newer_version_is_refused_and_not_touched",),
+        (f"{FILES}::test_a_file_of_a_newer_version_is_refused_and_unchanged",),
     ),
     Mutation(
         "storage: the tables of a file may change and no version with them",
         f"{FORMAT}:SCHEMA",
         'SCHEMA = "...CREATE INDEX session_used ON session (bucket)..."',
         'SCHEMA = "...CREATE INDEX session_used ON session (bucket, used)..."',
-        (f"{FILES}::test_a_new_file_has_the_tables_of_the_golden_journal",),
+        (f"{FILES}::test_a_new_file_matches_the_golden_schema",),
     ),
     Mutation(
         "storage: a field may be added and no version with it",
@@ -255,7 +245,7 @@ MUTATIONS = (
         f"{ROWS}:SessionRow.is_right",
         "stored is not None and record_checksum(self.key, number, stored) == checksum",
         "stored is not None",
-        (f"{DAMAGE}::test_what_is_damaged_is_refused_with_its_place",),
+        (f"{DAMAGE}::test_damage_is_reported_with_its_place",),
     ),
     Mutation(
         "storage: a lost end is taken for the end",
@@ -265,7 +255,7 @@ MUTATIONS = (
             raise self.record_damage(where, expected, "is missing")
         """,
         "",
-        ("tests/journal/test_postgres.py::test_what_is_damaged_is_refused_with_its_place",),
+        ("tests/journal/test_postgres.py::test_damage_is_reported_with_its_place",),
     ),
     Mutation(
         "storage: an entry is read whatever its checksum",
@@ -279,35 +269,35 @@ MUTATIONS = (
         f"{SQLITE}:SqliteStorage._find_row",
         "self._search(connection)",
         "",
-        (f"{DAMAGE}::test_what_is_damaged_is_refused_with_its_place",),
+        (f"{DAMAGE}::test_damage_is_reported_with_its_place",),
     ),
     Mutation(
         "storage: a blob is read whatever its hash",
         f"{ROWS}:SessionRow._restore_blobs",
         "sha256(content).digest() != digest",
         "not content",
-        (f"{DAMAGE}::test_what_is_damaged_is_refused_with_its_place",),
+        (f"{DAMAGE}::test_damage_is_reported_with_its_place",),
     ),
     Mutation(
         "storage: a text that is none is told with what it held",
         f"{FAULTS}:translate_errors",
         'f"{path}: a text has changed; restore a copy, or see `actors sessions fsck`"',
         'f"{path}: {error}; restore a copy, or see `actors sessions fsck`"',
-        (f"{DAMAGE}::test_what_a_damaged_journal_held_is_in_no_error",),
+        (f"{DAMAGE}::test_errors_about_damage_contain_no_journal_content",),
     ),
     Mutation(
         "storage: whole transactions behind a damaged one are dropped in silence",
         f"{WAL}:_Wal.lost_frame",
         "place + 1 if self._commits_from(place) >= 2 else None",
         "None",
-        (f"{DAMAGE}::test_a_flipped_bit_of_the_write_ahead_log_costs_the_last_transaction_at_most",),
+        (f"{DAMAGE}::test_a_flipped_bit_in_the_wal_loses_at_most_the_last_transaction",),
     ),
     Mutation(
         "storage: a torn end is taken for damage",
         f"{WAL}:_Wal.lost_frame",
         "self._commits_from(place) >= 2",
         "self._frame(place) is not None",
-        (f"{_LOG}::test_a_torn_end_is_none_of_damage_where_a_write_that_failed_left_more_behind_it",),
+        (f"{_LOG}::test_a_torn_end_followed_by_remains_of_a_failed_write_is_not_damage",),
     ),
     Mutation(
         "storage: a checkpoint that fails is told as a write that failed",
@@ -404,7 +394,7 @@ MUTATIONS = (
         f"{RECORDS}:records",
         'raise row.record_damage(where, until - len(found), "is missing")',
         "after = until - len(found)",
-        (f"{DAMAGE}::test_what_is_damaged_is_refused_with_its_place",),
+        (f"{DAMAGE}::test_damage_is_reported_with_its_place",),
     ),
     Mutation(
         "storage: a log is read past its beginning",
@@ -418,14 +408,14 @@ MUTATIONS = (
         f"{RECORDS}:delete_records",
         'connection.execute("DELETE FROM record WHERE session = ?", (row.key,))',
         "assert row.last",
-        (f"{DAMAGE}::test_a_damaged_log_is_deleted_and_no_other",),
+        (f"{DAMAGE}::test_deleting_a_damaged_log_affects_no_other_log",),
     ),
     Mutation(
         "storage: a damaged log is deleted with a record of another",
         f"{RECORDS}:_DELETE",
         '"""...log) AND session = :key"""',
         '"""...log)"""',
-        (f"{DAMAGE}::test_a_damaged_log_is_deleted_and_no_other",),
+        (f"{DAMAGE}::test_deleting_a_damaged_log_affects_no_other_log",),
     ),
     Mutation(
         "storage: a record does not say where the one before it is",
@@ -468,7 +458,7 @@ MUTATIONS = (
         "bool(frame[0]) and (follows or self._is_in_one_sector(each))",
         "bool(frame[0])",
         (
-            "tests/journal/test_write_ahead_log.py::test_a_head_that_two_sectors_share_tells_no_commit_of_what_was_lost_with_the_power",
+            "tests/journal/test_write_ahead_log.py::test_a_frame_header_across_two_sectors_does_not_prove_a_commit",
         ),
     ),
 )

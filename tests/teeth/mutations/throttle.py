@@ -5,8 +5,8 @@ from tests.teeth.mutations.mutation import Mutation
 THROTTLE, EVENTS = "actors/journal/read_throttle.py:ReadThrottle", "actors/journal/session_events.py"
 JOURNAL, ADMIN = "actors/journal/journal_actor.py:JournalActor", "actors/runtime/journal_admin.py"
 TESTS = "tests/journal/test_read_throttle.py"
-STOPS = f"{TESTS}::test_a_client_of_a_long_log_stops_after_one_slice_while_a_write_is_pending"
-PENDING = f"{TESTS}::test_a_write_is_pending_until_it_is_answered_and_a_read_is_never_pending"
+STOPS = f"{TESTS}::test_a_client_pauses_after_one_slice_while_a_write_is_pending"
+PENDING = f"{TESTS}::test_only_writes_are_pending_until_they_are_answered"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
@@ -14,21 +14,21 @@ MUTATIONS: tuple[Mutation, ...] = (
         f"{THROTTLE}.pause",
         "if self._is_idle_since(answered): return",
         "return",
-        (STOPS, f"{TESTS}::test_writes_that_follow_each_other_pass_a_client_of_a_long_log"),
+        (STOPS, f"{TESTS}::test_successive_writes_overtake_a_client_of_a_long_log"),
     ),
     Mutation(
         "throttle: a pause has no end while writes are pending",
         f"{THROTTLE}.pause",
         "here.now() + PATIENCE",
         "float('inf')",
-        (f"{TESTS}::test_a_client_works_through_a_log_although_writes_are_pending_all_the_time",),
+        (f"{TESTS}::test_a_client_finishes_although_writes_are_always_pending",),
     ),
     Mutation(
         "throttle: a pause ends between two writes of one writer",
         f"{THROTTLE}._is_idle_since",
         "self._answered == answered",
         "True",
-        (f"{TESTS}::test_a_pause_outlasts_the_moment_between_two_writes_of_one_writer",),
+        (f"{TESTS}::test_a_pause_spans_the_gap_between_two_writes_of_one_writer",),
     ),
     Mutation(
         "throttle: pages are long while writes are pending",
@@ -77,6 +77,6 @@ MUTATIONS: tuple[Mutation, ...] = (
         f"{JOURNAL}.__init__",
         "self._throttle.end_writes(self._throttle.pending)",
         "",
-        (f"{TESTS}::test_a_journal_actor_that_replaces_a_crashed_one_has_no_pending_writes",),
+        (f"{TESTS}::test_a_restarted_journal_actor_has_no_pending_writes",),
     ),
 )
