@@ -1,7 +1,7 @@
-"""What this project owes, as data: each requirement, and either tests that prove it or the work that will.
+"""The requirements of this project, as data. Each is proven by tests or planned as future work.
 
-Tests name what they prove with `@pytest.mark.requirement("REQ-915-006", ...)`. `tests/project/test_requirements.py`
-fails on a name without a test and on a test naming what is not here.
+Tests cite them with `@pytest.mark.requirement("REQ-915-006", ...)`. `tests/project/test_requirements.py` fails for a
+requirement without a test and for a test that cites an unknown one.
 
 Kinds: U always, E on an event, S while in a state, O optional, X unwanted.
 """
@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One line of what is owed.
+    """One requirement.
 
     Args:
-        id: Its name, as tests cite it.
+        id: Its name, as cited by tests.
         kind: U, E, S, O or X; empty for the unification items and promises.
         text: The demand.
         planned: The piece of work that will prove it; empty if tests do.
@@ -35,7 +35,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
     Requirement(
         "REQ-915-002",
         "S",
-        "while a turn is in flight, keeps generation and tool execution bound to that turn's provider",
+        "while a turn is in flight, generation and tool execution stay bound to the turn's provider",
     ),
     Requirement("REQ-915-003", "E", "a switch chosen after a terminal turn applies to the next request only"),
     Requirement(
@@ -152,7 +152,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         "REQ-915-048", "U", "status from content: error, else is_complete, else non-null result, else pending"
     ),
     Requirement("REQ-915-049", "S", "non-empty identities project without collision"),
-    Requirement("REQ-915-050", "X", "a switch asked for in flight is deferred to the end of the turn"),
+    Requirement("REQ-915-050", "X", "a switch requested during a turn is deferred to the end of the turn"),
     Requirement("U-01", "", "one loop for text streaming, tool-call capture, execution and continuation"),
     Requirement(
         "U-02", "", "a provider-independent event protocol: text, tool_call, status, error, complete"
@@ -204,7 +204,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
     Requirement(
         "PROMISE-4",
         "",
-        "Within one epoch of a lane, what was sent earlier is a prefix of what is sent later.",
+        "Within one epoch of a lane, the sent transcript only grows: earlier content is a prefix of later content.",
     ),
     Requirement(
         "PROMISE-5",
@@ -219,33 +219,33 @@ REQUIREMENTS: tuple[Requirement, ...] = (
     Requirement(
         "PROMISE-7",
         "",
-        "A tool whose completion was recorded is never run again; one that may have run is outcome unknown.",
+        "A tool whose completion was recorded is never run again; one that may have run has an unknown outcome.",
     ),
     Requirement(
         "PROMISE-8",
         "",
         "One session's crash, slow consumer or runaway tool does not disturb another session.",
     ),
-    Requirement("PROMISE-9", "", "Every mailbox and buffer is bounded. Overload is a typed refusal, early."),
+    Requirement("PROMISE-9", "", "Every mailbox and buffer is bounded. Overload raises a typed error early."),
     Requirement(
         "PROMISE-10",
         "",
-        "Cancel closes every call of the turn promptly; what a tool still returns is a late result.",
+        "Cancel closes every call of the turn promptly; a tool that returns later gives a late result.",
     ),
     Requirement("PROMISE-11", "", "Everything holds on asyncio and on trio."),
     Requirement(
         "PROMISE-12",
         "",
-        "What the host, a tool or a callback does cannot bring the runtime down or keep it from ending.",
+        "No host, tool or callback can crash the runtime or prevent its shutdown.",
     ),
     Requirement(
         "PROMISE-13",
         "",
-        "Nothing is invented, assumed or left out in silence: it is in a report that a person can read.",
+        "Nothing is invented, assumed or omitted silently: it appears in a human-readable report.",
     ),
     Requirement(
         "PROMISE-14",
         "",
-        "A prompt cache is asked for where it must be; 99 % of what an ideal one could have read is read.",
+        "The runtime requests prompt caching where necessary; 99 % of an ideal cache's reads are read.",
     ),
 )

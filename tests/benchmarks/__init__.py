@@ -1,1 +1,1 @@
-"""Tests of the benchmarks. How fast anything is, is not tested."""
+"""Tests of the benchmarks. They do not check any speed."""

@@ -14,7 +14,7 @@ from benchmarks.report import measure, read_report
 GOALS = [measure.goal for measure in MEASURES]
 
 
-def test_every_goal_is_a_row_whether_or_not_it_was_asked_for(
+def test_every_goal_has_a_row_even_if_not_requested(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["--backend", "trio", "--only", "K1", "--json"]) == 0
@@ -34,22 +34,22 @@ def test_every_goal_is_a_row_whether_or_not_it_was_asked_for(
     ]
 
 
-def test_a_measurement_that_fails_is_exit_code_1_and_the_table_is_there(
+def test_a_failed_measurement_is_exit_code_1_with_the_table(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    def failing(extent: Extent) -> list[Figure]:
+    def fail(extent: Extent) -> list[Figure]:
         assert not extent.quick
         assert extent.backends == ("asyncio",)
         raise ValueError("the server is gone")
 
     options = command.parser("bench").parse_args(["--full", "--backend", "asyncio"])
-    assert command.main(options, [Measure("B2", "a turn", failing)]) == 1
+    assert command.main(options, [Measure("B2", "a turn", fail)]) == 1
     shown, told = capsys.readouterr()
     assert "failed: ValueError: the server is gone" in shown
     assert told.splitlines()[-1] == "actors: B2 could not be measured; the table says why"
 
 
-def test_a_goal_that_does_not_exist_is_named_and_nothing_is_measured(
+def test_an_unknown_goal_is_named_before_any_measurement(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert main(["--only", "A1,Z9"]) == 2
@@ -60,7 +60,7 @@ def test_a_goal_that_does_not_exist_is_named_and_nothing_is_measured(
 
 
 @pytest.mark.parametrize("address", ["sessions.db", "mysql://host/name"])
-def test_what_is_no_address_of_a_database_is_told_before_anything_is_measured(
+def test_an_invalid_database_address_is_reported_before_any_measurement(
     address: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["--postgres", address]) == 3
@@ -68,7 +68,7 @@ def test_what_is_no_address_of_a_database_is_told_before_anything_is_measured(
     assert "postgresql://" in line
 
 
-def test_goals_may_be_named_as_they_are_typed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_goal_names_are_case_insensitive(capsys: pytest.CaptureFixture[str]) -> None:
     row = Figure("A1", "asked", "openai_chat", "ms", 3.0, 2.0, 1.0)
     options = command.parser("bench").parse_args(["--only", "a1, b2", "--json"])
     measures = [Measure(goal, "asked", lambda _: [row]) for goal in ("A1", "A2", "B2")]
@@ -77,9 +77,7 @@ def test_goals_may_be_named_as_they_are_typed(capsys: pytest.CaptureFixture[str]
     assert [row["goal"] for row in figures if row["note"] == "not selected"] == ["A2"]
 
 
-def test_two_runs_of_one_machine_are_compared_and_of_two_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_runs_are_compared_only_on_one_machine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     row = Figure("A1", "asked", "openai_chat", "ms", 3.0, 2.0, 1.0)
     report = measure([Measure("A1", "asked", lambda _: [row])], Extent(quick=True))
     told = json.loads(report.json())
@@ -97,7 +95,7 @@ def test_two_runs_of_one_machine_are_compared_and_of_two_refused(
     assert "none.json: no such file" in capsys.readouterr().err
 
 
-def test_a_picture_that_cannot_be_written_is_exit_code_2_and_the_table_is_there(
+def test_an_unwritable_picture_is_exit_code_2_with_the_table(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     row = Figure("A1", "asked", "openai_chat", "ms", 3.0, 2.0, 1.0)

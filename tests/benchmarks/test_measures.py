@@ -1,4 +1,4 @@
-"""The benchmarks run and say what they measured. How fast anything is, is not tested here."""
+"""The benchmarks run and report their figures. These tests do not check any speed."""
 
 import json
 from pathlib import Path
@@ -21,7 +21,7 @@ from tests.renderer.marks import unmarked
 QUICK = Extent(quick=True, backends=("asyncio",))
 
 
-def test_the_repository_has_rows_of_its_own_in_the_same_table(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_repository_has_rows_in_the_same_table(capsys: pytest.CaptureFixture[str]) -> None:
     goals = [measure.goal for measure in MEASURES]
     assert len({*goals}) == len(goals)
     assert main(["--backend", "asyncio", "--only", "T1", "--json"]) == 0
@@ -35,7 +35,7 @@ def test_the_repository_has_rows_of_its_own_in_the_same_table(capsys: pytest.Cap
 
 
 @pytest.mark.parametrize("goal", ["A3", "A4", "D2", "E2", "P2D"])
-def test_a_measurement_gives_figures_beside_their_goal(goal: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_measurement_gives_figures_with_their_goal(goal: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dialects, "ANSWERS", 1)
     monkeypatch.setattr(render, "MESSAGES", 100)
     monkeypatch.setattr(memory, "_BEFORE", 50)
@@ -64,7 +64,7 @@ def test_many_sessions_are_measured_to_the_end_of_every_turn(
     assert (sample.early_ms > 0) if name == "rotation" else (0 < sample.first <= sample.middle <= sample.last)
 
 
-def test_the_figures_of_many_sessions_are_held_against_their_goals(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_figures_of_many_sessions_are_compared_with_their_goals(monkeypatch: pytest.MonkeyPatch) -> None:
     sample = many.TurnFigures(ms=3.0, early_ms=2.0, lag_ms=260.0, first=2.1, middle=4.0, last=9.0, failed=1)
     monkeypatch.setattr(many, "measure", lambda work, count, backend: sample)
     rows = [
@@ -87,12 +87,12 @@ def test_the_figures_of_many_sessions_are_held_against_their_goals(monkeypatch: 
     }
 
 
-def test_sessions_that_are_weighed_as_idle_have_no_actors() -> None:
-    """An actor alone is more objects than that; each session had four."""
+def test_idle_sessions_are_measured_without_actors() -> None:
+    """An actor alone has more objects than that, and each session had four."""
     assert memory.measure("asked_sessions", 10, "asyncio").tracked < 10
 
 
-def test_how_long_the_tests_take_is_what_the_last_run_of_everything_wrote_down(tmp_path: Path) -> None:
+def test_the_duration_of_the_tests_is_from_the_last_full_run(tmp_path: Path) -> None:
     times = tmp_path / "times"
     assert [(row.value, row.is_met) for row in recorded_rows(times)] == [(None, None), (None, None)]
     times.write_text("299\tThe README's tests\n60\tStyle\n1201\tAll\n")
@@ -102,7 +102,7 @@ def test_how_long_the_tests_take_is_what_the_last_run_of_everything_wrote_down(t
     ]
 
 
-def test_a_figure_is_held_against_its_goal_as_a_multiple_of_the_baseline() -> None:
+def test_a_figure_is_compared_with_its_goal_as_a_multiple_of_the_baseline() -> None:
     over = Figure("A1", "asked", "case", "ms", limit=2.0, value=3.0, baseline=1.0)
     assert (over.score, over.is_met) == (3.0, False)
     assert Figure("A1", "asked", "case", "ms", limit=2.0, value=3.0, baseline=1.5).is_met is True
@@ -112,14 +112,14 @@ def test_a_figure_is_held_against_its_goal_as_a_multiple_of_the_baseline() -> No
 
 
 @pytest.mark.parametrize("target", FAMILIES)
-def test_the_measured_request_is_the_one_that_a_cold_render_gives(target: str) -> None:
+def test_the_measured_request_equals_a_cold_render(target: str) -> None:
     live = Live(target, target, 40)
     live.next()
     live.append(live.author.turn())
     assert unmarked(b"".join(live.next()), target) == unmarked(b"".join(live.cold()), target)
 
 
-def test_a_block_has_the_messages_it_promises() -> None:
+def test_a_block_has_the_promised_messages() -> None:
     steps = Author(binding("anthropic")).block()
     messages = imported_messages(steps)
     assert [sum(m.role == who for m in messages) for who in ("user", "assistant")] == [5, 8]
@@ -143,7 +143,7 @@ def test_no_two_conversations_share_a_text() -> None:
 
 
 @pytest.mark.anyio
-async def test_the_model_in_this_process_serves_whole_turns() -> None:
+async def test_the_in_process_model_serves_complete_turns() -> None:
     from benchmarks.turn import SEARCH, TARGET
 
     async with open_runtime() as runtime:
@@ -156,10 +156,8 @@ async def test_the_model_in_this_process_serves_whole_turns() -> None:
 
 
 @pytest.mark.parametrize("name", PROFILES)
-def test_what_is_measured_of_a_codec_is_what_json_makes_of_the_same(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(dialects, "MESSAGES", 100)  # of each kind there are some
+def test_a_codec_measurement_matches_its_json_baseline(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dialects, "MESSAGES", 100)  # every kind of message occurs
     ours, baseline = encoding(name)
     encoded, dumped = ours(), baseline()
     assert isinstance(encoded, bytes)

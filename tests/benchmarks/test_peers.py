@@ -1,6 +1,6 @@
-"""Other libraries beside us: pinned, each in a process of its own, whose turns count only if they were made.
+"""Other libraries in the benchmarks: pinned, each in a separate process, and measured only with complete turns.
 
-None is installed here. What stands for one is a program of the standard library that talks to the same server.
+None is installed here. A program of the standard library that talks to the same server replaces them.
 """
 
 import ast
@@ -47,7 +47,7 @@ async def prepare(url, stream):
 
 serve(prepare, HELD)
 """
-"""A client with a loop, without a library; it sends its messages last, as some clients do."""
+"""A client with a loop and without a library; it sends its messages last, as some clients do."""
 LAZY = BY_HAND.replace("return lambda: by_loop(complete)", "return lambda: nothing()").replace(
     "serve(prepare, HELD)", "async def nothing():\n    return 'An answer.'\n\nserve(prepare, HELD)"
 )
@@ -58,13 +58,13 @@ async def asleep():
 
 serve(prepare, HELD)
 """
-"""The answer that is expected, without a turn."""
+"""A program that returns the expected answer without a turn."""
 STAND_IN = Pinned("stand_in", ("stand-in==1.0",), "import json", "by hand")
 
 
 @pytest.fixture
 def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The path of a program that stands for a library, to be written."""
+    """The path for a program that replaces a library; the test writes it."""
     folder = tmp_path / "programs"
     folder.mkdir()
     shutil.copy(PROGRAMS / "working.py", folder)
@@ -76,12 +76,12 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def url() -> Iterator[str]:
-    """The address of the server that all ask."""
+    """The address of the server for all programs."""
     with serving() as found:
         yield found
 
 
-def test_each_library_is_pinned_and_has_a_program_that_imports_what_is_weighed() -> None:
+def test_each_library_is_pinned_and_its_program_imports_the_measured_modules() -> None:
     assert len(LIBRARIES) == 8
     assert {path.stem for path in PROGRAMS.glob("run_*.py")} == {f"run_{each.name}" for each in LIBRARIES}
     for pinned in LIBRARIES:
@@ -102,7 +102,7 @@ def _modules(source: str) -> set[str]:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_program_makes_whole_turns_and_says_what_they_took(program: Path, url: str, stream: bool) -> None:
+def test_a_program_makes_complete_turns_and_reports_their_time(program: Path, url: str, stream: bool) -> None:
     program.write_text(BY_HAND)
     with process.running([STAND_IN]) as (library,):
         assert [library.turns(url, 2, stream=stream) > 0 for _ in range(2)] == [True, True]
@@ -118,8 +118,8 @@ def test_a_program_makes_whole_turns_and_says_what_they_took(program: Path, url:
         (BY_HAND.replace('"messages": messages', '"messages": messages[:1]'), ""),
     ],
 )
-def test_turns_that_were_not_made_do_not_count(program: Path, url: str, source: str, why: str) -> None:
-    """The last one never ends: it is asked for tools again and again. Its time is cut short here."""
+def test_turns_that_did_not_happen_do_not_count(program: Path, url: str, source: str, why: str) -> None:
+    """The last program never ends, because it is asked for tools repeatedly. The test shortens its time limit."""
     program.write_text(source)
     shared = program.parent / "working.py"
     shared.write_text(
@@ -129,13 +129,13 @@ def test_turns_that_were_not_made_do_not_count(program: Path, url: str, source: 
         library.turns(url, 1, stream=False)
 
 
-def test_turns_are_made_at_once_where_the_server_waits_for_as_many(program: Path) -> None:
+def test_concurrent_turns_run_at_the_same_time(program: Path) -> None:
     program.write_text(BY_HAND)
     with serving(together=3) as url, process.running([STAND_IN]) as (library,):
         assert library.turns(url, 3, stream=True, at_once=True) > 0
 
 
-def test_a_streamed_text_counts_if_all_its_words_came(program: Path) -> None:
+def test_a_streamed_text_counts_only_if_complete(program: Path) -> None:
     program.write_text(BY_HAND)
     with serving(words=5) as url, process.running([STAND_IN]) as (library,):
         assert library.event_us(url, 5) > 0
@@ -143,7 +143,7 @@ def test_a_streamed_text_counts_if_all_its_words_came(program: Path) -> None:
             library.event_us(url, 6)
 
 
-def test_a_conversation_is_weighed_while_it_waits_for_its_second_answer(program: Path) -> None:
+def test_memory_is_measured_while_a_conversation_waits_for_its_second_answer(program: Path) -> None:
     program.write_text(BY_HAND)
     with process.running([STAND_IN]) as (library,):
         assert isinstance(live._of_library(2, library), float)
@@ -151,7 +151,7 @@ def test_a_conversation_is_weighed_while_it_waits_for_its_second_answer(program:
             library.live_bytes(url, "http://127.0.0.1:9/v1", 2)
 
 
-def test_histories_are_held_as_the_library_has_them(program: Path, tmp_path: Path) -> None:
+def test_histories_are_stored_in_the_form_of_the_library(program: Path, tmp_path: Path) -> None:
     histories = tmp_path / "histories.jsonl"
     lines = [json.dumps([{"role": "user", "content": f"{number}" * 50_000}]) for number in range(10, 50)]
     histories.write_text("\n".join(lines))
@@ -161,7 +161,7 @@ def test_histories_are_held_as_the_library_has_them(program: Path, tmp_path: Pat
     assert (resident > 50_000, 0.5 < tracked < 5, took > 0) == (True, True, True)
 
 
-def test_turns_whose_calls_did_not_run_do_not_count(program: Path, url: str) -> None:
+def test_turns_without_executed_calls_do_not_count(program: Path, url: str) -> None:
     program.write_text(BY_HAND.replace("by_loop(complete)", "asleep()").replace("serve(prepare, HELD)", IDLE))
     with (
         process.running([STAND_IN]) as (library,),
@@ -170,10 +170,10 @@ def test_turns_whose_calls_did_not_run_do_not_count(program: Path, url: str) -> 
         library.turns(url, 1, stream=False)
 
 
-def test_a_library_that_cannot_be_installed_says_what_pip_said(
+def test_a_failed_installation_reports_the_message_of_pip(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With this interpreter's pip, which finds nothing; an environment of its own takes seconds to make."""
+    """Uses this interpreter's pip, which finds nothing; a new environment takes seconds to create."""
     ran = environments._run
     monkeypatch.setattr(environments, "_run", lambda *line: None if "venv" in line else ran(*line))
     monkeypatch.setattr(environments, "python_of", lambda _: Path(sys.executable))
@@ -186,7 +186,7 @@ def test_a_library_that_cannot_be_installed_says_what_pip_said(
 
 
 class Steady:
-    """A library that always takes the same, or cannot be measured."""
+    """A library with constant figures, or one that cannot be measured."""
 
     note = "noted"
 
@@ -226,7 +226,7 @@ class Steady:
         raise NotMeasured("not here")
 
 
-def test_libraries_are_measured_in_each_pass_and_one_that_cannot_be_is_left_out_with_its_reason() -> None:
+def test_an_unmeasurable_library_is_left_out_with_its_reason() -> None:
     good, gone = Steady("good 1", 7.0), Steady("gone 1", None)
     others = Others([good, gone])
     for _ in range(3):
@@ -235,7 +235,7 @@ def test_libraries_are_measured_in_each_pass_and_one_that_cannot_be_is_left_out_
     assert (good.asked, gone.asked) == (3, 1)
 
 
-def test_a_turn_over_http_has_the_other_libraries_beside_it() -> None:
+def test_a_turn_over_http_is_compared_with_other_libraries() -> None:
     good = Steady("good 1", 7.0)
     (measure,) = [each for each in http.MEASURES if each.goal == "B2"]
     rows = measure.figures(Extent(quick=True, backends=("asyncio",), libraries=(good,)))
@@ -243,7 +243,7 @@ def test_a_turn_over_http_has_the_other_libraries_beside_it() -> None:
     assert all(row.value and row.best_peer == Peer("good 1", 7.0, "noted") for row in rows)
 
 
-def test_memory_and_many_at_once_have_the_other_libraries_beside_them(
+def test_memory_and_concurrency_are_compared_with_other_libraries(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(memory, "measure", lambda what, count, backend: memory.Weight(9e3, 8e3, 2.0, 1.0))
@@ -271,12 +271,12 @@ def test_memory_and_many_at_once_have_the_other_libraries_beside_them(
 
 @pytest.fixture
 def one_pass(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take one pass over what is rendered: of no figure here it is said how large it is."""
+    """Reduce rendering to one pass, because the size of its figures is not checked here."""
     monkeypatch.setattr(render, "interleave", lambda _, *works, **beside: interleave(1, *works, **beside))
 
 
 @pytest.mark.usefixtures("one_pass")
-def test_rendering_has_the_other_libraries_beside_it_and_is_held_against_the_fastest() -> None:
+def test_rendering_is_compared_with_the_fastest_library() -> None:
     libraries = (Steady("slow 1", 9000.0), Steady("fast 1", 7000.0), Steady("gone 1", None))
     extent = Extent(quick=True, backends=("asyncio",), libraries=libraries)
     rows = {(row.goal, row.question, row.case): row for row in (*_rows("A1", extent), *_rows("A3", extent))}
@@ -294,14 +294,14 @@ def _rows(goal: str, extent: Extent) -> list[Figure]:
 
 
 @pytest.mark.usefixtures("one_pass")
-def test_without_other_libraries_the_row_against_the_fastest_says_where_they_are() -> None:
+def test_a_comparison_without_libraries_names_the_place_of_their_figures() -> None:
     *_, against = _rows("A3", Extent(quick=True, backends=("asyncio",)))
     assert (against.value, against.is_met) == (None, None)
     assert "python -m benchmarks.peers" in against.note
 
 
 @pytest.mark.parametrize("more", [False, True])
-def test_a_history_is_rendered_whole_or_does_not_count(program: Path, tmp_path: Path, more: bool) -> None:
+def test_a_render_counts_only_if_complete(program: Path, tmp_path: Path, more: bool) -> None:
     result = {"role": "tool", "tool_call_id": "c1", "content": "x" * 1000}
     history = tmp_path / "history.json"
     history.write_text(json.dumps({"messages": [result] * 10, "more": [result] * 2}))
@@ -314,12 +314,12 @@ def test_a_history_is_rendered_whole_or_does_not_count(program: Path, tmp_path: 
         library.render_ms(history, more=more)
 
 
-def test_a_library_that_does_not_exist_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_library_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--peers", "litellm,nobody"]) == 2
     assert "no library 'nobody'; there are pydantic_ai, " in capsys.readouterr().err
 
 
-def test_the_help_names_the_libraries_and_the_options_of_the_other_command(
+def test_the_help_lists_the_libraries_and_the_options_of_peers(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     with pytest.raises(SystemExit) as left:

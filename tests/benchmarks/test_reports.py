@@ -1,4 +1,4 @@
-"""Reports of `python -m benchmarks`: what a run writes down, and which two may be compared. Nothing here is timed."""
+"""Reports of `python -m benchmarks`: the format of a run's report, and the runs that can be compared."""
 
 import json
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ def measurement(goal: str, *rows: Figure) -> Measure:
     return Measure(goal, "asked", lambda _: list(rows))
 
 
-def test_a_report_is_read_back_as_it_was_written(tmp_path: Path) -> None:
+def test_a_report_survives_a_round_trip(tmp_path: Path) -> None:
     written = report(replace(ROW, peers=(Peer("other 1.0", 4.0), Peer("gone", None, "not installed"))))
     (tmp_path / "a.json").write_text(written.json())
     assert read_report(str(tmp_path / "a.json")) == written
@@ -46,19 +46,19 @@ def test_a_report_is_read_back_as_it_was_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"format": 2}', "{"])
-def test_what_is_no_report_is_named_with_the_way_to_one(text: str, tmp_path: Path) -> None:
+def test_an_unreadable_report_is_named_with_a_fix(text: str, tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_text(text)
     with pytest.raises(UnreadableReport, match=r"a\.json is not a report.*python -m benchmarks --json"):
         read_report(str(path))
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_report_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(UnreadableReport, match=r"Cannot read .*none\.json: no such file"):
         read_report(str(tmp_path / "none.json"))
 
 
-def test_what_cannot_be_measured_is_a_row_that_says_why_and_the_others_go_on() -> None:
+def test_a_failed_measurement_is_a_row_with_its_reason() -> None:
     def missing(extent: Extent) -> list[Figure]:
         raise NotMeasured("needs orjson")
 
@@ -83,12 +83,12 @@ def test_what_cannot_be_measured_is_a_row_that_says_why_and_the_others_go_on() -
     assert [line.split()[0] for line in told] == ["B1", "B2", "A1"]
 
 
-def test_a_library_that_is_not_there_is_not_measured() -> None:
+def test_a_missing_library_is_not_measured() -> None:
     with pytest.raises(NotMeasured, match=r"needs no_such_library: pip install 'llm-actors\[bench\]'"):
         require("no_such_library.module")
 
 
-def test_a_row_has_the_median_of_its_passes_and_how_far_they_lie_apart() -> None:
+def test_a_row_has_the_median_and_the_spread_of_its_passes() -> None:
     passes = Passes.of([(2.0, 1.0), (4.0, 1.0), (3.0, 1.0), (12.0, 4.0), (30.0, 10.0)])
     row = passes.fill(Figure("A1", "asked", "case", "ms", 3.0))
     assert (row.value, row.baseline, row.spread) == (4.0, 1.0, 0.0)  # the ratios are 2, 4, 3, 3 and 3
@@ -109,7 +109,7 @@ def test_runs_of_two_machines_are_not_compared(other: Machine) -> None:
         compare(report(ROW), report(ROW, machine=other))
 
 
-def test_runs_of_one_machine_are_compared_whatever_else_is_new_there() -> None:
+def test_runs_of_one_machine_are_compared_despite_new_software() -> None:
     newer = msgspec.structs.replace(MACHINE, python="CPython 3.12.1", system="Linux 6.2")
     (change,) = compare(report(ROW), report(ROW, machine=newer))
     assert (change.factor, change.verdict) == (1.0, "same")
@@ -125,20 +125,20 @@ def test_a_quick_run_is_not_compared_with_a_full_one() -> None:
     [
         (3.0, 0.01, "worse"),
         (1.0, 0.01, "better"),
-        (2.04, 0.0, "same"),  # below what is told at all
+        (2.04, 0.0, "same"),  # below the reporting limit
         (3.0, 0.3, "same"),  # within the passes' own differences
         (2.3, 0.01, "worse"),
     ],
 )
-def test_a_difference_is_told_where_it_is_larger_than_that_of_the_passes(
+def test_a_difference_counts_only_beyond_the_spread_of_the_passes(
     value: float, spread: float, verdict: str
 ) -> None:
     (change,) = compare(report(ROW), report(replace(ROW, value=value, spread=spread)))
     assert change.verdict == verdict
 
 
-def test_rows_are_compared_by_their_ratio_and_those_of_one_run_alone_are_named() -> None:
-    slower = replace(ROW, value=4.0, baseline=2.0)  # a slower moment: the ratio is as it was
+def test_rows_are_compared_by_ratio_and_unmatched_rows_are_named() -> None:
+    slower = replace(ROW, value=4.0, baseline=2.0)  # a slower moment: the ratio is the same
     gone, new = replace(ROW, goal="B1"), replace(ROW, goal="B2")
     skipped = replace(ROW, goal="C1", value=None)
     changes = compare(report(ROW, gone, skipped), report(slower, new, skipped))
@@ -148,13 +148,13 @@ def test_rows_are_compared_by_their_ratio_and_those_of_one_run_alone_are_named()
     assert shown[1][-1] == "same"
 
 
-def test_the_table_names_the_best_peer_and_says_where_none_could_be_had() -> None:
+def test_the_table_names_the_best_peer_or_its_absence() -> None:
     row = replace(ROW, peers=(Peer("slow 1", 9.0), Peer("fast 2", 4.0), Peer("gone", None, "no wheel")))
     assert "fast 2 4 ms (2 x ours)" in table([row])
     assert "none could be measured" in table([replace(ROW, peers=(Peer("gone"),))])
 
 
-def test_a_picture_shows_rows_with_a_goal_and_the_figures_of_other_libraries(tmp_path: Path) -> None:
+def test_a_picture_shows_goals_and_the_figures_of_other_libraries(tmp_path: Path) -> None:
     drawn = replace(ROW, question="the <first>", peers=(Peer("other 1.0", 4.0), Peer("gone")))
     rows = (drawn, replace(ROW, question="no goal", limit=None), replace(ROW, question="skipped", value=None))
     path = plot(report(*rows), tmp_path / "new" / "pictures")
@@ -183,7 +183,7 @@ def test_a_bar_ends_right_of_the_line_if_the_goal_is_missed() -> None:
     assert [bar.attrib["fill"] for bar in bars] == ["#2a7f62", "#b5483a", "#2a7f62"]
 
 
-def test_a_dot_of_another_library_is_as_far_from_our_bar_as_its_figure_is_from_ours() -> None:
+def test_the_distance_of_a_librarys_dot_matches_the_ratio_of_the_figures() -> None:
     tenfold = replace(ROW, peers=(Peer("other 1.0", 20.0), Peer("same 1.0", 2.0)))
     picture = svg(report(tenfold))
     _, bar = _elements(picture, "rect")

@@ -1,4 +1,4 @@
-"""Runs the command line as a user does, in a process of its own."""
+"""Run the command line as a user does, in a separate process."""
 
 import os
 import signal
@@ -18,12 +18,12 @@ from tests.runtime.forked import Child, Template, fork
 
 SECONDS = 300
 SHORT_WAITS = "from tests.short_waits import shorten; shorten()"
-"""What a command runs before, so that it does not wait long for a retry."""
+"""Code that a command runs first, so that it does not wait long for a retry."""
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A command that has ended."""
+    """A finished command."""
 
     code: int
     out: str
@@ -38,7 +38,9 @@ class Done:
 
 
 def environ(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the process's environment without keys and base URLs, with a place for conversations, and with `extra`."""
+    """Return the process's environment without keys and base URLs, with a folder for conversations, and with
+    `extra`.
+    """
     kept = {name: value for name, value in os.environ.items() if not name.endswith(("_API_KEY", "_BASE_URL"))}
     place = mkdtemp(dir=os.environ["XDG_DATA_HOME"])
     return {**kept, "XDG_DATA_HOME": place, **(extra or {})}
@@ -49,7 +51,7 @@ def command(*arguments: str) -> list[str]:
     return [sys.executable, "-c", "import sys, actors.cli; sys.exit(actors.cli.main())", *arguments]
 
 
-def forked(
+def fork_actors(
     streams: Sequence[Path],
     arguments: Sequence[str],
     env: Mapping[str, str],
@@ -68,36 +70,36 @@ def forked(
 
 
 class Running:
-    """A forked `actors` that runs: what it says as it says it, its signals, its end."""
+    """A running forked `actors`: its output as it is written, its signals, its end."""
 
     def __init__(self, folder: str, *arguments: str) -> None:
         paths = [Path(folder, name) for name in ("out", "err")]
         for path in paths:
             os.mkfifo(path)
         self._out, self._err = (os.open(path, os.O_RDONLY | os.O_NONBLOCK) for path in paths)
-        self._forked = forked([Path(os.devnull), *paths], arguments, environ(), "actors.cli.simulate")
+        self._forked = fork_actors([Path(os.devnull), *paths], arguments, environ(), "actors.cli.simulate")
         self.code: int | None = None
 
-    async def said(self) -> bytes:
-        """Return what comes next of its output; nothing if no more will."""
+    async def next_output(self) -> bytes:
+        """Return the next piece of output; empty at the end."""
         return await _more(self._out)
 
     async def rest(self) -> tuple[str, str]:
-        """Return what is left of its output, and all that it wrote as errors."""
+        """Return the remaining output, and everything written to standard error."""
         out, err = [b"".join([piece async for piece in _pieces(pipe)]) for pipe in (self._out, self._err)]
         return out.decode(), err.decode()
 
     def signal(self, number: signal.Signals) -> None:
-        """Send it a signal."""
+        """Send a signal to the process."""
         os.kill(self._forked.pid, number)
 
-    async def ended(self) -> int:
-        """Wait for its end, and return its status, a signal's as a negative number."""
+    async def wait_for_end(self) -> int:
+        """Wait for the end of the process, and return its status, negative for a signal."""
         self.code = await anyio.to_thread.run_sync(self._forked.wait, SECONDS)
         return self.code
 
     def close(self) -> None:
-        """End it, if it has not ended."""
+        """Kill the process if it is still running."""
         if self.code is None:
             self.signal(signal.SIGKILL)
             self.code = self._forked.wait()
@@ -116,8 +118,8 @@ async def _pieces(pipe: int) -> AsyncIterator[bytes]:
 
 
 @asynccontextmanager
-async def started(*arguments: str) -> AsyncIterator[Running]:
-    """Run `actors` for the time of the block, one at a time, beside those that are run to their end."""
+async def run_in_background(*arguments: str) -> AsyncIterator[Running]:
+    """Run `actors` until the end of the block, one at a time, concurrently with commands that run to their end."""
     with anyio.fail_after(SECONDS), TemporaryDirectory() as folder:
         process = Running(folder, *arguments)
         try:
@@ -126,7 +128,7 @@ async def started(*arguments: str) -> AsyncIterator[Running]:
             process.close()
 
 
-def _ended(
+def _run_to_end(
     arguments: Sequence[str],
     env: Mapping[str, str],
     stdin: str,
@@ -138,23 +140,23 @@ def _ended(
         streams = [Path(folder, name) for name in ("in", "out", "err")]
         for path in streams:
             path.write_text(stdin if path.name == "in" else "", encoding="utf-8")
-        code = forked(streams, arguments, env, *loaded, script=script, before=before).wait(SECONDS)
+        code = fork_actors(streams, arguments, env, *loaded, script=script, before=before).wait(SECONDS)
         return Done(code, *(path.read_bytes().decode() for path in streams[1:]))
 
 
 def actors_now(*arguments: str, env: Mapping[str, str] | None = None, stdin: str = "") -> Done:
     """Run `actors` with these arguments to its end, for tests that need no server."""
-    return _ended(arguments, environ(env), stdin)
+    return _run_to_end(arguments, environ(env), stdin)
 
 
 def script(path: Path) -> Done:
-    """Run a script to its end, in a folder of its own; a warning is an error."""
-    return _ended((), environ(), "", script=str(path))
+    """Run a script to its end, in a separate folder; a warning is an error."""
+    return _run_to_end((), environ(), "", script=str(path))
 
 
 def python(code: str) -> Done:
-    """Run some Python to its end, which it brings about itself, with all that `actors` needs loaded before."""
-    return _ended((), environ(), "", before=code)
+    """Run Python code to its end, with all modules of `actors` imported before."""
+    return _run_to_end((), environ(), "", before=code)
 
 
 async def actors(
@@ -164,10 +166,12 @@ async def actors(
     loaded: Sequence[str] = (),
     before: str = "",
 ) -> Done:
-    """Run `actors` with these arguments to its end, while servers of this process serve it; some Python `before`.
+    """Run `actors` with these arguments to its end, while this process serves it; the Python code `before` runs first.
 
-    `loaded` are modules that many such commands would import, each by itself.
+    `loaded` are modules that many of these commands would import separately.
     """
     given = environ(env)
     with anyio.fail_after(SECONDS):
-        return await anyio.to_thread.run_sync(lambda: _ended(arguments, given, stdin, *loaded, before=before))
+        return await anyio.to_thread.run_sync(
+            lambda: _run_to_end(arguments, given, stdin, *loaded, before=before)
+        )

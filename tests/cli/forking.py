@@ -1,7 +1,7 @@
 """Run `actors` and scripts in forked processes (`tests.runtime.forked`), each with its own streams and environment.
 
-Modules that the command line imports late are imported before the fork. Processes that are not forked show that they
-are imported late.
+Modules that the command line imports lazily are imported before the fork. Other tests, without a fork, check that those
+imports are lazy.
 """
 
 import atexit
@@ -61,18 +61,18 @@ def run(
     before: str = "",
     is_taken_apart: bool = True,
 ) -> None:
-    """Be `actors` with these arguments, or a script, where its output goes to; on one stream, that is its terminal.
+    """Run `actors` with these arguments, or a script, with the given output; a single stream is its terminal.
 
-    What runs `before` it runs with the streams of a person's process, in which half a line waits for its end. If it is
-    not taken apart, a command that writes to files ends when its threads have (`_end`).
+    The code in `before` runs with line-buffered streams, as in a user's process. Without `is_taken_apart`, a command
+    that writes to files ends after its threads (`_end`).
     """
     if len(streams) == 1:
-        _take(streams[0], is_buffered=bool(before))
+        _take_terminal(streams[0], is_buffered=bool(before))
     else:
         for number, (path, flags) in enumerate(zip(streams, _FLAGS, strict=True)):
             os.dup2(os.open(path, flags), number)
-        if stat.S_ISFIFO(os.fstat(1).st_mode):  # what the streams of the first process were is kept in them
-            sys.stdout, sys.stderr = TextIOWrapper(os.fdopen(1, "wb", closefd=False)), _buffered(2)
+        if stat.S_ISFIFO(os.fstat(1).st_mode):  # the original streams of the first process stay referenced
+            sys.stdout, sys.stderr = TextIOWrapper(os.fdopen(1, "wb", closefd=False)), _buffered_stream(2)
     os.environ.clear()
     os.environ.update(env)
     exec(before, {})
@@ -87,9 +87,9 @@ def run(
 
 
 def _end(code: int) -> None:
-    """End as Python does, but leave out that it takes apart all that is loaded: most of what a command takes.
+    """Exit as Python does, but skip the teardown of modules, which takes most of a command's time.
 
-    What nobody refers to any more is still found, and said if it was left open.
+    Unreferenced objects are still collected, with warnings for those that were left open.
     """
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
@@ -99,8 +99,8 @@ def _end(code: int) -> None:
     os._exit(code)
 
 
-def _take(terminal: str, *, is_buffered: bool) -> None:
-    """Have this terminal as the controlling one."""
+def _take_terminal(terminal: str, *, is_buffered: bool) -> None:
+    """Make this terminal the controlling one."""
     os.setsid()
     own = os.open(terminal, os.O_RDWR)
     fcntl.ioctl(own, termios.TIOCSCTTY, 0)
@@ -108,12 +108,14 @@ def _take(terminal: str, *, is_buffered: bool) -> None:
         os.dup2(own, number)
     os.close(own)
     sys.stdin = os.fdopen(0, closefd=False)
-    sys.stdout, sys.stderr = (_buffered(number) if is_buffered else _unbuffered(number) for number in (1, 2))
+    sys.stdout, sys.stderr = (
+        _buffered_stream(number) if is_buffered else _unbuffered_stream(number) for number in (1, 2)
+    )
 
 
-def _buffered(number: int) -> TextIOWrapper:
+def _buffered_stream(number: int) -> TextIOWrapper:
     return TextIOWrapper(os.fdopen(number, "wb", closefd=False), line_buffering=True)
 
 
-def _unbuffered(number: int) -> TextIOWrapper:
+def _unbuffered_stream(number: int) -> TextIOWrapper:
     return TextIOWrapper(os.fdopen(number, "wb", buffering=0, closefd=False), write_through=True)

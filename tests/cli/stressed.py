@@ -1,4 +1,4 @@
-"""Tools for a stress run: one that is as it should be, and one that leaks."""
+"""Tools for a stress run: a correct one, and one that leaks."""
 
 import os
 
@@ -13,7 +13,7 @@ async def weather(city: str) -> str:
 
 @tool
 async def leak(name: str) -> str:
-    """Open a file and forget it."""
+    """Open a file and never close it."""
     os.dup(1)
     return name
 

@@ -63,7 +63,7 @@ async def test_one_call_is_asked_at_a_time() -> None:
         await anyio.wait_all_tasks_blocked()
         assert asked == ["book()"]
         answer.set()
-    assert asked == ["book()"]  # the others waited, and then it was always
+    assert asked == ["book()"]  # the others waited, and "always" then applied to them
 
 
 async def test_without_a_person_a_call_is_denied_and_counted() -> None:
@@ -75,7 +75,7 @@ async def test_without_a_person_a_call_is_denied_and_counted() -> None:
 
 
 @contextmanager
-def _typed(*pieces: bytes) -> Iterator[int]:
+def _typed_input(*pieces: bytes) -> Iterator[int]:
     reading, writing = os.pipe()
     for piece in pieces:
         os.write(writing, piece)
@@ -87,7 +87,7 @@ def _typed(*pieces: bytes) -> Iterator[int]:
 
 
 async def test_a_last_line_without_newline_is_read() -> None:
-    with _typed("a\r\nb\n\ncafé".encode()) as descriptor:
+    with _typed_input("a\r\nb\n\ncafé".encode()) as descriptor:
         keyboard = Keyboard(descriptor)
         with anyio.fail_after(30):
             assert [await keyboard.line() for _ in range(5)] == ["a", "b", "", "café", None]

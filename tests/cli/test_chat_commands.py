@@ -9,7 +9,7 @@ from actors.testing import Call, OpenAIServer, Say, Turn, serve
 from tests.cli.command import Done, actors, actors_now
 
 
-def said(*lines: str, options: tuple[str, ...] = ()) -> Done:
+def chat_output(*lines: str, options: tuple[str, ...] = ()) -> Done:
     """Run a chat with a stand-in on these lines."""
     done = actors_now("chat", "--offline", *options, stdin="\n".join((*lines, "")))
     assert (done.code, done.err) == (0, "")
@@ -17,7 +17,7 @@ def said(*lines: str, options: tuple[str, ...] = ()) -> Done:
 
 
 def test_help_lists_every_chat_command_with_its_summary() -> None:
-    lines = said("/help").out.splitlines()
+    lines = chat_output("/help").out.splitlines()
     for name, command in COMMANDS.items():
         (line,) = [line for line in lines if line.startswith(f"{name} ")]
         assert line.split() == f"{name} {command.argument} {command.summary}".split()
@@ -25,11 +25,11 @@ def test_help_lists_every_chat_command_with_its_summary() -> None:
 
 @pytest.mark.parametrize("line", ["/history", "/ledger"])
 def test_an_empty_table_says_none_yet(line: str) -> None:
-    assert "  none yet" in said(line).out.splitlines()
+    assert "  none yet" in chat_output(line).out.splitlines()
 
 
 def test_history_lists_messages_and_ledger_lists_calls() -> None:
-    lines = said("please roll", "/history", "/ledger").out.splitlines()
+    lines = chat_output("please roll", "/history", "/ledger").out.splitlines()
     at = lines.index("turn  role       content")
     assert lines[at + 1 : at + 3] == ["      user       please roll", "1     assistant  (calls roll)"]
     assert any(line.startswith("1     assistant  The result is: ") for line in lines)
@@ -37,8 +37,8 @@ def test_history_lists_messages_and_ledger_lists_calls() -> None:
 
 
 def test_a_preview_shows_the_next_request_to_another_provider() -> None:
-    before = said("/preview claude").out
-    after = said("please roll", "/preview claude", "/preview").out
+    before = chat_output("/preview claude").out
+    after = chat_output("please roll", "/preview claude", "/preview").out
     assert "claude" in before
     assert "bytes, 0 of them unchanged" in before
     assert after.count("synthetic results: 0; dropped: nothing") == 2
@@ -48,8 +48,8 @@ def test_compact_reports_the_replaced_messages() -> None:
     nothing = (
         "  0 messages replaced by a summary, 0 results trimmed; nothing is left that could be made shorter"
     )
-    assert nothing in said("/compact").out.splitlines()
-    lines = said("one", "two", "three", "/compact", "/history").out.splitlines()
+    assert nothing in chat_output("/compact").out.splitlines()
+    lines = chat_output("one", "two", "three", "/compact", "/history").out.splitlines()
     assert "  2 messages replaced by a summary, 0 results trimmed" in lines
     history = lines[lines.index("turn  role       content") + 1 :]
     assert history[0].startswith("      user       [Summary of the conversation so far.]")
@@ -57,7 +57,7 @@ def test_compact_reports_the_replaced_messages() -> None:
 
 
 def test_rewind_takes_a_turn_of_the_history() -> None:
-    lines = said("one", "two", "/rewind 1", "/history", "/rewind", "/rewind 2").out.splitlines()
+    lines = chat_output("one", "two", "/rewind 1", "/history", "/rewind", "/rewind 2").out.splitlines()
     assert "  2 messages removed from the history; the ledger keeps their calls" in lines
     at = lines.index("turn  role       content")
     assert lines[at + 1 : at + 3] == ["      user       one", "1     assistant  You said: one"]
@@ -67,18 +67,18 @@ def test_rewind_takes_a_turn_of_the_history() -> None:
 
 @pytest.mark.parametrize("line", ["/preview nobody", "/switch nobody"])
 def test_an_unknown_target_is_one_line_and_changes_nothing(line: str) -> None:
-    lines = said(line, "hello", "/backends").out.splitlines()
+    lines = chat_output(line, "hello", "/backends").out.splitlines()
     assert "No backend 'nobody'" in lines[1]
     assert lines[2] == "You said: hello"
     assert ["gpt", "stand-in-gpt", "(openai_chat)", "current"] in [line.split() for line in lines]
 
 
 def test_switch_without_a_target_lists_the_targets() -> None:
-    assert "  /switch takes a target: gpt, claude" in said("/switch").out.splitlines()
+    assert "  /switch takes a target: gpt, claude" in chat_output("/switch").out.splitlines()
 
 
 def test_an_unknown_command_is_not_sent_to_the_model() -> None:
-    lines = said("/swich claude", "/history").out.splitlines()
+    lines = chat_output("/swich claude", "/history").out.splitlines()
     assert lines[1:] == ["  no command '/swich'; /help lists them", "  none yet"]
 
 
@@ -139,7 +139,7 @@ async def test_a_preview_reports_a_compaction_and_an_exhausted_budget(
         config = CONFIG.format(url=server.base_url).replace('model = "m"', 'model = "m"\ncontext = 1200')
         (tmp_path / "actors.toml").write_text(config + pool)
         line = ("chat", "--config", str(tmp_path / "actors.toml"), "-m", "p")
-        long = "word " * 160  # a summary of less would not be worth its request
+        long = "word " * 160  # a shorter summary would not be worth its request
         done = await actors(*line, env={"OPENAI_API_KEY": "k"}, stdin=f"/preview\n{long}\n/preview\ny\n")
     lines = done.out.splitlines()
     whose = "the budget of pool 'p' of 1200 tokens is used up (1500 were used)"

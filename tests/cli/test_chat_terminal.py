@@ -29,7 +29,7 @@ from actors.testing import (
     Turn,
     serve,
 )
-from tests.cli.terminal import SECONDS, Terminal, terminal
+from tests.cli.terminal import SECONDS, Terminal, run_terminal
 
 pytestmark = pytest.mark.anyio
 
@@ -72,7 +72,7 @@ CANCELLED = "cancelled; every call is closed"
 
 @dataclass
 class Scene:
-    """A server, and an event that is set when it gets a request that meets a fault."""
+    """A server, and an event that is set when a request meets a fault."""
 
     server: LoopbackServer
     asked: anyio.Event = field(default_factory=anyio.Event)
@@ -108,7 +108,7 @@ async def _chatting(
     term: str = "xterm-256color",
     env: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Terminal]:
-    """Run a chat with the backends `a` and `b`, both of which are the running server of the scene."""
+    """Run a chat with the backends `a` and `b`, both of which are the scene's running server."""
     (tmp_path / "tools.py").write_text(TOOLS)
     kind = "anthropic" if scene.server.dialect == "anthropic" else "openai"
     table = f'kind = "{kind}"\nmodel = "m"\nbase_url = "{scene.server.endpoint}"\n'
@@ -116,7 +116,7 @@ async def _chatting(
     (tmp_path / "actors.toml").write_text(f"[backends.a]\n{table}[backends.b]\n{table}")
     line = ("chat", "--config", str(tmp_path / "actors.toml"), "--tools", str(tmp_path / "tools.py"))
     target = () if "--continue" in options else ("-m", "a")
-    async with terminal(*line, *target, *options, env=key, before=before, term=term) as chat:
+    async with run_terminal(*line, *target, *options, env=key, before=before, term=term) as chat:
         yield chat
 
 
@@ -130,27 +130,27 @@ async def _typing(chat: Terminal, scene: Scene) -> None:
     await chat.until("> hel")
 
 
-async def _said(chat: Terminal, scene: Scene) -> None:
+async def _until_sent_text(chat: Terminal, scene: Scene) -> None:
     await _ready(chat, scene)
     chat.type("hello\r")
     await chat.until("> hello")
 
 
-async def _sent(chat: Terminal, scene: Scene) -> None:
-    await _said(chat, scene)
+async def _until_answered(chat: Terminal, scene: Scene) -> None:
+    await _until_sent_text(chat, scene)
     with anyio.fail_after(SECONDS):
         await scene.asked.wait()
 
 
 def _until(words: str) -> Callable[[Terminal, Scene], Awaitable[None]]:
-    async def shown(chat: Terminal, scene: Scene) -> None:
-        await _said(chat, scene)
+    async def wait(chat: Terminal, scene: Scene) -> None:
+        await _until_sent_text(chat, scene)
         await chat.until(words)
 
-    return shown
+    return wait
 
 
-async def _deferred(chat: Terminal, scene: Scene) -> None:
+async def _until_deferred(chat: Terminal, scene: Scene) -> None:
     await _until("calls wait()")(chat, scene)
     chat.type("/switch b\r")
     await chat.until("deferred: switching to b after turn 1")
@@ -165,7 +165,7 @@ async def _leaving(chat: Terminal, scene: Scene) -> None:
 PHASES: dict[str, tuple[Callable[[], Scene], Callable[[Terminal, Scene], Awaitable[None]]]] = {
     "at the prompt": (_scene, _ready),
     "while typing": (_scene, _typing),
-    "request sent": (lambda: _scene(Turn(Say("late")), fault=Stall()), _sent),
+    "request sent": (lambda: _scene(Turn(Say("late")), fault=Stall()), _until_answered),
     "in mid-text": (lambda: _scene(Turn(Say("word " * 2000)), fault=Stall(5000)), _until("word word")),
     "in thinking": (
         lambda: _scene(Turn(Think("hm " * 2000), Say("x")), fault=Stall(5000), kind=AnthropicServer),
@@ -173,7 +173,7 @@ PHASES: dict[str, tuple[Callable[[], Scene], Callable[[Terminal, Scene], Awaitab
     ),
     "tool running": (lambda: _scene(Turn(Call("wait", {}))), _until("calls wait()")),
     "approval asked": (lambda: _scene(Turn(Call("book", {"hotel": "Astoria"}))), _until("Run it?")),
-    "switch deferred": (lambda: _scene(Turn(Call("wait", {}))), _deferred),
+    "switch deferred": (lambda: _scene(Turn(Call("wait", {}))), _until_deferred),
     "after an error": (lambda: _scene(Turn(), fault=Status(401)), _until("gave no answer")),
     "while leaving": (lambda: _scene(Turn(Call("stay", {}))), _leaving),
 }
@@ -181,7 +181,7 @@ IDLE = ("at the prompt", "while typing", "after an error")
 
 
 def each_phase(way: int) -> pytest.MarkDecorator:
-    """Every phase, on a backend in this way to end and on the other in the next; on both in `thorough`."""
+    """Return every phase, alternating backends between the ways to end; on both in `thorough`."""
     both = [(phase, backend) for phase in PHASES for backend in ("asyncio", "trio")]
     is_thorough = settings.get_current_profile_name() == "thorough"
     some = [(phase, ("asyncio", "trio")[(way + number) % 2]) for number, phase in enumerate(PHASES)]
@@ -200,7 +200,7 @@ async def test_ctrl_c_cancels_the_turn_and_then_leaves(
         if phase not in (*IDLE, "while leaving"):
             await chat.until(CANCELLED)
             chat.type("\x03")
-        assert await chat.ended() == 130
+        assert await chat.wait_for_end() == 130
 
 
 @each_phase(1)
@@ -210,7 +210,7 @@ async def test_sigterm_leaves(phase: str, tmp_path: Path, anyio_backend_name: st
     async with _chat(scene, tmp_path, "--backend", anyio_backend_name) as chat:
         await reach(chat, scene)
         chat.signal(signal.SIGTERM)
-        assert await chat.ended() == 143
+        assert await chat.wait_for_end() == 143
 
 
 @each_phase(2)
@@ -220,7 +220,7 @@ async def test_a_closed_window_ends_the_chat(phase: str, tmp_path: Path, anyio_b
     async with _chat(scene, tmp_path, "--backend", anyio_backend_name) as chat:
         await reach(chat, scene)
         chat.close()
-        assert await chat.ended() == 129
+        assert await chat.wait_for_end() == 129
 
 
 @each_phase(3)
@@ -233,15 +233,15 @@ async def test_a_killed_chat_can_be_continued(phase: str, tmp_path: Path, anyio_
         async with _chatting(scene, tmp_path, *options) as chat:
             await reach(chat, scene)
             chat.signal(signal.SIGKILL)
-            assert await chat.ended() == 128 + signal.SIGKILL
+            assert await chat.wait_for_end() == 128 + signal.SIGKILL
         scene.server.script, scene.server.faults = Script(default=Turn(Say("Good again."))), {}
         async with _chatting(scene, tmp_path, *options, "--continue") as chat:
             await _ready(chat, scene)
-            assert (f"  the last turn: a:m gave no answer: {why}" in chat.shown) == was_asked
+            assert (f"  the last turn: a:m gave no answer: {why}" in chat.screen_text) == was_asked
             chat.type("and now?\r")
             await chat.until("Good again.")
             chat.type("\x04")
-            assert await chat.ended() == 0
+            assert await chat.wait_for_end() == 0
         assert scene.server.refusals == []
     last = scene.server.requests[-1].body
     assert (b"hello" in last, b"and now?" in last) == (was_asked, True)
@@ -256,17 +256,17 @@ async def test_a_continued_chat_repeats_the_open_question(tmp_path: Path, anyio_
             chat.type('"one"\r')
             await chat.until("needs an external result: look(n=2)")
             chat.signal(signal.SIGKILL)
-            assert await chat.ended() == 128 + signal.SIGKILL
+            assert await chat.wait_for_end() == 128 + signal.SIGKILL
         async with _chatting(scene, tmp_path, *options, "--continue") as chat:
             await chat.until("needs an external result: look(n=2)")
             await chat.until("Its result (text or JSON)?")
-            assert "look(n=1)" not in chat.shown
+            assert "look(n=1)" not in chat.screen_text
             chat.type('"two"\r')
             await chat.until("Both known.")
             chat.type("and now?\r")
             await chat.until("\nok")
             chat.type("\x04")
-            assert await chat.ended() == 0
+            assert await chat.wait_for_end() == 0
         assert scene.server.refusals == []
     sent = json.loads(scene.server.requests[-1].body)["messages"]
     assert [each["content"] for each in sent if each["role"] == "tool"] == ["one", "two"]
@@ -289,9 +289,9 @@ async def test_a_chat_asks_for_an_approval_that_a_program_left_open(
             await chat.until(QUESTION)
             chat.type("\x03" if answer == "ctrl-c" else f"{answer}\r")
             await chat.until(CANCELLED if answer == "ctrl-c" else "So be it.")
-            assert ("a tool may print" in chat.shown) == (answer == "y")
+            assert ("a tool may print" in chat.screen_text) == (answer == "y")
             chat.type("\x04")
-            assert await chat.ended() == 0
+            assert await chat.wait_for_end() == 0
     assert scene.server.refusals == []
 
 
@@ -307,7 +307,7 @@ signal.signal(signal.SIGHUP, signal.SIG_IGN)
 fcntl.ioctl(0, termios.TIOCNOTTY)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 """
-"""Have the terminal control nothing, so that no signal tells of its end."""
+"""Detaches the terminal, so that no signal reports its end."""
 
 
 @pytest.mark.parametrize("before", ["pass", UNTOLD], ids=["told", "untold"])
@@ -315,16 +315,16 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 async def test_unwritable_output_does_not_change_the_exit_code(
     is_asked: bool, before: str, tmp_path: Path, anyio_backend_name: str
 ) -> None:
-    """Half a line that a tool printed is in a buffer, and how the turn ended cannot be written."""
+    """A tool's half line is in a buffer, and the end of the turn cannot be written."""
     scene = _scene(Turn(Call("mutter", {})))
     os.mkfifo(tmp_path / "muttered")
     async with _chat(scene, tmp_path, "--backend", anyio_backend_name, before=before) as chat:
         await chat.until("leaves.\n")
         if is_asked:
             chat.type("hello\r")
-            await _muttered(tmp_path)
+            await _until_printed(tmp_path)
         chat.close()
-        assert await chat.ended() == 129
+        assert await chat.wait_for_end() == 129
 
 
 async def test_a_run_whose_window_is_closed_ends_with_129(tmp_path: Path, anyio_backend_name: str) -> None:
@@ -333,14 +333,14 @@ async def test_a_run_whose_window_is_closed_ends_with_129(tmp_path: Path, anyio_
         (tmp_path / "tools.py").write_text(TOOLS)
         os.mkfifo(tmp_path / "muttered")
         line = ("run", "-m", "m", "--base-url", scene.server.endpoint, "--tools", str(tmp_path / "tools.py"))
-        async with terminal(*line, "--backend", anyio_backend_name, "hello", before="pass") as run:
-            await _muttered(tmp_path)
+        async with run_terminal(*line, "--backend", anyio_backend_name, "hello", before="pass") as run:
+            await _until_printed(tmp_path)
             run.close()
-            assert await run.ended() == 129
+            assert await run.wait_for_end() == 129
 
 
-async def _muttered(tmp_path: Path) -> None:
-    """Wait until the tool has printed: it opens the pipe then."""
+async def _until_printed(tmp_path: Path) -> None:
+    """Wait until the tool has printed: it creates the file then."""
     with anyio.fail_after(SECONDS):
         await anyio.to_thread.run_sync((tmp_path / "muttered").read_bytes, abandon_on_cancel=True)
 
@@ -350,7 +350,7 @@ async def test_sighup_alone_leaves_too(tmp_path: Path) -> None:
     async with _chat(scene, tmp_path) as chat:
         await _ready(chat, scene)
         chat.signal(signal.SIGHUP)
-        assert await chat.ended() == 129
+        assert await chat.wait_for_end() == 129
 
 
 CRASH = """
@@ -366,8 +366,11 @@ async def test_a_crash_is_one_line(tmp_path: Path, anyio_backend_name: str) -> N
     async with _chat(scene, tmp_path, "--backend", anyio_backend_name, before=CRASH) as chat:
         await _ready(chat, scene)
         chat.type("hello\r")
-        assert await chat.ended() == 1
-        assert "actors: unexpected ZeroDivisionError: in mid-turn; --debug shows the traceback" in chat.shown
+        assert await chat.wait_for_end() == 1
+        assert (
+            "actors: unexpected ZeroDivisionError: in mid-turn; --debug shows the traceback"
+            in chat.screen_text
+        )
 
 
 async def test_the_conversation_continues_after_a_cancelled_turn(
@@ -382,15 +385,15 @@ async def test_the_conversation_continues_after_a_cancelled_turn(
         await chat.until("Good again.")
         chat.type("/ledger\r")
         await chat.until("hist_tool_1")
-        assert "wait() cancelled after" in chat.shown
+        assert "wait() cancelled after" in chat.screen_text
         chat.type("\x04")
-        assert await chat.ended() == 0
+        assert await chat.wait_for_end() == 0
     assert scene.server.refusals == []
     assert len(scene.server.requests) == 2
 
 
-def _queued(chat: Terminal, number: int) -> Callable[[], bool]:
-    return lambda: chat.shown.count("queued until this turn ends") == number
+def _has_queued(chat: Terminal, number: int) -> Callable[[], bool]:
+    return lambda: chat.screen_text.count("queued until this turn ends") == number
 
 
 async def test_queued_lines_are_asked_after_a_cancelled_turn(tmp_path: Path, anyio_backend_name: str) -> None:
@@ -399,11 +402,11 @@ async def test_queued_lines_are_asked_after_a_cancelled_turn(tmp_path: Path, any
         await _until("calls wait()")(chat, scene)
         for number, line in enumerate(("one", "two"), 1):
             chat.type(f"{line}\r")
-            await chat.until(_queued(chat, number))
+            await chat.until(_has_queued(chat, number))
         chat.type("\x03")
         await chat.until("Second kept.")
         chat.type("\x04")
-        assert await chat.ended() == 0
+        assert await chat.wait_for_end() == 0
     asked = [json.loads(request.body)["messages"][-1]["content"] for request in scene.server.requests]
     assert asked[1:] == ["one", "two"]
 
@@ -420,11 +423,11 @@ async def test_an_approval_and_a_deferred_switch_in_the_same_turn(
         await chat.until("switched to b")
         chat.type("/backends\r")
         await chat.until("current")
-        assert "book(hotel='Astoria') returned after" in chat.shown
-        assert "a tool may print" in chat.shown
-        assert "Booked." in chat.shown
+        assert "book(hotel='Astoria') returned after" in chat.screen_text
+        assert "a tool may print" in chat.screen_text
+        assert "Booked." in chat.screen_text
         chat.type("\x04")
-        assert await chat.ended() == 0
+        assert await chat.wait_for_end() == 0
     assert b"Astoria: booked" in scene.server.requests[-1].body
 
 
@@ -440,10 +443,10 @@ async def test_external_results_are_requested_one_after_the_other(
         await chat.until("deferred: switching to b after turn 1")
         chat.type("it is dry\r")
         await chat.until("switched to b")
-        assert "look(n=1) returned after" in chat.shown
-        assert "Both known." in chat.shown
+        assert "look(n=1) returned after" in chat.screen_text
+        assert "Both known." in chat.screen_text
         chat.type("\x04")
-        assert await chat.ended() == 0
+        assert await chat.wait_for_end() == 0
     sent = json.loads(scene.server.requests[-1].body)["messages"]
     assert [each["content"] for each in sent if each["role"] == "tool"] == ['{"celsius":21}', "it is dry"]
 
@@ -456,11 +459,11 @@ async def test_a_turn_that_waits_for_a_result_can_be_cancelled(
         await _until("Its result")(chat, scene)
         chat.type("\x03")
         await chat.until(CANCELLED)
-        assert "look(n=1) cancelled after" in chat.shown
+        assert "look(n=1) cancelled after" in chat.screen_text
         chat.type("and now?\r")
         await chat.until("Good again.")
         chat.type("\x04")
-        assert await chat.ended() == 0
+        assert await chat.wait_for_end() == 0
     assert scene.server.refusals == []
 
 
@@ -486,9 +489,9 @@ async def test_a_chat_moves_no_cursor_and_every_line_follows_the_one_before(
         await chat.until("Run it?")
         chat.type("y\n")
         await chat.until("Booked.\n>")
-        assert "> hello\nOne.\nTwo.\n  calls book(hotel='Astoria')\n  needs approval: " in chat.shown
+        assert "> hello\nOne.\nTwo.\n  calls book(hotel='Astoria')\n  needs approval: " in chat.screen_text
         chat.type("\x04")
-        assert await chat.ended() == 0
+        assert await chat.wait_for_end() == 0
         assert b"\x1b" not in chat.written
         assert b"\x08" not in chat.written
 
@@ -496,6 +499,6 @@ async def test_a_chat_moves_no_cursor_and_every_line_follows_the_one_before(
 async def test_a_chat_colours_its_notes_on_a_terminal(tmp_path: Path) -> None:
     scene = _scene(Turn(Say("Hello.")))
     async with _chat(scene, tmp_path) as chat:
-        await _said(chat, scene)
+        await _until_sent_text(chat, scene)
         await chat.until("Hello.\n>")
         assert b"\x1b[2ma. /help" in chat.written

@@ -26,7 +26,7 @@ from actors.core.values.identity import CallId
 
 
 class Output(Terminal):
-    """A terminal without input, in colour, whose output is kept."""
+    """A terminal without input, in colour, that stores its output."""
 
     def __init__(self) -> None:
         super().__init__(Screen(io.StringIO(), color=True))
@@ -36,7 +36,7 @@ class Output(Terminal):
         self.text += text
 
 
-def _shown(*events: SessionEvent, thinking: bool = True) -> str:
+def _output_of(*events: SessionEvent, thinking: bool = True) -> str:
     output, now = Output(), iter(range(1000))
     view = View(output, lambda: float(next(now)), load(None, {}), thinking=thinking)
     for event in events:
@@ -52,22 +52,22 @@ CALL = ToolCallEvent(5, 1, 1, CallId("c1"), "weather", {"city": "Oslo\x1b[2J"})
 
 
 def test_text_is_shown_as_it_arrives_and_its_last_line_is_completed() -> None:
-    assert _shown(TextEvent("One\nTw", 1, 1, 0)) == "One\nTw"
+    assert _output_of(TextEvent("One\nTw", 1, 1, 0)) == "One\nTw"
     said = MessageEvent(1, 1, 1, Message("assistant", (Text("One\nTwo."),)))
-    assert _shown(TextEvent("One\nTw", 1, 1, 0), TextEvent("o.", 1, 1, 6), said) == "One\nTwo.\n"
+    assert _output_of(TextEvent("One\nTw", 1, 1, 0), TextEvent("o.", 1, 1, 6), said) == "One\nTwo.\n"
 
 
 @pytest.mark.parametrize("thinking", [True, False])
 def test_thinking_is_labelled_and_dimmed_or_hidden(thinking: bool) -> None:
     said = MessageEvent(1, 1, 1, Message("assistant", (Thinking("Hm.\nOh."), Text("Yes."))))
     thought = (ThinkingEvent("Hm.\n", 1, 1, 0), ThinkingEvent("O", 1, 1, 4), ThinkingEvent("h.", 1, 1, 5))
-    shown = _shown(*thought, TextEvent("Yes.", 1, 1, 7), said, thinking=thinking)
+    shown = _output_of(*thought, TextEvent("Yes.", 1, 1, 7), said, thinking=thinking)
     labelled = f"{dim(f'thinking: Hm.{chr(10)}')}{dim('thinking: O')}{dim('h.')}\n"
     assert shown == (labelled if thinking else "") + "Yes.\n"
 
 
 def test_text_of_a_model_cannot_contain_an_escape_sequence() -> None:
-    shown = _shown(TextEvent("a\x1b]0;x\x07\n", 1, 1, 0), ThinkingEvent("\x9b2J\n", 1, 1, 8), CALL)
+    shown = _output_of(TextEvent("a\x1b]0;x\x07\n", 1, 1, 0), ThinkingEvent("\x9b2J\n", 1, 1, 8), CALL)
     assert "a\\x1b]0;x\\x07\n" in shown
     assert "thinking: \\x9b2J\n" in shown
     assert "  calls weather(city='Oslo\\x1b[2J')" in shown
@@ -75,18 +75,18 @@ def test_text_of_a_model_cannot_contain_an_escape_sequence() -> None:
 
 @pytest.mark.parametrize(("outcome", "code"), [("returned", 32), ("failed", 31), ("denied", 33)])
 def test_a_call_has_its_outcome_and_its_run_time(outcome: CallOutcome, code: int) -> None:
-    last = _shown(CALL, ToolResultsEvent(6, 1, 1, (CallEnd(CallId("c1"), outcome),))).splitlines()[-1]
+    last = _output_of(CALL, ToolResultsEvent(6, 1, 1, (CallEnd(CallId("c1"), outcome),))).splitlines()[-1]
     assert last.startswith(f"\x1b[{code}m  weather(city=")
     assert last.endswith(f" {outcome} after 1.0 s\x1b[0m")
 
 
 def test_the_progress_of_a_call_is_shown() -> None:
-    shown = _shown(CALL, ToolProgressEvent(1, 1, CallId("c1"), "weather", "half\x07 done", None))
+    shown = _output_of(CALL, ToolProgressEvent(1, 1, CallId("c1"), "weather", "half\x07 done", None))
     assert "): half\\x07 done" in shown
 
 
 def test_the_outcome_of_a_deferred_switch_is_shown() -> None:
-    shown = _shown(SwitchAppliedEvent(9, 1, "claude"), SwitchFailedEvent(9, 1, "gpt", "no key"))
+    shown = _output_of(SwitchAppliedEvent(9, 1, "claude"), SwitchFailedEvent(9, 1, "gpt", "no key"))
     assert "  switched to claude" in shown
     assert "  the switch failed: no key" in shown
 

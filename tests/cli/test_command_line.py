@@ -64,14 +64,14 @@ def leaves(name: str) -> list[tuple[str, Parser]]:
 
 
 def parsers() -> Iterator[tuple[str, Parser]]:
-    """Yield every parser that runs something, with the section of the page that documents it."""
+    """Yield every parser that runs a command, with the section of the page that documents it."""
     for name in COMMANDS:
         for _, leaf in leaves(name):
             yield name, leaf
 
 
 def section(name: str) -> str:
-    """Return the section of the page about a command, with the one about every command."""
+    """Return the page's section about a command, together with the section about all commands."""
     page = PAGE.read_text()
     titles = (f"## actors {name}\n", "## Every command\n")
     return "".join(page.split(title)[1].split("\n## ")[0] for title in titles)
@@ -85,7 +85,7 @@ def test_the_module_of_each_command_has_its_parser_beside_its_code() -> None:
 
 
 def test_every_command_and_every_action_is_run_by_a_test() -> None:
-    """A test calls a command by a list, a tuple or a call that has the name of the command first."""
+    """A test runs a command through a list, a tuple or a call that starts with the name of the command."""
     run: set[tuple[str, ...]] = set()
     texts = (path.read_text() for path in Path(__file__).parents[1].rglob("test_*.py"))
     for text in texts:
@@ -294,11 +294,11 @@ def test_a_missing_backend_is_reported_in_one_line() -> None:
 
 
 NO_READER = "import os; reader, writer = os.pipe(); os.close(reader); os.dup2(writer, 1); os.close(writer)"
-"""Run before a program, so that nobody reads its output any more."""
+"""Code that runs before a program and closes the reader of its output."""
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("anyio_backend", ["asyncio"])  # no server is served here
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])  # this test needs no server
 async def test_a_closed_reader_is_not_an_error() -> None:
     done = await actors("demo", before=NO_READER)
     assert (done.code, done.err) == (0, "")

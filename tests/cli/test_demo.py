@@ -18,16 +18,16 @@ from actors.testing import SERVERS, Status
 BACKENDS = ("asyncio", "trio")
 
 
-def kept_servers(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, LoopbackServer]]:
-    """Return a list that will hold the servers of each demo."""
+def demo_servers(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, LoopbackServer]]:
+    """A list that collects the servers of each demo."""
     made: list[dict[str, LoopbackServer]] = []
     servers = script.servers
 
-    def kept(gates: script.Gates, *, everywhere: bool) -> dict[str, LoopbackServer]:
+    def collect(gates: script.Gates, *, everywhere: bool) -> dict[str, LoopbackServer]:
         made.append(servers(gates, everywhere=everywhere))
         return made[-1]
 
-    monkeypatch.setattr(script, "servers", kept)
+    monkeypatch.setattr(script, "servers", collect)
     return made
 
 
@@ -65,7 +65,7 @@ def test_the_demo_begins_with_the_same_history_refused_by_both(capsys: pytest.Ca
 
 
 class Narrow(io.StringIO):
-    """A terminal."""
+    """A stream that reports a terminal."""
 
     def isatty(self) -> bool:
         return True
@@ -85,7 +85,7 @@ def test_the_demo_fits_its_terminal(columns: int, monkeypatch: pytest.MonkeyPatc
 def test_claude_refuses_thinking_whose_prefix_has_changed(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = kept_servers(monkeypatch)
+    made = demo_servers(monkeypatch)
     assert main(["demo"]) == 0
     claude = made[0]["claude"]
     sent = claude.requests[-1].body
@@ -100,7 +100,7 @@ def test_claude_refuses_thinking_whose_prefix_has_changed(
 def test_the_demo_continues_through_every_dialect(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = kept_servers(monkeypatch)
+    made = demo_servers(monkeypatch)
     assert main(["demo", "--all"]) == 0
     assert sorted(server.dialect for server in made[0].values()) == sorted(SERVERS)
     assert demo.EXPECTED_WITH_ALL["dialects"] == len(SERVERS)
@@ -123,12 +123,12 @@ def test_a_refusal_in_the_demo_is_exit_code_1(
 ) -> None:
     strict = script.servers
 
-    def refusing(gates: script.Gates, *, everywhere: bool) -> dict[str, LoopbackServer]:
+    def refuse(gates: script.Gates, *, everywhere: bool) -> dict[str, LoopbackServer]:
         made = strict(gates, everywhere=everywhere)
         made["kimi"].faults = {1: Status(400, message="no")}
         return made
 
-    monkeypatch.setattr(script, "servers", refusing)
+    monkeypatch.setattr(script, "servers", refuse)
     assert main(["demo", "--all"]) == 1
     shown = capsys.readouterr().out
     assert re.search(r"^  kimi +400 ", shown, re.MULTILINE)
@@ -157,7 +157,7 @@ def test_a_wrong_count_is_shown_and_is_exit_code_1(
 def test_the_requests_are_the_ones_the_servers_received(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made, shown = kept_servers(monkeypatch), list[SentRequest]()
+    made, shown = demo_servers(monkeypatch), list[SentRequest]()
     monkeypatch.setattr(Printed, "request", lambda _, request: shown.append(request))
     assert main(["demo", "--all"]) == 0
     received = [exchange for server in made[0].values() for exchange in server.requests]

@@ -10,7 +10,7 @@ from tests.cli.command import actors_now
 from tests.journal.test_damage import DAMAGE, log, write_journal
 
 
-def damaged(path: Path) -> Path:
+def damaged_journal(path: Path) -> Path:
     write_journal(path).close()
     with closing(sqlite3.connect(path)) as other, other:
         other.execute(DAMAGE["a missing record"])
@@ -25,7 +25,7 @@ def test_an_intact_journal_has_no_damage(tmp_path: Path) -> None:
 
 
 def test_damage_is_named_with_a_fix(tmp_path: Path) -> None:
-    path = damaged(tmp_path / "sessions.db")
+    path = damaged_journal(tmp_path / "sessions.db")
     done = actors_now("sessions", "fsck", str(path))
     assert done.code == 1
     assert done.out == (
@@ -37,7 +37,7 @@ def test_damage_is_named_with_a_fix(tmp_path: Path) -> None:
 
 
 def test_damage_can_be_printed_as_json(tmp_path: Path) -> None:
-    path = damaged(tmp_path / "sessions.db")
+    path = damaged_journal(tmp_path / "sessions.db")
     assert json.loads(actors_now("sessions", "fsck", str(path), "--json").out) == {
         "damage": [{"session": "one", "number": 4, "what": f"{path}: session 'one', record 4 is missing"}],
         "intact": {"sessions": 2, "records": 12, "blobs": 1},
@@ -45,7 +45,7 @@ def test_damage_can_be_printed_as_json(tmp_path: Path) -> None:
 
 
 def test_intact_events_are_salvaged(tmp_path: Path) -> None:
-    path, to = damaged(tmp_path / "sessions.db"), tmp_path / "saved.db"
+    path, to = damaged_journal(tmp_path / "sessions.db"), tmp_path / "saved.db"
     done = actors_now("sessions", "fsck", str(path), "--salvage", str(to))
     assert done.code == 1
     assert [line.rpartition("session ")[2] for line in done.err.splitlines()] == [

@@ -19,17 +19,17 @@ pytestmark = pytest.mark.anyio
 SDK = (
     "actors.tools.mcp.configured",
     "actors.tools.mcp.connection",
-)  # with whose models it takes a second to load
+)  # its models take a second to load
 CALLS = Turn(Call("add", {"one": 1, "other": 2}), Call("store", {"key": "k"}))
 
 
-def reference() -> str:
-    """The reference server, as `--mcp` takes it."""
+def reference_server() -> str:
+    """Return the reference server as an argument of `--mcp`."""
     return f"ref={shlex.join(command())}"
 
 
-async def asked(*options: str, code: int = 0) -> dict[str, str]:
-    """Run with a server that calls two tools; return the result of each, by the tool."""
+async def tool_results(*options: str, code: int = 0) -> dict[str, str]:
+    """Run with a server that calls two tools; return the result of each, by tool."""
     server = OpenAIServer([CALLS, Turn(Say("Done."))])
     async with serve(server):
         done = await actors("run", "Go.", "-m", "m", "--base-url", server.base_url, *options, loaded=SDK)
@@ -40,13 +40,13 @@ async def asked(*options: str, code: int = 0) -> dict[str, str]:
 
 
 async def test_tools_of_a_server_on_the_command_line_need_approval() -> None:
-    results = await asked("--mcp", reference(), code=8)
+    results = await tool_results("--mcp", reference_server(), code=8)
     assert results["add"] == "3"
     assert "not approved" in results["store"]
 
 
 async def test_a_tool_of_a_server_is_allowed_or_denied_by_name() -> None:
-    results = await asked("--mcp", reference(), "--allow-tool", "store", "--deny-tool", "add")
+    results = await tool_results("--mcp", reference_server(), "--allow-tool", "store", "--deny-tool", "add")
     assert "not approved" in results["add"]
     assert results["store"] == "stored k"
 
@@ -125,5 +125,5 @@ def test_a_url_is_an_address_and_anything_else_a_program() -> None:
 def test_a_verdict_on_an_unknown_tool_is_an_error_without_servers() -> None:
     done = actors_now("run", "--offline", "hello", "--allow-tool", "stor")
     assert (done.code, done.complaint) == (3, "No tool 'stor' to allow; --tools has roll")
-    asked = ("run", "--offline", "hello", "--mcp", reference(), "--allow-tool", "stor")
+    asked = ("run", "--offline", "hello", "--mcp", reference_server(), "--allow-tool", "stor")
     assert actors_now(*asked).code == 0

@@ -1,7 +1,7 @@
 """Every mode of the command line runs one scripted turn of five calls to the same log.
 
-Compared are the session's whole log (what was batched, what was filtered out, how each call ended), the history and the
-ledger made from it, and the bytes of every request.
+The comparison covers the session's complete log (the batches, the filtered calls, and the completion of each call), the
+resulting history and ledger, and the bytes of every request.
 """
 
 import json
@@ -19,7 +19,7 @@ from actors.config import load
 from actors.core.log.events import Closed, Denied, Failed, LogEvent, Opened, Refused, Returned, Scheduled
 from actors.testing import Call, OpenAIServer, Say, Turn, serve
 from tests.cli.command import SECONDS, actors
-from tests.cli.terminal import terminal
+from tests.cli.terminal import run_terminal
 from tests.journal.file_storage import FileStorage
 
 pytestmark = pytest.mark.anyio
@@ -58,7 +58,7 @@ import actors.cli.conversation as conversation
 from tests.journal.file_storage import FileStorage
 conversation.conversation_storage = lambda options, config, create: FileStorage(Path({log!r}))
 """
-"""Has a command keep its sessions' logs in a file."""
+"""Makes a command store its sessions' logs in a file."""
 
 
 def _says(request: Mapping[str, object]) -> Turn:
@@ -85,18 +85,18 @@ def _line(folder: Path, command_name: str, *more: str) -> list[str]:
     ]
 
 
-async def _embedded(folder: Path, log: Path, backend: str) -> str:
+async def _run_embedded(folder: Path, log: Path, backend: str) -> str:
     offered = tools(str(folder / "tools.py"))
     async with Runtime(load(folder / "actors.toml", {}), journal=FileStorage(log)) as runtime:
         session = await runtime.open("a", tools=offered, system="Be brief.", id=NAME)
         return (await session.ask(WORDS)).text
 
 
-async def _one_shot(folder: Path, log: Path, backend: str) -> str:
+async def _run_one_shot(folder: Path, log: Path, backend: str) -> str:
     return await _process(_line(folder, "run", WORDS, "--backend", backend), log, "")
 
 
-async def _piped(folder: Path, log: Path, backend: str) -> str:
+async def _run_piped(folder: Path, log: Path, backend: str) -> str:
     return await _process(_line(folder, "chat", "--backend", backend), log, f"{WORDS}\n")
 
 
@@ -106,19 +106,19 @@ async def _process(arguments: list[str], log: Path, given: str) -> str:
     return done.out.splitlines()[-1]
 
 
-async def _interactive(folder: Path, log: Path, backend: str) -> str:
+async def _run_interactive(folder: Path, log: Path, backend: str) -> str:
     before = RECORDING.format(log=str(log))
-    async with terminal(*_line(folder, "chat", "--backend", backend), before=before) as chat:
+    async with run_terminal(*_line(folder, "chat", "--backend", backend), before=before) as chat:
         await chat.until("leaves.\n>")
         chat.type(f"{WORDS}\r")
         await chat.until(f"{LAST}\n>")
         chat.type("\x04")
-        assert await chat.ended() == 0
-        return next(line for line in reversed(chat.shown.splitlines()) if line == LAST)
+        assert await chat.wait_for_end() == 0
+        return next(line for line in reversed(chat.screen_text.splitlines()) if line == LAST)
 
 
-async def _subagent(folder: Path, log: Path, backend: str) -> str:
-    """Have a session of another backend give the words to a subagent, with the same tools and system prompt."""
+async def _run_subagent(folder: Path, log: Path, backend: str) -> str:
+    """Let a session of another backend pass the words to a subagent with the same tools and system prompt."""
     made = subagent("ask", "Ask.", target="a", system="Be brief.", tools=tools(str(folder / "tools.py")))
     above = OpenAIServer([Turn(Call("ask", {"task": WORDS})), Turn(Say("Done."))])
     async with serve(above):
@@ -135,14 +135,14 @@ async def _subagent(folder: Path, log: Path, backend: str) -> str:
 
 Mode = Callable[[Path, Path, str], Awaitable[str]]
 MODES: dict[str, Mode] = {
-    "embedded": _embedded,
-    "one-shot": _one_shot,
-    "interactive": _interactive,
-    "interactive from a pipe": _piped,
-    "subagent": _subagent,
+    "embedded": _run_embedded,
+    "one-shot": _run_one_shot,
+    "interactive": _run_interactive,
+    "interactive from a pipe": _run_piped,
+    "subagent": _run_subagent,
 }
 NAMES = {"subagent": "above-c1"}
-"""Ids of sessions that have not the usual one."""
+"""The session ids that differ from the usual one."""
 
 
 @pytest.mark.requirement("REQ-915-045", "REQ-915-029", "REQ-915-030", "REQ-915-032")
@@ -175,8 +175,8 @@ async def test_every_mode_logs_the_same_events_for_one_turn(tmp_path: Path, anyi
 
 
 def _comparable(log: list[LogEvent]) -> list[LogEvent]:
-    """Return a log without what is each session's own: its id, the key of its caches, whose it is, how it was left, and
-    in which order calls ended that ran at the same time.
+    """Return a log without its session's own values: its id, its cache key, its owner, the form of its end, and the
+    order in which concurrent calls ended.
     """
     kept: list[LogEvent] = []
     for did_end, events in groupby(log, lambda event: isinstance(event, Returned | Failed)):

@@ -44,7 +44,7 @@ TOOL = {"name": "weather", "description": "W", "parameters": {"type": "object", 
 Json = dict[str, Any]  # Any: a request body
 
 
-def rich(name: str) -> Json:
+def rich_body(name: str) -> Json:
     """Return a conversation with a bit of everything as a request body of a dialect."""
     profile = PROFILES[name]
     rendered = render(History(RICH), Ledger(), profile)
@@ -52,8 +52,8 @@ def rich(name: str) -> Json:
     return body
 
 
-def facts(body: Json, name: str) -> Iterator[tuple[str, str]]:
-    """Give what a body says: texts by paragraph, media, calls and results in order, ids and dialect aside."""
+def contents(body: Json, name: str) -> Iterator[tuple[str, str]]:
+    """Yield the content of a body, without ids and dialect: texts by paragraph, media, calls and results in order."""
     history, _ = from_wire(body, name)
     for message in history:
         for block in message.blocks:
@@ -73,7 +73,7 @@ def facts(body: Json, name: str) -> Iterator[tuple[str, str]]:
                     pass
 
 
-def written(path: Path, body: Json) -> str:
+def write(path: Path, body: Json) -> str:
     path.write_text(json.dumps(body))
     return str(path)
 
@@ -81,8 +81,8 @@ def written(path: Path, body: Json) -> str:
 def convert(
     body: Json, source: str, target: str, path: Path, capsys: pytest.CaptureFixture[str]
 ) -> tuple[Json, str]:
-    """Return what `actors convert` writes, and what it says of it."""
-    file = written(path / "body.json", body)
+    """Return the output and the messages of `actors convert`."""
+    file = write(path / "body.json", body)
     assert main(["convert", file, "--from", source, "--to", target, "--model", "m"]) == 0
     out, err = capsys.readouterr()
     assert check(out.encode(), PROFILES[target]) == []
@@ -95,13 +95,13 @@ def convert(
 def test_a_round_trip_keeps_everything_that_both_dialects_support(
     source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    body = rich(source)
+    body = rich_body(source)
     for target in spread(list(PROFILES), list(PROFILES).index(source)):
         there, _ = convert(body, source, target, tmp_path, capsys)
         back, _ = convert(there, target, source, tmp_path, capsys)
         images = "image" in PROFILES[target].media.user_kinds
-        wanted = [fact for fact in facts(body, source) if images or fact[0] != "media"]
-        came = list(facts(back, source))
+        wanted = [fact for fact in contents(body, source) if images or fact[0] != "media"]
+        came = list(contents(back, source))
         left = iter(came)
         assert [fact for fact in wanted if fact not in left] == [], target
         for kind in ("call", "result", "media"):
@@ -118,9 +118,9 @@ PDF = "JVBERi0xLjQKJSVFT0YK"
 def test_the_dialect_of_a_file_is_recognised(
     source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    body = rich(source)
+    body = rich_body(source)
     named, _ = convert(body, source, "anthropic", tmp_path, capsys)
-    file = written(tmp_path / "body.json", body)
+    file = write(tmp_path / "body.json", body)
     assert main(["convert", file, "--to", "anthropic", "--model", "m"]) == 0
     out, err = capsys.readouterr()
     assert json.loads(out) == named
@@ -133,7 +133,7 @@ def test_the_dialect_of_a_file_is_recognised(
 def test_a_file_in_another_dialect_is_rejected_by_name(
     source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    file = written(tmp_path / "body.json", rich(source))
+    file = write(tmp_path / "body.json", rich_body(source))
     for told in ("openai", "anthropic", "responses", "gemini", "bedrock"):
         if PROFILES[source].family == dialect(told).family:
             continue
@@ -157,9 +157,9 @@ def test_a_document_survives_every_dialect_that_supports_documents(
     for target in spread(DOCUMENTS, DOCUMENTS.index(source)):
         there, _ = convert(body, source, target, tmp_path, capsys)
         back, _ = convert(there, target, source, tmp_path, capsys)
-        assert ("media", PDF) in facts(there, target), target
-        came = iter(facts(back, source))  # Bedrock's name of the document may come with it, as words
-        assert [fact for fact in facts(body, source) if fact not in came] == [], target
+        assert ("media", PDF) in contents(there, target), target
+        came = iter(contents(back, source))  # Bedrock's name of the document may follow it as text
+        assert [fact for fact in contents(body, source) if fact not in came] == [], target
 
 
 ASKED, ASKED_AGAIN = {"role": "user", "content": "Sure?"}, {"role": "user", "content": "Well?"}
@@ -190,7 +190,7 @@ THOUGHT: dict[str, Json] = {
     "kimi": {"messages": [ASKED, CLEAR, ASKED_AGAIN]},
     "deepseek": {"messages": [ASKED, CLEAR, ASKED_AGAIN]},
 }
-"""A conversation in which the model thought, as it is written in each dialect."""
+"""A conversation with thinking, in the form of each dialect."""
 
 
 @pytest.mark.parametrize("source", THOUGHT)
@@ -209,7 +209,9 @@ def test_thinking_is_dropped_for_another_provider_and_reported(
 def test_preview_reports_the_body_and_the_messages_of_convert(
     target: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    made, _ = convert(rich("openai_chat") | {"temperature": 0.5}, "openai_chat", target, tmp_path, capsys)
+    made, _ = convert(
+        rich_body("openai_chat") | {"temperature": 0.5}, "openai_chat", target, tmp_path, capsys
+    )
     line = ["preview", str(tmp_path / "body.json"), "--from", "openai_chat", "--to", target]
     assert main([*line, "--json"]) == 0
     shown, said = capsys.readouterr()
@@ -233,7 +235,7 @@ def test_preview_reports_repairs_and_synthetic_results(
 ) -> None:
     call = {"id": "a", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
     left = [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": None, "tool_calls": [call]}]
-    file = written(tmp_path / "t.json", {"messages": left})
+    file = write(tmp_path / "t.json", {"messages": left})
     assert main(["preview", file, "--from", "openai", "--to", "anthropic"]) == 0
     _, words, *lines = capsys.readouterr().out.splitlines()
     assert words == "U A[c1] U[R1*]"

@@ -1,4 +1,4 @@
-"""`actors run` against strict servers on this machine, as a process of its own."""
+"""`actors run` against strict servers on this machine, in a separate process."""
 
 import json
 import os
@@ -32,7 +32,7 @@ from actors.testing import (
     serve,
     strict_server,
 )
-from tests.cli.command import SHORT_WAITS, Running, actors, started
+from tests.cli.command import SHORT_WAITS, Running, actors, run_in_background
 
 pytestmark = pytest.mark.anyio
 
@@ -118,9 +118,7 @@ async def test_the_key_of_auth_is_sent_to_a_server_of_any_dialect(name: str, tmp
 
 
 @pytest.mark.parametrize("name", [*PROFILES, *ALIASES])
-async def test_any_dialect_gives_a_backend_of_its_provider(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_any_dialect_can_be_chosen_for_a_backend(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOUSE_KEY", "secret")
     line = [
         "run",
@@ -337,11 +335,11 @@ async def test_a_signal_cancels_the_turn_and_has_its_exit_code(
     server = OpenAIServer(faults={0: Stall()})
     async with serve(server):
         url = ["--base-url", server.base_url, "-m", "m", "--backend", anyio_backend_name]
-        async with started("run", "x", "--json", *url) as process:
+        async with run_in_background("run", "x", "--json", *url) as process:
             out = await _until(process, '"type": "request_sent"')
             process.signal(number)
             out += (await process.rest())[0]
-            assert await process.ended() == code
+            assert await process.wait_for_end() == code
     last = json.loads(out.splitlines()[-1])
     assert (last["type"], last["result"]["status"], last["exit_code"]) == ("complete", "cancelled", code)
 
@@ -367,16 +365,16 @@ async def test_a_blocking_tool_does_not_delay_an_interrupt(
     server = OpenAIServer([Turn(Call("work", {}))])
     async with serve(server):
         url = ["--base-url", server.base_url, "-m", "m", "--backend", anyio_backend_name]
-        async with started("run", "x", *url, "--tools", str(tmp_path / "tools.py")) as process:
+        async with run_in_background("run", "x", *url, "--tools", str(tmp_path / "tools.py")) as process:
             await _until(process, "begun")
             for _ in range(times):
                 process.signal(signal.SIGINT)
             _, told = await process.rest()
-            assert await process.ended() == 130
+            assert await process.wait_for_end() == 130
     one = ["actors: interrupted; the turn was cancelled"]
     assert told.splitlines() in (
         [one] if times == 1 else [one, ["actors: interrupted"]]
-    )  # two may come as one
+    )  # two signals may arrive as one
 
 
 RAISES = '''
@@ -404,10 +402,10 @@ async def test_the_traceback_of_a_tool_is_shown_with_debug_only(tmp_path: Path) 
 
 
 async def _until(process: Running, words: str) -> str:
-    """Read a process's output until it has said this."""
+    """Read the output of a process until it contains these words."""
     out = ""
     while words not in out:
-        piece = await process.said()
+        piece = await process.next_output()
         assert piece, await process.rest()
         out += piece.decode()
     return out

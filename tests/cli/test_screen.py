@@ -10,7 +10,7 @@ from actors.cli.screen import Screen, complain, escape_controls, one_line, scree
 
 
 class Terminal(io.StringIO):
-    """A stream that says it is a terminal."""
+    """A stream that reports a terminal."""
 
     def isatty(self) -> bool:
         return True

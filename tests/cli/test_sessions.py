@@ -1,4 +1,4 @@
-"""Stored conversations: continue, list, show, export, import, fork, delete and replay them; where they are stored."""
+"""Stored conversations: continue, list, show, export, import, fork, delete and replay them; their storage location."""
 
 import json
 import logging
@@ -35,14 +35,14 @@ look = Tool.external("look", "Look it up, elsewhere.", {"type": "object"}, read_
 """
 
 
-def at(server: OpenAIServer, tmp_path: Path, *more: str) -> list[str]:
-    """Return the options that ask a server, with a tool and a journal."""
+def server_options(server: OpenAIServer, tmp_path: Path, *more: str) -> list[str]:
+    """Return the options for a server, with a tool and a journal."""
     (tmp_path / "tools.py").write_text(TOOLS)
     url = ["--base-url", server.base_url, "-m", "gpt", "--tools", str(tmp_path / "tools.py")]
     return [*url, "--journal", str(tmp_path / "kept.db"), *more]
 
 
-def kept(tmp_path: Path, *words: str) -> Done:
+def run_sessions(tmp_path: Path, *words: str) -> Done:
     """Run `actors sessions` on that journal."""
     return actors_now("sessions", *words, "--journal", str(tmp_path / "kept.db"))
 
@@ -58,31 +58,31 @@ async def test_a_conversation_can_be_continued_shown_exported_and_deleted(
     ]
     server = OpenAIServer(script)
     async with serve(server):
-        first = await actors("run", "Weather?", *at(server, tmp_path, "--id", "trip"))
+        first = await actors("run", "Weather?", *server_options(server, tmp_path, "--id", "trip"))
         assert (first.code, first.out) == (0, "21 C.\n"), first.err
-        again = await actors("run", "Warm?", *at(server, tmp_path, "--continue"))
+        again = await actors("run", "Warm?", *server_options(server, tmp_path, "--continue"))
         assert (again.code, again.out) == (0, "Yes.\n"), again.err
-        fork = await actors("run", "Cold?", *at(server, tmp_path, "--fork", "--id", "other"))
+        fork = await actors("run", "Cold?", *server_options(server, tmp_path, "--fork", "--id", "other"))
         assert (fork.code, fork.out) == (0, "No.\n"), fork.err
-        last = await actors("run", "So?", *at(server, tmp_path, "--resume", "trip"))
+        last = await actors("run", "So?", *server_options(server, tmp_path, "--resume", "trip"))
         assert (last.code, last.out) == (0, "Bye.\n"), last.err
     texts = [[each["content"] for each in json.loads(body.body)["messages"]] for body in server.requests]
-    assert texts[4][: len(texts[2])] == texts[2]  # the fork left the other as it was
+    assert texts[4][: len(texts[2])] == texts[2]  # the fork did not change the other session
     assert "Cold?" not in json.dumps(texts[4])
-    listed = [json.loads(line) for line in kept(tmp_path, "list", "--json").out.splitlines()]
+    listed = [json.loads(line) for line in run_sessions(tmp_path, "list", "--json").out.splitlines()]
     assert [(each["id"], each["state"]) for each in listed] == [("trip", "idle"), ("other", "idle")]
-    assert kept(tmp_path, "list").out.startswith("trip ")
-    shown = kept(tmp_path, "show", "trip")
+    assert run_sessions(tmp_path, "list").out.startswith("trip ")
+    shown = run_sessions(tmp_path, "show", "trip")
     assert "user: Weather?" in shown.out
     assert 'calls weather {"city": "Oslo"}' in shown.out
     assert shown.out.splitlines()[-1].endswith("Bye.")
-    _carried(tmp_path)
+    _export_replay_import_fork_delete(tmp_path)
 
 
-def _carried(tmp_path: Path) -> None:
-    """Export, replay, import, fork and delete one."""
+def _export_replay_import_fork_delete(tmp_path: Path) -> None:
+    """Export, replay, import, fork and delete a conversation."""
     out = tmp_path / "trip.jsonl"
-    assert kept(tmp_path, "export", "trip", "--out", str(out)).code == 0
+    assert run_sessions(tmp_path, "export", "trip", "--out", str(out)).code == 0
     for to in ("anthropic", "mistral", "gemini"):
         named = actors_now("replay", "trip", "--to", to, "--json", "--journal", str(tmp_path / "kept.db"))
         assert named.out == actors_now("replay", str(out), "--to", to, "--json").out
@@ -90,16 +90,16 @@ def _carried(tmp_path: Path) -> None:
         assert [(each["turn"], each["round"]) for each in requests] == [(1, 1), (1, 2), (2, 1), (3, 1)]
         assert [each["faults"] for each in requests] == [[]] * 4
         assert all(before["bytes"] < after["bytes"] for before, after in pairwise(requests))
-    assert kept(tmp_path, "export", "trip").out == out.read_text()
-    assert kept(tmp_path, "import", str(out), "--to", "copy").out == "copy\n"
-    taken = kept(tmp_path, "import", str(out))
+    assert run_sessions(tmp_path, "export", "trip").out == out.read_text()
+    assert run_sessions(tmp_path, "import", str(out), "--to", "copy").out == "copy\n"
+    taken = run_sessions(tmp_path, "import", str(out))
     assert (taken.code, "'trip' has a log" in taken.complaint) == (1, True)
-    assert kept(tmp_path, "fork", "trip", "--at", "2", "--to", "early").out == "early\n"
-    assert len(kept(tmp_path, "show", "early", "--json").out.splitlines()) < 10
-    assert kept(tmp_path, "delete", "trip").code == 0
-    gone = kept(tmp_path, "show", "trip")
+    assert run_sessions(tmp_path, "fork", "trip", "--at", "2", "--to", "early").out == "early\n"
+    assert len(run_sessions(tmp_path, "show", "early", "--json").out.splitlines()) < 10
+    assert run_sessions(tmp_path, "delete", "trip").code == 0
+    gone = run_sessions(tmp_path, "show", "trip")
     assert (gone.code, "No session 'trip'" in gone.complaint) == (1, True)
-    names = [json.loads(line)["id"] for line in kept(tmp_path, "list", "--json").out.splitlines()]
+    names = [json.loads(line)["id"] for line in run_sessions(tmp_path, "list", "--json").out.splitlines()]
     assert set(names) == {"copy", "other", "early"}
 
 
@@ -110,7 +110,7 @@ async def test_a_chat_continues_the_last_conversation_another_one_or_a_copy(tmp_
     async with serve(server):
 
         async def chat(words: str, *more: str) -> str:
-            done = await actors("chat", *at(server, tmp_path, *more), stdin=f"{words}\n")
+            done = await actors("chat", *server_options(server, tmp_path, *more), stdin=f"{words}\n")
             assert done.code == 0, done.err
             return done.out
 
@@ -120,7 +120,7 @@ async def test_a_chat_continues_the_last_conversation_another_one_or_a_copy(tmp_
         assert "Three." in await chat("third", "--fork", "trip", "--id", "copy")
         assert "Four." in await chat("fourth", "--resume", "trip")
         assert "Five." in await chat("fifth", "--resume", "copy", "--fork", "--id", "second")
-        missing = await actors("chat", *at(server, tmp_path, "--resume", "nobody"))
+        missing = await actors("chat", *server_options(server, tmp_path, "--resume", "nobody"))
         assert (missing.code, "'nobody'" in missing.complaint) == (1, True)
     said = [
         [each["content"] for each in json.loads(body.body)["messages"] if each["role"] == "user"]
@@ -134,7 +134,7 @@ async def test_a_chat_continues_the_last_conversation_another_one_or_a_copy(tmp_
         [*trip, "fourth"],
         [*trip, "third", "fifth"],
     ]
-    assert sorted(listed(tmp_path)) == ["copy", "second", "trip"]
+    assert sorted(listed_ids(tmp_path)) == ["copy", "second", "trip"]
 
 
 def test_an_option_of_another_action_is_an_error_and_nothing_is_deleted(tmp_path: Path) -> None:
@@ -153,9 +153,9 @@ def test_an_option_of_another_action_is_an_error_and_nothing_is_deleted(tmp_path
         (("delete", "--tenant", "acme", "--limit", "1"), "unknown argument '--limit'"),
         (("delete", "--tenant", ""), "not an empty string"),
     ):
-        done = kept(tmp_path, *line)
+        done = run_sessions(tmp_path, *line)
         assert (done.code, done.out, says in done.complaint) == (2, "", True), done.complaint
-    assert listed(tmp_path) == ["trip"]
+    assert listed_ids(tmp_path) == ["trip"]
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ async def test_run_asks_nothing_in_a_waiting_conversation_and_chat_resolves_it(
 ) -> None:
     server = OpenAIServer([Turn(Call("look", {"n": 1})), Turn(Say("Dry."))])
     async with serve(server):
-        line = at(server, tmp_path)
+        line = server_options(server, tmp_path)
         (tmp_path / "tools.py").write_text(LOOK)
         first = await actors("run", "Weather?", *line)
         again = await actors("run", "And now?", *line, "--continue")
@@ -210,7 +210,7 @@ async def test_run_asks_nothing_in_a_waiting_conversation_and_chat_resolves_it(
 async def test_a_chat_completes_its_turn_after_the_end_of_input(tmp_path: Path) -> None:
     server = OpenAIServer([Turn(Call("weather", {"city": "Oslo"})), Turn(Say("Dry."))])
     async with serve(server):
-        line = at(server, tmp_path)
+        line = server_options(server, tmp_path)
         (tmp_path / "tools.py").write_text(TOOLS.replace("@tool", '@tool(approval="ask")'))
         chat = await actors("chat", *line, stdin="Weather?\ny\n")
     assert (chat.code, chat.out.splitlines()[-1]) == (0, "Dry."), chat.out
@@ -227,9 +227,9 @@ async def test_replay_sends_the_asks_again_with_recorded_results(
     first = OpenAIServer([call("Oslo"), *[Turn(Say(text)) for text in ("21 C.", "Yes.")]])
     other = AnthropicServer([call("Rome"), call("Oslo"), *[Turn(Say(text)) for text in ("Warm.", "Indeed.")]])
     async with serve(first, other):
-        await actors("run", "Weather?", *at(first, tmp_path, "--id", "trip"))
-        await actors("run", "Warm?", *at(first, tmp_path, "--continue"))
-        (tmp_path / "tools.py").unlink()  # nothing of it runs
+        await actors("run", "Weather?", *server_options(first, tmp_path, "--id", "trip"))
+        await actors("run", "Warm?", *server_options(first, tmp_path, "--continue"))
+        (tmp_path / "tools.py").unlink()  # the replay runs no tool
         whom = ["--send", "--base-url", other.endpoint, "--dialect", "anthropic", "-m", "claude-sonnet-5"]
         line = ["replay", "trip", *whom, "--journal", str(tmp_path / "kept.db")]
         done = await actors(*line, "--json")
@@ -244,7 +244,7 @@ async def test_replay_sends_the_asks_again_with_recorded_results(
     assert "no such call" in json.dumps(bodies[1])
     assert "Oslo: 21 C" in json.dumps(bodies[2])
     assert other.refusals == []
-    assert listed(tmp_path) == ["trip"]
+    assert listed_ids(tmp_path) == ["trip"]
     both = actors_now("replay", "trip", "--send", "--to", "mistral")
     assert (both.code, both.complaint) == (
         2,
@@ -252,8 +252,8 @@ async def test_replay_sends_the_asks_again_with_recorded_results(
     )
 
 
-def dated(tmp_path: Path) -> None:
-    """Keep five sessions, of 2020 to 2024, one of them of another tenant, and a sixth of now."""
+def store_dated_sessions(tmp_path: Path) -> None:
+    """Store five sessions, dated 2020 to 2024, one of another tenant, and a sixth dated now."""
     years = range(2020, 2025)
     times = iter([*(datetime(year, 6, 1, tzinfo=UTC).timestamp() for year in years), time()])
     with closing(SqliteStorage(tmp_path / "kept.db", clock=times.__next__)) as storage:
@@ -262,66 +262,69 @@ def dated(tmp_path: Path) -> None:
         begin(storage, "now")
 
 
-def listed(tmp_path: Path, *more: str) -> list[str]:
-    return [line.split()[0] for line in kept(tmp_path, "list", *more).out.splitlines()]
+def listed_ids(tmp_path: Path, *more: str) -> list[str]:
+    return [line.split()[0] for line in run_sessions(tmp_path, "list", *more).out.splitlines()]
 
 
 def test_a_long_list_is_cut_and_can_be_continued(tmp_path: Path) -> None:
-    dated(tmp_path)
-    first = kept(tmp_path, "list", "--limit", "2")
+    store_dated_sessions(tmp_path)
+    first = run_sessions(tmp_path, "list", "--limit", "2")
     assert [line.split()[0] for line in first.out.splitlines()] == ["now", "of-2024"]
     assert first.complaint == "there are more: --all lists them, --after of-2024 continues the list"
-    assert listed(tmp_path, "--after", "of-2022") == ["of-2021", "of-2020"]
-    assert listed(tmp_path, "--limit", "2", "--all") == [
+    assert listed_ids(tmp_path, "--after", "of-2022") == ["of-2021", "of-2020"]
+    assert listed_ids(tmp_path, "--limit", "2", "--all") == [
         "now",
         *[f"of-{year}" for year in range(2024, 2019, -1)],
     ]
-    unknown = kept(tmp_path, "list", "--after", "nobody")
+    unknown = run_sessions(tmp_path, "list", "--after", "nobody")
     assert (unknown.code, "'nobody'" in unknown.complaint) == (1, True)
 
 
 def test_sessions_are_deleted_by_tenant_and_age_and_exported_first(tmp_path: Path) -> None:
-    dated(tmp_path)
+    store_dated_sessions(tmp_path)
     folder = tmp_path / "exports"
-    assert kept(tmp_path, "delete", "--tenant", "them", "--export", str(folder)).out == "of-2021\n"
+    assert run_sessions(tmp_path, "delete", "--tenant", "them", "--export", str(folder)).out == "of-2021\n"
     assert [path.name for path in folder.iterdir()] == ["of-2021.jsonl"]
-    assert kept(tmp_path, "delete", "--older-than", "2022-12-31").out.split() == ["of-2022", "of-2020"]
-    assert kept(tmp_path, "delete", "--older-than", "52 weeks").out.split() == ["of-2024", "of-2023"]
-    assert listed(tmp_path) == ["now"]
-    assert kept(tmp_path, "import", str(folder / "of-2021.jsonl")).out == "of-2021\n"
+    assert run_sessions(tmp_path, "delete", "--older-than", "2022-12-31").out.split() == [
+        "of-2022",
+        "of-2020",
+    ]
+    assert run_sessions(tmp_path, "delete", "--older-than", "52 weeks").out.split() == ["of-2024", "of-2023"]
+    assert listed_ids(tmp_path) == ["now"]
+    assert run_sessions(tmp_path, "import", str(folder / "of-2021.jsonl")).out == "of-2021\n"
     other = SqliteStorage(tmp_path / "kept.db")
     other.claim("now")
-    elsewhere = kept(tmp_path, "delete", "--older-than", "3000-01-01")
+    elsewhere = run_sessions(tmp_path, "delete", "--older-than", "3000-01-01")
     assert (elsewhere.code, "'now' belongs to host" in elsewhere.complaint) == (1, True)
     other.close()
-    assert kept(tmp_path, "delete", "--older-than", "3000-01-01").out == "now\n"
+    assert run_sessions(tmp_path, "delete", "--older-than", "3000-01-01").out == "now\n"
 
 
 def test_an_age_is_rejected_if_the_clock_is_far_from_the_journal(tmp_path: Path) -> None:
-    dated(tmp_path)
-    kept(tmp_path, "delete", "now")
-    refused = kept(tmp_path, "delete", "--older-than", "90 days")
+    store_dated_sessions(tmp_path)
+    run_sessions(tmp_path, "delete", "now")
+    refused = run_sessions(tmp_path, "delete", "--older-than", "90 days")
     assert (refused.code, "name a date instead of an age, as 20" in refused.complaint) == (
         3,
         True,
     )
-    assert len(listed(tmp_path)) == 5
-    odd = kept(tmp_path, "delete", "--older-than", "soon")
+    assert len(listed_ids(tmp_path)) == 5
+    odd = run_sessions(tmp_path, "delete", "--older-than", "soon")
     assert (odd.code, "takes a number of minutes, hours, days or weeks" in odd.complaint) == (3, True)
     for words in (("delete",), ("delete", "of-2020", "--tenant", "them"), ("export",)):
-        assert kept(tmp_path, *words).code == 2
+        assert run_sessions(tmp_path, *words).code == 2
 
 
 def test_an_unwritable_export_file_is_named(tmp_path: Path) -> None:
-    dated(tmp_path)
+    store_dated_sessions(tmp_path)
     where = str(tmp_path / "nowhere" / "file.jsonl")
-    refused = kept(tmp_path, "export", listed(tmp_path)[0], "--out", where)
+    refused = run_sessions(tmp_path, "export", listed_ids(tmp_path)[0], "--out", where)
     assert (refused.code, refused.complaint) == (2, f"Cannot use {where}: no such file or directory")
 
 
 def test_a_file_that_is_not_a_journal_is_exit_code_9(tmp_path: Path) -> None:
     (tmp_path / "kept.db").write_bytes(b"some words" * 1000)
-    refused = kept(tmp_path, "list")
+    refused = run_sessions(tmp_path, "list")
     assert (refused.code, "some words" in refused.complaint) == (9, False)
     assert "it is no journal, or its beginning has changed; name another file" in refused.complaint
 
@@ -375,7 +378,7 @@ def test_an_unwritable_journal_is_reported_once(
 
 @pytest.mark.parametrize("line", [("list",), ("show", "a"), ("fork", "a"), ("delete", "a")])
 def test_a_mistyped_journal_is_not_created(line: tuple[str, ...], tmp_path: Path) -> None:
-    done = kept(tmp_path, *line)
+    done = run_sessions(tmp_path, *line)
     assert (done.code, done.out) == (9, "")
     assert done.complaint.endswith("kept.db: no such file; name an existing journal")
     assert not list(tmp_path.iterdir())

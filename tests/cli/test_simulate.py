@@ -1,4 +1,4 @@
-"""`actors simulate` as a process of its own, with the runtime, `actors run` and a vendor's SDK as clients."""
+"""`actors simulate` in a separate process, with the runtime, `actors run` and a vendor's SDK as clients."""
 
 import json
 import signal
@@ -34,7 +34,7 @@ from actors.testing import (
     strict_server,
 )
 from actors.testing.standin import answer, model
-from tests.cli.command import Running, actors, actors_now, started
+from tests.cli.command import Running, actors, actors_now, run_in_background
 from tests.runtime_support import hosting
 
 pytestmark = pytest.mark.anyio
@@ -49,21 +49,21 @@ class Simulated:
         self.process = process
         self.told = told
 
-    async def ended(self, number: signal.Signals | None = None) -> tuple[int, list[str]]:
-        """Send a signal if one is given, and return the exit code and the lines on standard error."""
+    async def wait_for_end(self, number: signal.Signals | None = None) -> tuple[int, list[str]]:
+        """Send a signal if given, and return the exit code and the lines on standard error."""
         if number is not None:
             self.process.signal(number)
         _, said = await self.process.rest()
-        return await self.process.ended(), said.splitlines()
+        return await self.process.wait_for_end(), said.splitlines()
 
 
 @asynccontextmanager
-async def simulated(*options: str) -> AsyncIterator[Simulated]:
-    """Run `actors simulate` until it has said where it listens; end it with the block."""
-    async with started("simulate", *options) as process:
+async def run_simulate(*options: str) -> AsyncIterator[Simulated]:
+    """Run `actors simulate` until it has printed its address; stop it at the end of the block."""
+    async with run_in_background("simulate", *options) as process:
         line = b""
         while not line.endswith(b"\n"):
-            piece = await process.said()
+            piece = await process.next_output()
             assert piece, await process.rest()
             line += piece
         yield Simulated(process, json.loads(line))
@@ -103,22 +103,22 @@ def test_g01_returned_thinking_is_accepted(name: str) -> None:
     body: dict[str, Any] = {"model": "m", "tools": [tool], **THINKING[name]}  # Any: a body
     body["messages"] = [{"role": "user", "content": "Weather?"}]
 
-    def said() -> Any:  # Any: a response body
+    def respond() -> Any:  # Any: a response body
         answered = server.answer(HttpRequest("POST", path, {}, json.dumps(body).encode(), False))
         return json.loads(answered.parts[0])
 
     if name == "anthropic":
-        content = said()["content"]
+        content = respond()["content"]
         assert [block["type"] for block in content] == ["thinking", "tool_use"]
         result = {"type": "tool_result", "tool_use_id": content[1]["id"], "content": "4 C"}
         body["messages"] += [{"role": "assistant", "content": content}, {"role": "user", "content": [result]}]
     else:
-        message = said()["choices"][0]["message"]
+        message = respond()["choices"][0]["message"]
         assert message["reasoning_content"]
         del message["refusal"]
         call = message["tool_calls"][0]
         body["messages"] += [message, {"role": "tool", "tool_call_id": call["id"], "content": "4 C"}]
-    assert "I have the result." in json.dumps(said())
+    assert "I have the result." in json.dumps(respond())
     assert server.refusals == []
 
 
@@ -135,11 +135,11 @@ def test_g01_returned_thinking_is_accepted(name: str) -> None:
     ],
 )
 def test_g01_the_model_thinks_only_on_request(name: str, more: dict[str, Any]) -> None:
-    request = asked({}) | more
+    request = request_body({}) | more
     assert isinstance(model(name)(request).parts[0], Think)
-    assert isinstance(model(name)(asked({})).parts[0], Call)
+    assert isinstance(model(name)(request_body({})).parts[0], Call)
     off: dict[str, Any] = {"thinking": {"type": "disabled"}, "reasoning": {"effort": "none"}}
-    assert isinstance(model("kimi")(asked({}) | off).parts[0], Call)
+    assert isinstance(model("kimi")(request_body({}) | off).parts[0], Call)
 
 
 async def test_a_script_sets_the_answers_and_faults_break_them(
@@ -156,25 +156,25 @@ async def test_a_script_sets_the_answers_and_faults_break_them(
     )
     options = ("--dialect", "openai", "--script", str(script), "--fault", "0:429=7", "--fault", "2:reset")
     async with (
-        simulated(*options, "--requests", "5", "--backend", anyio_backend_name) as running,
+        run_simulate(*options, "--requests", "5", "--backend", anyio_backend_name) as running,
         httpx2.AsyncClient(base_url=running.told["base_url"]) as client,
     ):
         body = {"model": "m", "messages": [{"role": "user", "content": "Hi."}]}
 
-        async def said() -> Any:  # Any: a response body
+        async def respond() -> Any:  # Any: a response body
             return (await client.post("/chat/completions", json=body)).json()
 
         busy = await client.post("/chat/completions", json=body)
         assert (busy.status_code, busy.headers["retry-after"]) == (429, "7")
-        first = (await said())["choices"][0]
+        first = (await respond())["choices"][0]
         assert first["message"]["content"] == "Looking. "
         assert first["message"]["tool_calls"][0]["id"] == "call_1"
         with pytest.raises(httpx2.TransportError):
-            await said()
-        second = await said()
+            await respond()
+        second = await respond()
         assert (second["choices"][0]["finish_reason"], second["usage"]["total_tokens"]) == ("length", 7)
-        assert (await said())["choices"][0]["message"]["content"] == "ok"
-        code, lines = await running.ended()
+        assert (await respond())["choices"][0]["message"]["content"] == "ok"
+        code, lines = await running.wait_for_end()
     assert code == 0
     assert [line.partition("completions ")[2] for line in lines] == [
         "429 fault: status",
@@ -246,12 +246,12 @@ def test_a_fault_is_parsed_from_one_word(text: str, fault: object) -> None:
 @pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0", "localhost"])
 async def test_the_server_listens_on_the_given_host_and_lists_its_models(host: str) -> None:
     async with (
-        simulated("--dialect", "openai", "--host", host, "--requests", "1") as running,
+        run_simulate("--dialect", "openai", "--host", host, "--requests", "1") as running,
         httpx2.AsyncClient(base_url=running.told["base_url"]) as client,
     ):
         listed = (await client.get("/models")).json()
         assert [model["object"] for model in listed["data"]] == ["model"]
-        assert (await running.ended())[0] == 0
+        assert (await running.wait_for_end())[0] == 0
 
 
 async def test_an_address_of_another_machine_is_one_line_and_exit_code_3(anyio_backend_name: str) -> None:
@@ -284,7 +284,7 @@ def test_each_dialect_lists_its_models_in_its_own_format(name: str, path: str) -
 
 @pytest.mark.parametrize("name", ["openai_responses", "vertex", "bedrock"])
 async def test_a_runtime_calls_tools_with_the_simulated_model(name: str, anyio_backend_name: str) -> None:
-    async with simulated("--dialect", name, "--backend", anyio_backend_name, "--requests", "4") as running:
+    async with run_simulate("--dialect", name, "--backend", anyio_backend_name, "--requests", "4") as running:
         assert running.told["dialect"] == name
         backend = BackendSettings(
             kind=kind_of(dialect(name)), dialect=name, model="m", base_url=running.told["endpoint"]
@@ -293,7 +293,7 @@ async def test_a_runtime_calls_tools_with_the_simulated_model(name: str, anyio_b
             session = await runtime.open("b", tools=[weather])
             for words in ("Weather?", "And now?"):
                 assert (await session.ask(words)).text == "I have the result."
-        code, lines = await running.ended()
+        code, lines = await running.wait_for_end()
     assert code == 0
     assert len(lines) == 4
     assert all(line.startswith(f"actors: #{at} POST /") for at, line in enumerate(lines))
@@ -301,7 +301,7 @@ async def test_a_runtime_calls_tools_with_the_simulated_model(name: str, anyio_b
 
 
 async def test_the_vendors_sdk_calls_tools_with_the_simulated_model() -> None:
-    async with simulated("--dialect", "openai", "--requests", "2") as running:
+    async with run_simulate("--dialect", "openai", "--requests", "2") as running:
         assert running.told.keys() == {"dialect", "base_url", "endpoint", "mode"}
         async with AsyncOpenAI(base_url=running.told["base_url"], api_key="k") as client:
             messages: list[Any] = [{"role": "user", "content": "Weather?"}]  # Any: the SDK's types are unions
@@ -314,12 +314,12 @@ async def test_the_vendors_sdk_calls_tools_with_the_simulated_model() -> None:
             ]
             second = await client.chat.completions.create(model="m", messages=messages, tools=tools)
             assert second.choices[0].message.content == "I have the result."
-        assert (await running.ended())[0] == 0
+        assert (await running.wait_for_end())[0] == 0
 
 
 async def test_a_second_vendors_sdk_streams_from_the_server() -> None:
     async with (
-        simulated("--dialect", "anthropic", "--mode", "hosted", "--requests", "1") as running,
+        run_simulate("--dialect", "anthropic", "--mode", "hosted", "--requests", "1") as running,
         AsyncAnthropic(base_url=running.told["base_url"], api_key="k") as client,
     ):
         assert running.told["mode"] == "hosted"
@@ -330,13 +330,13 @@ async def test_a_second_vendors_sdk_streams_from_the_server() -> None:
             tools=[{"name": "weather", "input_schema": {"type": "object"}}],
         ) as stream:
             assert (await stream.get_final_message()).stop_reason == "tool_use"
-        assert (await running.ended())[0] == 0
+        assert (await running.wait_for_end())[0] == 0
 
 
 async def test_a_refusal_is_reported_with_its_rule_and_is_exit_code_1(anyio_backend_name: str) -> None:
     orphan = [{"role": "tool", "tool_call_id": "a", "content": "\x1b[2J"}]
     async with (
-        simulated("--dialect", "openai", "--backend", anyio_backend_name) as running,
+        run_simulate("--dialect", "openai", "--backend", anyio_backend_name) as running,
         httpx2.AsyncClient() as client,
     ):
         url = running.told["base_url"]
@@ -345,7 +345,7 @@ async def test_a_refusal_is_reported_with_its_rule_and_is_exit_code_1(anyio_back
         refused = await client.post(f"{url}/chat/completions", json={"model": "m", "messages": orphan})
         assert refused.status_code == 400
         assert (await client.post(f"{url}/nothing", json={})).status_code == 404
-        code, lines = await running.ended(signal.SIGTERM)
+        code, lines = await running.wait_for_end(signal.SIGTERM)
     assert code == 1
     assert lines[0] == "actors: #0 POST /v1/chat/completions 200 accepted"
     assert lines[1].startswith("actors: #1 POST /v1/chat/completions 400 OAC-02: ")
@@ -354,8 +354,8 @@ async def test_a_refusal_is_reported_with_its_rule_and_is_exit_code_1(anyio_back
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
 async def test_a_signal_ends_it(number: signal.Signals, code: int, anyio_backend_name: str) -> None:
-    async with simulated("--dialect", "kimi", "--backend", anyio_backend_name) as running:
-        ended, lines = await running.ended(number)
+    async with run_simulate("--dialect", "kimi", "--backend", anyio_backend_name) as running:
+        ended, lines = await running.wait_for_end(number)
     assert ended == code
     assert lines == (["actors: interrupted"] if code else [])
 
@@ -380,7 +380,7 @@ def test_an_invalid_number_is_exit_code_2(arguments: list[str]) -> None:
     assert actors_now("simulate", "--dialect", "openai", *arguments).code == 2
 
 
-def asked(schema: object, **more: object) -> dict[str, Any]:  # Any: a request body
+def request_body(schema: object, **more: object) -> dict[str, Any]:  # Any: a request body
     tool = {"type": "function", "function": {"name": "f", "parameters": schema}}
     return {"messages": [{"role": "user", "content": "Hi."}], "tools": [tool], **more}
 
@@ -419,15 +419,15 @@ def asked(schema: object, **more: object) -> dict[str, Any]:  # Any: a request b
     ],
 )  # fmt: skip
 def test_the_arguments_of_the_simulated_call_satisfy_the_schema(schema: object, arguments: object) -> None:
-    assert answer(asked(schema)).calls == (Call("f", arguments),)  # type: ignore[arg-type]  # an object
+    assert answer(request_body(schema)).calls == (Call("f", arguments),)  # type: ignore[arg-type]  # an object
 
 
 def test_a_recursive_schema_gives_finite_arguments() -> None:
     endless = {"type": "object", "required": ["me"], "properties": {"me": {"$ref": "#"}}}
-    (made,) = answer(asked(endless)).calls
+    (made,) = answer(request_body(endless)).calls
     assert isinstance(made.arguments["me"], dict)
 
 
 @pytest.mark.parametrize("choice", ["none", {"type": "none"}])
 def test_the_model_calls_no_tool_when_the_request_disables_tools(choice: object) -> None:
-    assert answer(asked({}, tool_choice=choice)).parts == (Say("ok"),)
+    assert answer(request_body({}, tool_choice=choice)).parts == (Say("ok"),)

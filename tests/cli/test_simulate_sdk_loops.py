@@ -7,14 +7,14 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from tests.cli.test_simulate import simulated
+from tests.cli.test_simulate import run_simulate
 from tests.testing.sdk_loops import LIMITED, LOOPS, TURNS
 
 pytestmark = [
     pytest.mark.anyio,
     pytest.mark.filterwarnings(
         "ignore::ResourceWarning"
-    ),  # Google's SDK closes connections when it is collected
+    ),  # Google's SDK closes connections when it is garbage-collected
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
 ]
@@ -29,9 +29,9 @@ async def test_a_vendors_sdk_works_with_the_command(
     script.write_text(json.dumps(TURNS))
     options = ("--dialect", dialect, "--mode", "strict", "--script", str(script), "--fault", f"{LIMITED}:429")
     with anyio.fail_after(120):
-        async with simulated(*options, "--requests", "10", "--backend", anyio_backend_name) as running:
+        async with run_simulate(*options, "--requests", "10", "--backend", anyio_backend_name) as running:
             await anyio.to_thread.run_sync(LOOPS[dialect], running.told["base_url"])
-            code, lines = await running.ended()
+            code, lines = await running.wait_for_end()
     assert code == 1  # one request was refused: the broken transcript of each loop
     assert [" 200 accepted" in line for line in lines] == [True] * 8 + [False, False]
     assert ": " in lines[8].partition(" 400 ")[2]

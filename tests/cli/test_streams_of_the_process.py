@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command import SECONDS, actors_now, command, environ, forked
+from tests.cli.command import SECONDS, actors_now, command, environ, fork_actors
 from tests.commands.at_scale import extent
 
 TRANSCRIPT = [{"role": "user", "content": "Grüße"}]
@@ -62,7 +62,7 @@ def test_a_reader_that_leaves_during_an_answer_is_not_an_error(options: list[str
     err.touch()
     os.mkfifo(out)
     reader = os.open(out, os.O_RDONLY | os.O_NONBLOCK)
-    process = forked([words, out, err], ["run", "--offline", *options], environ())
+    process = fork_actors([words, out, err], ["run", "--offline", *options], environ())
     assert select.select([reader], [], [], SECONDS)[0]
     assert os.read(reader, 10)
     os.close(reader)
@@ -141,9 +141,9 @@ code = main()
 sys.setprofile(None)
 sys.exit(code)
 """
-"""Runs a command and interrupts it at the first call after N things happened: the same place each time.
+"""Runs a command and interrupts it at the first call after N events: the same place each time.
 
-Where that is in a finalizer Python swallows the interrupt and the user presses the keys again; so does this test.
+In a finalizer, Python swallows the interrupt and the user presses the keys again, as this script does.
 """
 
 

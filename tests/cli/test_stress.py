@@ -1,4 +1,4 @@
-"""`actors stress` as a process of its own."""
+"""`actors stress` in a separate process."""
 
 import json
 

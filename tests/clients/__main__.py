@@ -1,10 +1,10 @@
-"""The AI SDK and Codex themselves hold tool conversations with the strict servers, where nothing can leave the machine.
+"""Run the AI SDK and Codex against the strict servers, in tool conversations, without network access.
 
-    python -m tests.clients --install     fetch them once (npm; about 500 MB)
-    python -m tests.clients               run them, in a network namespace with nothing but loopback (`unshare -rn`)
+    python -m tests.clients --install     fetch the clients once (npm; about 500 MB)
+    python -m tests.clients               run them, in a network namespace with only loopback (`unshare -rn`)
 
-Prints a line for each conversation: `held`, or what was refused or went wrong. Ends with status 0 only if all were
-held. The servers run in the same namespace. Homes are temporary, keys are dummies, telemetry and updates are off.
+Prints a line for each conversation: `held`, or the refusal or error. Exits with 0 only if all were held. The servers
+run in the same namespace. Home folders are temporary, keys are dummies, telemetry and updates are off.
 """
 
 import argparse
@@ -28,7 +28,7 @@ from tests.saying import say
 HERE = Path(__file__).resolve().parent
 MODULES = HERE / "node_modules"
 SECONDS = 90
-"""How long one conversation may take."""
+"""The longest time for one conversation, in seconds."""
 _INSIDE = "ACTORS_CLIENTS_INSIDE"
 _PATCH = "*** Begin Patch\n*** Add File: made.txt\n+made\n*** End Patch\n"
 
@@ -67,7 +67,7 @@ CASES = (
 def main() -> int:
     """Install or run the clients."""
     parser = argparse.ArgumentParser(prog="python -m tests.clients", description="Real clients, offline.")
-    parser.add_argument("--install", action="store_true", help="fetch them with npm and stop")
+    parser.add_argument("--install", action="store_true", help="fetch the clients with npm and stop")
     parser.add_argument("--only", default="", help="a word in the name of the conversations to hold")
     options = parser.parse_args()
     if options.install:
@@ -80,11 +80,11 @@ def main() -> int:
         inside = ["unshare", "-rn", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
         command = [*inside, sys.executable, "-m", "tests.clients", "--only", options.only]
         return subprocess.run(command, env={**os.environ, _INSIDE: "1"}, check=False).returncode
-    return anyio.run(held, options.only)
+    return anyio.run(hold_all, options.only)
 
 
-async def held(only: str) -> int:
-    """Hold all conversations; 1 if one was not held."""
+async def hold_all(only: str) -> int:
+    """Hold all conversations; return 1 if one was not held."""
     failed = 0
     for case in CASES:
         for how in ("whole", "streamed"):
@@ -103,7 +103,7 @@ async def _sdk(name: str, case: Case, how: str) -> bool:
         words = ["node", "sdk.mjs", case.provider, server.base_url, how, json.dumps(case.options)]
         code, out, wrong = await _run(words, HERE)
     right = code == 0 and json.loads(out) == ["I have the result."] * 2
-    return _told(name, server, right, wrong or out)
+    return _report(name, server, right, wrong or out)
 
 
 async def _codex() -> bool:
@@ -125,11 +125,11 @@ async def _codex() -> bool:
             made = (Path(home) / "made.txt").exists()
             again, more, wrong_again = await _run([*words, "resume", "--last", "And read it."], Path(home))
     right = (code, again, made) == (0, 0, True) and "Done." in out and "Done again." in more
-    return _told("codex -> openai_responses", server, right, wrong + wrong_again)
+    return _report("codex -> openai_responses", server, right, wrong + wrong_again)
 
 
 async def _run(words: Sequence[str], home: Path) -> tuple[int, str, str]:
-    """Run a client in a home of its own; its status, output and complaints."""
+    """Run a client in a new home folder; return its status, output and errors."""
     with tempfile.TemporaryDirectory() as other:
         own = str(home if home != HERE else other)
         env = {
@@ -144,8 +144,8 @@ async def _run(words: Sequence[str], home: Path) -> tuple[int, str, str]:
     return -1, "", f"not done after {SECONDS} s"
 
 
-def _told(name: str, server: LoopbackServer, right: bool, wrong: str) -> bool:
-    """Print the line for one conversation; say whether it was held."""
+def _report(name: str, server: LoopbackServer, right: bool, wrong: str) -> bool:
+    """Print the line for one conversation; return True if it was held."""
     statuses = [exchange.status for exchange in server.requests if exchange.status != 426]
     refused = [f"{refusal.rule}: {refusal.message}" for refusal in server.refusals]
     good = right and bool(statuses) and set(statuses) == {200} and not refused

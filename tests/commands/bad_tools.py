@@ -1,6 +1,6 @@
 """A tool of each bad kind in one of many sessions: results, logs and request bodies of the others do not change.
 
-python -m tests.commands.bad_tools
+    python -m tests.commands.bad_tools
 
 This plays every kind in one of 100 sessions on both backends and compares the other 99 with a clean run.
 `tests/commands/test_bad_tools.py` plays some of them.

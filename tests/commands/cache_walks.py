@@ -3,7 +3,7 @@
 Each host has a stand-in cache with its provider's rules (`actors.strict.cache`). The walk moves the cache's clock: time
 passes between requests, sometimes enough for cached content to expire. In a shell, for a line per dialect:
 
-python -m tests.commands.cache_walks --count 400
+    python -m tests.commands.cache_walks --count 400
 """
 
 import argparse

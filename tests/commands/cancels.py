@@ -1,6 +1,6 @@
 """Cancels at random moments, with uncooperative tools: every call is closed, and the pool continues to serve.
 
-python -m tests.commands.cancels --count 1000
+    python -m tests.commands.cancels --count 1000
 
 This prints, for both backends, the duration of cancels in each phase, the calls that remained open, and whether 50
 concurrent fresh requests were served afterwards. `tests/commands/test_cancels.py` makes a few cancels and looks at no

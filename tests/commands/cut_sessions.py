@@ -1,6 +1,6 @@
 """Answers cut at every byte, through complete sessions: each ask ends exactly once, and no tool runs on half an answer.
 
-python -m tests.commands.cut_sessions
+    python -m tests.commands.cut_sessions
 
 This cuts a stream of each wire format at every byte, on both backends: the connection breaks there, or the response
 ends normally, as after a relay. `tests/commands/test_cut_sessions.py` cuts at some bytes.

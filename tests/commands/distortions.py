@@ -1,6 +1,6 @@
 """Distort valid answers as relays do: each decodes to the same message, or is marked as incomplete.
 
-python -m tests.commands.distortions --count 20000
+    python -m tests.commands.distortions --count 20000
 
 This makes random answers of every wire family, distorts each in one to three of the ways of `DISTORTIONS`, and decodes
 it. A lossless distortion that is applied alone must not change the message. `tests/commands/test_distortions.py` tries

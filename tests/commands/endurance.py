@@ -1,6 +1,6 @@
 """Many turns in one process: the resources held at rest are the same at the end as near the beginning.
 
-python -m tests.commands.endurance --turns 200000
+    python -m tests.commands.endurance --turns 200000
 
 Sessions on a file journal are opened and deleted: they ask, call tools, are cancelled during a turn, switched and
 compacted, and sleep, because only a few keep their actors. After each lap all sessions are at rest, and the resources

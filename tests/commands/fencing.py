@@ -1,6 +1,6 @@
 """Exclusive writers: one of a thousand concurrent openers, one of two processes, and never a host after its takeover.
 
-python -m tests.commands.fencing --opens 1000 --races 50 --stops 20
+    python -m tests.commands.fencing --opens 1000 --races 50 --stops 20
 
 The two processes of a race are `python -m tests.commands.fencing --others JOURNAL SERVER BACKEND STREAMS`. Each reads
 lines: `open ID`, `resume ID`, or `leave` once it has the session.

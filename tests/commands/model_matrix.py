@@ -1,6 +1,6 @@
 """Every model of the table on every host that serves it: complete sessions over strict servers, without refusals.
 
-python -m tests.commands.model_matrix                 all models, on asyncio and on trio
+    python -m tests.commands.model_matrix                 all models, on asyncio and on trio
     python -m tests.commands.model_matrix --share 16      every sixteenth, as in the tests
 
 Each session has tools and asks with a forced tool, with thinking off, with a temperature, with an effort, and with all

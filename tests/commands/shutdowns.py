@@ -3,7 +3,7 @@
 As a test, each way is tried often inside one process (`tests/commands/test_shutdowns.py`). As a command, each is tried
 in separate processes, which must exit:
 
-python -m tests.commands.shutdowns --count 200
+    python -m tests.commands.shutdowns --count 200
 
 A program is `python -m tests.commands.shutdowns --one WAY BACKEND TOOL...`. It exits with 0 and prints nothing.
 """
@@ -81,7 +81,7 @@ class Program:
 
     @property
     def all_running(self) -> bool:
-        """Whether every tool is running."""
+        """True if every tool is running."""
         return len(self._begun) >= len(self.kinds)
 
     async def hold(self) -> None:

@@ -1,6 +1,6 @@
 """SIGTERM and SIGINT at random moments, once or twice, to commands that share a journal, which is then opened again.
 
-python -m tests.commands.signals --count 200
+    python -m tests.commands.signals --count 200
 
 Each command is `actors run --json` with running tools, forked from this process; four at a time share the journal. A
 command receives its signal some milliseconds after a given number of printed lines. The requirements:

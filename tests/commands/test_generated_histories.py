@@ -3,7 +3,7 @@
 The suite judges a fixed number of generated conversations: each is rendered for a few of the profiles in turn, and some
 are also played as a session that sends requests during the conversation. `.ci/run` judges 24,000. For more, in a shell:
 
-python -m tests.commands.test_generated_histories --count 2000000 --seed 50000 --workers 2
+    python -m tests.commands.test_generated_histories --count 2000000 --seed 50000 --workers 2
 
 A line for each failed conversation contains its seed and dialect. `tests.commands.at_scale` explains the options.
 """

@@ -2,7 +2,7 @@
 
 The suite makes 25 walks (`tests.commands.walks` explains them), `.ci/run` another 400. For more, in a shell:
 
-python -m tests.commands.test_walks --count 20000 --seed 1000 --workers 2
+    python -m tests.commands.test_walks --count 20000 --seed 1000 --workers 2
 
 A line for each failed walk contains its seed. `tests.commands.at_scale` explains the options.
 """

@@ -357,7 +357,7 @@ class Walk:
         )
 
     def judge_and_serve(self, binding: Binding, request: Request, rendered: Rendered) -> bytes:
-        """Have every judge check a request; return the server's answer."""
+        """Let every judge check a request; return the server's answer."""
         answer = asked(self.hosts[binding], binding, request)
         if answer.status != 200:
             raise WalkProblem(f"{binding}: {answer.status} {b''.join(answer.parts).decode()}")

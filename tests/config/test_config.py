@@ -1,4 +1,4 @@
-"""What the operator wrote becomes typed settings or one clear line, and a key is shown nowhere."""
+"""The configuration file: valid settings become typed values, an error is one clear line, and no key is ever shown."""
 
 import pickle
 import traceback
@@ -61,7 +61,7 @@ max_rounds = 7
 """
 
 
-def written(tmp_path: Path, text: str | bytes) -> Path:
+def write_config(tmp_path: Path, text: str | bytes) -> Path:
     path = tmp_path / "actors.toml"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return path
@@ -69,7 +69,7 @@ def written(tmp_path: Path, text: str | bytes) -> Path:
 
 @pytest.fixture
 def config(tmp_path: Path) -> Config:
-    return load(written(tmp_path, FILE), ENVIRON)
+    return load(write_config(tmp_path, FILE), ENVIRON)
 
 
 def backend(config: Config, target: str) -> Backend:
@@ -81,7 +81,7 @@ def backend(config: Config, target: str) -> Backend:
 # --- targets -----------------------------------------------------------------------------------------
 
 
-def test_a_configured_backend_has_what_the_file_says(config: Config) -> None:
+def test_a_configured_backend_has_the_settings_of_the_file(config: Config) -> None:
     claude = backend(config, "claude")
     assert claude == Backend(
         name="claude",
@@ -126,7 +126,7 @@ def test_a_provider_and_model_need_no_file() -> None:
     assert backend(config, "openai:ft:gpt:x").model == "ft:gpt:x"
 
 
-def test_the_usual_url_variable_moves_the_endpoint_and_makes_the_key_optional() -> None:
+def test_the_base_url_variable_moves_the_endpoint_and_makes_the_key_optional() -> None:
     moved = {"OPENAI_BASE_URL": "http://localhost:1234/v1/"}
     there = backend(load(None, moved), "openai:m")
     assert (there.endpoint, there.credential) == ("http://localhost:1234/v1", None)
@@ -156,13 +156,13 @@ def test_a_key_is_looked_up_at_each_resolve() -> None:
         ("", "No backend '' in actors.toml; it has: claude, local, gpt, main"),
     ],
 )
-def test_an_unknown_target_is_told_the_nearest(config: Config, target: str, message: str) -> None:
+def test_an_unknown_target_error_suggests_the_nearest_name(config: Config, target: str, message: str) -> None:
     with pytest.raises(UnknownTarget) as refused:
         config.resolve(target)
     assert str(refused.value) == message
 
 
-def test_without_a_file_an_unknown_target_is_told_the_way_out() -> None:
+def test_an_unknown_target_error_without_a_file_suggests_a_fix() -> None:
     with pytest.raises(UnknownTarget, match=r"there is no actors\.toml; use PROVIDER:MODEL"):
         load(None, {}).resolve("claude")
 
@@ -170,7 +170,7 @@ def test_without_a_file_an_unknown_target_is_told_the_way_out() -> None:
 @pytest.mark.parametrize("value", [None, "", "  \n"])
 def test_a_missing_key_names_the_variable(tmp_path: Path, value: str | None) -> None:
     environ = {} if value is None else {"TEAM_KEY": value, "OPENAI_API_KEY": value}
-    config = load(written(tmp_path, FILE), environ)
+    config = load(write_config(tmp_path, FILE), environ)
     with pytest.raises(MissingKey, match="Backend 'claude' needs a key in the environment variable TEAM_KEY"):
         config.resolve("claude")
     with pytest.raises(MissingKey, match="TEAM_KEY"):
@@ -180,7 +180,7 @@ def test_a_missing_key_names_the_variable(tmp_path: Path, value: str | None) -> 
 
 
 @pytest.mark.parametrize("key", [f"{CANARY}\r\nX-Evil: 1", f"{CANARY} x", f"{CANARY}é", f"{CANARY}\0"])
-def test_a_key_that_cannot_stand_in_a_header_is_refused_without_being_shown(key: str) -> None:
+def test_a_key_that_no_header_can_hold_is_refused_and_not_shown(key: str) -> None:
     with pytest.raises(ConfigError, match="OPENAI_API_KEY has characters") as refused:
         load(None, {"OPENAI_API_KEY": key}).resolve("openai:m")
     assert "CANARY" not in str(refused.value)
@@ -328,11 +328,11 @@ B = '[backends.b]\nkind = "openai"\nmodel = "m"\n'
         ),
     ],
 )
-def test_a_file_that_cannot_be_used_is_refused_in_one_line_with_the_place(
+def test_an_invalid_file_is_refused_in_one_line_with_the_position(
     tmp_path: Path, text: str | bytes, message: str
 ) -> None:
     with pytest.raises(ConfigError) as refused:
-        load(written(tmp_path, text), ENVIRON)
+        load(write_config(tmp_path, text), ENVIRON)
     shown = str(refused.value)
     assert message in shown
     assert shown.startswith("actors.toml")
@@ -343,23 +343,23 @@ def test_a_file_that_cannot_be_used_is_refused_in_one_line_with_the_place(
     assert "input_value" not in everything
 
 
-def test_a_file_that_cannot_be_read_is_refused_with_its_name(tmp_path: Path) -> None:
+def test_an_unreadable_file_is_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"Cannot read .*none\.toml: no such file or directory"):
         load(tmp_path / "none.toml", {})
     with pytest.raises(ConfigError, match="is a directory"):
         load(tmp_path, {})
     with pytest.raises(ConfigError, match="larger than"):
-        load(written(tmp_path, "#" * 2_000_000), {})
+        load(write_config(tmp_path, "#" * 2_000_000), {})
 
 
 def test_an_empty_file_is_a_configuration(tmp_path: Path) -> None:
-    assert load(written(tmp_path, ""), {}).targets == ()
+    assert load(write_config(tmp_path, ""), {}).targets == ()
 
 
 # --- keys --------------------------------------------------------------------------------------------
 
 
-def test_no_key_is_in_any_repr_dump_or_binding(config: Config) -> None:
+def test_no_repr_dump_or_binding_contains_a_key(config: Config) -> None:
     claude = backend(config, "anthropic:claude-sonnet-5")
     pool = config.resolve("main")
     assert isinstance(claude.credential, Key)
@@ -378,7 +378,7 @@ def test_no_key_is_in_any_repr_dump_or_binding(config: Config) -> None:
         assert "sk-" not in shown
 
 
-def test_a_wrong_backend_made_by_hand_does_not_show_its_key() -> None:
+def test_an_invalid_backend_built_in_code_does_not_show_its_key() -> None:
     wrong = {"name": "x", "kind": "openai", "dialect": "openai_chat", "model": "m", "key": CANARY}
     with pytest.raises(ValidationError) as refused:
         Backend.model_validate(wrong)
@@ -389,10 +389,10 @@ def test_settings_are_frozen(config: Config) -> None:
     with pytest.raises(ValidationError):
         backend(config, "claude").model = "other"
     with pytest.raises(AttributeError):
-        config.source = None  # type: ignore[misc]  # that is the case tested
+        config.source = None  # type: ignore[misc]  # the case under test
 
 
-def test_the_settings_of_a_file_hold_no_secret_to_pickle(config: Config) -> None:
+def test_file_settings_can_be_pickled_without_secrets(config: Config) -> None:
     assert b"sk-" not in pickle.dumps(config.settings)
 
 
@@ -418,7 +418,7 @@ VARIABLES = {"TOKEN": "t-1", "AWS_ACCESS_KEY_ID": "AKIA1", "AWS_SECRET_ACCESS_KE
         ('{ aws = "eu-west-1" }', Aws("eu-west-1", AwsKeys("AKIA1", SecretStr("s-1")))),
     ],
 )
-def test_auth_is_a_key_a_bearer_token_a_command_or_a_signature(
+def test_auth_is_a_key_bearer_token_command_or_aws_signature(
     tmp_path: Path, auth: str, credential: object
 ) -> None:
     path = tmp_path / "actors.toml"
@@ -439,9 +439,7 @@ def test_auth_is_a_key_a_bearer_token_a_command_or_a_signature(
         ),
     ],
 )
-def test_an_auth_that_says_too_much_or_too_little_is_refused_in_one_line(
-    tmp_path: Path, auth: str, message: str
-) -> None:
+def test_an_ambiguous_or_empty_auth_is_refused_in_one_line(tmp_path: Path, auth: str, message: str) -> None:
     path = tmp_path / "actors.toml"
     path.write_text(AUTH.replace("{auth}", auth))
     with pytest.raises(ConfigError) as refused:
@@ -451,7 +449,7 @@ def test_an_auth_that_says_too_much_or_too_little_is_refused_in_one_line(
     assert "\n" not in str(refused.value)
 
 
-def test_a_backend_without_an_address_of_its_own_must_be_given_one(tmp_path: Path) -> None:
+def test_a_backend_without_a_default_address_needs_a_base_url(tmp_path: Path) -> None:
     path = tmp_path / "actors.toml"
     path.write_text('[backends.b]\nkind = "openai_compatible"\nmodel = "m"\n')
     with pytest.raises(ConfigError, match=r"Backend 'b' of kind 'openai_compatible' needs a base_url"):
@@ -466,8 +464,8 @@ ROUTED = '[backends.r]\nkind = "openrouter"\nmodel = "m"\nauth = "TEAM_KEY"\n'
 
 
 def test_an_upstream_is_part_of_the_binding(tmp_path: Path) -> None:
-    pinned = load(written(tmp_path, ROUTED + 'upstream = "one"\n'), ENVIRON).backend("r")
-    free = load(written(tmp_path, ROUTED), ENVIRON).backend("r")
+    pinned = load(write_config(tmp_path, ROUTED + 'upstream = "one"\n'), ENVIRON).backend("r")
+    free = load(write_config(tmp_path, ROUTED), ENVIRON).backend("r")
     assert (pinned.binding.upstream, free.binding.upstream) == ("one", "")
     assert (str(pinned.binding), str(free.binding)) == ("r:m via one", "r:m")
 
@@ -488,16 +486,16 @@ def test_an_upstream_is_part_of_the_binding(tmp_path: Path) -> None:
         (ROUTED + 'upstream = ""\n', "[backends.r] upstream"),
     ],
 )
-def test_an_upstream_that_no_request_could_name_is_refused(tmp_path: Path, text: str, message: str) -> None:
+def test_an_upstream_is_refused_if_requests_cannot_name_it(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(ConfigError) as refused:
-        load(written(tmp_path, text), ENVIRON)
+        load(write_config(tmp_path, text), ENVIRON)
     assert message in str(refused.value)
 
 
-# --- dialects of one's own ---------------------------------------------------------------------------
+# --- custom dialects ---------------------------------------------------------------------------------
 
 
-def test_a_dialect_of_ones_own_changes_any_field_of_a_known_one(tmp_path: Path) -> None:
+def test_a_custom_dialect_can_change_any_field_of_its_base(tmp_path: Path) -> None:
     path = tmp_path / "actors.toml"
     path.write_text(
         '[dialects.house]\nbase = "openai"\nrequest.max_tools = 3\n'
@@ -516,7 +514,7 @@ def test_a_dialect_of_ones_own_changes_any_field_of_a_known_one(tmp_path: Path) 
     )
 
 
-def test_how_a_prompt_cache_is_asked_for_is_a_field_like_others() -> None:
+def test_prompt_caching_is_a_field_of_a_dialect() -> None:
     made = custom_dialect("x", {"base": "bedrock", "caching": {"marks": "none", "long": "none"}})
     assert made.caching == ConverseCaching()
     assert (
@@ -528,12 +526,12 @@ def test_how_a_prompt_cache_is_asked_for_is_a_field_like_others() -> None:
 
 
 @pytest.mark.parametrize("base", PROFILES)
-def test_every_profile_is_one_that_a_file_may_describe(base: str) -> None:
+def test_every_profile_can_be_the_base_of_a_custom_dialect(base: str) -> None:
     assert custom_dialect("x", {"base": base}) == replace(PROFILES[base], name="x")
 
 
 @pytest.mark.parametrize("name", ["openai", "anthropic", "converse"])
-def test_a_dialect_of_ones_own_has_a_name_of_its_own(tmp_path: Path, name: str) -> None:
+def test_a_custom_dialect_needs_its_own_name(tmp_path: Path, name: str) -> None:
     path = tmp_path / "actors.toml"
     path.write_text(f'[dialects.{name}]\nbase = "openai"\n')
     with pytest.raises(ConfigError, match="is the name of a built-in profile"):
@@ -594,7 +592,7 @@ def test_a_dialect_of_ones_own_has_a_name_of_its_own(tmp_path: Path, name: str) 
         ),
     ],
 )
-def test_a_dialect_that_cannot_be_is_refused_in_one_line(tmp_path: Path, table: str, message: str) -> None:
+def test_an_invalid_dialect_is_refused_in_one_line(tmp_path: Path, table: str, message: str) -> None:
     path = tmp_path / "actors.toml"
     path.write_text(f"[dialects.x]\n{table}\n")
     with pytest.raises(ConfigError) as refused:
@@ -603,7 +601,7 @@ def test_a_dialect_that_cannot_be_is_refused_in_one_line(tmp_path: Path, table: 
     assert "\n" not in str(refused.value)
 
 
-def test_a_backend_is_resolved_once_until_a_variable_that_it_depends_on_changes() -> None:
+def test_a_backend_is_resolved_again_only_if_its_variables_change() -> None:
     environ = {"OPENAI_API_KEY": "one", "OTHER": "x"}
     config = Config(FileSettings(), environ)
     first = config.backend("openai:gpt")
@@ -614,14 +612,14 @@ def test_a_backend_is_resolved_once_until_a_variable_that_it_depends_on_changes(
     assert second is not first
     assert isinstance(second.credential, Key)
     assert second.credential.value.get_secret_value() == "two"
-    environ["OPENAI_BASE_URL"] = "http://127.0.0.1:9"  # was looked up, and was not set
+    environ["OPENAI_BASE_URL"] = "http://127.0.0.1:9"  # the variable was read before, and was not set
     assert config.backend("openai:gpt").endpoint == "http://127.0.0.1:9"
     del environ["OPENAI_API_KEY"], environ["OPENAI_BASE_URL"]
     with pytest.raises(MissingKey):
         config.backend("openai:gpt")
 
 
-def test_a_long_list_of_names_says_how_many_it_leaves_out() -> None:
+def test_a_long_list_of_names_has_the_number_of_omitted_names() -> None:
     names = [f"backend{number:03}" for number in range(100)]
     assert hint("zz", names, "it has") == f"it has: {', '.join(names[:40])} and 60 more"
     assert hint("zz", [], "it has") == "it has: none"

@@ -1,4 +1,4 @@
-"""What `actors.toml` says is what happens."""
+"""The runtime behaves as `actors.toml` configures it."""
 
 import json
 from collections.abc import Callable
@@ -83,11 +83,11 @@ SERVERS: dict[str, Callable[[Script], LoopbackServer]] = {
         )
     },
 }
-"""For each kind of backend, the strict server that stands for its provider."""
+"""The strict server that stands for the provider of each kind of backend."""
 
 
-def streamed(exchange: Exchange) -> bool:
-    """Say whether a request asks for a stream: by its body, or by its path."""
+def is_streamed(exchange: Exchange) -> bool:
+    """Return True if a request asks for a stream, by its body or by its path."""
     return bool(json.loads(exchange.body).get("stream")) or "stream" in exchange.path.lower()
 
 
@@ -100,7 +100,7 @@ def test_every_kind_of_backend_has_a_strict_server() -> None:
 @pytest.mark.requirement("U-02", "U-09", "U-11", "U-12")
 @pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
 @pytest.mark.parametrize("kind", SERVERS)
-async def test_every_provider_gives_the_same_events_and_the_same_history_streamed_or_not(
+async def test_every_provider_gives_equal_events_and_history_streamed_or_not(
     tmp_path: Path, kind: str, stream: bool
 ) -> None:
     server = SERVERS[kind](
@@ -119,7 +119,7 @@ async def test_every_provider_gives_the_same_events_and_the_same_history_streame
                     events = [event async for event in asked]
                 history = await session.history()
     assert server.refusals == []
-    assert [streamed(exchange) for exchange in server.requests] == [stream, stream]
+    assert [is_streamed(exchange) for exchange in server.requests] == [stream, stream]
     types = [event.type for event in events if event.type in ("text", "message", "tool_call", "complete")]
     assert [kind for kind, _ in groupby(types)] == [
         *("text", "message", "tool_call", "text", "message", "complete")
@@ -140,9 +140,7 @@ async def test_every_provider_gives_the_same_events_and_the_same_history_streame
 
 @pytest.mark.requirement("REQ-915-043")
 @pytest.mark.parametrize("after_output", [False, True])
-async def test_a_pool_says_whether_an_answer_that_was_partly_shown_may_be_continued_elsewhere(
-    tmp_path: Path, after_output: bool
-) -> None:
+async def test_failover_after_output_is_a_setting_of_the_pool(tmp_path: Path, after_output: bool) -> None:
     broken = OpenAIServer([Turn(Say("The answer is " * 40))], faults={0: Disconnect(after_bytes=900)})
     spare = AnthropicServer([Turn(Say("42."))])
     path = tmp_path / "actors.toml"

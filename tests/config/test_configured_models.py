@@ -1,4 +1,4 @@
-"""The `[models]` tables of `actors.toml`: which one wins, what a wrong one says, and that requests follow it."""
+"""The `[models]` tables of `actors.toml`: precedence, errors, and their effect on requests."""
 
 import json
 from pathlib import Path
@@ -25,7 +25,7 @@ NOVA = Binding("gpt", "openai_chat", model="gpt-6-nova")
 
 
 @pytest.mark.parametrize("provider", ["gpt", "openai", "*"])
-def test_a_table_names_a_backend_a_kind_or_every_provider(tmp_path: Path, provider: str) -> None:
+def test_a_models_table_names_a_backend_a_kind_or_every_provider(tmp_path: Path, provider: str) -> None:
     found = facts(tmp_path, f'[models."{provider}:gpt-6*"]\nchat_tools = "effort_none"\n', NOVA)
     assert (found.chat_tools, found.sampling) == ("effort_none", "never")
 
@@ -47,7 +47,7 @@ sampling = "without_thinking"
     assert (found.chat_tools, found.sampling, found.stops) == ("always", "without_thinking", True)
 
 
-def test_a_table_of_another_provider_or_model_changes_nothing(tmp_path: Path) -> None:
+def test_a_models_table_of_another_provider_or_model_has_no_effect(tmp_path: Path) -> None:
     plain = facts(tmp_path, "", NOVA)
     tables = '[models."anthropic:gpt-6*"]\nstops = true\n[models."openai:gpt-5*"]\nstops = true\n'
     assert facts(tmp_path, tables, NOVA) == plain
@@ -72,7 +72,7 @@ def test_a_table_of_another_provider_or_model_changes_nothing(tmp_path: Path) ->
         ('[models."openai:*"]\nefforts = ["hihg"]', "efforts: no level 'hihg'; did you mean 'high'?"),
     ],
 )
-def test_a_wrong_table_is_rejected_in_one_line(tmp_path: Path, table: str, message: str) -> None:
+def test_an_invalid_models_table_is_rejected_in_one_line(tmp_path: Path, table: str, message: str) -> None:
     path = tmp_path / "actors.toml"
     path.write_text(BACKEND + table + "\n")
     with pytest.raises(ConfigError) as rejected:

@@ -1,4 +1,4 @@
-"""What is said about fields that are missing or misspelt: in arguments, answers and configuration files."""
+"""Messages about missing or misspelt fields in arguments, answers and configuration files."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -33,14 +33,16 @@ async def order(item: str, address: Address, quantity: int = 1) -> str:
     return f"{quantity} x {item} to {address.city}"
 
 
-def wrong(arguments: dict[str, JsonValue]) -> list[tuple[str, str]]:
+def argument_errors(arguments: dict[str, JsonValue]) -> list[tuple[str, str]]:
     found = order.bind(arguments)
     assert isinstance(found, tuple)
     return [(error.path, "missing" if error.is_missing else error.expected) for error in found]
 
 
-def test_a_misspelt_argument_is_named_with_the_field_that_it_stands_for() -> None:
-    assert wrong({"itm": "x", "quantty": 3, "address": {"stret": "y", "cty": "z"}, "other_thing": 1}) == [
+def test_a_misspelt_argument_is_reported_with_the_nearest_field() -> None:
+    assert argument_errors(
+        {"itm": "x", "quantty": 3, "address": {"stret": "y", "cty": "z"}, "other_thing": 1}
+    ) == [
         ("address.cty", "no such field; did you mean 'city'?"),
         ("address.street", "missing"),
         ("address.stret", "no such field; did you mean 'street'?"),
@@ -51,8 +53,10 @@ def test_a_misspelt_argument_is_named_with_the_field_that_it_stands_for() -> Non
     ]
 
 
-def test_a_field_that_is_given_is_not_suggested() -> None:
-    assert wrong({"item": "x", "itm": "y", "address": {"street": "s"}}) == [("itm", "no such field")]
+def test_a_field_that_is_already_present_is_not_suggested() -> None:
+    assert argument_errors({"item": "x", "itm": "y", "address": {"street": "s"}}) == [
+        ("itm", "no such field")
+    ]
 
 
 @tool
@@ -61,7 +65,7 @@ async def visit(address: Open) -> str:
     return address.street
 
 
-def test_a_misspelt_field_is_named_where_unknown_ones_are_allowed() -> None:
+def test_a_misspelt_field_is_reported_where_extra_fields_are_allowed() -> None:
     found = visit.bind({"address": {"stret": "y", "more": 1}})
     assert isinstance(found, tuple)
     assert [(error.path, error.is_missing, error.expected) for error in found] == [
@@ -70,16 +74,16 @@ def test_a_misspelt_field_is_named_where_unknown_ones_are_allowed() -> None:
     ]
 
 
-def test_many_and_long_unknown_fields_are_compared_with_a_bounded_number(
+def test_comparisons_of_unknown_fields_are_bounded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     compared = list[str]()
 
-    def noted(name: str, known: Iterable[str]) -> str | None:
+    def compare(name: str, known: Iterable[str]) -> str | None:
         compared.extend([name, *known])
         return None
 
-    monkeypatch.setattr(arguments, "nearest", noted)
+    monkeypatch.setattr(arguments, "nearest", compare)
     long: dict[str, JsonValue] = {f"i{number}" + "t" * 10_000: 1 for number in range(1_000)}
     found = order.bind({"item": "x", "address": {"street": "s"}, **long})
     assert isinstance(found, tuple)
@@ -99,7 +103,7 @@ class City:
 
 
 @pytest.mark.anyio
-async def test_a_misspelt_field_of_an_answer_is_named_to_the_model_and_to_the_caller() -> None:
+async def test_a_misspelt_field_of_an_answer_is_reported_to_model_and_caller() -> None:
     server = openai(Turn(Say('{"nme": "Oslo", "people": 3}')), Turn(Say('{"nme": "Oslo", "people": 3}')))
     async with hosting(a=server) as runtime:
         session = await runtime.open("a")
@@ -125,7 +129,7 @@ async def test_a_misspelt_field_of_an_answer_is_named_to_the_model_and_to_the_ca
         ('[backends.a]\nkind = "openai"\nstream = true\n', "[backends.a] lacks the key 'model'"),
     ],
 )
-def test_a_misspelt_key_of_a_file_is_named_where_the_right_one_is_missing(
+def test_a_missing_key_of_a_file_is_reported_with_a_misspelt_one(
     text: str, told: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "actors.toml"

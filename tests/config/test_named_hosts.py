@@ -1,4 +1,4 @@
-"""Hosts that are named without a file: their address, the variable of their key, and their answers."""
+"""Hosts that need no configuration file: their address, the variable of their key, and their answers."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -51,7 +51,7 @@ SCRIPT = (Turn(Think("I look."), Call("weather", {"city": "Oslo"})), Turn(Say("I
 
 
 @pytest.mark.parametrize("kind", HOSTS)
-def test_a_named_host_needs_nothing_but_its_key(kind: str) -> None:
+def test_a_named_host_needs_only_its_key(kind: str) -> None:
     variable, endpoint, dialect = HOSTS[kind]
     backend = load(None, {variable: "sk-named"} if variable else {}).backend(f"{kind}:maker/model-1")
     assert (backend.endpoint, backend.dialect, backend.model) == (endpoint, dialect, "maker/model-1")
@@ -96,7 +96,9 @@ AZURE: dict[str, tuple[str, Callable[[], AzureServer]]] = {
 
 
 @pytest.mark.parametrize("form", AZURE)
-async def test_azure_openai_is_reached_in_both_forms_with_its_own_header(tmp_path: Path, form: str) -> None:
+async def test_azure_openai_is_reached_in_both_url_forms_with_its_own_header(
+    tmp_path: Path, form: str
+) -> None:
     kind, make = AZURE[form]
     host, file = make(), tmp_path / "actors.toml"
     with anyio.fail_after(60):
@@ -121,7 +123,7 @@ async def test_azure_openai_is_reached_in_both_forms_with_its_own_header(tmp_pat
 
 
 @pytest.mark.parametrize("query", ["", "?api-version=", "?version=2024-10-21"])
-async def test_a_deployment_is_not_found_without_an_api_version(tmp_path: Path, query: str) -> None:
+async def test_an_azure_deployment_needs_an_api_version(tmp_path: Path, query: str) -> None:
     host, file = AzureServer(deployment="gpt-prod"), tmp_path / "actors.toml"
     with anyio.fail_after(60):
         async with serve(host):
@@ -133,7 +135,7 @@ async def test_a_deployment_is_not_found_without_an_api_version(tmp_path: Path, 
     assert (result.status, [exchange.status for exchange in host.requests]) == ("failed", [404])
 
 
-def test_azure_refuses_the_cache_key_that_is_never_sent_to_it() -> None:
+def test_azure_refuses_a_cache_key_and_is_never_sent_one() -> None:
     body = b'{"model":"m","messages":[{"role":"user","content":"Hi."}]%b}'
     assert validate(body % b"", "azure") is None
     refusal = validate(body % b',"prompt_cache_key":"k"', "azure")

@@ -1,4 +1,4 @@
-"""A web application of the documentation, under uvicorn: first requests at once, disconnects, SIGTERM, restart."""
+"""A web application of the documentation under uvicorn: concurrent first requests, disconnects, SIGTERM, restart."""
 
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -18,29 +18,27 @@ FIRST = 50
 
 @pytest.fixture(params=["asyncio"])
 def anyio_backend(request: pytest.FixtureRequest) -> str:
-    """The library of the client's loop: the server is a process of its own, which uvicorn runs on asyncio."""
+    """The backend of the client's loop; uvicorn runs the server on asyncio in another process."""
     name: str = request.param
     return name
 
 
 def answer(request: Json) -> Turn:
-    """Say how many messages the request has."""
+    """Answer with the number of messages in the request."""
     return Turn(Say(f"{len(request['messages'])} messages. " * 20))
 
 
 @pytest.mark.parametrize("app", ["serve_fastapi", "serve_litestar"])
-async def test_a_web_application_serves_conversations_ends_at_once_and_goes_on(
-    app: str, tmp_path: Path
-) -> None:
+async def test_a_web_application_serves_stops_and_resumes_conversations(app: str, tmp_path: Path) -> None:
     provider = OpenAIServer(answer, faults={FIRST + 1: Stall(after_bytes=600)})
     with anyio.fail_after(SECONDS):
         async with serve(provider):
             with uvicorn(app, provider.base_url, tmp_path) as server:
-                await first_requests_at_once(server)
-                await what_cannot_begin_has_a_status(server)
-                await a_disconnect_stops_no_turn(server)
-                await sigterm_ends_what_is_open(server)
-            assert_ended_in_order(server.log)
+                await make_concurrent_first_requests(server)
+                await use_an_invalid_name(server)
+                await disconnect_during_an_answer(server)
+                await terminate_with_open_responses(server)
+            assert_orderly_shutdown(server.log)
             with uvicorn(app, provider.base_url, tmp_path) as server:
                 status, body = await server.ask("crowd-0", "Still there?")
                 assert (status // 100, "11 messages" in body) == (2, True)
@@ -50,8 +48,8 @@ async def test_a_web_application_serves_conversations_ends_at_once_and_goes_on(
     assert provider.refusals == []
 
 
-async def first_requests_at_once(server: WebServer) -> None:
-    """Ask 50 times at once in ten conversations that do not exist: no request is refused as a second opening."""
+async def make_concurrent_first_requests(server: WebServer) -> None:
+    """Ask 50 times concurrently in ten new conversations: no request is refused as a second opening."""
     answers: list[tuple[int, str]] = []
 
     async def first(number: int) -> None:
@@ -64,18 +62,18 @@ async def first_requests_at_once(server: WebServer) -> None:
     assert "9 messages" in "".join(body for _, body in answers)
 
 
-async def what_cannot_begin_has_a_status(server: WebServer) -> None:
-    """Name a conversation as none can be named: also a stream is refused, and nothing is raised in the server."""
+async def use_an_invalid_name(server: WebServer) -> None:
+    """Use an invalid conversation name: even a stream is refused, and the server raises nothing."""
     for method, path, body in (("POST", "text", {"text": "Talk"}), ("GET", "events", None)):
         async with server.request(method, f"/conversations/-/{path}", body) as response:
             assert response.status == 500
             assert "is not usable" in await response.rest()
 
 
-async def a_disconnect_stops_no_turn(server: WebServer) -> None:
-    """Leave an answer after its first words: another reader sees the turn complete."""
+async def disconnect_during_an_answer(server: WebServer) -> None:
+    """Disconnect after the first words of an answer: another reader sees the turn complete."""
     async with server.request("POST", "/conversations/left/text", {"text": "Talk"}) as response:
-        await response.begun()
+        await response.wait_for_body()
     async with server.request("GET", "/conversations/left/events") as events:
         assert '"status":"complete"' in await events.until("event: complete")
         before, _, _ = events.text.partition("event: complete")
@@ -84,8 +82,8 @@ async def a_disconnect_stops_no_turn(server: WebServer) -> None:
         assert "ask_started" not in await events.until("event: complete")
 
 
-async def sigterm_ends_what_is_open(server: WebServer) -> None:
-    """With a silent stream of events, a text in the midst and an ask that waits for it open, SIGTERM ends all."""
+async def terminate_with_open_responses(server: WebServer) -> None:
+    """SIGTERM ends a silent stream of events, a text in progress and an ask that waits for the text."""
     ended = list[str]()
 
     async def read(name: str, response: WebResponse) -> None:
@@ -98,15 +96,15 @@ async def sigterm_ends_what_is_open(server: WebServer) -> None:
         text = await stack.enter_async_context(
             server.request("POST", "/conversations/stalled/text", {"text": "Talk"})
         )
-        await text.begun()
+        await text.wait_for_body()
         for name, response in (("events", quiet), ("text", text)):
             tasks.start_soon(read, name, response)
         await server.end()
     assert sorted(ended) == ["events", "text"]
 
 
-def assert_ended_in_order(log: str) -> None:
-    """The server did not have to cancel its responses, and left the application after them."""
+def assert_orderly_shutdown(log: str) -> None:
+    """Check that the server cancelled no response and left the application afterwards."""
     order = ["Shutting down", "Waiting for application shutdown", "Application shutdown complete"]
     assert [log.count(words) for words in order] == [1, 1, 1], log
     assert sorted(order, key=log.index) == order

@@ -1,4 +1,4 @@
-"""A web application under a real uvicorn, and a client that reads its responses as they come."""
+"""A web application under a real uvicorn, and a client that reads its responses as they arrive."""
 
 import json
 import os
@@ -15,14 +15,14 @@ import anyio
 import anyio.to_thread
 from anyio.abc import SocketStream
 
-from tests.cli.command import environ, forked
+from tests.cli.command import environ, fork_actors
 from tests.runtime.forked import Child
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "examples" / "with_uvicorn"
 SECONDS = 60
-"""In which a process says where it listens, at most."""
+"""The longest time, in seconds, until a process has written its port."""
 LIFE = 300.0
-"""Seconds that a process may live."""
+"""The longest lifetime of a process in seconds."""
 BEFORE = """
 import socket, sys, warnings
 warnings.resetwarnings()
@@ -31,11 +31,11 @@ with open({port!r}, "w") as file:
     file.write(str(listening.getsockname()[1]))
 sys.argv[1:] = [{app!r}, "--app-dir", {folder!r}, "--fd", str(listening.detach())]
 """
-"""Run before uvicorn, in a process that is forked from one where warnings are errors."""
+"""Code that runs before uvicorn, in a fork of a process in which warnings are errors."""
 
 
 class WebServer:
-    """A uvicorn process, and the requests that it is sent."""
+    """A uvicorn process, and the requests to it."""
 
     def __init__(self, process: Child, output: Sequence[Path]) -> None:
         self.port = 0
@@ -60,14 +60,14 @@ class WebServer:
 
     @property
     def log(self) -> str:
-        """Everything that it has written."""
+        """The complete output of the process."""
         return "".join(path.read_text(encoding="utf-8") for path in self._output)
 
     @asynccontextmanager
     async def request(
         self, method: str, path: str, body: object = None, **headers: str
     ) -> AsyncIterator["WebResponse"]:
-        """Send a request, and give the response once its head is there; the connection is closed at the end."""
+        """Send a request, and yield the response once its head has arrived; close the connection at the end."""
         data = b"" if body is None else json.dumps(body).encode()
         lines = [
             f"{method} {path} HTTP/1.1",
@@ -98,17 +98,17 @@ class WebResponse:
 
     @property
     def status(self) -> int:
-        """Its status code."""
+        """The status code."""
         return int(self.text.split(" ", 2)[1])
 
     async def until(self, words: str) -> str:
-        """Wait until the response holds these words, and return what has come."""
+        """Wait until the response contains these words, and return the text received so far."""
         while words not in self.text:
             self.text += (await self._stream.receive()).decode()
         return self.text
 
-    async def begun(self) -> None:
-        """Wait until a part of its body is there, or all of it, which ends as the head does."""
+    async def wait_for_body(self) -> None:
+        """Wait until a part of the body has arrived, or all of an empty one."""
         while not self.text.partition("\r\n\r\n")[2]:
             self.text += (await self._stream.receive()).decode()
 
@@ -123,7 +123,7 @@ class WebResponse:
 
 @contextmanager
 def uvicorn(app: str, base_url: str, folder: Path) -> Iterator[WebServer]:
-    """Run an application of the documentation; with its journal in `folder`; kill it if it does not end."""
+    """Run an application of the documentation with its journal in `folder`; kill it if it does not end."""
     output, port = (folder / "out", folder / "errors"), folder / "port"
     for path in output:
         path.write_bytes(b"")
@@ -131,18 +131,18 @@ def uvicorn(app: str, base_url: str, folder: Path) -> Iterator[WebServer]:
     before = BEFORE.format(app=f"{app}:app", folder=str(FOLDER), port=str(port))
     env = environ({"OPENAI_BASE_URL": base_url, "JOURNAL": str(folder / "journal.db")})
     program = str(files("uvicorn") / "__main__.py")
-    process = forked((Path(os.devnull), *output), (), env, script=program, before=before)
+    process = fork_actors((Path(os.devnull), *output), (), env, script=program, before=before)
     server = WebServer(process, output)
     try:
-        server.port = _written(port)
+        server.port = _read_number(port)
         yield server
     finally:
         server.kill()
         port.unlink()
 
 
-def _written(pipe: Path) -> int:
-    """Return the number that a process writes to a named pipe; it is an error if there is none in time."""
+def _read_number(pipe: Path) -> int:
+    """Return the number that a process writes to a named pipe; raise an error after a timeout."""
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     try:
         select.select([reader], [], [], SECONDS)

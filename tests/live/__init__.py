@@ -1,5 +1,5 @@
-"""A conversation with a real model, if someone brings one. See docs/how-to/develop.md."""
+"""A conversation with a real model, if one is provided. See docs/how-to/develop.md."""
 
 import pytest
 
-pytest.register_assert_rewrite("tests.live.conversation")  # so that its assertions say what they compared
+pytest.register_assert_rewrite("tests.live.conversation")  # so that its assertions show the compared values

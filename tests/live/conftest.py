@@ -1,4 +1,4 @@
-"""The host that live tests talk to: one that runs, or one started for each chat template."""
+"""The host of the live tests: a running one, or one started for each chat template."""
 
 import os
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.live.servers import Host, given, started, templates
+from tests.live.servers import Host, running_servers, start_server, templates
 
 _STARTED = "ACTORS_LIVE_LLAMA" in os.environ
 
@@ -18,9 +18,9 @@ def host(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     """Return the host; skip the test if there is none."""
     template: Path | None = request.param[1]
     if _STARTED:
-        with started(template, tmp_path_factory.mktemp("model")) as found:
+        with start_server(template, tmp_path_factory.mktemp("model")) as found:
             yield found
-    elif (found := given()).servers:
+    elif (found := running_servers()).servers:
         yield found
     else:
         pytest.skip("no real server: neither ACTORS_LIVE_LLAMA nor ACTORS_LIVE_MODEL with an address is set")

@@ -1,7 +1,8 @@
-"""One session with tools that moves between real servers, and what must be true of it whatever the model says.
+"""One session with tools that moves between real servers, and its checks, which hold whatever the model says.
 
-A small model may not call a tool, call it wrongly, or make its server fail. None of that is judged. What is: no request
-was refused for its structure, every call was closed, what was sent once was sent again, and the session can be rebuilt.
+A small model may call no tool, call it wrongly, or make its server fail; none of that is checked. The checks: no
+request is refused for its structure, every call is closed, sent messages are sent again unchanged, and the session can
+be rebuilt.
 """
 
 import json
@@ -34,19 +35,19 @@ WORDS = (
     "Thank you. Say goodbye in one sentence.",
 )
 PATIENCE = BackendLimits(first_byte_timeout=300.0, idle_timeout=300.0, attempts=1)
-"""A small machine thinks slowly about a long prompt."""
+"""Seconds; a small machine is slow with a long prompt."""
 
 
 @dataclass(frozen=True)
 class Live:
-    """A server that speaks one dialect.
+    """A server for one dialect.
 
     Args:
-        kind: The kind of backend it is.
-        base_url: Where.
-        model: The model's name there.
-        wants: What it wants besides its kind's profile, as fields of a `[dialects.NAME]` table.
-        stream: Whether it is asked to stream its answers.
+        kind: The kind of backend.
+        base_url: Its address.
+        model: The name of its model.
+        wants: Its requirements beyond the profile of its kind, as fields of a `[dialects.NAME]` table.
+        stream: Whether its answers are streamed.
     """
 
     kind: Kind
@@ -57,23 +58,23 @@ class Live:
 
     @property
     def base(self) -> str:
-        """Name of the profile that its own is based on."""
+        """The name of the profile that its own is based on."""
         return PROVIDERS[self.kind].dialect
 
     @property
     def table(self) -> dict[str, Any]:  # Any: as above
-        """Its `[dialects.NAME]` table."""
+        """The server's `[dialects.NAME]` table."""
         return {"base": self.base, **self.wants}
 
     @property
     def profile(self) -> Dialect:
-        """What it demands."""
+        """The server's dialect."""
         return custom_dialect("live", self.table)
 
 
 @dataclass(frozen=True)
 class Sent:
-    """A request as it went out, and the status of its answer."""
+    """A request as sent, and the status of its answer."""
 
     url: str
     body: bytes
@@ -81,8 +82,8 @@ class Sent:
 
 
 @dataclass
-class Recording(HttpTransport):
-    """The real transport, with a record of what it sent."""
+class RecordingTransport(HttpTransport):
+    """The real transport, with a record of the sent requests."""
 
     sent: list[Sent] = field(default_factory=list)
 
@@ -93,7 +94,7 @@ class Recording(HttpTransport):
     async def send(
         self, url: str, headers: Sequence[tuple[str, str]], segments: Segments, timeouts: Timeouts
     ) -> AsyncIterator[Response]:
-        """Do as the real one does."""
+        """Send as the real transport does."""
         async with super().send(url, headers, segments, timeouts) as response:
             self.sent.append(Sent(url, b"".join(segments), response.status))
             yield response
@@ -101,12 +102,12 @@ class Recording(HttpTransport):
 
 @dataclass
 class Talk:
-    """What came of a conversation.
+    """The result of a conversation.
 
     Args:
-        answers: For each ask its status, its text, and why it failed if it did.
+        answers: The status, text and error of each ask.
         sent: Every request.
-        history: The conversation at its end.
+        history: The final conversation.
     """
 
     answers: list[tuple[str, str, str]]
@@ -120,15 +121,15 @@ def weather(city: str) -> dict[str, object]:
 
 
 def note(text: str) -> str:
-    """Write a note down."""
+    """Store a note."""
     if not text.strip():
-        raise ValueError("a note has words")
+        raise ValueError("a note needs words")
     return "noted"
 
 
 async def hold(servers: Sequence[Live], *, rounds: int = 1, seconds: float = 1800.0) -> Talk:
-    """Hold the conversation, each ask with the next server, all of `WORDS` `rounds` times; judge it and return it."""
-    transport = Recording()
+    """Hold the conversation, each ask with the next server, `rounds` times over `WORDS`; check and return it."""
+    transport = RecordingTransport()
     with anyio.fail_after(seconds):
         async with Runtime(_config(servers), transport=transport, seed=1) as runtime:
             session = await runtime.open("b0", tools=[weather, note], system="Answer in one short sentence.")
@@ -167,7 +168,7 @@ def _config(servers: Sequence[Live]) -> Config:
 
 
 async def _assert_closed(session: Session) -> None:
-    """Every call has a completion, or it is on record why there is none."""
+    """Check that every call has a completion or a recorded reason for its absence."""
     ledger = await session.ledger()
     for call_id in [call.id for message in await session.history() for call in message.calls]:
         known = ledger.get(call_id)
@@ -177,7 +178,7 @@ async def _assert_closed(session: Session) -> None:
 
 def _assert_sound(talk: Talk, servers: Sequence[Live]) -> None:
     refused = [(sent.url, sent.status, sent.body) for sent in talk.sent if 400 <= sent.status < 500]
-    assert not refused, refused  # and no comparison, which would look for differences in long bodies
+    assert not refused, refused  # not `==`, which would search for differences in long bodies
     assert [answer for answer in talk.answers if answer[0] == "complete"] != [], talk.answers
     for server in servers:
         sent = [each.body for each in talk.sent if _is_for(each, server)]
@@ -193,7 +194,7 @@ _PATHS = {"openai_responses": "/responses", "anthropic": "/v1/messages"}
 
 
 def _is_for(sent: Sent, server: Live) -> bool:
-    """Say whether a request went to this server: one base URL may serve several protocols, streamed and not."""
+    """Return True if a request was sent to this server: one base URL may serve several protocols, streamed and not."""
     path = _PATHS.get(server.kind, "/chat/completions")
     streams = json.loads(sent.body).get("stream", False) == server.stream
     return sent.url == server.base_url + path and streams

@@ -1,6 +1,6 @@
-"""A llama.cpp server of one's own, for the time of some tests.
+"""A llama.cpp server that runs for the duration of some tests.
 
-It says when it listens, in its log. Its starter reads that log to the end, so that it never waits for a reader.
+It reports its address in its log. A thread reads the log to the end, so that the server never blocks on it.
 """
 
 import re
@@ -13,15 +13,15 @@ from threading import Event, Thread
 
 _LISTENS = re.compile(r"listening on (http://\S+)")
 _SECONDS = 300.0
-"""How long a model may take to be loaded, and a server to end."""
+"""The longest time, in seconds, for loading a model and for stopping a server."""
 
 
 @contextmanager
-def running(binary: Path, model: Path, options: Sequence[str] = ()) -> Iterator[str]:
-    """Run a server on a free port of the loopback and give its address; it ends with the context.
+def run_server(binary: Path, model: Path, options: Sequence[str] = ()) -> Iterator[str]:
+    """Run a server on a free loopback port and yield its address; stop it with the context.
 
     Raises:
-        RuntimeError: It did not come to listen. The text holds the end of its log.
+        RuntimeError: The server did not start to listen. The message contains the end of its log.
     """
     command = [str(binary), "-m", str(model), "--host", "127.0.0.1", "--port", "0", "--jinja", *options]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -35,7 +35,7 @@ def running(binary: Path, model: Path, options: Sequence[str] = ()) -> Iterator[
 
 
 class _Log:
-    """Reads what a server writes, in a thread, until it ends."""
+    """Reads the log of a server in a thread until it ends."""
 
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         self._process = process
@@ -45,13 +45,13 @@ class _Log:
         self._thread.start()
 
     def address(self) -> str:
-        """Wait until the server listens; return where."""
+        """Wait until the server listens; return its address."""
         if not self._known.wait(_SECONDS) or not self._address:
             raise RuntimeError(f"{self._process.args!r} does not listen:\n{''.join(self._last)}")
         return self._address
 
     def close(self) -> None:
-        """Wait for the log's end."""
+        """Wait for the end of the log."""
         self._thread.join(_SECONDS)
         if self._process.stdout is not None:
             self._process.stdout.close()

@@ -1,17 +1,17 @@
-"""A model with random weights for llama.cpp, where no other is at hand: a server needs one before it judges a request.
+"""A model with random weights for llama.cpp, where no other is available: a server needs one to judge a request.
 
     python -m tests.live.random_model random.gguf
     llama-server -m random.gguf --jinja -c 131072 -np 2 --chat-template-file TEMPLATE.jinja
 
-It says nonsense, in printable ASCII, and now and then ends its answer, or begins a call in one of the usual forms. The
-server's grammar then makes it complete the call: a known name, arguments that fit the schema. That suffices to have the
-server read what we send, put it through a real model's chat template, stream answers and calls, and read those again.
-It shows nothing of what a model that can read makes of a conversation.
+It generates random printable ASCII, and sometimes ends its answer or starts a call in one of the usual forms. The
+server's grammar then makes it complete the call with a known name and arguments that fit the schema. With this, the
+server parses our requests, applies a real model's chat template, streams answers and calls, and parses them again. It
+does not show how a capable model understands a conversation.
 
-The file is GGUF 3: a header, key-value pairs, a table of tensors, and their data. The architecture is `llama`; the
-vocabulary is the printable characters of ASCII, the 256 bytes, so that any text can be put to it, and the marks. All
-weights are random but a few: the first dimension of the hidden state is the same everywhere, so a token's weight for it
-says how likely the token is; the second is high behind the mark that a line's end must follow.
+The file is GGUF 3: a header, key-value pairs, a table of tensors, and their data. The architecture is `llama`. The
+vocabulary is printable ASCII, the 256 bytes (so that it covers any text), and the marks. All weights are random except
+a few: the first dimension of the hidden state is constant, so a token's weight in it determines the token's
+probability; the second is high after a mark that the end of a line must follow.
 """
 
 import struct
@@ -26,7 +26,7 @@ CONTROLS = ("<unk>", "<s>", "</s>")
 PRINTABLE = tuple(chr(code).replace(" ", "\u2581") for code in range(0x20, 0x7F))
 BYTES = tuple(f"<0x{byte:02X}>" for byte in range(256))
 MARKS = ("<tool_call>", "[TOOL_CALLS]", "</think>")
-"""What many templates have a model say where a call begins or its thinking ends."""
+"""Marks in many templates for the start of a call and the end of thinking."""
 TOKENS = (*CONTROLS, *PRINTABLE, *BYTES, *MARKS)
 _NORMAL, _UNKNOWN, _CONTROL, _DEFINED, _BYTE = 1, 2, 3, 4, 6
 KINDS = (
@@ -36,29 +36,29 @@ KINDS = (
     *[_BYTE] * len(BYTES),
     *[_DEFINED] * len(MARKS),
 )
-"""What each token is, in llama.cpp's numbers."""
+"""The type of each token, by llama.cpp's numbers."""
 
 SILENT, LIKELY = frozenset({*CONTROLS, *BYTES}) - {"</s>"}, frozenset({"</s>", '"', *MARKS})
-"""What is never said of itself, and what is said more often than other tokens."""
+"""Tokens that are never generated on their own, and tokens that are more likely than others."""
 
 ALIGNMENT = 32
 _UINT32, _INT32, _FLOAT32, _BOOL, _STRING, _ARRAY = 4, 5, 6, 7, 8, 9
 
 
 def model(seed: int = 0) -> bytes:
-    """Return the file's bytes. The same seed gives the same model."""
+    """Return the bytes of the file. The same seed gives the same model."""
     pairs, tensors = list(_pairs()), list(_tensors(Random(seed)))
     head = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(pairs)) + b"".join(pairs)
     table, data = b"", b""
     for name, shape, values in tensors:
         dimensions = struct.pack(f"<I{len(shape)}Q", len(shape), *shape)
         table += _string(name) + dimensions + struct.pack("<IQ", 0, len(data))  # 0: 32-bit floats
-        data += _padded(_little(values))
-    return _padded(head + table) + data
+        data += _pad(_little(values))
+    return _pad(head + table) + data
 
 
 def _pairs() -> Iterable[bytes]:
-    """The metadata, each pair as it is stored."""
+    """Yield the metadata, each pair in its stored form."""
     yield _pair("general.architecture", _STRING, _string("llama"))
     for name, number in {
         "context_length": CONTEXT,
@@ -80,15 +80,15 @@ def _pairs() -> Iterable[bytes]:
 
 
 def _tensors(random: Random) -> Iterable[tuple[str, tuple[int, ...], "array[float]"]]:
-    """The weights: name, shape with the fastest dimension first, values."""
+    """Yield the weights: name, shape with the fastest dimension first, values."""
 
     def drawn(columns: int, rows: int) -> "array[float]":
         return array("f", [random.gauss(0, columns**-0.5) for _ in range(columns * rows)])
 
     ones = array("f", [1.0] * WIDTH)
-    yield "token_embd.weight", (WIDTH, len(TOKENS)), _read(drawn(WIDTH, len(TOKENS)))
+    yield "token_embd.weight", (WIDTH, len(TOKENS)), _set_input_weights(drawn(WIDTH, len(TOKENS)))
     yield "output_norm.weight", (WIDTH,), ones
-    yield "output.weight", (WIDTH, len(TOKENS)), _said(drawn(WIDTH, len(TOKENS)))
+    yield "output.weight", (WIDTH, len(TOKENS)), _set_output_weights(drawn(WIDTH, len(TOKENS)))
     for layer in range(LAYERS):
         for part in ("attn_norm", "ffn_norm"):
             yield f"blk.{layer}.{part}.weight", (WIDTH,), ones
@@ -99,15 +99,15 @@ def _tensors(random: Random) -> Iterable[tuple[str, tuple[int, ...], "array[floa
         yield f"blk.{layer}.ffn_down.weight", (INNER, WIDTH), drawn(INNER, WIDTH)
 
 
-def _read(rows: "array[float]") -> "array[float]":
-    """Set the first two dimensions of what each token is read as."""
+def _set_input_weights(rows: "array[float]") -> "array[float]":
+    """Set the first two dimensions of the input embeddings."""
     for row, token in enumerate(TOKENS):
         rows[row * WIDTH], rows[row * WIDTH + 1] = 20.0, 40.0 if token == "<tool_call>" else 0.0
     return rows
 
 
-def _said(rows: "array[float]") -> "array[float]":
-    """Set how much each token wants to be said, for the first two dimensions."""
+def _set_output_weights(rows: "array[float]") -> "array[float]":
+    """Set the output weights of the first two dimensions, which determine each token's probability."""
     for row, token in enumerate(TOKENS):
         rows[row * WIDTH] = -3.0 if token in SILENT else 0.4 if token in LIKELY else 0.0
         rows[row * WIDTH + 1] = 6.0 if token == "<0x0A>" else 0.0
@@ -134,7 +134,7 @@ def _little(values: "array[float]") -> bytes:
     return values.tobytes()
 
 
-def _padded(data: bytes) -> bytes:
+def _pad(data: bytes) -> bytes:
     return data + bytes(-len(data) % ALIGNMENT)
 
 

@@ -1,24 +1,24 @@
-"""Which real servers there are to talk to, as the environment says. Without it, the tests that need one are skipped.
+"""The real servers for live tests, from the environment. Without them, these tests are skipped.
 
-A server that runs:
+A running server:
 
-    ACTORS_LIVE_OPENAI      base URL of a server of Chat Completions, as http://127.0.0.1:8080/v1
-    ACTORS_LIVE_RESPONSES   base URL of OpenAI Responses, likewise
-    ACTORS_LIVE_ANTHROPIC   base URL of Anthropic Messages, as http://127.0.0.1:8080
-    ACTORS_LIVE_MODEL       the model's name at all of them
+    ACTORS_LIVE_OPENAI      base URL of a Chat Completions server, such as http://127.0.0.1:8080/v1
+    ACTORS_LIVE_RESPONSES   base URL of an OpenAI Responses server
+    ACTORS_LIVE_ANTHROPIC   base URL of an Anthropic Messages server, such as http://127.0.0.1:8080
+    ACTORS_LIVE_MODEL       the model's name on all of them
 
-Or a llama.cpp server that the tests start, once for each template, and end:
+Or a llama.cpp server that the tests start and stop, once per template:
 
     ACTORS_LIVE_LLAMA       path of `llama-server`
-    ACTORS_LIVE_GGUF        path of the model; unset, it is one with random weights (`tests.live.random_model`)
-    ACTORS_LIVE_TEMPLATES   chat templates, as a directory of NAME.jinja files or such files joined by `:`; unset, the
+    ACTORS_LIVE_GGUF        path of the model; default: random weights (`tests.live.random_model`)
+    ACTORS_LIVE_TEMPLATES   chat templates: a directory of NAME.jinja files, or files joined by `:`; default: the
                             model's own
 
-Either way:
+In both cases:
 
-    ACTORS_LIVE_DIALECT     a TOML file with fields of a `[dialects.NAME]` table, for what the model's template
-                            wants beside what docs/how-to/backends.md has for each protocol of llama.cpp
-    ACTORS_LIVE_HISTORIES   how many generated histories each protocol is sent, 50 if unset
+    ACTORS_LIVE_DIALECT     a TOML file with fields of a `[dialects.NAME]` table, for requirements of the model's
+                            template beyond docs/how-to/backends.md
+    ACTORS_LIVE_HISTORIES   the number of generated histories per protocol, default 50
 
 No key is sent.
 """
@@ -34,7 +34,7 @@ from typing import Any
 
 from actors.config.providers import Kind
 from tests.live.conversation import Live
-from tests.live.llama_server import running
+from tests.live.llama_server import run_server
 from tests.live.random_model import model
 
 VARIABLES: dict[Kind, str] = {
@@ -47,23 +47,23 @@ HISTORIES = int(os.environ.get("ACTORS_LIVE_HISTORIES", "50"))
 
 _PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "backends.md"
 _OPTIONS = ("-c", "65536", "-np", "1", "--seed", "1")
-"""Room for the longest of the generated histories where a token is a byte, and an answer that can be had again."""
+"""Context size for the longest generated history, at one token per byte, plus a usable answer."""
 
 
 @dataclass(frozen=True)
 class Host:
-    """One model and the protocols it is served by."""
+    """One model and its protocols."""
 
     servers: Mapping[Kind, Live]
 
     def live(self, kind: Kind, *, stream: bool = True) -> Live | None:
-        """Return the server of a protocol, if there is one."""
+        """Return the server for a protocol, if there is one."""
         found = self.servers.get(kind)
         return found and replace(found, stream=stream)
 
 
 def templates() -> dict[str, Path | None]:
-    """Return the templates to start servers with, by name; the model's own is None."""
+    """Return the templates for starting servers, by name; the model's own is None."""
     told = os.environ.get("ACTORS_LIVE_TEMPLATES", "")
     paths = [Path(part) for part in told.split(os.pathsep) if part]
     files = [file for path in paths for file in (sorted(path.glob("*.jinja")) if path.is_dir() else [path])]
@@ -71,8 +71,8 @@ def templates() -> dict[str, Path | None]:
 
 
 @contextmanager
-def started(template: Path | None, folder: Path) -> Iterator[Host]:
-    """Start a llama.cpp server with a template, as the environment says. `folder` takes a random model."""
+def start_server(template: Path | None, folder: Path) -> Iterator[Host]:
+    """Start a llama.cpp server with a template, as the environment specifies. A random model is stored in `folder`."""
     options = [*_OPTIONS, *(["--chat-template-file", str(template)] if template else [])]
     if told := os.environ.get("ACTORS_LIVE_GGUF"):
         gguf = Path(told)
@@ -80,13 +80,13 @@ def started(template: Path | None, folder: Path) -> Iterator[Host]:
         gguf = folder / "random.gguf"
         gguf.write_bytes(model())
         options += ["-t", "1"]  # more threads would only wait for each other
-    with running(Path(os.environ["ACTORS_LIVE_LLAMA"]), gguf, options) as url:
+    with run_server(Path(os.environ["ACTORS_LIVE_LLAMA"]), gguf, options) as url:
         urls = {kind: url if kind == "anthropic" else f"{url}/v1" for kind in KINDS}
         yield Host({kind: Live(kind, urls[kind], "model", wants(kind)) for kind in KINDS})
 
 
-def given() -> Host:
-    """Return the servers that run, as the environment names them."""
+def running_servers() -> Host:
+    """Return the running servers named by the environment."""
     name = os.environ.get("ACTORS_LIVE_MODEL", "")
     urls = {
         kind: os.environ[variable].rstrip("/")
@@ -97,7 +97,7 @@ def given() -> Host:
 
 
 def wants(kind: Kind) -> dict[str, Any]:  # Any: each field has its own type
-    """Return what llama.cpp wants on a protocol, as docs/how-to/backends.md has it, and what the file says."""
+    """Return the requirements of llama.cpp for a protocol from docs/how-to/backends.md, with those of the file."""
     page = re.findall(r"^```toml\n(.*?)^```$", _PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     [config] = [found for found in map(tomllib.loads, page) if "llama_messages" in found.get("dialects", {})]
     [name] = [backend["dialect"] for backend in config["backends"].values() if backend["kind"] == kind]

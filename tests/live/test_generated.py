@@ -1,7 +1,7 @@
-"""A real server reads what we make of conversations in which everything went wrong: it refuses none.
+"""A real server accepts the requests rendered from broken conversations.
 
-`tests.live.servers` says how to name it. Each request asks for one token: the server parses it, and its chat template
-reads it, which is what is judged; what the model would say is not.
+`tests.live.servers` describes how to name a server. Each request asks for one token, because only the server's parser
+and its chat template are under test, not the model's answer.
 """
 
 from collections.abc import Iterable
@@ -29,7 +29,7 @@ from tests.scenarios.table import SCENARIOS
 
 pytestmark = [
     pytest.mark.anyio,
-    pytest.mark.parametrize("anyio_backend", ["asyncio"]),  # it is the same to the server
+    pytest.mark.parametrize("anyio_backend", ["asyncio"]),  # no difference for the server
     pytest.mark.parametrize("kind", KINDS),
 ]
 
@@ -38,45 +38,45 @@ PATIENCE = Timeouts(first_byte=300.0, idle=300.0)
 TOOLS = (ToolSpec("read", "Read.", Json(b'{"type":"object","properties":{"n":{"type":"integer"}}}')),)
 
 
-async def test_no_scenario_is_refused_by_a_real_server(host: Host, kind: Kind) -> None:
+async def test_a_real_server_accepts_every_scenario(host: Host, kind: Kind) -> None:
     live = server(host, kind)
     requests = (
         (
             f"{scenario.number}.{at}-{form}",
-            requested(live, *canonical(read(case.script), asked, form, case.remembered)),
+            one_token_request(live, *canonical(read(case.script), asked, form, case.remembered)),
         )
         for scenario in SCENARIOS
         for at, case in enumerate(scenario.cases, 1)
         for asked in [Asked(live.base, case.calls)]
         for form in case.forms
     )
-    assert await refused(live, requests) == []
+    assert await find_refusals(live, requests) == []
 
 
-async def test_no_generated_history_is_refused_by_a_real_server(host: Host, kind: Kind) -> None:
+async def test_a_real_server_accepts_every_generated_history(host: Host, kind: Kind) -> None:
     live = server(host, kind)
-    requests = ((f"history({seed})", requested(live, *history(seed))) for seed in range(HISTORIES))
-    assert await refused(live, requests) == []
+    requests = ((f"history({seed})", one_token_request(live, *history(seed))) for seed in range(HISTORIES))
+    assert await find_refusals(live, requests) == []
 
 
 def server(host: Host, kind: Kind) -> Live:
-    """Return the host's server of this protocol; skip the test if there is none."""
+    """Return the host's server for this protocol; skip the test if there is none."""
     found = host.live(kind)
     if found is None:
         pytest.skip(f"not set: {VARIABLES[kind]}")
     return found
 
 
-def requested(live: Live, messages: Iterable[Message], ledger: Ledger) -> Request:
-    """Return the request that shows a server this conversation and asks for one token. No word of it is its own."""
+def one_token_request(live: Live, messages: Iterable[Message], ledger: Ledger) -> Request:
+    """Return a request with this conversation that asks for one token. It adds no text."""
     reader = Binding("live", live.profile.name, live.base_url, "", live.model)
     rendered = render(History(messages, ledger), ledger, live.profile, binding=reader)
     settings = Settings(model=live.model, tools=TOOLS, max_tokens=1)
     return adapter(live.profile).request(rendered._segments, settings, rendered._facts)
 
 
-async def refused(live: Live, requests: Iterable[tuple[str, Request]]) -> list[str]:
-    """Send requests, each by its label; return what the server says against them."""
+async def find_refusals(live: Live, requests: Iterable[tuple[str, Request]]) -> list[str]:
+    """Send requests, each with a label; return the refusals of the server."""
     transport, found = HttpTransport(), list[str]()
     with anyio.fail_after(SECONDS):
         for label, request in requests:

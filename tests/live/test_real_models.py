@@ -1,6 +1,6 @@
-"""A real model, where someone brings one: it is never refused, and every call it makes is closed.
+"""Sessions with a real model, if one is provided: no request is refused, and every call is closed.
 
-`tests.live.servers` says how to name it. Without that these tests are skipped.
+`tests.live.servers` describes how to name a server. Without one, these tests are skipped.
 """
 
 import pytest
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.anyio
 
 
 def servers(host: Host, kinds: tuple[Kind, ...], *, stream: bool = True) -> list[Live]:
-    """Return the host's servers of these protocols; skip the test where one is missing."""
+    """Return the host's servers for these protocols; skip the test if one is missing."""
     found = [(kind, host.live(kind, stream=stream)) for kind in kinds]
     if missing := [VARIABLES[kind] for kind, server in found if server is None]:
         pytest.skip(f"not set: {', '.join(missing)}")
@@ -22,7 +22,7 @@ def servers(host: Host, kinds: tuple[Kind, ...], *, stream: bool = True) -> list
 
 @pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
 @pytest.mark.parametrize("kind", KINDS)
-async def test_a_real_model_is_never_refused_and_every_call_is_closed(
+async def test_a_real_server_refuses_nothing_and_every_call_is_closed(
     host: Host, kind: Kind, stream: bool
 ) -> None:
     await hold(servers(host, (kind,), stream=stream))

@@ -1,4 +1,4 @@
-"""The conversation for real models, held with strict servers in their place: what it judges is judged here always."""
+"""The conversation for real models, held with strict servers: this always tests the checks themselves."""
 
 from collections.abc import Callable
 
@@ -25,11 +25,11 @@ pytestmark = pytest.mark.anyio
 
 
 RESULTS = ("tool_result", "[The tool")
-"""What is in a message of the user that holds results: as blocks, or in words once the server has refused those."""
+"""The content of a user message with results: blocks, or text once the server has refused blocks."""
 
 
 def model(request: Json) -> Turn:
-    """A small model: calls in parallel, with arguments that are none, under ids of its own, or says a word."""
+    """A small model: it makes parallel calls with invalid arguments under its own ids, or answers with text."""
     said = request.get("messages") or request["input"]
     if said[-1].get("role") == "user" and not any(words in str(said[-1]) for words in RESULTS):
         wrong, right = Call("weather", raw='{"city"}'), Call("weather", {"city": "Oslo"})
@@ -55,7 +55,7 @@ def live(kinds: list[Kind], servers: list[LoopbackServer]) -> list[Live]:
     [["llama_cpp"], ["openai_responses"], ["anthropic"], ["llama_cpp", "anthropic"], list(SERVERS)],
     ids="-".join,
 )
-async def test_the_conversation_is_held_with_strict_servers_and_closes_every_call(kinds: list[Kind]) -> None:
+async def test_the_conversation_with_strict_servers_closes_every_call(kinds: list[Kind]) -> None:
     servers = [SERVERS[kind]() for kind in kinds]
     async with serve(*servers):
         talk = await hold(live(kinds, servers), rounds=2, seconds=300)
@@ -64,7 +64,7 @@ async def test_the_conversation_is_held_with_strict_servers_and_closes_every_cal
     assert sum(len(message.calls) for message in talk.history) == 3 * 8
 
 
-async def test_a_server_that_fails_in_some_turn_is_no_refusal() -> None:
+async def test_a_server_failure_is_not_a_refusal() -> None:
     server = CompatibleServer(model, vendor="llama_cpp", faults={1: Status(500)})
     async with serve(server):
         talk = await hold(live(["llama_cpp"], [server]), seconds=300)
@@ -73,7 +73,7 @@ async def test_a_server_that_fails_in_some_turn_is_no_refusal() -> None:
 
 @pytest.mark.alternating
 @pytest.mark.parametrize("status", [400, 422])
-async def test_a_refusal_is_found(status: int) -> None:
+async def test_a_refusal_is_detected(status: int) -> None:
     server = CompatibleServer(model, vendor="llama_cpp", faults={1: Status(status)})
     async with serve(server):
         with pytest.raises(AssertionError, match="chat/completions"):
@@ -87,7 +87,7 @@ async def test_a_model_that_never_answers_proves_nothing() -> None:
             await hold(live(["llama_cpp"], [server]), seconds=300)
 
 
-async def test_what_was_sent_and_is_not_sent_again_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_missing_earlier_message_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     server = CompatibleServer(model, vendor="llama_cpp")
     monkeypatch.setattr(conversation, "blocks", lambda body: [("user", str(len(body["messages"])))])
     async with serve(server):

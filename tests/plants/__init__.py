@@ -1,1 +1,1 @@
-"""One more of each kind, planted into a copy of the tree: which places tell that they do not know it?"""
+"""Plants: add a new member of each kind to a copy of the tree, and list the places that do not report it."""

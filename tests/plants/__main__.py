@@ -1,11 +1,11 @@
-"""Plant one of each kind of `tests.plants.kinds` into a copy of the tree, and count the places that tell.
+"""Add a member of each kind of `tests.plants.kinds` to a copy of the tree, and count the places that report it.
 
-    python -m tests.plants                 all of them
-    python -m tests.plants --only family   those whose kind holds the word
-    python -m tests.plants --sound         where mypy and the tests have just passed: the unchanged tree is not tried
+    python -m tests.plants                 all kinds
+    python -m tests.plants --only family   kinds with this word
+    python -m tests.plants --sound         skip the unchanged tree, after mypy and the tests have just passed
 
-Runs mypy over the files of its places and tests/project/test_totality.py after each. Ends with status 0 only if no
-place is silent. The tree itself is never changed.
+Runs mypy over the files of its places and tests/project/test_totality.py after each. Exits with 0 only if every place
+reports its plants. The tree itself is never changed.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from pathlib import Path
 
 from tests.plants.kinds import PLANTS, Plant
 from tests.saying import say
-from tests.teeth.__main__ import ROOT, copied
+from tests.teeth.__main__ import ROOT, copy_tree
 
 NAMED_TEST = "tests/project/test_totality.py"
 _FAILED = re.compile(rf"^(?:FAILED|ERROR) {NAMED_TEST}::\w+\[(.+?)\]", re.MULTILINE)
@@ -30,34 +30,34 @@ _ERROR = re.compile(r"^([\w./]+):(\d+): error:", re.MULTILINE)
 
 
 def main() -> int:
-    """Plant what is asked for and print a line for each."""
+    """Plant the selected kinds and print a line for each."""
     parser = argparse.ArgumentParser(prog="python -m tests.plants", description="Which places tell?")
     parser.add_argument("--only", default="", help="a word in the kind")
-    parser.add_argument("--sound", action="store_true", help="take the unchanged tree to be in order")
+    parser.add_argument("--sound", action="store_true", help="assume that the unchanged tree passes")
     options = parser.parse_args()
     chosen = [plant for plant in PLANTS if options.only in plant.kind]
     places = silent = 0
     with tempfile.TemporaryDirectory() as place:
-        copy = copied(Path(place) / "tree")
+        copy = copy_tree(Path(place) / "tree")
         if (ROOT / ".mypy_cache").exists():
             shutil.copytree(ROOT / ".mypy_cache", copy / ".mypy_cache")
-        if not options.sound and (told := checked(copy, chosen) | failing(copy)):
-            say("The unchanged tree is not in order; mend that first.", *sorted(told))
+        if not options.sound and (told := mypy_places(copy, chosen) | failing_places(copy)):
+            say("The unchanged tree does not pass; fix that first.", *sorted(told))
             return 1
         for plant in chosen:
-            with planted(copy, plant):
-                told = checked(copy, [plant]) | failing(copy)
+            with plant_in(copy, plant):
+                told = mypy_places(copy, [plant]) | failing_places(copy)
             quiet = [name for name in plant.places if name not in told]
             places, silent = places + len(plant.places), silent + len(quiet)
-            say(f"{len(plant.places) - len(quiet):2} of {len(plant.places):2} places tell: {plant.kind}")
+            say(f"{len(plant.places) - len(quiet):2} of {len(plant.places):2} places report: {plant.kind}")
             say(*(f"    silent: {name}" for name in quiet))
     say(f"{places - silent} of {places} places tell")
     return 0 if chosen and not silent else 1
 
 
 @contextmanager
-def planted(copy: Path, plant: Plant) -> Iterator[None]:
-    """Make a new one exist in the copy, and take it back at the end."""
+def plant_in(copy: Path, plant: Plant) -> Iterator[None]:
+    """Add a new member in the copy, and remove it at the end."""
     before = {edit.file: (copy / edit.file).read_text(encoding="utf-8") for edit in plant.edits}
     for edit in plant.edits:
         text = (copy / edit.file).read_text(encoding="utf-8")
@@ -69,16 +69,16 @@ def planted(copy: Path, plant: Plant) -> Iterator[None]:
             (copy / file).write_text(text, encoding="utf-8")
 
 
-def checked(copy: Path, plants: Sequence[Plant]) -> set[str]:
-    """Return the places in which mypy finds an error, of the files that hold a place of these plants."""
+def mypy_places(copy: Path, plants: Sequence[Plant]) -> set[str]:
+    """Return the places with mypy errors, in the files that contain a place of these plants."""
     files = {name.partition(":")[0] for plant in plants for name in plant.places}
     code = sorted(file for file in files if file.endswith(".py"))
     told = _run(copy, "-m", "mypy", "--no-error-summary", "--hide-error-context", "--no-pretty", *code)
     return {f"{file}:{_scope(copy / file, int(line))}" for file, line in _ERROR.findall(told)}
 
 
-def failing(copy: Path) -> set[str]:
-    """Return the places whose test fails."""
+def failing_places(copy: Path) -> set[str]:
+    """Return the places with a failing test."""
     told = _run(copy, "-m", "pytest", "-q", "-n0", "-rfE", "--tb=no", "-p", "no:cacheprovider", NAMED_TEST)
     found = set(_FAILED.findall(told))
     return found if found or " passed" in told else {f"{NAMED_TEST}:cannot be run: {told[-300:]}"}
@@ -86,7 +86,7 @@ def failing(copy: Path) -> set[str]:
 
 def _run(copy: Path, *command: str) -> str:
     settings = {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
-    tables = {"HYPOTHESIS_STORAGE_DIRECTORY": str(ROOT / ".hypothesis")}  # of Unicode: seconds to make
+    tables = {"HYPOTHESIS_STORAGE_DIRECTORY": str(ROOT / ".hypothesis")}  # Unicode tables: seconds to compute
     environment = {**os.environ, **settings, **tables}
     done = subprocess.run(
         [sys.executable, *command], cwd=copy, env=environment, capture_output=True, text=True, check=False
@@ -95,21 +95,21 @@ def _run(copy: Path, *command: str) -> str:
 
 
 def _scope(file: Path, line: int) -> str:
-    """Return the innermost function, class or top-level name that a line is in."""
+    """Return the innermost function, class or top-level name that contains a line."""
     found, body = "", ast.parse(file.read_text(encoding="utf-8")).body
-    while inside := _at(body, line):
-        found = _named(inside) or found
+    while inside := _statement_at(body, line):
+        found = _name_of(inside) or found
         body = (
             inside.body if isinstance(inside, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) else []
         )
     return found
 
 
-def _at(body: Sequence[ast.stmt], line: int) -> ast.stmt | None:
+def _statement_at(body: Sequence[ast.stmt], line: int) -> ast.stmt | None:
     return next((node for node in body if node.lineno <= line <= (node.end_lineno or node.lineno)), None)
 
 
-def _named(node: ast.stmt) -> str:
+def _name_of(node: ast.stmt) -> str:
     match node:
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
             return name

@@ -1,7 +1,7 @@
-"""What is planted, as data: the least that makes a new one exist, and every place that must know of it.
+"""The plants as data: the smallest edit that adds a new member of a kind, and every place that must handle it.
 
-A place is a file and the name in it. It tells if mypy finds an error inside that name, or if the test of
-`tests/project/test_totality.py` that bears its name fails.
+A place is a file and a name in it. A place reports the plant if mypy finds an error inside that name, or if the test of
+`tests/project/test_totality.py` with its name fails.
 """
 
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ from tests.teeth.rewrite import Edit
 
 @dataclass(frozen=True, slots=True)
 class Plant:
-    """A new one of a kind.
+    """A new member of a kind.
 
     Args:
-        kind: What it is one of.
-        edits: What makes it exist, and no more.
-        places: The places that must know of it.
+        kind: The kind.
+        edits: The edits that add it, and no more.
+        places: The places that must handle it.
     """
 
     kind: str

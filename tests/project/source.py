@@ -1,7 +1,7 @@
-"""Find what the names in a module's source refer to, whatever they are called there.
+"""Resolve the names in a module's source to their definitions, whatever the module calls them.
 
-A reference is a dotted name of the definition: `actors.core.log.events.Returned`, also where a module imports it by
-another name, through its package, from a module that only passes it on, or gives it another name by an assignment.
+A reference is the dotted name of the definition, such as `actors.core.log.events.Returned`, even if a module imports it
+under another name, through its package, or from a module that re-exports it, or assigns it to another name.
 """
 
 import ast
@@ -13,7 +13,7 @@ import actors
 
 ROOT = Path(actors.__file__).parent.parent
 _HOPS = 8
-"""Modules that pass a name on, at most."""
+"""The most modules that may re-export a name in sequence."""
 
 
 @cache
@@ -24,13 +24,13 @@ def tree_of(path: Path) -> ast.Module:
 
 @cache
 def nodes_of(path: Path) -> tuple[ast.AST, ...]:
-    """Return every node of a module that says more than where it stands."""
+    """Return every node of a module, except pure expression contexts."""
     return tuple(node for node in ast.walk(tree_of(path)) if node._fields)
 
 
 @cache
 def names_in(path: Path) -> dict[str, str]:
-    """Return what each imported or assigned name of a module refers to, one hop away."""
+    """Return the target of each imported or assigned name of a module, one hop away."""
     names = dict[str, str]()
     for node in nodes_of(path):
         if isinstance(node, ast.Import):
@@ -40,14 +40,14 @@ def names_in(path: Path) -> dict[str, str]:
         elif isinstance(node, ast.ImportFrom):
             names |= {alias.asname or alias.name: f"{_base(node, path)}.{alias.name}" for alias in node.names}
     for node in nodes_of(path):
-        if isinstance(node, ast.Assign) and (value := _dotted(node.value, names)):
+        if isinstance(node, ast.Assign) and (value := _dotted_name(node.value, names)):
             names |= {target.id: value for target in node.targets if isinstance(target, ast.Name)}
     return names
 
 
 @cache
 def references(path: Path) -> tuple[tuple[ast.AST, str], ...]:
-    """Return each import, name and attribute of a module that refers to something imported, and its definition."""
+    """Return each import, name and attribute of a module that refers to an imported name, with its definition."""
     return tuple(_references(path))
 
 
@@ -58,13 +58,13 @@ def _references(path: Path) -> Iterator[tuple[ast.AST, str]]:
             yield from ((node, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             yield from ((node, definition(f"{_base(node, path)}.{alias.name}")) for alias in node.names)
-        elif isinstance(node, ast.Name | ast.Attribute) and (dotted := _dotted(node, names)):
+        elif isinstance(node, ast.Name | ast.Attribute) and (dotted := _dotted_name(node, names)):
             yield node, definition(dotted)
 
 
 @cache
 def definition(dotted: str) -> str:
-    """Return the dotted name of what a dotted name refers to, in the module that defines it."""
+    """Return the dotted name of the definition that a dotted name refers to."""
     for _ in range(_HOPS):
         module, _, name = dotted.rpartition(".")
         path = _path(module)
@@ -76,17 +76,17 @@ def definition(dotted: str) -> str:
 
 
 def _base(node: ast.ImportFrom, path: Path) -> str:
-    """Return the module that an import takes names from, a relative one too."""
+    """Return the module that an import takes names from, also for a relative import."""
     if not node.level or not path.is_relative_to(ROOT):
         return node.module or ""
     package = path.relative_to(ROOT).parts[: -node.level]
     return ".".join((*package, *([node.module] if node.module else [])))
 
 
-def _dotted(node: ast.AST, names: dict[str, str]) -> str | None:
+def _dotted_name(node: ast.AST, names: dict[str, str]) -> str | None:
     if isinstance(node, ast.Name):
         return names.get(node.id)
-    if isinstance(node, ast.Attribute) and (owner := _dotted(node.value, names)):
+    if isinstance(node, ast.Attribute) and (owner := _dotted_name(node.value, names)):
         return f"{owner}.{node.attr}"
     return None
 

@@ -1,4 +1,4 @@
-"""Steps of `.ci/run` beside one another: whichever fails, its name and all output are shown, and nothing runs on."""
+"""Concurrent steps of `.ci/run`: a failing step is named with its complete output, and no process keeps running."""
 
 import os
 import select
@@ -18,7 +18,7 @@ bad() { echo "It is bad."; false; echo "It goes on."; }
 
 
 def output(script: str, *, given: int | None = None, begun: str = "") -> tuple[int, str]:
-    """Run steps; return the status and all that they say."""
+    """Run steps; return the status and their complete output."""
     done = subprocess.run(
         ["bash", "-c", STEPS + script],
         cwd=ROOT,
@@ -33,7 +33,7 @@ def output(script: str, *, given: int | None = None, begun: str = "") -> tuple[i
     return done.returncode, done.stdout
 
 
-def test_what_runs_beside_a_step_that_fails_is_ended_with_all_its_processes(tmp_path: Path) -> None:
+def test_a_failing_step_ends_concurrent_steps_with_all_their_processes(tmp_path: Path) -> None:
     begun = tmp_path / "begun"
     os.mkfifo(begun)
     reader, writer = os.pipe()
@@ -41,7 +41,7 @@ def test_what_runs_beside_a_step_that_fails_is_ended_with_all_its_processes(tmp_
     os.close(writer)
     with os.fdopen(reader) as pipe:
         ready, _, _ = select.select([pipe], [], [], 30)
-        assert ready, "a process still holds the other end"
+        assert ready, "a process still has the other end open"
     assert status == 1
     assert "It is bad." in said
     assert "It begins." in said
@@ -49,7 +49,7 @@ def test_what_runs_beside_a_step_that_fails_is_ended_with_all_its_processes(tmp_
     assert said.endswith("== FAILED: This\n")
 
 
-def test_a_step_that_fails_beside_another_is_named_and_its_output_is_shown() -> None:
+def test_a_failing_concurrent_step_is_named_with_its_output() -> None:
     status, said = output("beside Other bad\nstep This true\njoined\nstep Last true")
     assert status == 1
     assert "== This: " in said
@@ -59,7 +59,7 @@ def test_a_step_that_fails_beside_another_is_named_and_its_output_is_shown() -> 
     assert said.endswith("== FAILED: Other\n")
 
 
-def test_steps_that_end_well_say_how_long_they_took() -> None:
+def test_successful_steps_report_their_duration() -> None:
     status, said = output("beside Other true\nstep This true\njoined")
     assert status == 0
     assert "== This: " in said

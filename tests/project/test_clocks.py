@@ -1,4 +1,4 @@
-"""The wall clock may jump, stand still or go backwards: nothing changes by that but what people are told."""
+"""The wall clock may jump, stop or go backwards: only displayed times change."""
 
 import ast
 import re
@@ -37,11 +37,11 @@ READINGS = {
     *(f"time.{name}" for name in OF_TIME),
     *(f"datetime.{kind}.{name}" for kind in ("datetime", "date") for name in ("now", "utcnow", "today")),
 }
-"""What reads a wall clock, by the names in the standard library."""
+"""Names of functions in the standard library that read a wall clock."""
 
 
 def test_the_wall_clock_is_only_read_through_an_argument() -> None:
-    """A default argument may name the wall clock; outside of the command line, nothing calls it by its name."""
+    """A default argument may name the wall clock; outside of the command line, no code calls it by its name."""
     callees = {
         f"{path.relative_to(PACKAGE)}:{getattr(node, 'lineno', 0)}"
         for path in PACKAGE.rglob("*.py")
@@ -53,7 +53,7 @@ def test_the_wall_clock_is_only_read_through_an_argument() -> None:
     assert callees == set()
 
 
-async def logged(server: LoopbackServer, folder: Path, clock: Callable[[], float]) -> list[str]:
+async def run_and_read_log(server: LoopbackServer, folder: Path, clock: Callable[[], float]) -> list[str]:
     """Return the messages and the event types of a session that uses every feature."""
     environ = {"OPENAI_BASE_URL": server.base_url}
 
@@ -75,7 +75,7 @@ async def logged(server: LoopbackServer, folder: Path, clock: Callable[[], float
 
 @pytest.mark.anyio
 @pytest.mark.requirement("PROMISE-6")
-async def test_whatever_the_wall_clock_does_a_log_is_the_same(tmp_path: Path) -> None:
+async def test_the_wall_clock_does_not_affect_a_log(tmp_path: Path) -> None:
     clocks = {"is right": time} | {name: readings().__next__ for name, readings in CLOCKS.items()}
     logs = list[list[str]]()
     with anyio.fail_after(60):
@@ -83,13 +83,13 @@ async def test_whatever_the_wall_clock_does_a_log_is_the_same(tmp_path: Path) ->
             for name, clock in clocks.items():
                 folder = tmp_path / name
                 folder.mkdir()
-                logs.append(await logged(server, folder, clock))
+                logs.append(await run_and_read_log(server, folder, clock))
             assert server.refusals == []
     assert logs == [logs[0]] * len(clocks)
 
 
 @pytest.mark.parametrize("clock", CLOCKS)
-def test_whatever_the_wall_clock_does_a_session_stays_with_its_host(tmp_path: Path, clock: str) -> None:
+def test_the_wall_clock_does_not_affect_the_lease_of_a_session(tmp_path: Path, clock: str) -> None:
     hosts = [
         SqliteStorage(tmp_path / "sessions.db", lease=600, clock=CLOCKS[clock]().__next__) for _ in range(2)
     ]
@@ -105,7 +105,7 @@ def test_whatever_the_wall_clock_does_a_session_stays_with_its_host(tmp_path: Pa
 
 
 @pytest.mark.anyio
-async def test_a_token_lasts_as_long_as_it_was_said_to_wherever_the_wall_clock_jumps(tmp_path: Path) -> None:
+async def test_the_wall_clock_does_not_affect_the_lifetime_of_a_token(tmp_path: Path) -> None:
     program = tmp_path / "token"
     said = f'{{"token": "t", "expires_at": {NOW + 3600}}}'
     program.write_text(f"#!/bin/sh\necho x >> {tmp_path}/runs\necho '{said}'\n")

@@ -1,8 +1,8 @@
-"""The documentation tells the truth: its programs are files that run, and print what the page says.
+"""The documentation is correct: its programs are files that run and print the output on the page.
 
-A block marked `python` is a whole file of docs/examples, or lines of one; those in folders there are run by command.
-After a whole file comes a block marked `text` with what it prints. A block marked `toml` is a configuration that loads.
-Links lead somewhere.
+A block marked `python` is a complete file of docs/examples, or some of its lines; the files in its subfolders are run
+by commands. A complete file is followed by a block marked `text` with its output. A block marked `toml` is a
+configuration that loads. Links have a target.
 """
 
 import re
@@ -24,7 +24,7 @@ from tests.cli.command import script
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = {path.name: path.read_text() for path in sorted((ROOT / "docs" / "examples").glob("*.py"))}
 BY_COMMAND = [path.read_text() for path in sorted((ROOT / "docs" / "examples").glob("*/*.py"))]
-"""They need more than the tests have; the page says how they are run."""
+"""Programs that need more than the tests have; the page describes how to run them."""
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]+))?\)")
@@ -39,7 +39,7 @@ KEYS = (
     "AZURE_OPENAI_API_KEY",
     "ANTHROPIC_FOUNDRY_API_KEY",
 )
-"""Variables that the files in the docs name."""
+"""Variables that the files in the docs use."""
 
 
 def blocks(page: Path, *kinds: str) -> list[tuple[str, str]]:
@@ -48,7 +48,7 @@ def blocks(page: Path, *kinds: str) -> list[tuple[str, str]]:
 
 
 def shown_outputs() -> dict[str, str]:
-    """Return what the pages say that each example prints."""
+    """Return the output of each example according to the pages."""
     found: dict[str, str] = {}
     for page in PAGES:
         told = blocks(page, "python", "text")
@@ -65,21 +65,21 @@ def ids(page: Path) -> str:
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_every_example_runs_and_prints_what_the_docs_show(name: str) -> None:
+def test_every_example_prints_the_documented_output(name: str) -> None:
     done = script(ROOT / "docs" / "examples" / name)
-    said = "" if "slow_handler" in done.err else done.err  # as on a busy machine
+    said = "" if "slow_handler" in done.err else done.err  # a busy machine logs slow handlers
     assert (done.code, said) == (0, "")
     assert done.out == shown_outputs().get(name, "(shown nowhere)")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=ids)
-def test_every_program_in_the_docs_is_a_file_that_is_run(page: Path) -> None:
+def test_every_program_in_the_docs_is_an_executed_file(page: Path) -> None:
     for _, text in blocks(page, "python"):
         assert any(is_part(text, source) for source in (*EXAMPLES.values(), *BY_COMMAND)), text
 
 
 def is_part(text: str, source: str) -> bool:
-    """Say whether `text` is some lines of `source`, whatever its indent."""
+    """Return True if `text` consists of some lines of `source`, at any indentation."""
     wanted = dedent(text).strip().splitlines()
     lines = source.splitlines()
     windows = (lines[at : at + len(wanted)] for at in range(len(lines)))
@@ -95,7 +95,7 @@ def test_every_configuration_in_the_docs_loads(page: Path, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("page", PAGES, ids=ids)
-def test_every_link_leads_somewhere(page: Path) -> None:
+def test_every_link_has_a_target(page: Path) -> None:
     for target, heading in LINK.findall(page.read_text()):
         if "://" in target:
             continue
@@ -111,7 +111,7 @@ def slug(heading: str) -> str:
     return re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-")
 
 
-def test_the_readme_says_all_that_matters_within_forty_lines() -> None:
+def test_the_readme_has_the_essentials_within_forty_lines() -> None:
     readme = (ROOT / "README.md").read_text()
     told = BLOCK.findall(readme)
     assert told[0] == ("python", EXAMPLES["readme.py"])
@@ -126,7 +126,7 @@ def test_the_readme_has_one_command_for_the_demo_and_one_for_the_tests() -> None
     assert all("pip install" in command for command in commands)
 
 
-def test_every_room_and_every_package_of_the_core_is_in_the_design() -> None:
+def test_the_design_page_names_every_room_and_core_package() -> None:
     page = (ROOT / "docs" / "explanation" / "design.md").read_text()
     for folder in (ROOT / "actors", ROOT / "actors" / "core"):
         for path in sorted(folder.iterdir()):
@@ -152,7 +152,7 @@ def test_every_code_of_a_report_is_in_the_reference() -> None:
 
 
 @pytest.mark.parametrize("kind", ACTIONS)
-def test_what_the_reference_says_is_done_about_a_failure_is_what_is_done(kind: Kind) -> None:
+def test_the_documented_reaction_to_a_failure_is_the_actual_one(kind: Kind) -> None:
     page = (ROOT / "docs" / "reference" / "errors.md").read_text()
     (said,) = re.findall(rf"^\| `{kind}` \| .+ \| (.+) \|$", page, re.MULTILINE)
     words = {
@@ -166,11 +166,13 @@ def test_what_the_reference_says_is_done_about_a_failure_is_what_is_done(kind: K
     assert said.startswith(words[ACTIONS[kind]])
 
 
-def test_every_rule_of_a_session_names_the_tests_that_show_it() -> None:
+def test_every_session_rule_names_its_tests() -> None:
     page = (ROOT / "docs" / "reference" / "semantics.md").read_text()
     stated = re.findall(r"^- \*\*(S\d+)\*\*", page, re.MULTILINE)
     numbers = [int(rule.removeprefix("S")) for rule in stated]
-    assert numbers == sorted(set(numbers))  # a number is kept for good: one may be missing, none comes twice
+    assert numbers == sorted(
+        set(numbers)
+    )  # a number is never reused: some may be missing, but none occurs twice
     rows = re.findall(r"^\| (S\d+) \| (`.+?`: .+) \|$", page, re.MULTILINE)
     assert [rule for rule, _ in rows] == stated
     for rule, cell in rows:

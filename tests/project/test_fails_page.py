@@ -1,4 +1,4 @@
-"""The page on failures quotes messages and log events as they are."""
+"""The page on failures quotes messages and log events literally."""
 
 import re
 from collections.abc import Awaitable, Callable
@@ -24,32 +24,32 @@ TARGET = "openai:gpt-5.2"
 QUOTA = "You exceeded your current quota, please check your plan and billing details."
 
 
-def quoted(section: str) -> list[str]:
-    """Return what the first cells of a section's table quote."""
+def quotes(section: str) -> list[str]:
+    """Return the quotes in the first cells of a section's table."""
     _, _, rest = PAGE.partition(f"## {section}\n")
     table = rest.partition("\n## ")[0]
     return re.findall(r"^\| `([^`]+)` \|", table, re.MULTILINE)
 
 
-def has(messages: list[str], message: str) -> bool:
+def contains_quote(messages: list[str], message: str) -> bool:
     patterns = [".*".join(map(re.escape, each.split("..."))) for each in messages]
     return any(re.fullmatch(pattern, message) for pattern in patterns)
 
 
-async def raised(call: Callable[[], Awaitable[object]]) -> str:
+async def error_message(call: Callable[[], Awaitable[object]]) -> str:
     with pytest.raises(ActorsError) as error:
         await call()
     return str(error.value)
 
 
 @pytest.mark.usefixtures("short_waits")
-async def test_messages_of_failed_asks_are_on_the_page() -> None:
+async def test_the_page_quotes_the_messages_of_failed_asks() -> None:
     faults = {
         0: Status(401, message="Incorrect API key provided."),
         1: Status(429, message=QUOTA),
     }
     server = OpenAIServer([Turn(Say("Hi."))], faults=faults)
-    messages = quoted("An ask raises `AskFailed`")
+    messages = quotes("An ask raises `AskFailed`")
     with anyio.fail_after(60):
         async with serve(server):
             urls = {"OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "any"}
@@ -61,18 +61,18 @@ async def test_messages_of_failed_asks_are_on_the_page() -> None:
                 ("openai_chat:m", root),
                 (TARGET, nobody),
             ):
-                told = await raised(partial(actors.run, target, "Hello.", environ=environ, timeout=60))
-                assert has(messages, told), told
-    assert has(messages, "stopped: the ask has taken 5 seconds")
+                told = await error_message(partial(actors.run, target, "Hello.", environ=environ, timeout=60))
+                assert contains_quote(messages, told), told
+    assert contains_quote(messages, "stopped: the ask has taken 5 seconds")
 
 
-async def test_messages_of_refused_calls_are_on_the_page() -> None:
+async def test_the_page_quotes_the_messages_of_refused_calls() -> None:
     gate, seen, opened = Gate(), list[str](), list[Session]()
 
     @tool
     async def own() -> str:
         """Ask the session that waits for it."""
-        seen.append(await raised(lambda: opened[0].ask("?")))
+        seen.append(await error_message(lambda: opened[0].ask("?")))
         return ""
 
     async def elsewhere() -> None:
@@ -88,17 +88,17 @@ async def test_messages_of_refused_calls_are_on_the_page() -> None:
     with anyio.fail_after(60):
         async with serve(server):
             runtime = Runtime(environ={"OPENAI_BASE_URL": server.base_url})
-            seen.append(await raised(lambda: runtime.open(TARGET)))
-            seen.append(await raised(lambda: actors.run(TARGET, "?", environ={})))
-            seen.append(await raised(lambda: actors.run("opnai:m", "?", environ={})))
-            seen.append(await raised(lambda: actors.run(TARGET, "?", config="/no/such.toml")))
+            seen.append(await error_message(lambda: runtime.open(TARGET)))
+            seen.append(await error_message(lambda: actors.run(TARGET, "?", environ={})))
+            seen.append(await error_message(lambda: actors.run("opnai:m", "?", environ={})))
+            seen.append(await error_message(lambda: actors.run(TARGET, "?", config="/no/such.toml")))
             async with runtime:
                 session = await runtime.open(TARGET, id="one", tools=[own, gate.tool])
                 opened.append(session)
                 await session.ask("Do it.")
-                seen.append(await raised(lambda: runtime.open(TARGET, id="one")))
-                seen.append(await raised(lambda: runtime.resume("two")))
-                seen.append(await raised(lambda: session.ask("?", max_token=3)))  # type: ignore[call-overload]
+                seen.append(await error_message(lambda: runtime.open(TARGET, id="one")))
+                seen.append(await error_message(lambda: runtime.resume("two")))
+                seen.append(await error_message(lambda: session.ask("?", max_token=3)))  # type: ignore[call-overload]
                 with pytest.raises(ActorsError) as gone:
                     runtime.sessions["two"]
                 seen.append(str(gone.value))
@@ -106,18 +106,18 @@ async def test_messages_of_refused_calls_are_on_the_page() -> None:
                     for _ in range(9):
                         tasks.start_soon(session.ask, "Do it.")
                     await gate.started("a")
-                    seen.append(await raised(lambda: session.ask("Me too.")))
+                    seen.append(await error_message(lambda: session.ask("Me too.")))
                     gate.open("a")
-                seen.append(await raised(lambda: anyio.to_thread.run_sync(anyio.run, elsewhere)))
+                seen.append(await error_message(lambda: anyio.to_thread.run_sync(anyio.run, elsewhere)))
                 await session.close()
-                seen.append(await raised(lambda: session.ask("?")))
-    messages = quoted("A call raises something else")
-    assert [told for told in seen if not has(messages, told)] == []
-    assert [each for each in messages if not any(has([each], told) for told in seen)] == []
+                seen.append(await error_message(lambda: session.ask("?")))
+    messages = quotes("A call raises something else")
+    assert [told for told in seen if not contains_quote(messages, told)] == []
+    assert [each for each in messages if not any(contains_quote([each], told) for told in seen)] == []
 
 
-def test_log_events_on_the_page_are_those_of_the_log() -> None:
+def test_the_page_names_the_log_events() -> None:
     source = (ROOT / "actors" / "telemetry" / "logger.py").read_text(encoding="utf-8")
-    events = quoted("A line in the log")
+    events = quotes("A line in the log")
     assert len(events) > 10
     assert [each for each in events if f'"{each}"' not in source and f"'{each}'" not in source] == []

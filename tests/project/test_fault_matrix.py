@@ -1,6 +1,6 @@
-"""The fault matrix: what may go wrong at a provider, in a tool, a process, storage, the clock and the scheduler.
+"""The fault matrix: possible failures of providers, tools, processes, storage, clocks and the scheduler.
 
-Each row names by file the tests that show it; that they exist is checked here, that they pass is theirs.
+Each row names the tests that cover it, by file. This module checks that they exist.
 """
 
 import ast
@@ -22,9 +22,7 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
             "test_who_cannot_be_reached_is_tried_again_and_then_the_next_is_asked",
             "test_an_ask_of_one_that_cannot_be_reached_fails_in_one_line",
         ),
-        "transport/test_faults.py": (
-            "test_what_is_no_answer_is_a_typed_failure_and_the_next_request_has_its_place",
-        ),
+        "transport/test_faults.py": ("test_an_invalid_answer_is_a_typed_failure_and_frees_its_slot",),
         "transport/test_tls.py": (
             "test_a_bad_certificate_is_refused_and_nothing_is_sent",
             "test_a_connection_that_ends_in_the_handshake_is_a_typed_failure",
@@ -36,7 +34,7 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
             "test_an_ask_that_takes_too_long_fails_with_every_call_closed",
         ),
         "provider/test_provider.py": ("test_a_silent_server_is_given_up_after_the_time_it_is_given",),
-        "transport/test_faults.py": ("test_bytes_that_lead_to_nothing_do_not_prolong_a_wait",),
+        "transport/test_faults.py": ("test_useless_bytes_do_not_prolong_a_timeout",),
     },
     "provider: disconnect at every byte": {
         "commands/test_cut_sessions.py": (
@@ -46,9 +44,7 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
         "adapters/test_every_dialect_cut.py": (
             "test_wherever_it_ends_it_is_the_whole_answer_or_a_fault_that_keeps_no_half_call",
         ),
-        "transport/test_faults.py": (
-            "test_a_connection_that_ends_at_any_byte_of_an_answer_leaves_room_for_the_next",
-        ),
+        "transport/test_faults.py": ("test_a_connection_that_ends_at_any_byte_frees_its_slot",),
     },
     "provider: statuses from 400 to 529": {
         "session/test_faulty_streams.py": ("test_a_status_is_tried_again_or_not_as_its_row_says",),
@@ -69,13 +65,13 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
         ),
         "adapters/test_sse.py": ("test_events_are_the_same_however_the_bytes_are_cut",),
     },
-    "provider: arguments that are none": {
+    "provider: invalid arguments": {
         "session/test_faulty_calls.py": (
             "test_arguments_that_are_no_object_reach_no_tool_and_are_corrected_once",
             "test_a_model_that_goes_on_writing_so_is_corrected_so_often_and_then_asked_for_words",
         ),
     },
-    "provider: calls that come as they should not": {
+    "provider: malformed calls": {
         "session/test_faulty_calls.py": (
             "test_calls_run_once_each_under_ids_of_their_own_however_they_come",
             "test_arguments_without_a_name_reach_no_tool_and_the_answer_says_so",
@@ -90,7 +86,7 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
             "test_a_body_without_end_is_given_up_at_its_size",
             "test_words_without_end_stay_as_far_as_they_came_and_nobody_else_is_asked",
         ),
-        "transport/test_resending.py": ("test_a_compressed_answer_is_not_asked_for_and_not_unpacked",),
+        "transport/test_resending.py": ("test_compression_is_neither_requested_nor_decoded",),
     },
     "process: kill -9 at any crossing": {
         "commands/test_killing.py": (
@@ -229,9 +225,9 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
     "clock: jumps, stands still, goes backwards": {
         "project/test_clocks.py": (
             "test_the_wall_clock_is_only_read_through_an_argument",
-            "test_whatever_the_wall_clock_does_a_log_is_the_same",
-            "test_whatever_the_wall_clock_does_a_session_stays_with_its_host",
-            "test_a_token_lasts_as_long_as_it_was_said_to_wherever_the_wall_clock_jumps",
+            "test_the_wall_clock_does_not_affect_a_log",
+            "test_the_wall_clock_does_not_affect_the_lease_of_a_session",
+            "test_the_wall_clock_does_not_affect_the_lifetime_of_a_token",
         ),
     },
     "scheduler: every thread is held by a tool that hangs": {
@@ -242,7 +238,7 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
         ),
     },
 }
-"""By row: the files that show it, and their tests. Clients have a matrix of their own."""
+"""The files and tests of each row. Clients have a separate matrix."""
 
 
 @cache
@@ -253,14 +249,14 @@ def names_in(file: str) -> frozenset[str]:
 
 
 @pytest.mark.parametrize("row", MATRIX)
-def test_every_row_of_the_matrix_is_shown_by_tests_that_exist(row: str) -> None:
+def test_every_row_of_the_matrix_names_existing_tests(row: str) -> None:
     assert MATRIX[row]
     for file, named in MATRIX[row].items():
         assert named
         assert set(named) <= names_in(file), file
 
 
-def test_every_test_about_faulty_answers_calls_tools_and_journals_stands_in_the_matrix() -> None:
+def test_the_matrix_contains_every_test_about_faults() -> None:
     mine = (
         "provider/test_unreachable.py",
         "session/test_faulty_calls.py",

@@ -1,6 +1,6 @@
-"""What keeps the house in order and no type or import contract can say.
+"""Conventions of the source that neither types nor import contracts can express.
 
-Read from the source: who writes down how a call ended, and who knows a vendor.
+The tests read the source: which modules record the end of a call, and which modules name a vendor.
 """
 
 import ast
@@ -28,7 +28,7 @@ VENDORS = {
     for part in name.split("_")
     if part.isalpha()
 } - {"responses", "chat", "compatible", "api", "open", "models", "together", "router", "studio", "lm", "face"}
-"""What a vendor, its models or its interface is called. `responses` and the like are words of their own."""
+"""Names of vendors, their models and their interfaces. `responses` and similar words are excluded."""
 GLOSSARY = ROOT.parent / "docs" / "reference" / "glossary.md"
 RETIRED = {
     *(
@@ -47,7 +47,7 @@ RETIRED = {
     *("incarnation", "mended", "outlet", "pile", "proof", "rescued", "resting", "shown", "spent", "standing"),
     *("terms", "thaw", "workshop"),
 }
-"""Words of this tree's own for what the field has named (docs/reference/glossary.md has those)."""
+"""Private words of this project for which the field has a term (docs/reference/glossary.md lists the terms)."""
 KNOW_VENDORS = (
     *(
         "transcripts.py",
@@ -71,8 +71,9 @@ KNOW_VENDORS = (
         "core/turn/template_tokens.py",
     ),
 )
-"""Rooms and modules that hold what differs between vendors, or that a user gives their names to; and a parser of
-docstrings in Google's style."""
+"""Rooms and modules with the differences between vendors, or with names chosen by users; and a parser of Google-style
+docstrings.
+"""
 NAME_EXAMPLES = (
     *(
         "runtime/runtime.py",
@@ -83,25 +84,25 @@ NAME_EXAMPLES = (
         "transport/origin.py",
     ),
 )
-"""Modules whose prose names a vendor: an example of a target, or a server that was seen. Their code names none."""
+"""Modules that name a vendor in prose only: an example of a target, or a server that was observed."""
 
 
 @pytest.fixture(scope="module", autouse=True)
 def read_once() -> Iterator[None]:
-    """Parse each module once for all tests here, and let go of it then."""
+    """Parse each module once for all tests here, and then free the trees."""
     yield
     for each in (nodes_of, references, _names, names_in, tree_of):
         each.cache_clear()
 
 
-def _ends_made(path: Path) -> set[str]:
-    """Return the ends of a call that a module makes, by whatever name."""
+def _created_ends(path: Path) -> set[str]:
+    """Return the events for the end of a call that a module creates, under any name."""
     calls = {node.func for node in nodes_of(path) if isinstance(node, ast.Call)}
     return {name for node, name in references(path) if node in calls} & ENDS
 
 
-def _used(path: Path) -> set[str]:
-    """Return everything that a module refers to, by its dotted name."""
+def _references(path: Path) -> set[str]:
+    """Return the dotted names of everything that a module refers to."""
     return {name for _, name in references(path)}
 
 
@@ -111,27 +112,28 @@ def _rooms(*left_out: str) -> list[tuple[str, Path]]:
 
 
 @pytest.mark.requirement("U-10", "PROMISE-2", "PROMISE-7")
-def test_only_the_scheduler_says_how_a_call_ended() -> None:
-    """Its batch and its calls make the events, and it alone sends them to the ledger; a log is read back elsewhere.
+def test_only_the_scheduler_records_how_a_call_ended() -> None:
+    """Its batch and its calls create the events, and only the scheduler sends them to the ledger; elsewhere, logs are
+    read.
 
-    What ran when a log was forked nobody can say any more: the fork says so of it (`actors.core.session.recovery`).
+    A fork cannot know whether a running call completed, so it records that itself (`actors.core.session.recovery`).
     """
     assert {f"{event.__module__}.{event.__name__}" for event in LogEvent.__args__} >= ENDS
-    writers = {name for name, path in _rooms("testing/") if _ends_made(path)}
+    writers = {name for name, path in _rooms("testing/") if _created_ends(path)}
     assert writers == {
         "scheduler/calls.py",
         "core/turn/batch.py",
         "core/session/recovery.py",
         "scheduler/scheduler_actor.py",
     }
-    reporters = {name for name, path in _rooms() if "actors.ledger.ledger_actor.Record" in _used(path)}
+    reporters = {name for name, path in _rooms() if "actors.ledger.ledger_actor.Record" in _references(path)}
     assert reporters == {"scheduler/scheduler_actor.py"}
-    users = {name for name, path in _rooms() if "actors.core.turn.batch.plan" in _used(path)}
+    users = {name for name, path in _rooms() if "actors.core.turn.batch.plan" in _references(path)}
     assert users == {"scheduler/scheduler_actor.py"}
 
 
-def test_a_class_name_stands_in_one_module() -> None:
-    """Private ones too: a search for a name finds one thing."""
+def test_a_class_name_is_defined_in_one_module() -> None:
+    """Private classes too: a search for a name has one result."""
     places: dict[str, list[str]] = {}
     for module, path in _rooms():
         for node in nodes_of(path):
@@ -142,7 +144,7 @@ def test_a_class_name_stands_in_one_module() -> None:
 
 @cache
 def _names(path: Path) -> set[str]:
-    """Return every name that a module gives or uses, and those of its keyword arguments."""
+    """Return every name that a module defines or uses, including keyword arguments."""
     kinds = ("name", "id", "attr", "arg", "asname")
     found = (getattr(node, kind, None) for node in nodes_of(path) for kind in kinds)
     return {name for name in found if isinstance(name, str)}
@@ -152,8 +154,8 @@ def _parts(name: str) -> set[str]:
     return {part.lower() for part in re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name)}
 
 
-def test_no_name_has_a_retired_word() -> None:
-    """The field's own words took their places; `head` is left to HTTP, and to the head of a request's body."""
+def test_no_name_contains_a_retired_word() -> None:
+    """The field's terms replaced them; `head` is reserved for HTTP."""
     found = {
         (module, name)
         for module, path in _rooms()
@@ -169,7 +171,7 @@ def test_no_name_has_a_retired_word() -> None:
     assert (found, heads) == (set(), set())
 
 
-def test_the_glossary_is_of_words_that_the_code_uses() -> None:
+def test_the_code_uses_every_word_of_the_glossary() -> None:
     names = {name for _, path in _rooms() for name in _names(path)}
     rows = re.findall(r"^\| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", GLOSSARY.read_text(), re.MULTILINE)
     terms = [
@@ -183,8 +185,8 @@ def test_the_glossary_is_of_words_that_the_code_uses() -> None:
 
 
 @pytest.mark.requirement("U-04")
-def test_only_rooms_that_hold_the_differences_between_vendors_name_one() -> None:
-    """Not even in prose, but for examples: what a provider demands is data, and how it is written is an adapter's."""
+def test_only_rooms_for_vendor_differences_name_a_vendor() -> None:
+    """Not even in prose, except in examples: a provider's rules are data, and its wire format belongs to an adapter."""
     assert {"anthropic", "openai", "gemini", "bedrock", "mistral", "kimi"} <= VENDORS
     rooms = _rooms(*KNOW_VENDORS)
     assert {"session/session_actor.py", "session/steps.py", "core/turn/turn.py", "core/render/choose.py"} <= {
@@ -198,14 +200,16 @@ def test_only_rooms_that_hold_the_differences_between_vendors_name_one() -> None
     assert named == {}
 
 
-def test_each_room_that_may_name_a_vendor_does() -> None:
+def test_each_room_that_may_name_a_vendor_names_one() -> None:
     found = {module for module, path in _rooms() if _vendors(path.read_text(encoding="utf-8"))}
     for name in (*KNOW_VENDORS, *NAME_EXAMPLES):
-        assert any(module.startswith(name) for module in found), f"{name} may be taken off the list"
+        assert any(module.startswith(name) for module in found), (
+            f"{name} names no vendor and can be removed from the list"
+        )
 
 
 def _code(path: Path) -> str:
-    """Return a module without comments and docstrings."""
+    """Return the source of a module without comments and docstrings."""
     tree = copy.deepcopy(tree_of(path))
     for node in ast.walk(tree):
         if isinstance(body := getattr(node, "body", None), list):
@@ -225,16 +229,16 @@ def _vendors(text: str) -> set[str]:
     return {*re.findall(r"[a-z0-9]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", text).lower())} & VENDORS
 
 
-def test_a_struct_has_no_default_that_is_made_for_a_data_class() -> None:
-    """That would be the value: type checkers take the one `field` for the other."""
-    structs = [each for each in _below(Struct) if each.__module__.startswith("actors.")]
+def test_a_struct_has_no_dataclass_field_as_default() -> None:
+    """It would be the default value: type checkers confuse the two kinds of `field`."""
+    structs = [each for each in _subclasses(Struct) if each.__module__.startswith("actors.")]
     assert len(structs) > 50
     assert [
         each for each in structs if any(isinstance(value, Field) for value in each.__struct_defaults__)
     ] == []
 
 
-def _below(kind: type[Struct]) -> Iterator[type[Struct]]:
+def _subclasses(kind: type[Struct]) -> Iterator[type[Struct]]:
     for each in kind.__subclasses__():
         yield each
-        yield from _below(each)
+        yield from _subclasses(each)

@@ -1,4 +1,4 @@
-"""What is installed: few distributions, locked, with bounds that were tried and nothing known to be bad."""
+"""Packaging: few distributions, locked, with tested lower bounds and without known bad versions."""
 
 import re
 import runpy
@@ -30,7 +30,7 @@ def _pins(name: str) -> dict[str, Version]:
 
 
 def _closure(names: list[str]) -> set[str]:
-    """Return the distributions that a plain install brings on this Python and platform."""
+    """Return the distributions that a plain install includes on this Python and platform."""
     seen: set[str] = set()
     todo = list(names)
     while todo:
@@ -45,7 +45,7 @@ def _closure(names: list[str]) -> set[str]:
     return seen
 
 
-def test_a_plain_install_brings_at_most_fourteen_distributions_and_these_only() -> None:
+def test_a_plain_install_includes_exactly_these_distributions() -> None:
     closure = _closure([Requirement(line).name for line in PROJECT["dependencies"]])
     assert closure == {
         "annotated-types",
@@ -64,7 +64,7 @@ def test_a_plain_install_brings_at_most_fourteen_distributions_and_these_only() 
     assert len(closure) + 1 <= 14
 
 
-def test_the_lock_holds_what_the_project_asks_for() -> None:
+def test_the_lock_file_satisfies_the_project() -> None:
     extras = PROJECT["optional-dependencies"]
     wanted = [*PROJECT["dependencies"], *extras["trio"], *extras["test"], *extras["bench"]]
     pins = _pins("lock.txt")
@@ -74,7 +74,7 @@ def test_the_lock_holds_what_the_project_asks_for() -> None:
             assert pins[needed.name.lower()] in needed.specifier
 
 
-def test_the_lowest_versions_tried_are_the_lower_bounds() -> None:
+def test_the_lowest_tested_versions_are_the_lower_bounds() -> None:
     pins = _pins("lowest.txt")
     for line in (*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["trio"]):
         needed = Requirement(line)
@@ -82,7 +82,7 @@ def test_the_lowest_versions_tried_are_the_lower_bounds() -> None:
         assert pins[needed.name.lower()].release[: len(bound.release)] == bound.release
 
 
-def test_nothing_known_to_be_bad_is_locked() -> None:
+def test_no_known_bad_version_is_locked() -> None:
     for name in ("lock.txt", "lowest.txt"):
         pins = _pins(name)
         assert not set(BANNED) & pins.keys()
@@ -91,7 +91,9 @@ def test_nothing_known_to_be_bad_is_locked() -> None:
 
 
 def _wheel_size() -> int:
-    """Return about how many bytes the wheel has: each file deflated, with its names and its line in the record."""
+    """Return the approximate size of the wheel in bytes: each file deflated, with its names and its line in
+    the record.
+    """
     files = [path for path in (ROOT / "actors").rglob("*") if path.suffix in (".py", ".typed")]
     files.append(ROOT / "docs" / "reference" / "errors.md")
     return sum(
@@ -100,19 +102,19 @@ def _wheel_size() -> int:
     )
 
 
-def test_the_wheel_is_no_larger_than_it_was() -> None:
+def test_the_wheel_does_not_grow() -> None:
     """The goal is 700 KB. Lower the limit with each step towards it."""
     assert _wheel_size() < 1_400_000
 
 
-def test_no_installed_module_needs_a_tool_for_tests() -> None:
+def test_no_installed_module_needs_a_test_tool() -> None:
     imports = re.compile(r"^\s*(?:from|import) (?:tests|benchmarks|hypothesis|pytest)\b", re.MULTILINE)
     modules = (ROOT / "actors").rglob("*.py")
     assert [str(path) for path in modules if imports.search(path.read_text(encoding="utf-8"))] == []
 
 
-def test_the_text_on_a_package_index_has_no_relative_link(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The backend that builds is in an environment of its own; its class is all that is missing here."""
+def test_the_package_index_text_has_no_relative_link(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The build backend runs in a separate environment; only its class is missing here."""
     interface = ModuleType("hatchling.metadata.plugin.interface")
     interface.__dict__["MetadataHookInterface"] = object
     monkeypatch.setitem(sys.modules, interface.__name__, interface)
@@ -130,7 +132,7 @@ def test_the_text_on_a_package_index_has_no_relative_link(monkeypatch: pytest.Mo
     assert PROJECT["dynamic"] == ["readme"]
 
 
-def test_no_url_is_of_a_host_that_does_not_exist() -> None:
+def test_every_url_has_an_existing_host() -> None:
     pages = [
         *ROOT.glob("*.*"),
         *ROOT.glob("docs/**/*.md"),
@@ -141,7 +143,7 @@ def test_no_url_is_of_a_host_that_does_not_exist() -> None:
     assert [str(page) for page in pages if page.is_file() and wrong in page.read_text("utf-8")] == []
 
 
-def test_the_licence_is_there_and_the_name_is_free() -> None:
+def test_the_licence_exists_and_the_distribution_name_is_free() -> None:
     text = (ROOT / "LICENSE").read_text(encoding="utf-8")
     assert PROJECT["license-files"] == ["LICENSE"]
     assert text.startswith("MIT License")
@@ -149,7 +151,7 @@ def test_the_licence_is_there_and_the_name_is_free() -> None:
     assert PROJECT["name"] == "llm-actors"  # `actors` on the package index is another project
 
 
-def test_no_page_and_no_message_names_another_projects_distribution() -> None:
+def test_no_page_or_message_names_another_projects_distribution() -> None:
     pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("actors/**/*.py")]
     assert [
         str(page) for page in pages if re.search(r"pip install ['\"]?actors\b", page.read_text("utf-8"))

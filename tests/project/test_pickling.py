@@ -1,4 +1,4 @@
-"""Every public value and every public error survives a pickle and a copy, with all that it says."""
+"""Every public value and every public error survives pickling and copying with all its data."""
 
 import copy
 import inspect
@@ -48,7 +48,7 @@ from actors.transcripts import (
 )
 from tests.runtime_support import hosting, openai
 
-Value = Any  # any public one
+Value = Any  # any public value
 
 BINDING = Binding("a", "anthropic", "https://example.com", "acme", "claude", "up")
 SEAL = ProviderState("signature", Json(b'"s"'), BINDING)
@@ -67,7 +67,7 @@ NOT_VALUES = frozenset(
     """ActorsError AskFailed AskSettings Dialect LiveTools Runtime Session SessionEvent Tool ToolContext
     ToolSource""".split()  # noqa: SIM905  as a list it is a page
 )
-"""What is a base, a protocol, a union or a dict, and what holds functions, connections or actors."""
+"""Base classes, protocols, unions and dicts, and classes that hold functions, connections or actors."""
 
 
 @tool
@@ -76,7 +76,7 @@ def weather(city: str) -> str:
     return f"rain in {city}"
 
 
-def constructed() -> list[Value]:
+def constructed_values() -> list[Value]:
     history, ledger = from_wire({"messages": TRANSCRIPT}, "openai_chat")
     blocks: list[Block] = [
         Text("Hé"),
@@ -111,8 +111,8 @@ def constructed() -> list[Value]:
     ]
 
 
-async def met() -> list[Value]:
-    """Return the values that asks give, one of the last of which fails."""
+async def values_of_asks() -> list[Value]:
+    """Return the values that asks produce; one of the last asks fails."""
     values: list[Value] = []
     turns = [Turn(Say("I look."), Call("weather", {"city": "Rome"})), Turn(Say("It rains."))]
     server = openai(*turns, *turns)
@@ -138,20 +138,20 @@ def copies(value: Value) -> Iterator[Value]:
 
 
 @pytest.mark.anyio
-async def test_every_public_value_survives() -> None:
-    values = [*constructed(), *await met()]
+async def test_every_public_value_survives_pickling_and_copying() -> None:
+    values = [*constructed_values(), *await values_of_asks()]
     for value in values:
         for made in copies(value):
             assert type(made) is type(value)
             assert made == value
     kinds = {type(value).__name__ for value in values}
     public = {name for name in actors.__all__ if isinstance(getattr(actors, name), type)}
-    assert public - NOT_VALUES - kinds == {"ToolFailure"} - kinds  # which holds the error of a tool
+    assert public - NOT_VALUES - kinds == {"ToolFailure"} - kinds  # which contains the error of a tool
     shown = {kind.__name__ for kind in get_args(SessionEvent)}
     assert shown & kinds >= {"TextEvent", "ToolCallEvent", "MessageEvent", "CompleteEvent"}
 
 
-def test_a_history_that_was_unpickled_goes_on() -> None:
+def test_an_unpickled_history_can_grow() -> None:
     history, ledger = from_wire({"messages": TRANSCRIPT}, "openai_chat")
     made, known = pickle.loads(pickle.dumps((history, ledger)))
     longer = made.append(Message("user", [Text("And?")]))
@@ -160,7 +160,7 @@ def test_a_history_that_was_unpickled_goes_on() -> None:
     assert isinstance(made, History)
 
 
-def test_an_older_version_is_pickled_as_it_was() -> None:
+def test_an_older_version_of_a_history_is_pickled_unchanged() -> None:
     _, ledger = from_wire({"messages": TRANSCRIPT}, "openai_chat")
     before = ledger.interactions()
     fold = from_wire({"messages": TRANSCRIPT[:3]}, "openai_chat")[0].ledger
@@ -177,14 +177,14 @@ def public_errors() -> list[type[BaseException]]:
 
 
 def argument(parameter: inspect.Parameter) -> Value:
-    """Return a value that is not the default of a keyword of an error."""
+    """Return a non-default value for a keyword argument of an error."""
     kinds = {"int": 7, "float": 7.5, "str": "seven", "bool": True}
     words = str(parameter.annotation)
     return next((value for kind, value in kinds.items() if kind in words), ("seven",))
 
 
 @pytest.mark.parametrize("kind", public_errors(), ids=lambda kind: kind.__name__)
-def test_every_public_error_survives(kind: type[BaseException]) -> None:
+def test_every_public_error_survives_pickling_and_copying(kind: type[BaseException]) -> None:
     own = "__init__" in vars(kind) or any("__init__" in vars(base) for base in kind.__mro__[1:-3])
     parameters = inspect.signature(kind.__init__).parameters.values() if own else ()
     named = {each.name: argument(each) for each in parameters if each.kind is each.KEYWORD_ONLY}
@@ -196,7 +196,7 @@ def test_every_public_error_survives(kind: type[BaseException]) -> None:
         assert vars(made) == vars(error)
 
 
-def test_the_error_of_a_tool_survives() -> None:
+def test_a_tool_error_survives_pickling() -> None:
     failure = ToolFailure("s", "c", "f", ValueError("x"))
     assert isinstance(failure, Struct)
     for made in copies(failure):

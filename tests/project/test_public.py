@@ -1,4 +1,4 @@
-"""The public face: what other people's programs may import, and that importing it costs little."""
+"""The public API: the names that programs may import, and the cost of importing them."""
 
 import re
 import subprocess
@@ -24,7 +24,7 @@ PUBLIC = """
 """
 
 
-def test_the_public_names_are_these_and_every_one_can_be_imported() -> None:
+def test_the_public_names_are_complete_and_importable() -> None:
     assert actors.__all__ == PUBLIC.split()
     assert all(getattr(actors, name) is not None for name in actors.__all__)
 
@@ -90,10 +90,10 @@ def test_a_dialect_is_found_by_its_public_name(name: str) -> None:
 
 def test_a_name_that_is_not_public_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
-        _ = actors.nonsense  # type: ignore[attr-defined]  # that it has none is the point
+        _ = actors.nonsense  # type: ignore[attr-defined]  # the case under test
 
 
-def test_the_names_of_the_package_are_its_public_ones() -> None:
+def test_the_package_lists_only_its_public_names() -> None:
     names = [name for name in dir(actors) if not name.startswith("_")]
     assert names == sorted(PUBLIC.split())
     assert "__version__" in dir(actors)
@@ -104,7 +104,7 @@ def test_the_version_is_that_of_the_distribution() -> None:
 
 
 @pytest.mark.parametrize("name", ["SessionExists", "QueueFull"])
-def test_a_name_of_another_public_module_is_an_attribute_error_that_says_where_it_is(name: str) -> None:
+def test_a_name_of_another_public_module_is_an_error_that_names_the_module(name: str) -> None:
     with pytest.raises(AttributeError, match=rf"no attribute '{name}'; it is actors\.errors\.{name}$"):
         getattr(actors, name)
 
@@ -115,14 +115,14 @@ def test_the_package_runs_as_the_command_line() -> None:
     assert done.stdout.startswith("usage: actors ")
 
 
-def test_importing_the_package_imports_no_heavy_library_and_no_vendor() -> None:
+def test_importing_the_package_imports_no_heavy_library_or_vendor_sdk() -> None:
     heavy = ("pydantic", "h11", "jsonschema_rs", "structlog", "anyio", "trio", "openai", "anthropic")
     program = f"import sys, actors; print([name for name in {heavy!r} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
 
-def test_a_runtime_imports_no_event_loop_and_nothing_that_only_its_use_needs() -> None:
+def test_creating_a_runtime_imports_no_event_loop_and_no_lazy_module() -> None:
     later = [
         "asyncio",
         "trio",
@@ -152,7 +152,7 @@ def test_a_runtime_imports_no_event_loop_and_nothing_that_only_its_use_needs() -
     assert done.stdout.strip() == "[]"
 
 
-def test_nothing_in_the_runtime_imports_a_vendor_or_a_test_library() -> None:
+def test_the_runtime_imports_no_vendor_sdk_and_no_test_library() -> None:
     program = (
         "import sys, actors.runtime.runtime, actors.transcripts, actors.adapters.codec, actors.strict.server\n"
         "print([n for n in ('openai', 'anthropic', 'trio', 'pytest', 'hypothesis') if n in sys.modules])"
@@ -161,7 +161,7 @@ def test_nothing_in_the_runtime_imports_a_vendor_or_a_test_library() -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_the_tree_of_errors_is_drawn_as_it_is() -> None:
+def test_the_drawn_error_tree_matches_the_classes() -> None:
     drawing = errors.__doc__ or ""
     named = [value for value in vars(errors).values() if isinstance(value, type)]
     classes = [kind for kind in named if kind.__module__ == errors.__name__]

@@ -1,4 +1,4 @@
-"""A quick run (`-m "not long"`) imports no SDK of a vendor: one SDK takes longer to import than most files to run."""
+"""A quick run (`-m "not long"`) imports no vendor SDK: one SDK takes longer to import than most files take to run."""
 
 import ast
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ def test_files_of_a_quick_run_import_no_sdk() -> None:
 
 
 def _packages(path: Path, known: dict[Path, set[str]]) -> set[str]:
-    """Return the packages that a file imports when it is imported, and those that other test files import for it."""
+    """Return the packages that an import of a file imports, directly or through other test files."""
     packages, seen, waiting = set[str](), {path}, [path]
     while waiting:
         file = waiting.pop()

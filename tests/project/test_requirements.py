@@ -1,4 +1,4 @@
-"""The list of what is owed and the tests that prove it agree, in both directions."""
+"""The list of requirements and the tests that cite it agree, in both directions."""
 
 import ast
 from collections import defaultdict
@@ -12,8 +12,8 @@ TESTS = Path(__file__).parents[1]
 
 
 @cache
-def _named() -> dict[str, list[str]]:
-    """Return, for each requirement a test names, the tests that name it."""
+def _citing_tests() -> dict[str, list[str]]:
+    """Return the tests that cite each requirement."""
     named: dict[str, list[str]] = defaultdict(list)
     for path in sorted(TESTS.rglob("test_*.py")):
         text = path.read_text(encoding="utf-8")
@@ -29,7 +29,7 @@ def _named() -> dict[str, list[str]]:
 
 
 def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """Yield the statements of a module and of its classes: functions have no tests in them."""
+    """Yield the statements of a module and of its classes; functions contain no tests."""
     for node in body:
         yield node
         if isinstance(node, ast.ClassDef):
@@ -53,16 +53,16 @@ def _marks(decorators: list[ast.expr]) -> list[str]:
 
 
 def test_every_requirement_has_a_test_or_planned_work() -> None:
-    named = _named()
+    named = _citing_tests()
     assert [item.id for item in REQUIREMENTS if not item.planned and item.id not in named] == []
 
 
-def test_no_test_names_what_is_not_owed() -> None:
+def test_no_test_cites_an_unknown_requirement() -> None:
     owed = {item.id for item in REQUIREMENTS}
-    assert {name: where for name, where in _named().items() if name not in owed} == {}
+    assert {name: where for name, where in _citing_tests().items() if name not in owed} == {}
 
 
-def test_nothing_is_planned_any_more() -> None:
+def test_no_requirement_is_only_planned() -> None:
     assert [item.id for item in REQUIREMENTS if item.planned] == []
 
 

@@ -1,4 +1,4 @@
-"""Large matrices run the cases that their markers choose, other tests run all cases."""
+"""Sampling: large matrices run the cases selected by their markers, other tests run all cases."""
 
 from itertools import product
 from types import SimpleNamespace
@@ -16,7 +16,7 @@ def items(*markers: pytest.Mark) -> list[pytest.Item]:
     """Return the items of a test with two parameters, on both event loops."""
     by_name = {marker.name: marker for marker in markers}
 
-    def item(loop: str, name: str, size: str) -> Any:  # Any: what is read of an item
+    def item(loop: str, name: str, size: str) -> Any:  # Any: the attributes that sampling reads
         params = {LOOP: loop, "name": name, "size": size}
         return SimpleNamespace(
             nodeid=f"test_x.py::test_x[{loop}-{name}-{size}]",
@@ -31,7 +31,7 @@ def ids(found: list[pytest.Item]) -> list[str]:
     return [item.nodeid.partition("[")[2].removesuffix("]") for item in found]
 
 
-def chosen(*markers: pytest.Mark) -> list[str]:
+def chosen_ids(*markers: pytest.Mark) -> list[str]:
     kept = items(*markers)
     dropped = sample(kept)
     assert {*ids(kept), *ids(dropped)} == {*ids(items())}
@@ -39,7 +39,7 @@ def chosen(*markers: pytest.Mark) -> list[str]:
 
 
 def test_alternating_cases_run_on_one_loop_and_their_neighbours_on_the_other() -> None:
-    assert chosen(ALTERNATING) == [
+    assert chosen_ids(ALTERNATING) == [
         *("asyncio-a-large", "asyncio-b-small", "asyncio-c-large"),
         *("trio-a-small", "trio-b-large", "trio-c-small"),
     ]
@@ -47,11 +47,11 @@ def test_alternating_cases_run_on_one_loop_and_their_neighbours_on_the_other() -
 
 def test_a_sample_runs_on_both_loops_and_has_every_value_of_each_parameter() -> None:
     cases = ("a-large", "b-small", "c-large")
-    assert chosen(pytest.mark.sampled(2).mark) == [f"{loop}-{case}" for loop in LOOPS for case in cases]
+    assert chosen_ids(pytest.mark.sampled(2).mark) == [f"{loop}-{case}" for loop in LOOPS for case in cases]
 
 
 def test_the_cases_of_an_alternating_sample_alternate() -> None:
-    assert chosen(ALTERNATING, pytest.mark.sampled(2).mark) == [
+    assert chosen_ids(ALTERNATING, pytest.mark.sampled(2).mark) == [
         *("asyncio-a-large", "trio-b-small", "trio-c-large"),
     ]
 
@@ -63,4 +63,4 @@ def test_a_case_runs_if_the_command_line_contains_its_id() -> None:
 
 
 def test_tests_without_a_marker_run_all_cases() -> None:
-    assert chosen() == ids(items())
+    assert chosen_ids() == ids(items())

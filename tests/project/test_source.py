@@ -1,4 +1,4 @@
-"""A reference is found whatever a module calls what it imports."""
+"""References are found under any name that a module gives to its imports."""
 
 import ast
 from pathlib import Path
@@ -34,11 +34,11 @@ def test_a_call_is_found_by_any_name(tmp_path: Path, source: str) -> None:
     assert call in found
 
 
-def test_a_name_of_its_own_is_no_reference(tmp_path: Path) -> None:
+def test_a_local_name_is_not_a_reference(tmp_path: Path) -> None:
     path = tmp_path / "module.py"
     path.write_text("class Returned: ...\nReturned()\nother.events.Returned()", encoding="utf-8")
     assert references(path) == ()
 
 
-def test_a_name_that_is_passed_on_is_found_where_it_is_defined() -> None:
+def test_a_reexported_name_resolves_to_its_definition() -> None:
     assert definition("actors.transcripts.Ledger") == "actors.core.ledger.Ledger"

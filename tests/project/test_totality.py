@@ -1,8 +1,8 @@
-"""What exists is known wherever all of it must be: every block, event, dialect, family and code.
+"""Totality: every block, event, dialect, family and code is handled in each place that must handle all of them.
 
-A place that mypy can check is typed so that it does (`match` without a default, `assert_never`, a parameter that takes
-a union). Every other place has a line here, under its name. `python -m tests.plants` adds one of each kind to a copy of
-the tree and counts the places that tell.
+A place that mypy can check is typed accordingly (`match` without a default, `assert_never`, a parameter with a union
+type). Every other place has a row here, under its name. `python -m tests.plants` adds one of each kind to a copy of the
+tree and counts the places that report it.
 """
 
 import re
@@ -46,10 +46,10 @@ ROOT = Path(__file__).resolve().parents[2]
 Names: TypeAlias = Collection[str]
 
 
-def named(union: Any) -> set[str]:  # Any: a union of classes, of such unions, or of literals
-    """Return the names of what a union is of."""
+def member_names(union: Any) -> set[str]:  # Any: a union of classes, of such unions, or of literals
+    """Return the names of the members of a union."""
     members = get_args(union)
-    return {name for member in members for name in named(member)} if members else {str(_name(union))}
+    return {name for member in members for name in member_names(member)} if members else {str(_name(union))}
 
 
 def _name(member: object) -> object:
@@ -60,19 +60,19 @@ def names(kinds: Iterable[type]) -> set[str]:
     return {kind.__name__ for kind in kinds}
 
 
-def headed(page: str, level: str) -> set[str]:
+def headings(page: str, level: str) -> set[str]:
     """Return the headings of a page of the docs."""
     text = (ROOT / "docs" / "reference" / page).read_text(encoding="utf-8")
     return set(re.findall(rf"^{level} (\w+)$", text, re.MULTILINE))
 
 
-def coded() -> set[str]:
+def documented_codes() -> set[str]:
     """Return the codes that the page of errors explains."""
     text = (ROOT / "docs" / "reference" / "errors.md").read_text(encoding="utf-8")
     return set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE))
 
 
-def drawn(strategy: SearchStrategy[Any], examples: int) -> set[str]:  # Any: whatever it is of
+def drawn_kinds(strategy: SearchStrategy[Any], examples: int) -> set[str]:  # Any: whatever it is of
     """Return the kinds of value that a strategy draws."""
     seen: set[str] = set()
 
@@ -85,7 +85,7 @@ def drawn(strategy: SearchStrategy[Any], examples: int) -> set[str]:  # Any: wha
     return seen
 
 
-def generated() -> set[str]:
+def generated_kinds() -> set[str]:
     """Return the kinds of block in generated conversations."""
     return {
         type(block).__name__
@@ -97,34 +97,46 @@ def generated() -> set[str]:
 
 VENDORS = set(PROFILES)
 MODELS_OLD = {"gemini_2"}
-"""Profiles without a kind of backend: what `dialect` in a backend's table is for."""
+"""Profiles without a kind of backend, for use as `dialect` in a backend's table."""
 UNKNOWN_HOST = {"openai_compatible"}
-"""Of a server of which nothing is known, no scenario says what it refuses."""
+"""The dialect of an unknown server has no scenario with refusals."""
 FIRST_STOPS = {"openai_chat", "anthropic", "openai_compatible"}
-"""Where the demo begins, and what is nowhere in particular."""
+"""The first dialect of the demo, and the generic one."""
 
 TABLES: dict[str, tuple[Names, Callable[[], Names]]] = {
-    "actors/core/normalize/attribute.py:SAID_BY": (named(Block), lambda: names(SAID_BY)),
-    "tests/generated/strategies.py:blocks": (named(Block), lambda: drawn(strategies.blocks(), 100)),
-    "tests/generated/histories.py:history": (named(Block), generated),
+    "actors/core/normalize/attribute.py:SAID_BY": (member_names(Block), lambda: names(SAID_BY)),
+    "tests/generated/strategies.py:blocks": (
+        member_names(Block),
+        lambda: drawn_kinds(strategies.blocks(), 100),
+    ),
+    "tests/generated/histories.py:history": (member_names(Block), generated_kinds),
     "actors/__init__.py:__all__": (
-        named(Block),
-        lambda: {*actors.__all__, *transcripts.__all__} & named(Block),
+        member_names(Block),
+        lambda: {*actors.__all__, *transcripts.__all__} & member_names(Block),
     ),
-    "docs/reference/api.md:Block": (named(Block), lambda: headed("api.md", "###") & named(Block)),
-    "tests/generated/strategies.py:events": (named(LogEvent), lambda: drawn(strategies.events(), 400)),
+    "docs/reference/api.md:Block": (
+        member_names(Block),
+        lambda: headings("api.md", "###") & member_names(Block),
+    ),
+    "tests/generated/strategies.py:events": (
+        member_names(LogEvent),
+        lambda: drawn_kinds(strategies.events(), 400),
+    ),
     "actors/core/log/events.py:__doc__": (
-        named(LogEvent),
-        lambda: set(re.findall(r"[A-Z]\w+", str(events.__doc__))) & named(LogEvent),
+        member_names(LogEvent),
+        lambda: set(re.findall(r"[A-Z]\w+", str(events.__doc__))) & member_names(LogEvent),
     ),
-    "docs/reference/api.md:Event": (named(LogEvent), lambda: headed("api.md", "###") & named(LogEvent)),
+    "docs/reference/api.md:Event": (
+        member_names(LogEvent),
+        lambda: headings("api.md", "###") & member_names(LogEvent),
+    ),
     "actors/events.py:__all__": (
-        named(SessionEvent),
-        lambda: set(actors.events.__all__) & named(SessionEvent),
+        member_names(SessionEvent),
+        lambda: set(actors.events.__all__) & member_names(SessionEvent),
     ),
     "docs/reference/api.md:SessionEvent": (
-        named(SessionEvent),
-        lambda: headed("api.md", "###") & named(SessionEvent),
+        member_names(SessionEvent),
+        lambda: headings("api.md", "###") & member_names(SessionEvent),
     ),
     "tests/generated/histories.py:READERS": (VENDORS, READERS.keys),
     "actors/strict/rules/__init__.py:DIALECTS": (VENDORS, lambda: RULED),
@@ -137,46 +149,55 @@ TABLES: dict[str, tuple[Names, Callable[[], Names]]] = {
     "tests/teeth/mutations/profiles.py:PLACES": (VENDORS, teeth.PLACES.keys),
     "tests/scenarios/providers.py:IDS": (VENDORS, lambda: scenarios.IDS.keys() | UNKNOWN_HOST),
     "tests/scenarios/providers.py:NAMES": (VENDORS, lambda: scenarios.NAMES.keys() | UNKNOWN_HOST),
-    "docs/reference/dialects.md:##": (VENDORS, lambda: headed("dialects.md", "##") - {"Overview"}),
+    "docs/reference/dialects.md:##": (VENDORS, lambda: headings("dialects.md", "##") - {"Overview"}),
     "tests/config/test_configured.py:SERVERS": (PROVIDERS.keys(), SERVERS.keys),
     "actors/core/dialects/dialect.py:Dialect": (
-        named(Family),
+        member_names(Family),
         lambda: {kind.family for kind in get_args(Dialect)},
     ),
     "actors/core/dialects/profiles.py:PROFILES": (
-        named(Family),
+        member_names(Family),
         lambda: {profile.family for profile in PROFILES.values()},
     ),
     "actors/adapters/codec.py:codec": (
-        named(Family),
+        member_names(Family),
         lambda: {
             path.parent.name if path.stem == "__init__" else path.stem
             for path in (ROOT / "actors" / "adapters").rglob("*.py")
             if "\nCODEC = " in path.read_text()
         },
     ),
-    "actors/core/check/__init__.py:_STATES": (named(Family), lambda: check._STATES.keys()),
-    "actors/core/rulebook/__init__.py:PREFIXES": (named(Family), PREFIXES.keys),
-    "tests/scenarios/shape.py:READERS": (named(Family), SHAPES.keys),
-    "actors/core/render/choose.py:SYNTHETIC": (named(Gap), SYNTHETIC.keys),
-    "tests/generated/parts.py:REASONS": (named(Reason), lambda: REASONS),
-    "docs/reference/errors.md:Reason": (named(Reason), lambda: coded() & named(Reason)),
-    "docs/reference/errors.md:EpochReason": (named(EpochReason), lambda: coded() & named(EpochReason)),
-    "actors/adapters/failure.py:ACTIONS": (named(FailureKind), ACTIONS.keys),
-    "actors/cli/exits.py:BY_KIND": (named(FailureKind), BY_KIND.keys),
-    "docs/reference/errors.md:Kind": (named(FailureKind), lambda: coded() & named(FailureKind)),
+    "actors/core/check/__init__.py:_STATES": (member_names(Family), lambda: check._STATES.keys()),
+    "actors/core/rulebook/__init__.py:PREFIXES": (member_names(Family), PREFIXES.keys),
+    "tests/scenarios/shape.py:READERS": (member_names(Family), SHAPES.keys),
+    "actors/core/render/choose.py:SYNTHETIC": (member_names(Gap), SYNTHETIC.keys),
+    "tests/generated/parts.py:REASONS": (member_names(Reason), lambda: REASONS),
+    "docs/reference/errors.md:Reason": (
+        member_names(Reason),
+        lambda: documented_codes() & member_names(Reason),
+    ),
+    "docs/reference/errors.md:EpochReason": (
+        member_names(EpochReason),
+        lambda: documented_codes() & member_names(EpochReason),
+    ),
+    "actors/adapters/failure.py:ACTIONS": (member_names(FailureKind), ACTIONS.keys),
+    "actors/cli/exits.py:BY_KIND": (member_names(FailureKind), BY_KIND.keys),
+    "docs/reference/errors.md:Kind": (
+        member_names(FailureKind),
+        lambda: documented_codes() & member_names(FailureKind),
+    ),
 }
-"""By the place: all that there is, and what the place knows."""
+"""For each place: the existing members, and the members that the place handles."""
 
 
 @pytest.mark.parametrize("place", TABLES)
-def test_a_place_knows_all_that_there_is(place: str) -> None:
+def test_a_place_handles_every_member(place: str) -> None:
     wanted, known = TABLES[place]
     assert set(known()) == set(wanted)
 
 
 @pytest.mark.parametrize("place", TABLES)
-def test_a_place_is_where_its_name_says(place: str) -> None:
+def test_a_place_exists_under_its_name(place: str) -> None:
     file, _, name = place.partition(":")
     text = (ROOT / file).read_text(encoding="utf-8")
     assert file.startswith("docs/") or name.startswith("__") or re.search(rf"\b{name}\b", text)

@@ -12,7 +12,7 @@ import pytest
 
 from actors import Runtime, ToolContext, tool
 from actors.testing import SERVER_ERROR, Call, OpenAIServer, Say, Turn, serve
-from tests.cli.command import SECONDS, environ, forked
+from tests.cli.command import SECONDS, environ, fork_actors
 from tests.journal.postgres import Server
 
 FORKS = pytest.mark.skipif(sys.platform == "win32", reason="processes are forked elsewhere")
@@ -26,7 +26,9 @@ def output_of(program: str, *arguments: str, folder: Path) -> tuple[str, str]:
     for path in (out, errors):
         path.touch()
     script, before = Path(__file__).with_name(program), BEFORE.format(list(arguments))
-    forked((Path(os.devnull), out, errors), (), environ(), script=str(script), before=before).wait(SECONDS)
+    fork_actors((Path(os.devnull), out, errors), (), environ(), script=str(script), before=before).wait(
+        SECONDS
+    )
     return out.read_text(), errors.read_text()
 
 

@@ -41,47 +41,47 @@ class RuntimeChecks(Observer):
         self.features.request(session, ask, body)
 
     def request_too_long(self, session: str) -> None:
-        self.features.too_long.refused(session)
+        self.features.too_long.record_refusal(session)
 
     def tool_started(self, session: str, key: str, arguments: Mapping[str, Json]) -> None:
-        self.witness.runs(session, key)
-        self.features.arguments.begun(session, key, arguments)
+        self.witness.check_start(session, key)
+        self.features.arguments.check_start(session, key, arguments)
 
     def writing(self, session: str, key: str, resource: str) -> AbstractContextManager[None]:
         return self.features.order.writing(session, key, resource)
 
     def opening(self, session: str, tools: tuple[str, ...]) -> None:
-        self.features.configured.offered(session, tools)
+        self.features.configured.record_tools(session, tools)
 
     def configured(self, session: str, outcome: SwitchOutcome, changes: Mapping[str, object]) -> None:
-        self.features.configured.wants(session, outcome, **changes)
+        self.features.configured.record_configuration(session, outcome, **changes)
 
     def program_call(self, session: str, key: str, result: ToolResult) -> None:
-        self.features.program.came(session, key, result)
+        self.features.program.check_result(session, key, result)
 
     def ask_result(self, session: str, ask: str, result: AskResult, *, is_caller: bool) -> None:
-        self.features.came(session, ask, result)
+        self.features.check_result(session, ask, result)
         if not is_caller or result.status == "awaiting" or session in self._world.crashed:
             return
         if result.usage != self.witness.usage(session, ask):
             self._problems.add("usage is the sum of the rounds", f"{session}: {ask}")
 
     def over_budget(self, session: str) -> None:
-        if not self.features.shared.refused(session):
-            self.features.budgets.refused(session)
+        if not self.features.shared.record_refusal(session):
+            self.features.budgets.check_refusal(session)
 
     async def finish(self, runtime: Runtime) -> None:
         await self._sessions(runtime)
         await judge.quiescent(self._world, self.witness, runtime)
         for line in stats_differences(runtime.stats(), Recount(self._world, self.witness, self.features)):
-            self._problems.add("the stats are what was seen", line)
+            self._problems.add("the stats match the observations", line)
 
     async def _sessions(self, runtime: Runtime) -> None:
         for name in tuple(runtime.sessions):
             await judge.compare(self._world, runtime, runtime.session(name))
         for key in self._world.toolbox.returned:
             if (session := self._world.session_of(key)) not in self._world.crashed:
-                self.witness.returned(session, key)
+                self.witness.check_return(session, key)
         shared = self.features.shared
         if not shared.sessions & self._world.crashed:  # a crash hides the requests that were in flight
             shared.judge()

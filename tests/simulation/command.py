@@ -1,10 +1,10 @@
-"""Play many seeds on several processes and print one table of the events.
+"""Run many seeds in several processes and print one table of the events.
 
     python -m tests.commands.test_simulation --count 200 --seed 0 --workers 2
 
-For a seed that breaks an invariant, the command prints a line of Python that plays it again; `--shrink` makes the first
-such plan small. The exit status is 1 then, and also if the time (`--minutes`) ended before all seeds were played: the
-last line names the seed to continue with.
+For a seed that breaks an invariant, the command prints a line of Python that replays it; `--shrink` reduces the first
+such plan. The exit status is then 1, and also if the time (`--minutes`) ended before all seeds had run: the last line
+names the seed to continue with.
 """
 
 import argparse
@@ -37,15 +37,15 @@ def run(seed: int, sessions: int = SESSIONS) -> SimulationReport:
     return simulate(seed, sessions=sessions, turns=TURNS, mode="liveness" if seed % 2 else "safety")
 
 
-def played(seed: int, *, sessions: int) -> Played:
+def run_seed(seed: int, *, sessions: int) -> Played:
     """Run a seed in a worker process."""
     began = time.process_time()
     report = run(seed, sessions)
     return Played(seed, report.line, report.problems, dict(report.counts), time.process_time() - began)
 
 
-def told(one: Played) -> Iterator[str]:
-    """Return the lines about a seed that failed."""
+def failure_lines(one: Played) -> Iterator[str]:
+    """Yield the lines about a failed seed."""
     if one.problems:
         yield f"seed {one.seed} failed; from tests.simulation import simulate; print({one.line})\n"
         yield from (f"  {problem}\n" for problem in one.problems[:10])
@@ -77,16 +77,16 @@ def main() -> int:
     parser.add_argument("--sessions", type=int, default=SESSIONS, help="sessions of each")
     parser.add_argument("--workers", type=int, default=1, help="processes")
     parser.add_argument("--minutes", type=float, default=600, help="stop after this time")
-    parser.add_argument("--shrink", action="store_true", help="make the first that fails small")
+    parser.add_argument("--shrink", action="store_true", help="shrink the first plan that fails")
     options = parser.parse_args()
     began, done, failed = time.perf_counter(), 0, list[int]()
-    counts, busy, play = Counter[str](), 0.0, partial(played, sessions=options.sessions)
+    counts, busy, play = Counter[str](), 0.0, partial(run_seed, sessions=options.sessions)
     with get_context("spawn").Pool(options.workers) as pool:
         for one in pool.imap(play, range(options.seed, options.seed + options.count)):
             done, busy = done + 1, busy + one.seconds
             counts.update(one.counts)
             failed += [one.seed] if one.problems else []
-            sys.stdout.writelines(told(one))
+            sys.stdout.writelines(failure_lines(one))
             sys.stdout.flush()
             if time.perf_counter() - began > options.minutes * 60:
                 break

@@ -28,7 +28,7 @@ async def compare(world: World, runtime: Runtime, session: Session) -> None:
             world.problems.add("a lane is rebuilt to the same bytes", f"{session.id}: {binding.backend}")
     held = session._lifecycle.holding
     if (held.messages, held.calls, held.lanes) != (state.size, state.ledger.size, lanes.size):
-        world.problems.add("what a session holds is counted", f"{session.id}: {held}")
+        world.problems.add("the memory use of a session is counted", f"{session.id}: {held}")
 
 
 async def quiescent(world: World, witness: Witness, runtime: Runtime) -> None:

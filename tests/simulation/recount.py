@@ -1,9 +1,9 @@
 """Recount the figures of `runtime.stats()` from the logs, servers and tools of a simulation.
 
 In:  the world of a run, and the checks that followed it.
-Out: the expected value of each figure; or, for figures that only the runtime knows, why it is not counted again.
+Out: the expected value of each figure, or the reason why only the runtime knows it.
 
-The table is total: a figure that is neither counted again nor excused fails a test.
+The table is complete: a figure without a recount or a reason fails a test.
 """
 
 from collections import Counter, defaultdict
@@ -30,7 +30,7 @@ from tests.simulation.witness import Witness
 
 
 class Recount:
-    """Figures of a run from other sources than the runtime."""
+    """The figures of a run from sources other than the runtime."""
 
     def __init__(self, world: World, witness: Witness, features: FeatureInvariants) -> None:
         self.requests: Counter[str] = Counter(world.network.requests)
@@ -40,7 +40,7 @@ class Recount:
         self.tools: dict[str, ToolCounts] = defaultdict(ToolCounts)
         for session in witness.seen:
             for backend, counts in recount(world.journal.read(session)).items():
-                if backend != RUNTIME.backend:  # no model made the calls of a program
+                if backend != RUNTIME.backend:  # calls made by the program have no model
                     self.tools[backend] = self.tools[backend].plus(counts)
         shared = features.shared
         self.shared: int | None = None if shared.sessions & world.crashed else shared.tokens
@@ -60,7 +60,7 @@ OF_A_BACKEND: Mapping[str, Callable[[Recount, str], int]] = {
     "models.requests": lambda seen, name: seen.requests[name],
     **{f"tools.{name}": _of_tools(name) for name in COUNTERS},
 }
-"""Recounted figures of each backend."""
+"""The recounted figures of each backend."""
 OF_ALL: Mapping[str, Callable[[Recount], int | None]] = {
     "sessions": lambda seen: seen.sessions,
     "refused": lambda seen: sum(each.tool_api_400_total for each in seen.tools.values()),
@@ -74,49 +74,49 @@ OF_ALL: Mapping[str, Callable[[Recount], int | None]] = {
     "budgets.reserved_tokens": lambda seen: 0,
     "budgets.in_flight": lambda seen: 0,
 }
-"""Recounted figures of the runtime; None if a crash destroyed the evidence.
+"""The recounted figures of the runtime; None if a crash destroyed the evidence.
 
-A transcript that the judge refuses is a problem of its own.
+A transcript that the judge refuses is reported separately.
 """
 EXCUSED: Mapping[str, str] = {
-    "is_open": "a state and no count: a breaker closes with time, and with what others ask",
-    "models.usage": "a round that a crash ended is in no log, and its tokens are counted",
+    "is_open": "a state, not a count: a breaker closes with time and with other requests",
+    "models.usage": "its tokens include rounds that a crash removed from the log",
     "models.cost": "by the tokens",
-    "models.first_token": "by the clock of the machine, which no run decides",
-    "models.answer": "by the clock of the machine, which no run decides",
-    "asks": "callers are told, each of its own",
-    "awaiting": "a state and no count: who waits is looked at session by session",
-    "tools": "by the clock of the machine, which no run decides",
-    "active": "which idle sessions have actors is nothing that a log or a server knows",
-    "memory": "which sessions have lanes is nothing that a log knows; `judge` compares each part with what was folded",
+    "models.first_token": "measured by the real clock",
+    "models.answer": "measured by the real clock",
+    "asks": "each caller receives only its own result",
+    "awaiting": "a state, not a count: paused turns are checked per session",
+    "tools": "measured by the real clock",
+    "active": "neither logs nor servers show which idle sessions have actors",
+    "memory": "logs do not show which sessions have lanes; `judge` compares each part with the fold",
     "memory_limit": "what is allowed",
-    "reuse": "which idle sessions are in memory is nothing that a log or a server knows",
-    "loop_lag": "by the clock of the machine, which no run decides",
-    "slow_handlers": "by the clock of the machine, which no run decides",
-    "stalls": "by the clock of the machine, which no run decides",
-    "learned": "words of servers, none of which refuses a parameter here",
+    "reuse": "neither logs nor servers show which idle sessions are in memory",
+    "loop_lag": "measured by the real clock",
+    "slow_handlers": "measured by the real clock",
+    "stalls": "measured by the real clock",
+    "learned": "learned from refusals of parameters, which the servers here never send",
     "journal.durability": "a name",
-    "journal.unavailable_since": "a state and no count",
+    "journal.unavailable_since": "a state, not a count",
     "journal.why": "words",
     "journal.damage": "words",
     "journal.lag": "a time",
     "journal.lease": "a setting",
     "journal.lease_age": "a time",
     "journal.sizes": "logs in memory have no files",
-    "journal.commits": "by the clock of the machine, which no run decides",
+    "journal.commits": "measured by the real clock",
     "budgets.rounds": "what is allowed",
-    "budgets.used_rounds": "counted by the same call as the tokens, which are counted again",
+    "budgets.used_rounds": "counted by the same call as the tokens, which are recounted",
     "budgets.tokens": "what is allowed",
     "budgets.money": "what is allowed",
-    "budgets.used_money": "counted where money is allowed, by the tokens that are counted again",
-    "budgets.refused": "turns and asks tell it in words, each in its own",
-    "budgets.left_seconds": "a state and no count",
+    "budgets.used_money": "computed from the tokens, which are recounted",
+    "budgets.refused": "turns and asks report it only as text",
+    "budgets.left_seconds": "a state, not a count",
 }
 """Figures that are not recounted, with the reason."""
 
 
 def figures(stats: RuntimeStats, backends: Iterable[str]) -> Iterator[tuple[str, str, int]]:
-    """Yield name, backend (if any) and value of each recounted figure."""
+    """Yield the name, backend (if any) and value of each recounted figure."""
     for backend in backends:
         each = stats.backends.get(backend, BackendStats(ToolCounts()))
         for name in OF_A_BACKEND:

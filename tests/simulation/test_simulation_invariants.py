@@ -1,4 +1,4 @@
-"""What the invariants of a simulation take for a mistake, and what not, where a run seldom comes by."""
+"""The checks of a simulation on hand-written logs, for cases that runs rarely reach."""
 
 import pytest
 from msgspec.structs import replace
@@ -31,7 +31,7 @@ CRASHED = (events.Cancelled(CALL, "outcome_unknown"), events.TurnEnded(1, "inter
 
 
 class Logs:
-    """Logs that are written by hand, and what a witness says of them."""
+    """Hand-written logs, and the problems that a witness finds in them."""
 
     def __init__(self) -> None:
         self.problems = Problems()
@@ -40,13 +40,13 @@ class Logs:
         self.too_long, self.content = TooLongRequests(self._witness), AnswerContent(self._witness)
 
     def write(self, session: str, *happened: events.LogEvent) -> list[str]:
-        """Append events of a session; return all that was wrong so far, by name."""
+        """Append events of a session; return the names of all problems so far."""
         for event in happened:
             self._witness.event(session, event)
         return [line.partition(":")[0] for line in self.problems.lines]
 
 
-def test_a_turn_that_begins_after_a_crash_need_not_wait_for_the_subagents_of_the_one_before() -> None:
+def test_a_turn_after_a_crash_need_not_wait_for_earlier_subagents() -> None:
     logs = Logs()
     logs.write("s1", *CALLED)
     logs.write("s1-c1", BELOW)
@@ -56,7 +56,7 @@ def test_a_turn_that_begins_after_a_crash_need_not_wait_for_the_subagents_of_the
     assert logs.below.counts["subagents"] == 1
 
 
-def test_a_turn_that_ends_before_its_subagents_is_told() -> None:
+def test_a_turn_that_ends_before_its_subagents_is_reported() -> None:
     logs = Logs()
     logs.write("s1", *CALLED)
     logs.write("s1-c1", BELOW)
@@ -65,7 +65,7 @@ def test_a_turn_that_ends_before_its_subagents_is_told() -> None:
 
 
 @pytest.mark.parametrize("settled", [False, True])
-def test_a_held_switch_is_settled_or_told(settled: bool) -> None:
+def test_an_unsettled_held_switch_is_reported(settled: bool) -> None:
     logs = Logs()
     logs.write("s1", events.Opened("s1", "a"), events.TurnStarted(1, 1, HERE), events.SwitchQueued(1, "b"))
     if settled:
@@ -75,33 +75,33 @@ def test_a_held_switch_is_settled_or_told(settled: bool) -> None:
     assert told == ([] if settled else ["a held switch is settled before the next ask"])
 
 
-def test_a_second_held_switch_without_a_word_of_the_first_is_told() -> None:
+def test_a_held_switch_replaced_without_an_event_is_reported() -> None:
     logs = Logs()
     logs.write("s1", events.Opened("s1", "a"), events.TurnStarted(1, 1, HERE), events.SwitchQueued(1, "b"))
-    assert logs.write("s1", events.SwitchQueued(1, "c")) == ["of two held switches the first is superseded"]
+    assert logs.write("s1", events.SwitchQueued(1, "c")) == ["a later held switch supersedes the earlier one"]
     assert logs.write("s1", events.SwitchSuperseded("b", "d"))[1:] == ["only a held switch is superseded"]
 
 
 @pytest.mark.parametrize("behind", ["an answer", "a summary", "another turn"])
-def test_what_is_too_long_may_be_tried_again_thrice(behind: str) -> None:
+def test_a_too_long_request_may_be_retried_three_times(behind: str) -> None:
     logs = Logs()
     logs.write("s1", events.Opened("s1", "a"), SAID, events.TurnStarted(1, 1, HERE))
 
-    def refused(number: int) -> None:
+    def refuse(number: int) -> None:
         for _ in range(4):
             logs.write("s1", events.RequestSent(1, number, HERE, 0, 0))
-            logs.too_long.refused("s1")
+            logs.too_long.record_refusal("s1")
         logs.write("s1", events.RequestSent(1, 0, HERE, 0, 0, aside=True))
-        logs.too_long.refused("s1")  # what asks for a summary is no request of the turn's own
+        logs.too_long.record_refusal("s1")  # a request for a summary is not a request of the turn
 
-    refused(1)
+    refuse(1)
     assert logs.problems.lines == []
     if behind == "another turn":
         logs.write("s1", events.TurnEnded(1, "failed"), events.TurnStarted(2, 2, HERE))
     else:
         logs.write("s1", events.RoundEnded(1, int(behind == "an answer"), None))
-    refused(2)
-    told = [f"what is too long is tried again thrice at most: s1: {n} times" for n in range(5, 9)]
+    refuse(2)
+    told = [f"a too long request is retried at most three times: s1: {n} times" for n in range(5, 9)]
     assert logs.problems.lines == (told if behind == "a summary" else [])
 
 
@@ -109,12 +109,12 @@ NOBODY = AskResult("", "complete", HERE, (), 1, Usage())
 EMPTY = events.RoundEnded(1, 1, None, cut="empty")
 
 
-def test_an_ask_that_is_complete_without_a_word_or_a_reason_is_told() -> None:
+def test_a_complete_ask_without_content_or_reason_is_reported() -> None:
     for result in (NOBODY, replace(NOBODY, text=" \n")):
         logs = Logs()
-        logs.content.came("s1", "1.0", result)
+        logs.content.check_result("s1", "1.0", result)
         assert [line.partition(":")[0] for line in logs.problems.lines] == [
-            "a complete ask has an answer, or says why not"
+            "a complete ask has an answer or a reason"
         ]
     for result in (
         replace(NOBODY, text="Hi."),
@@ -122,20 +122,20 @@ def test_an_ask_that_is_complete_without_a_word_or_a_reason_is_told() -> None:
         replace(NOBODY, error="a limit"),
     ):
         logs = Logs()
-        logs.content.came("s1", "1.0", result)
+        logs.content.check_result("s1", "1.0", result)
         assert logs.problems.lines == []
 
 
-def test_an_empty_answer_that_ends_its_turn_at_once_is_told_and_the_second_is_not() -> None:
+def test_only_a_first_empty_answer_that_ends_its_turn_is_reported() -> None:
     begun = events.Opened("s1", "a"), SAID, events.TurnStarted(1, 1, HERE)
     logs, ended = Logs(), events.TurnEnded(1, "complete")
-    assert logs.write("s1", *begun, EMPTY, ended) == ["an answer without content is asked for once more"]
+    assert logs.write("s1", *begun, EMPTY, ended) == ["an answer without content is requested once more"]
     logs = Logs()
     assert logs.write("s1", *begun, EMPTY, events.RoundEnded(1, 2, None, cut="empty"), ended) == []
     assert logs.content.counts["answers_without_content"] == 2
 
 
-def test_an_empty_answer_that_the_history_keeps_is_told() -> None:
+def test_an_empty_answer_in_the_history_is_reported() -> None:
     kept = events.RoundEnded(1, 1, pack(Message("assistant", (Text(" "),), 1, HERE)), cut="empty")
     logs = Logs()
     begun = events.Opened("s1", "a"), SAID, events.TurnStarted(1, 1, HERE)

@@ -24,7 +24,7 @@ KEY = re.compile(rb'"key":\s*"([^"]+)"')
 ASK = re.compile(r"\[(?:ask|task) ([\w.]+)\]")
 """Pattern of the name of an ask, in a user message or a task of a subagent."""
 THREADED = "block"
-"""The tool that is not async. Its thread may begin after its call is closed, while no other call of it runs."""
+"""The synchronous tool. Its thread may start after its call is closed, while no other call of it runs."""
 TASK = re.compile(rb"\[task ([\w.]+)\]")
 """Pattern of the task of a subagent, in the arguments of a call."""
 SYNTHETIC = b"[No result was recorded for this tool call"
@@ -34,11 +34,12 @@ Happened = TypeVar("Happened", bound=LogEvent)
 
 @dataclass(slots=True)
 class Sighting:
-    """The state of one session, from its log up to now.
+    """The state of one session, according to its log so far.
 
-    `tokens` are those of real results, `due` those that every request has to show from now on; `keys` the calls by
-    what their tools are given. `said` is the ask that runs, `usage` what each came to. `made` are the calls of the
-    history, `ends` the turns that ended, each with how many there were; `removed` those that a rewind took out.
+    `tokens` are those of real results, `due` the ones that every request must show from now on. `keys` maps the
+    arguments of tools to calls. `said` is the running ask, `usage` the sum of each ask. `made` are the calls of the
+    history, `ends` the ended turns, each with the number of calls so far, and `removed` the calls that a rewind
+    removed.
     """
 
     target: str = ""
@@ -79,8 +80,8 @@ class Witness:
     """The state of all logs of a run; checks whether each event may follow.
 
     Args:
-        problems: Receives the invariants that were broken.
-        members: Which backends a target stands for.
+        problems: Receives the broken invariants.
+        members: The backends of each target.
     """
 
     def __init__(self, problems: Problems, members: Mapping[str, frozenset[str]]) -> None:
@@ -90,7 +91,7 @@ class Witness:
         self.counts = Counter[str](summaries_in_asks=0)
         self.seen: dict[str, Sighting] = {}
         self.retries: Counter[str] = Counter()
-        """Number of requests that repeated a round, by backend."""
+        """The number of requests that repeated a round, by backend."""
         self.is_handing: Callable[[str], bool] = lambda session: False
         """Returns True if the turn of a session is about to be handed over."""
 
@@ -112,7 +113,7 @@ class Witness:
 
     def _look(self, session: str, seen: Sighting, event: LogEvent) -> None:
         if seen.closed:
-            self._wrong("nothing behind the end", session, type(event).__name__)
+            self._wrong("no event follows the end of a session", session, type(event).__name__)
         match event:
             case events.CallEventBase():
                 self._call(session, seen, event)
@@ -126,7 +127,7 @@ class Witness:
             ):
                 self._switch(session, seen, event)
             case events.AskStarted():
-                self._submitted(seen, event)
+                self._on_submitted(seen, event)
             case events.Opened(target=target):
                 seen.target = target
             case events.ResultsTrimmed(results=results):
@@ -140,8 +141,8 @@ class Witness:
             case _:
                 pass
 
-    def _submitted(self, seen: Sighting, event: events.AskStarted) -> None:
-        seen.due.update(seen.tokens)  # late results too: they go ahead of this message
+    def _on_submitted(self, seen: Sighting, event: events.AskStarted) -> None:
+        seen.due.update(seen.tokens)  # late results too: they precede this message
         named = ASK.search(unpack(event.message).text)
         seen.said = named[1] if named is not None else ""
         seen.usage[seen.said], seen.over = Usage(), False
@@ -160,12 +161,12 @@ class Witness:
     def _call(self, session: str, seen: Sighting, event: events.CallEventBase) -> None:
         call = event.call_id
         if isinstance(event, REAL):
-            self._completed(session, seen, event)
+            self._on_completed(session, seen, event)
         elif isinstance(event, Cancelled):
             seen.open_calls.discard(call)
         elif isinstance(event, events.Scheduled):
             if call not in seen.known:
-                self._wrong("only what the model called is run", session, call)
+                self._wrong("only calls of the model run", session, call)
             seen.scheduled.add(call)
             if event.tool == OUTSIDE:
                 seen.external.add(call)
@@ -178,10 +179,10 @@ class Witness:
                 self._wrong("a call is scheduled, then started once", session, call)
             seen.started.add(call)
 
-    def _completed(self, session: str, seen: Sighting, event: events.Completion) -> None:
+    def _on_completed(self, session: str, seen: Sighting, event: events.Completion) -> None:
         call = event.call_id
         if call in seen.ended and call in seen.external:
-            return  # what is brought again is a duplicate: kept, and never shown
+            return  # a repeated result is a duplicate: stored, and never shown
         if call in seen.ended:
             about = f"{call} {seen.ended[call]}, then {type(event).__name__}"
             self._wrong("every call has one completion", session, about)
@@ -199,11 +200,11 @@ class Witness:
     ) -> None:
         match event:
             case events.TurnStarted():
-                self._bound(session, seen, event)
+                self._on_bound(session, seen, event)
             case events.RequestSent():
-                self._sent(session, seen, event)
+                self._on_sent(session, seen, event)
             case events.RoundEnded(message=message, usage=usage):
-                if event.round or not seen.over:  # a summary that the program wants is no ask's
+                if event.round or not seen.over:  # a summary for the program belongs to no ask
                     seen.usage[seen.said] += usage
                 calls = unpack(message).calls if message is not None else ()
                 seen.open_calls.update(call.id for call in calls)
@@ -218,31 +219,31 @@ class Witness:
                 seen.ends.append((event.turn, len(seen.made)))
                 seen.over = event.status != "handed_over"
 
-    def _bound(self, session: str, seen: Sighting, event: events.TurnStarted) -> None:
+    def _on_bound(self, session: str, seen: Sighting, event: events.TurnStarted) -> None:
         if seen.bound is not None:
             self._wrong("one turn at a time", session, event.turn)
         if event.ask != seen.ask and seen.held is not None:
             self._wrong("a held switch is settled before the next ask", session, seen.held)
-        if event.ask != seen.ask or seen.is_next:  # a continuation may go anywhere in its pool
-            is_asked = event.binding != RUNTIME  # else the program does it itself
+        if event.ask != seen.ask or seen.is_next:  # a continuation may use any member of its pool
+            is_asked = event.binding != RUNTIME  # otherwise the program makes the call
             if is_asked and event.binding.backend not in self._members.get(seen.target, ()):
                 seen.elsewhere = f"turn {event.turn} on {event.binding.backend}, not {seen.target}"
         seen.is_next = False
         seen.bound, seen.ask, seen.left, seen.requests = event.binding, event.ask, False, 0
 
-    def _sent(self, session: str, seen: Sighting, event: events.RequestSent) -> None:
+    def _on_sent(self, session: str, seen: Sighting, event: events.RequestSent) -> None:
         if seen.left:
             self._wrong("a switch is applied at a turn's end", session, seen.target)
         if event.binding != seen.bound:
             self._wrong("the binding is constant within a turn", session, event.binding.backend)
-        self._asked_whom(session, seen, event)
+        self._check_target(session, seen, event)
         for call, _ in event.seals:
             if call in seen.ended:
                 self._wrong("a synthetic result never replaces a real one", session, call)
             seen.sealed.add(call)
         seen.round, seen.tries = event.round, 0
 
-    def _asked_whom(self, session: str, seen: Sighting, event: events.RequestSent) -> None:
+    def _check_target(self, session: str, seen: Sighting, event: events.RequestSent) -> None:
         """Check the backend of a new ask against the target. A preceding summary comes from the previous backend."""
         if not event.aside and seen.elsewhere:
             self._wrong("a turn begins on the selected target", session, seen.elsewhere)
@@ -261,16 +262,16 @@ class Witness:
         match event:
             case events.SwitchQueued(target=target):
                 if seen.held is not None:
-                    self._wrong("of two held switches the first is superseded", session, seen.held)
+                    self._wrong("a later held switch supersedes the earlier one", session, seen.held)
                 seen.held = target
             case events.SwitchSuperseded(target=target):
                 if seen.held != target:
                     self._wrong("only a held switch is superseded", session, target)
                 seen.held = None
             case events.SwitchApplied(target=target, held=held):
-                seen.left = seen.bound is not None  # before a continuation, a little ahead of the turn's end
+                seen.left = seen.bound is not None  # before a continuation, just before the end of the turn
                 if held and target != seen.held and not (seen.held is None and self.is_handing(session)):
-                    self._wrong("the switch that is applied is the one that was held", session, target)
+                    self._wrong("the applied switch is the held one", session, target)
                 seen.target, seen.held = target, None if held else seen.held
             case events.SwitchFailed():
                 seen.held = None
@@ -294,28 +295,28 @@ class Witness:
         for token, call in seen.tokens.items():
             count = tokens.pop(token, 0)
             if count == 0 and (call in seen.marked or call in seen.named):
-                continue  # it was made shorter: a mark says so, or a summary has it by name
+                continue  # it was shortened: a mark replaces it, or a summary names it
             if count == 0 and seen.aside:
-                continue  # what is to be summarised are the turns before
+                continue  # the request summarises the turns before it
             if count > 1 or (count == 0 and (token in seen.due or call not in seen.sealed)):
-                self._wrong("a real result is shown once", session, f"{call}: {count} times")
+                self._wrong("a real result is shown exactly once", session, f"{call}: {count} times")
         if tokens:
-            self._wrong("what is shown was recorded", session, f"{len(tokens)} results")
+            self._wrong("every shown result was recorded", session, f"{len(tokens)} results")
 
-    def runs(self, session: str, key: str) -> None:
+    def check_start(self, session: str, key: str) -> None:
         """Check the start of a tool against the log."""
         seen = self.seen[session]
         call = seen.keys.get(key)
         if call is None or call not in seen.started:
-            self._wrong("that a call began is in the log before it runs", session, key)
+            self._wrong("the start of a call is in the log before it runs", session, key)
         elif call in seen.ended and call not in seen.threaded:
-            self._wrong("what is recorded is not run again", session, key)
+            self._wrong("a recorded call is not run again", session, key)
 
-    def returned(self, session: str, key: str) -> None:
+    def check_return(self, session: str, key: str) -> None:
         """Check the end of a tool against the log, some time later."""
         seen = self.seen[session]
         if seen.closed:
-            return  # what a tool returns after its session's end is dropped
+            return  # the result of a tool after the end of its session is dropped
         if (call := seen.keys.get(key)) is not None and call not in seen.ended:
             self._wrong("a real result is recorded, however late", session, f"{key} ({call})")
 

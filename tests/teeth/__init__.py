@@ -1,1 +1,1 @@
-"""Mistakes made on purpose, and the tests that must notice: run `python -m tests.teeth`."""
+"""Mutation tests: deliberate mistakes, and the tests that must detect them. Run `python -m tests.teeth`."""

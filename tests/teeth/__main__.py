@@ -1,13 +1,13 @@
-"""Make each mistake of `tests.teeth.mutations` in a copy of the tree and see that its tests turn red.
+"""Apply each mutation of `tests.teeth.mutations` to a copy of the tree and check that its tests fail.
 
-    python -m tests.teeth                 all of them
-    python -m tests.teeth --only ledger   those whose description holds the word
-    python -m tests.teeth --workers 4     so many at once, each in a copy of its own; two if not said
-    python -m tests.teeth --list          what there is
+python -m tests.teeth                 all mutations
+    python -m tests.teeth --only ledger   mutations with this word in their description
+    python -m tests.teeth --workers 4     run this many at once, each in a separate copy; default two
+    python -m tests.teeth --list          list the mutations
 
-First the named tests must pass on the unchanged copy (`--unproven` skips that). Then one line for each
-mistake: `caught`, or `MISSED` with what the tests did instead. Ends with status 0 only if all were caught. The
-tree itself is never changed. `tests.teeth.rewrite` describes how a mistake names its place and its change.
+First the named tests must pass on the unchanged copy (`--unproven` skips this). Then it prints one line per mutation:
+`caught`, or `MISSED` with the result of the tests. The exit status is 0 only if all were caught. The tree itself is
+never changed. `tests.teeth.rewrite` describes the place and the change of a mutation.
 """
 
 import argparse
@@ -28,81 +28,81 @@ from tests.teeth.rewrite import EditError
 
 ROOT = Path(__file__).resolve().parents[2]
 SECONDS = 900
-"""How long the tests of one mistake may take, on a machine that has other work too."""
+"""The longest time, in seconds, for the tests of one mutation on a busy machine."""
 
 _FAILED, _PASSED = 1, 0
 _OUTCOMES = {_PASSED: "passed", 2: "were interrupted", 3: "broke down", 4: "were not found", 5: "were none"}
 
 
 def main() -> int:
-    """Run the mutations asked for and print the table."""
+    """Run the selected mutations and print the table."""
     parser = argparse.ArgumentParser(
-        prog="python -m tests.teeth", description="Do the tests notice mistakes?"
+        prog="python -m tests.teeth", description="Do the tests detect mutations?"
     )
-    parser.add_argument("--only", default="", help="a word in the description of the mistakes to make")
-    parser.add_argument("--list", action="store_true", help="name the mistakes and stop")
+    parser.add_argument("--only", default="", help="a word in the descriptions of mutations")
+    parser.add_argument("--list", action="store_true", help="list the mutations and stop")
     parser.add_argument(
         "--unproven", action="store_true", help="do not run the tests on the unchanged tree first"
     )
-    parser.add_argument("--workers", type=int, default=2, help="how many mistakes are tried at once")
+    parser.add_argument("--workers", type=int, default=2, help="mutations to run at once")
     options = parser.parse_args()
     chosen = [mutation for mutation in MUTATIONS if options.only in mutation.what]
     if options.list:
         say(*(f"{mutation.what}  ({mutation.place})" for mutation in chosen))
         return 0
     with tempfile.TemporaryDirectory() as place:
-        copies = [copied(Path(place) / str(number)) for number in range(options.workers)]
-        if not options.unproven and not proven(copies[0], chosen, options.workers):
+        copies = [copy_tree(Path(place) / str(number)) for number in range(options.workers)]
+        if not options.unproven and not do_tests_pass(copies[0], chosen, options.workers):
             return 1
-        count = sum(all_caught(copies, chosen))
-    say(f"{count} of {len(chosen)} mistakes caught")
+        count = sum(run_all(copies, chosen))
+    say(f"{count} of {len(chosen)} mutations caught")
     return 0 if count == len(chosen) > 0 else 1
 
 
-def copied(place: Path) -> Path:
-    """Return a copy of the tree, with what Python has compiled of it: that holds for a file until it is written."""
+def copy_tree(place: Path) -> Path:
+    """Return a copy of the tree with its compiled Python files, which stay valid for unchanged files."""
     unwanted = shutil.ignore_patterns(".*", "*.egg-info", "build", "dist", "node_modules")
     return Path(shutil.copytree(ROOT, place, ignore=unwanted))
 
 
-def all_caught(copies: Sequence[Path], chosen: Sequence[Mutation]) -> list[bool]:
-    """Make as many mistakes at once as there are copies; return for each whether it was caught."""
+def run_all(copies: Sequence[Path], chosen: Sequence[Mutation]) -> list[bool]:
+    """Run as many mutations at once as there are copies; return True for each that was caught."""
     free: SimpleQueue[Path] = SimpleQueue()
     for copy in copies:
         free.put(copy)
 
-    def tried(mutation: Mutation) -> bool:
+    def run(mutation: Mutation) -> bool:
         copy = free.get()
         try:
-            return caught(copy, mutation)
+            return run_mutation(copy, mutation)
         finally:
             free.put(copy)
 
     with ThreadPoolExecutor(len(copies)) as pool:
-        return list(pool.map(tried, chosen))
+        return list(pool.map(run, chosen))
 
 
-def proven(copy: Path, chosen: Sequence[Mutation], workers: int) -> bool:
-    """Whether all named tests pass as long as nothing is wrong."""
+def do_tests_pass(copy: Path, chosen: Sequence[Mutation], workers: int) -> bool:
+    """Return True if all named tests pass on the unchanged copy."""
     named = list(dict.fromkeys(name for mutation in chosen for name in mutation.tests))
-    status = tested(copy, ["-n", str(workers), *named], SECONDS * 2)
+    status = run_tests(copy, ["-n", str(workers), *named], SECONDS * 2)
     if status != _PASSED:
-        say("The tests do not pass on the unchanged tree; mend that first.")
+        say("The tests do not pass on the unchanged tree; fix that first.")
     return status == _PASSED
 
 
-def caught(copy: Path, mutation: Mutation) -> bool:
-    """Make one mistake, run its tests, take it back. Prints the line for it."""
+def run_mutation(copy: Path, mutation: Mutation) -> bool:
+    """Apply one mutation, run its tests, revert it, and print its line. Return True if it was caught."""
     path = copy / mutation.edit.file
     text = path.read_text(encoding="utf-8")
     began = time.perf_counter()
     try:
-        mistaken = mutation.edit.apply(text)
+        mutated = mutation.edit.apply(text)
     except EditError as error:
         outcome = str(error)
     else:
-        path.write_text(mistaken, encoding="utf-8")
-        status = tested(copy, mutation.tests, SECONDS)
+        path.write_text(mutated, encoding="utf-8")
+        status = run_tests(copy, mutation.tests, SECONDS)
         path.write_text(text, encoding="utf-8")
         outcome = "" if status == _FAILED else f"the tests {_OUTCOMES.get(status, 'took too long')}"
     seconds = time.perf_counter() - began
@@ -112,8 +112,8 @@ def caught(copy: Path, mutation: Mutation) -> bool:
     return not outcome
 
 
-def tested(copy: Path, names: Sequence[str], seconds: float) -> int:
-    """Run these tests in the copy, up to the first failure. Returns pytest's status, or -1 if time was up."""
+def run_tests(copy: Path, names: Sequence[str], seconds: float) -> int:
+    """Run these tests in the copy up to the first failure. Return pytest's status, or -1 after a timeout."""
     environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-m", "pytest", "-x", "-q", *names]
     try:

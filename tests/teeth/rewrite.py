@@ -40,7 +40,7 @@ Captures: TypeAlias = list[tuple[type, Any]]
 
 _UNCOMPARED = {"ctx", "kind", "type_comment"}
 _BLOCKS = ("body", "handlers", "orelse", "finalbody", "cases")
-"""Fields of a statement that hold statements, or what holds some."""
+"""Fields of a statement that contain statements, or nodes with statements."""
 
 
 class EditError(Exception):
@@ -79,13 +79,13 @@ class Edit:
         found = [
             (scope, body, *occurrence)
             for scope in scopes
-            for body in [_copied(text, scope)]
+            for body in [_copy(text, scope)]
             for occurrence in _occurrences(body, old)
         ]
         if len(found) != 1:
             raise EditError(f"{self.place}: {self.old!r} occurs {len(found)} times, not once")
         scope, body, owner, field, span, captures = found[0]
-        _replace(owner, field, span, _filled(new, captures) if captures else copy.deepcopy(new))
+        _replace(owner, field, span, _fill(new, captures) if captures else copy.deepcopy(new))
         return _splice(text, scope, body.body)
 
 
@@ -161,9 +161,7 @@ def _tree(source: str) -> Nodes:
 def _occurrences(scope: ast.AST, old: Nodes) -> Iterator[tuple[ast.AST, str, slice | None, Captures]]:
     """Yield each occurrence of a pattern: the node that owns it, the field, the slice of a list, and the captures."""
     has_rest, first = any(map(_is_rest, old)), old[0]
-    kind = (
-        None if _is_rest(first) or _is_ellipsis(first) else type(first)
-    )  # what cannot match is not looked into
+    kind = None if _is_rest(first) or _is_ellipsis(first) else type(first)  # skip subtrees that cannot match
     for owner in ast.walk(scope):
         for field, value in ast.iter_fields(owner):
             if not isinstance(value, list):
@@ -191,14 +189,14 @@ class _Entry(ast.AST):
 
 
 def _fields(node: ast.AST) -> dict[str, Any]:
-    """Return the fields that are compared, with the entries of a dict in pairs."""
+    """Return the compared fields, with the entries of a dict in pairs."""
     if isinstance(node, ast.Dict):
         return {"entries": [_Entry(*entry) for entry in zip(node.keys, node.values, strict=True)]}
     return {field: value for field, value in ast.iter_fields(node) if field not in _UNCOMPARED}
 
 
 def _match(pattern: Any, node: Any) -> Captures | None:
-    """Return what the ellipses of a pattern match, in order, or None if the pattern does not match."""
+    """Return the captures of a pattern's ellipses, in order, or None if the pattern does not match."""
     if _is_ellipsis(pattern) and isinstance(node, ast.expr):
         return [(ast.Constant, node)]
     if type(pattern) is not type(node):
@@ -232,7 +230,7 @@ def _match_list(patterns: Nodes, nodes: Nodes) -> Captures | None:
 
 
 def _match_text(pattern: str, text: str) -> Captures | None:
-    """Return the characters that the dots of a string stand for, or None; what is between dots occurs once."""
+    """Return the characters that the dots of a string stand for, or None; the text between dots occurs once."""
     pieces = pattern.split("...")
     found = re.fullmatch("(.*?)".join(map(re.escape, pieces)), text, re.DOTALL)
     if not found or any(text.count(piece) != 1 for piece in pieces[1:-1]):
@@ -255,8 +253,8 @@ def _is_rest(node: Any) -> bool:
             return False
 
 
-def _copied(text: str, scope: ast.stmt) -> ast.Module:
-    """Return a definition in a tree of its own, parsed anew: faster than a deep copy."""
+def _copy(text: str, scope: ast.stmt) -> ast.Module:
+    """Return a definition in a separate tree, parsed again, which is faster than a deep copy."""
     first, last = _lines(scope)
     source = "\n".join(text.split("\n")[first:last])
     if not scope.col_offset:
@@ -280,28 +278,28 @@ def _replace(owner: ast.AST, field: str, span: slice | None, nodes: Nodes) -> No
         items.append(ast.Pass())
 
 
-def _filled(nodes: Nodes, captures: Captures) -> Nodes:
+def _fill(nodes: Nodes, captures: Captures) -> Nodes:
     """Return a copy of the nodes in which captures stand for the ellipses. Captures are used up."""
     made: Nodes = []
     for node in nodes:
         if _is_rest(node):
             made += _next(type(node), captures)
         else:
-            made.append(_filled_node(node, captures))
+            made.append(_fill_node(node, captures))
     return made
 
 
-def _filled_node(node: Any, captures: Captures) -> Any:
+def _fill_node(node: Any, captures: Captures) -> Any:
     if _is_ellipsis(node):
         return _next(ast.Constant, captures)
     if isinstance(node, list):
-        return _filled(node, captures)
+        return _fill(node, captures)
     if isinstance(node, str):
         first, *others = node.split("...")
         return first + "".join(_next(str, captures) + piece for piece in others)
     if not isinstance(node, ast.AST):
         return node
-    fields = {field: _filled_node(value, captures) for field, value in _fields(node).items()}
+    fields = {field: _fill_node(value, captures) for field, value in _fields(node).items()}
     if isinstance(node, ast.Dict):
         entries = fields["entries"]
         return ast.Dict([entry.key for entry in entries], [entry.value for entry in entries])

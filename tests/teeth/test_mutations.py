@@ -1,4 +1,4 @@
-"""The list of mistakes keeps up with the tree: each can still be made, and what must notice it is still there."""
+"""The mutations match the tree: each can be applied, and its tests exist."""
 
 from functools import cache
 
@@ -9,7 +9,7 @@ from tests.teeth.mutations import MUTATIONS
 from tests.teeth.mutations.profiles import IDS, PLACES
 
 
-def test_every_mistake_can_still_be_made_and_its_tests_are_there() -> None:
+def test_every_mutation_can_be_applied_and_its_tests_exist() -> None:
     for mutation in MUTATIONS:
         with naming.case(mutation.what):
             text = _text(mutation.edit.file)
@@ -24,14 +24,12 @@ def _text(file: str) -> str:
     return (ROOT / file).read_text(encoding="utf-8")
 
 
-def test_the_door_every_step_of_a_render_both_families_of_the_judge_the_ledger_lane_turn_and_switch_are_covered() -> (
-    None
-):
+def test_every_step_from_normalization_to_the_switch_has_a_mutation() -> None:
     steps = {"door", "walk", "choose", "thinking", "order", "apart", "attach", "plain", "projection"}
     parts = {"ledger", "sealing", "lane", "turn", "switch", "check, openai_chat", "check, anthropic"}
     named = {mutation.what.partition(":")[0] for mutation in MUTATIONS}
     assert named >= steps | parts
 
 
-def test_every_dialect_has_a_mistake_in_its_ids_and_one_in_its_places() -> None:
+def test_every_dialect_has_a_mutation_of_its_ids_and_of_its_structure() -> None:
     assert set(IDS) == set(PLACES) == set(PROFILES)

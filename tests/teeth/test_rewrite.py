@@ -1,4 +1,6 @@
-"""An edit finds its node by name and by tree: it survives changes around the node, and an edit in doubt fails."""
+"""Edits find their node by name and by syntax tree: changes around the node do not matter, and an ambiguous
+edit fails.
+"""
 
 import ast
 
@@ -42,7 +44,7 @@ def unit(name):
 '''
 
 
-def edited(name: str, old: str, new: str, source: str = SOURCE) -> str:
+def apply_edit(name: str, old: str, new: str, source: str = SOURCE) -> str:
     return Edit(f"a.py:{name}", old, new).apply(source)
 
 
@@ -67,27 +69,27 @@ def assert_same(source: str, old: str, new: str) -> None:
         ("Meter.add", "helper(*..., **..., other=...)", "helper(*..., **...)", (', other="b"', "")),
     ],
 )  # fmt: skip
-def test_one_node_of_a_definition_is_replaced_and_nothing_else_changes(
+def test_an_edit_replaces_one_node_of_a_definition_and_nothing_else(
     name: str, old: str, new: str, replacement: tuple[str, str]
 ) -> None:
-    assert_same(edited(name, old, new), *replacement)
+    assert_same(apply_edit(name, old, new), *replacement)
 
 
-def test_a_block_is_kept_when_the_statement_around_it_goes() -> None:
-    after = edited("Meter.add", "if ... and not self.is_full: ...\nelse: ...", "...")
+def test_a_block_survives_the_removal_of_its_outer_statement() -> None:
+    after = apply_edit("Meter.add", "if ... and not self.is_full: ...\nelse: ...", "...")
     (function,) = ast.parse(after).body[2].body[2:]  # type: ignore[attr-defined]  # the class
     assert [ast.unparse(node) for node in function.body[1:]] == ["self.total += amount", "return self.total"]
 
 
-def test_the_last_statement_of_a_block_is_replaced_by_pass_when_it_is_deleted() -> None:
-    assert_same(edited("Meter.add", "self.total += amount", ""), "self.total += amount", "pass")
+def test_deleting_the_last_statement_of_a_block_leaves_pass() -> None:
+    assert_same(apply_edit("Meter.add", "self.total += amount", ""), "self.total += amount", "pass")
 
 
-def test_format_comments_order_of_definitions_and_neighbours_do_not_matter() -> None:
+def test_format_comments_order_and_neighbours_do_not_matter() -> None:
     other = SOURCE.replace("        # a comment\n", "        other = (\n            1\n        )\n").replace(
         "if amount < self.limit and", "if (  # here\n            amount  <  self . limit) and"
     )
-    changed = edited("Meter.add", "amount < self.limit", "False", "def add(): pass\n" + other)
+    changed = apply_edit("Meter.add", "amount < self.limit", "False", "def add(): pass\n" + other)
     assert "if False and (not self.is_full)" in changed
 
 
@@ -99,11 +101,11 @@ def test_format_comments_order_of_definitions_and_neighbours_do_not_matter() -> 
         ("Meter.add", "self.total", "occurs 2 times"),
     ],
 )
-def test_an_edit_without_exactly_one_place_is_an_error(name: str, old: str, problem: str) -> None:
+def test_an_edit_without_exactly_one_occurrence_is_an_error(name: str, old: str, problem: str) -> None:
     with pytest.raises(EditError, match=problem):
-        edited(name, old, "other")
+        apply_edit(name, old, "other")
 
 
 def test_an_ellipsis_without_a_capture_is_an_error() -> None:
     with pytest.raises(EditError, match="more ellipses"):
-        edited("unit", "[1, *...]", "[*..., *...]")
+        apply_edit("unit", "[1, *...]", "[*..., *...]")

@@ -1,4 +1,4 @@
-"""What a program sees of the runtime's log: records of `logging`, or events of a structlog that it has configured."""
+"""The runtime's log from the view of a program: records of `logging`, or events of a configured structlog."""
 
 import ast
 import io
@@ -15,7 +15,7 @@ import actors.telemetry.logger
 
 
 class LoggedEvent(NamedTuple):
-    """An event that the runtime may log, as its source says."""
+    """An event that the runtime may log, according to its source."""
 
     name: str
     level: str
@@ -36,10 +36,10 @@ def events_in_source() -> Iterator[LoggedEvent]:
 
 
 @contextmanager
-def structlog_configured(
+def configure_structlog(
     *processors: Any, **options: Any
 ) -> Iterator[list[EventDict]]:  # Any: as structlog takes
-    """Configure structlog as a program does; yield what its events are, as they come in."""
+    """Configure structlog as a program does; yield the list that receives its events."""
     seen: list[EventDict] = []
 
     def keep(logger: WrappedLogger, level: str, event: EventDict) -> EventDict:
@@ -52,7 +52,7 @@ def structlog_configured(
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     )
     structlog.configure(
-        processors=[*stamped, keep, *(processors or (_nowhere,))],
+        processors=[*stamped, keep, *(processors or (_drop,))],
         **{"logger_factory": structlog.PrintLoggerFactory(io.StringIO()), **options},
     )
     try:
@@ -61,8 +61,8 @@ def structlog_configured(
         structlog.reset_defaults()
 
 
-class Written:
-    """The last processor: keeps each line that was rendered."""
+class RecordLines:
+    """The last processor: stores each rendered line."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -72,20 +72,20 @@ class Written:
         return line
 
 
-def _nowhere(logger: WrappedLogger, level: str, event: EventDict) -> EventDict:
+def _drop(logger: WrappedLogger, level: str, event: EventDict) -> EventDict:
     raise structlog.DropEvent
 
 
-def named(
+def events_named(
     events: Sequence[Mapping[str, Any]], name: str
 ) -> list[Mapping[str, Any]]:  # Any: fields of an event
-    """Return the events of a name."""
+    """Return the events with a name."""
     return [event for event in events if event["event"] == name]
 
 
 @contextmanager
-def printed(formatter: logging.Formatter, level: int = logging.DEBUG) -> Iterator[io.StringIO]:
-    """Yield what a handler of the logger `actors` writes."""
+def capture_output(formatter: logging.Formatter, level: int = logging.DEBUG) -> Iterator[io.StringIO]:
+    """Yield the output of a handler of the logger `actors`."""
     stream, logger = io.StringIO(), logging.getLogger("actors")
     handler, before = logging.StreamHandler(stream), logger.level
     handler.setFormatter(formatter)

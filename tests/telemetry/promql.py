@@ -1,4 +1,4 @@
-"""What a query of Prometheus refers to, as far as the queries of the documentation go, and whether a scrape has it."""
+"""The parts of PromQL that the documentation uses: the references of a query, and a check of them against a scrape."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -36,7 +36,7 @@ class Selector(NamedTuple):
     matchers: tuple[tuple[str, str, str], ...]
 
     def selects(self, sample: Sample) -> bool:
-        """Say whether a sample is selected."""
+        """Return True if the selector matches a sample."""
         return sample.name == self.name and all(
             self._matches(sample.labels.get(label, ""), operator, value)
             for label, operator, value in self.matchers
@@ -54,15 +54,15 @@ def grouped_by(query: str) -> set[str]:
 
 
 def selectors(query: str) -> Iterator[Selector]:
-    """Yield what a query selects."""
+    """Yield the selectors of a query."""
     query = re.sub(r"\[[^\]]*\]", "", _BY.sub("", query))
     for found in _SELECTOR.finditer(query):
         if found["name"] not in WORDS:
             yield Selector(found["name"], tuple(_MATCHER.findall(found["matchers"] or "")))
 
 
-def unresolved(query: str, samples: Sequence[Sample]) -> Iterator[str]:
-    """Yield what a query refers to and a scrape has not: metrics, labels, values of labels."""
+def missing_references(query: str, samples: Sequence[Sample]) -> Iterator[str]:
+    """Yield the references of a query that a scrape lacks: metrics, labels, values of labels."""
     for selector in selectors(query):
         of_name = [sample for sample in samples if sample.name == selector.name]
         if not of_name:

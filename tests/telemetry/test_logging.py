@@ -1,4 +1,4 @@
-"""Log events: where they go, what they say, and what nobody can make them say."""
+"""Log events: their destination, their content, and the protection against injected text."""
 
 import json
 import logging
@@ -31,7 +31,13 @@ from actors.telemetry.emission import MARGIN, emit, escape, trace_of
 from actors.testing import SERVER_ERROR, Call, Say, Status, Turn
 from tests.naming import case
 from tests.runtime_support import Gate, hosting, openai
-from tests.telemetry.log_capture import Written, events_in_source, named, printed, structlog_configured
+from tests.telemetry.log_capture import (
+    RecordLines,
+    capture_output,
+    configure_structlog,
+    events_in_source,
+    events_named,
+)
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "logging.md"
 SECRET, CONTENT = "sk-canary-5f1d7a90", "the patient's name is Ola Nordmann"
@@ -50,7 +56,7 @@ TEXTS = st.text(st.characters(codec=None), max_size=60) | st.sampled_from(
         f"{MARGIN}more",
     )
 )
-"""What others may put into a log: anything, and what is known to forge lines, move a cursor or break a formatter."""
+"""Untrusted texts: arbitrary ones, and known ones that forge lines, move a cursor or break a formatter."""
 
 
 @tool
@@ -59,19 +65,19 @@ async def fails(name: str) -> str:
     raise LookupError(f"{name} is not here")
 
 
-# ---- where events go
+# ---- destinations
 
 
 @pytest.mark.anyio
-async def test_events_go_through_structlog_as_the_program_has_configured_it() -> None:
+async def test_events_use_the_structlog_configuration_of_the_program() -> None:
     render = structlog.processors.JSONRenderer()
-    written = Written()
+    written = RecordLines()
     server = openai(Turn(Call("fails", {"name": "a"})), ANSWER)
-    with structlog_configured(render, written) as seen:
+    with configure_structlog(render, written) as seen:
         async with hosting(a=server) as runtime:
             session = await runtime.open("a", tools=[fails], id="mine")
             await session.ask("Do it.")
-    (event,) = named(seen, "tool_failed")
+    (event,) = events_named(seen, "tool_failed")
     assert {**event, "timestamp": "", "place": ""} == {
         "event": "tool_failed",
         "level": "info",
@@ -84,23 +90,23 @@ async def test_events_go_through_structlog_as_the_program_has_configured_it() ->
         "place": "",
     }
     assert event["timestamp"] > "2026"
-    (trace,) = named(seen, "tool_traceback")
+    (trace,) = events_named(seen, "tool_traceback")
     assert (trace["level"], "LookupError: a is not here" in trace["exception"]) == ("debug", True)
     assert [json.loads(line)["event"] for line in written.lines] == [event["event"] for event in seen]
 
 
 def test_the_level_of_a_configured_structlog_counts() -> None:
     quiet = structlog.make_filtering_bound_logger(logging.WARNING)
-    with structlog_configured(wrapper_class=quiet) as seen:
+    with configure_structlog(wrapper_class=quiet) as seen:
         logger.tool_failed("s", "c", "t", ValueError())
         logger.tool_barred("t", 3)
     assert [event["event"] for event in seen] == ["tool_barred"]
 
 
-def test_an_asynchronous_logger_of_structlog_is_written_to_at_once() -> None:
+def test_an_asynchronous_structlog_logger_is_written_to_at_once() -> None:
     asynchronous = structlog.stdlib.AsyncBoundLogger
     factory = structlog.stdlib.LoggerFactory()
-    with structlog_configured(wrapper_class=asynchronous, logger_factory=factory) as seen:
+    with configure_structlog(wrapper_class=asynchronous, logger_factory=factory) as seen:
         logger.tool_barred("t", 3)
     assert [event["event"] for event in seen] == ["tool_barred"]
 
@@ -114,17 +120,17 @@ def test_without_structlog_a_record_has_its_fields_as_attributes(caplog: pytest.
     assert record.getMessage().startswith(r"event='tool_barred' tool='t\x1b' running=3 advice='it swallows")
 
 
-def test_a_tool_that_raises_is_one_line_at_info_and_its_traceback_is_at_debug() -> None:
+def test_a_tool_exception_is_one_line_at_info_and_a_traceback_at_debug() -> None:
     plain = logging.Formatter("%(levelname)s %(name)s %(message)s")
     failing = call_host(partial(operator.getitem, [], 0), lambda error: error)
     assert isinstance(failing, IndexError)
-    with printed(plain, logging.INFO) as told:
+    with capture_output(plain, logging.INFO) as told:
         logger.tool_failed("s", "c", "t", failing)
     (line,) = told.getvalue().splitlines()
     assert line.startswith(
         "INFO actors.tools event='tool_failed' session='s' call='c' tool='t' error='IndexError'"
     )
-    with printed(plain, logging.DEBUG) as told:
+    with capture_output(plain, logging.DEBUG) as told:
         logger.tool_failed("s", "c", "t", failing)
     _, second, *trace = told.getvalue().splitlines()
     assert second == "DEBUG actors.tools event='tool_traceback' session='s' call='c' tool='t'"
@@ -134,11 +140,11 @@ def test_a_tool_that_raises_is_one_line_at_info_and_its_traceback_is_at_debug() 
     )
 
 
-# ---- what nobody can make them say
+# ---- protection
 
 
-def _log_of_others(text: str) -> None:
-    """Log events with a text of others' wherever one can be: of tools, their errors, servers and providers."""
+def _log_untrusted_text(text: str) -> None:
+    """Log events with an untrusted text in every possible place: of tools, their errors, servers and providers."""
     error = type("Odd", (ValueError,), {})(text)
     error.add_note(text)
     logger.tool_failed(text, text, text, error)
@@ -168,7 +174,9 @@ RENDERERS: dict[str, Callable[[], object]] = {
 
 
 def _assert_unforged(log: str, lead: str) -> None:
-    """Nothing in a log moves a cursor, and each of its lines is begun by the log itself, or is one of a traceback."""
+    """Check that nothing in a log moves a cursor, and that each line starts with the log's own lead or is part of a
+    traceback.
+    """
     lines = log.split("\n")
     assert all(line.isprintable() for line in lines)
     assert all(line.startswith((lead, MARGIN)) for line in lines if line)
@@ -176,9 +184,9 @@ def _assert_unforged(log: str, lead: str) -> None:
 
 
 @given(text=TEXTS)
-def test_no_text_forges_a_line_of_a_plain_log_or_reaches_the_terminal(text: str) -> None:
-    with printed(logging.Formatter("LEAD %(levelname)s %(message)s")) as told:
-        _log_of_others(text)
+def test_no_text_can_forge_a_plain_log_line_or_control_the_terminal(text: str) -> None:
+    with capture_output(logging.Formatter("LEAD %(levelname)s %(message)s")) as told:
+        _log_untrusted_text(text)
     log = told.getvalue()
     _assert_unforged(log, "LEAD ")
     events = [line.split(" ")[2] for line in log.split("\n") if line.startswith("LEAD ")]
@@ -194,11 +202,11 @@ _LINE = rf"[A-Z]+ (?:[a-z_]+=(?:{_LITERAL}|\[.*\]|\{{.*\}}) ?)+"
 
 
 @given(text=TEXTS)
-def test_no_text_forges_an_event_of_structlog_whatever_renders_it(text: str) -> None:
+def test_no_text_can_forge_a_structlog_event_in_any_renderer(text: str) -> None:
     for name, renderer in RENDERERS.items():
-        written = Written()
-        with case(name), structlog_configured(renderer(), written) as seen:
-            _log_of_others(text)
+        written = RecordLines()
+        with case(name), configure_structlog(renderer(), written) as seen:
+            _log_untrusted_text(text)
             assert len(written.lines) == len(seen) >= EVENTS
             for line, event in zip(written.lines, seen, strict=True):
                 first, *others = line.split("\n")
@@ -208,7 +216,7 @@ def test_no_text_forges_an_event_of_structlog_whatever_renders_it(text: str) -> 
 
 
 @given(value=TEXTS | st.lists(TEXTS, max_size=3) | st.dictionaries(TEXTS, st.integers(), max_size=3))
-def test_what_is_escaped_can_be_printed_and_what_could_be_is_left_as_it_is(
+def test_escaping_makes_text_printable_and_keeps_printable_text(
     value: str | list[str] | dict[str, int],
 ) -> None:
     escaped = escape(value)
@@ -217,35 +225,35 @@ def test_what_is_escaped_can_be_printed_and_what_could_be_is_left_as_it_is(
     assert escape(escaped) == escaped
 
 
-def test_a_text_is_cut_and_so_is_a_traceback() -> None:
+def test_long_texts_and_tracebacks_are_cut() -> None:
     assert escape("x" * 10_000) == "x" * 1_994 + " [cut]"
     lines = trace_of(ValueError("\n" * 10_000 + "end")).split("\n")
     assert len(lines) == 201
     assert lines[100] == f"{MARGIN}[9801 lines cut]"
 
 
-# ---- what they say
+# ---- content
 
 
 @pytest.mark.anyio
-async def test_a_retry_a_failover_and_a_failed_ask_are_events_with_fields() -> None:
+async def test_retries_failovers_and_failed_asks_are_structured_events() -> None:
     pools = {"pool": PoolSettings(members=("a", "b"), policy="failover", cooldown=0)}
     a = openai(faults={0: SERVER_ERROR, 1: SERVER_ERROR})
     b = openai(faults={0: Status(401, message=f"Bad key {SECRET}. You said: {CONTENT}")})
-    with structlog_configured() as seen:
+    with configure_structlog() as seen:
         async with hosting(pools=pools, backend=BackendLimits(attempts=2), a=a, b=b) as runtime:
             session = await runtime.open("pool", id="mine")
             with pytest.raises(AskFailed):
                 await session.ask(CONTENT)
-    (retried,) = named(seen, "request_retried")
+    (retried,) = events_named(seen, "request_retried")
     assert retried["wait"] >= 0
     about = {"session": "mine", "backend": "a", "model": "gpt", "kind": "transient", "http_status": 500}
     assert about.items() <= retried.items()
-    first, second = named(seen, "request_failed")
+    first, second = events_named(seen, "request_failed")
     assert about.items() <= first.items()
-    (over,) = named(seen, "ask_failed_over")
+    (over,) = events_named(seen, "ask_failed_over")
     assert {**about, "following": "b", "level": "info"}.items() <= over.items()
-    (failed,) = named(seen, "ask_failed")
+    (failed,) = events_named(seen, "ask_failed")
     assert failed["http_status"] == second["http_status"] == 401
     assert {"session": "mine", "backend": "b", "attempts": 3, "level": "warning"}.items() <= failed.items()
     assert "does b accept" in failed["advice"]
@@ -255,64 +263,64 @@ async def test_a_retry_a_failover_and_a_failed_ask_are_events_with_fields() -> N
 
 
 @pytest.mark.anyio
-async def test_a_refused_ask_is_an_event_and_so_is_one_that_a_closed_session_drops() -> None:
+async def test_refused_and_dropped_asks_are_events() -> None:
     gate = Gate()
     server = openai(Turn(Call("work", {"name": "a"})), ANSWER)
-    with structlog_configured() as seen:
+    with configure_structlog() as seen:
         async with hosting(a=server) as runtime:
             session = await runtime.open("a", tools=[gate.tool], id="mine")
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(session.ask, "Do it.")
                 await gate.started("a")
                 for _ in range(8):
-                    tasks.start_soon(_asked, session.ask)
+                    tasks.start_soon(_try_ask, session.ask)
                 while runtime.stats().asks_waiting < 8:
                     await anyio.lowlevel.checkpoint()
                 with pytest.raises(QueueFull):
                     await session.ask("One too many.")
                 await session.close()
             stats = runtime.stats()
-    (refused,) = named(seen, "ask_refused")
+    (refused,) = events_named(seen, "ask_refused")
     assert {"session": "mine", "level": "info"}.items() <= refused.items()
     assert refused["error"].startswith("QueueFull: Session 'mine' has 8 asks waiting")
     assert stats.asks == {**AskCounts().outcomes, "cancelled": 1, "refused": 1, "dropped": 8}
     assert (stats.asks_waiting, stats.asking, stats.awaiting) == (0, 0, 0)
 
 
-async def _asked(ask: Callable[[str], object]) -> None:
+async def _try_ask(ask: Callable[[str], object]) -> None:
     with pytest.raises(SessionClosed):
         await ask("And then?")  # type: ignore[misc]  # a coroutine
 
 
 @pytest.mark.anyio
-async def test_a_failed_ask_is_logged_with_what_its_caller_has_bound() -> None:
+async def test_a_failed_ask_is_logged_with_the_context_bound_by_its_caller() -> None:
     server = openai(faults={0: Status(401, message="No."), 1: Status(401, message="No.")})
-    with structlog_configured() as seen:
+    with configure_structlog() as seen:
         async with hosting(a=server) as runtime:
             session = await runtime.open("a")
             for number in range(2):
                 with structlog.contextvars.bound_contextvars(request=number):
                     await session.ask("Hello.", check=False)
-    assert [event["request"] for event in named(seen, "ask_failed")] == [0, 1]
+    assert [event["request"] for event in events_named(seen, "ask_failed")] == [0, 1]
 
 
 @pytest.mark.anyio
-async def test_what_a_refusal_teaches_is_an_event_without_the_providers_words() -> None:
+async def test_a_learned_refusal_is_an_event_without_the_providers_message() -> None:
     words = f"Unsupported parameter: 'temperature' is not supported with this model. You said: {CONTENT}"
     refusal = Status(400, message=words)
-    with structlog_configured() as seen:
+    with configure_structlog() as seen:
         async with hosting(a=openai(ANSWER, faults={0: refusal})) as runtime:
             session = await runtime.open("a")
             await session.ask(CONTENT, temperature=0.5)
-    (learned,) = named(seen, "parameter_refused")
+    (learned,) = events_named(seen, "parameter_refused")
     assert {"parameter": "temperature", "what": "parameter", "level": "warning"}.items() <= learned.items()
     assert learned["binding"].startswith("a:gpt")
     assert CONTENT not in repr(seen)
 
 
 @pytest.mark.anyio
-async def test_a_session_that_is_taken_over_is_an_event_on_both_hosts() -> None:
-    with structlog_configured() as seen:
+async def test_a_takeover_is_an_event_on_both_hosts() -> None:
+    with configure_structlog() as seen:
         async with hosting(a=openai(ANSWER, ANSWER)) as runtime:
             session = await runtime.open("a", id="mine")
             await session.ask("Hello.")
@@ -321,10 +329,10 @@ async def test_a_session_that_is_taken_over_is_an_event_on_both_hosts() -> None:
                 await session.ask("Are you there?")
         LogEnds().record_claim("mine", Claim(3, 5, "there:1:ab"))
         LogEnds().record_claim("mine", Claim(4, 5))
-    (fenced,) = named(seen, "session_fenced")
+    (fenced,) = events_named(seen, "session_fenced")
     assert {"session": "mine", "level": "warning"}.items() <= fenced.items()
     assert fenced["error"].startswith("Fenced: Session 'mine' has another writer")
-    assert [(event["session"], event["host"]) for event in named(seen, "session_taken_over")] == [
+    assert [(event["session"], event["host"]) for event in events_named(seen, "session_taken_over")] == [
         ("mine", "there:1:ab")
     ]
 
@@ -333,7 +341,7 @@ async def test_a_session_that_is_taken_over_is_an_event_on_both_hosts() -> None:
 async def test_a_breaker_that_opens_and_closes_is_an_event() -> None:
     now = [0.0]
     admission = Admission("a", Pace(failures=1, cooldown=30.0), lambda: now[0], lambda at, look: None)
-    with structlog_configured() as seen:
+    with configure_structlog() as seen:
         for failure in (DOWN, DOWN, None, None):
             ticket = Ticket("", "mine", 10)
             await admission.enter(ticket)
@@ -347,7 +355,7 @@ async def test_a_breaker_that_opens_and_closes_is_an_event() -> None:
 # ---- the table of the documentation
 
 
-def test_the_page_on_logging_has_each_event_with_its_level_logger_and_fields() -> None:
+def test_the_logging_page_lists_each_event_with_level_logger_and_fields() -> None:
     rows = re.findall(r"^\| `(\w+)` \| (\w+) \| `([\w.]+)` \| ([^|]*) \|", PAGE.read_text(), re.MULTILINE)
     told = {(name, level, logger, *re.findall(r"`(\w+)`", fields)) for name, level, logger, fields in rows}
     logged: dict[tuple[str, str, str], dict[str, None]] = {}
@@ -358,7 +366,7 @@ def test_the_page_on_logging_has_each_event_with_its_level_logger_and_fields() -
     assert len(told) == len(rows)
 
 
-def test_no_field_has_a_name_that_a_record_or_structlog_uses() -> None:
+def test_no_event_field_conflicts_with_logging_or_structlog() -> None:
     record = logging.makeLogRecord({})
     taken = {
         *vars(record),
@@ -374,18 +382,18 @@ def test_no_field_has_a_name_that_a_record_or_structlog_uses() -> None:
     assert not {field for event in events_in_source() for field in event.fields} & taken
 
 
-def test_a_name_of_an_event_is_always_logged_at_one_level() -> None:
+def test_each_event_is_always_logged_at_one_level() -> None:
     levels: dict[str, set[str]] = {}
     for event in events_in_source():
         levels.setdefault(event.name, set()).add(event.level)
     assert {name: found for name, found in levels.items() if len(found) > 1} == {}
 
 
-def test_an_event_may_be_logged_before_structlog_is_configured_and_after(
+def test_events_can_be_logged_before_and_after_structlog_is_configured(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     emit("warning", "first", count=1)
-    with structlog_configured() as seen:
+    with configure_structlog() as seen:
         emit("warning", "second", count=2)
     emit("warning", "third", count=3)
     assert [event["event"] for event in seen] == ["second"]

@@ -1,4 +1,4 @@
-"""Figures for alerts: what a runtime counts of asks, requests, tools and sessions, and where it is shown."""
+"""Metrics for alerts: the runtime's counts of asks, requests, tools and sessions, in the stats and in Prometheus."""
 
 import json
 import re
@@ -35,7 +35,7 @@ from actors.telemetry import PrometheusCollector
 from actors.testing import SERVER_ERROR, Call, Disconnect, Say, Stall, Status, Turn
 from tests.naming import case
 from tests.runtime_support import Gate, anthropic, backend_at, hosting, openai
-from tests.telemetry.promql import unresolved
+from tests.telemetry.promql import missing_references
 
 DOCS = Path(__file__).parents[2] / "docs"
 DASHBOARD, PAGE = DOCS / "reference" / "grafana.json", DOCS / "how-to" / "operate.md"
@@ -49,8 +49,8 @@ async def fails(name: str) -> str:
     raise LookupError(name)
 
 
-def scraped(runtime: Runtime) -> list[Sample]:
-    """Return what Prometheus is given."""
+def scrape(runtime: Runtime) -> list[Sample]:
+    """Return the samples of a Prometheus scrape."""
     registry = CollectorRegistry()
     registry.register(PrometheusCollector(runtime.stats))
     text = generate_latest(registry).decode()
@@ -65,8 +65,8 @@ def value(samples: Sequence[Sample], name: str, **labels: str) -> float:
 
 
 @asynccontextmanager
-async def busy(path: Path) -> AsyncIterator[tuple[Runtime, RuntimeStats, list[Sample]]]:
-    """Give a runtime that has done everything there are figures of, its stats and what Prometheus is given.
+async def busy_runtime(path: Path) -> AsyncIterator[tuple[Runtime, RuntimeStats, list[Sample]]]:
+    """Yield a runtime that has used every metric, with its stats and its Prometheus samples.
 
     One ask is in flight, one waits behind it, and one turn waits for its caller.
     """
@@ -96,7 +96,7 @@ async def busy(path: Path) -> AsyncIterator[tuple[Runtime, RuntimeStats, list[Sa
                 gate.open("quick")
                 first = await runtime.open("a", tools=[gate.tool, fails], tenant="acme")
                 await first.ask("Do it.")  # with a tool that fails
-                await first.ask("Again.")  # cached, as far as it goes
+                await first.ask("Again.")  # as far as possible from the cache
                 await first.ask("Retried.")
                 pooled = await runtime.open("pool")
                 await pooled.ask("Hello.")  # b takes over
@@ -104,27 +104,27 @@ async def busy(path: Path) -> AsyncIterator[tuple[Runtime, RuntimeStats, list[Sa
                     await (await runtime.open("b")).ask("Hello.")
                 waiting = await runtime.open("a", tools=[LOOK])
                 assert (await waiting.ask("Look.")).status == "awaiting"
-                tasks.start_soon(quiet, first, "Take long.")
+                tasks.start_soon(ask_quietly, first, "Take long.")
                 await gate.started("long")
-                tasks.start_soon(quiet, first, "Wait.")
+                tasks.start_soon(ask_quietly, first, "Wait.")
                 while not runtime.stats().asks_waiting:
                     await anyio.lowlevel.checkpoint()
                 with pytest.raises(QueueFull):
                     await first.ask("One too many.")
-                yield runtime, runtime.stats(), scraped(runtime)
+                yield runtime, runtime.stats(), scrape(runtime)
                 tasks.start_soon(first.cancel)
                 gate.open("long")
 
 
-async def quiet(session: Session, words: str) -> None:
-    """Ask; how it ends is counted."""
+async def ask_quietly(session: Session, words: str) -> None:
+    """Ask and ignore a failure; its outcome is counted."""
     await session.ask(words, check=False)
 
 
 @pytest.mark.anyio
 @pytest.mark.usefixtures("short_waits")
-async def test_every_figure_that_an_alert_needs_is_in_the_stats_and_in_prometheus(tmp_path: Path) -> None:
-    async with busy(tmp_path) as (runtime, stats, samples):
+async def test_every_figure_for_alerts_is_in_the_stats_and_in_prometheus(tmp_path: Path) -> None:
+    async with busy_runtime(tmp_path) as (runtime, stats, samples):
         assert stats.asks == {**AskCounts().outcomes, "complete": 4, "failed": 1, "refused": 1}
         assert value(samples, "actors_asks_total", outcome="complete") == 4
         assert value(samples, "actors_asks_total", outcome="failed") == 1
@@ -169,10 +169,10 @@ async def test_every_figure_that_an_alert_needs_is_in_the_stats_and_in_prometheu
 
 @pytest.mark.anyio
 @pytest.mark.usefixtures("short_waits")
-async def test_the_dashboard_and_the_alerts_ask_for_what_a_scrape_has(tmp_path: Path) -> None:
+async def test_dashboard_and_alert_queries_resolve_in_a_scrape(tmp_path: Path) -> None:
     queries = {**dict(dashboard_queries()), **dict(alert_queries())}
-    async with busy(tmp_path) as (_, _, samples):
-        missing = {name: [*unresolved(query, samples)] for name, query in queries.items()}
+    async with busy_runtime(tmp_path) as (_, _, samples):
+        missing = {name: [*missing_references(query, samples)] for name, query in queries.items()}
     assert {name: lacks for name, lacks in missing.items() if lacks} == {}
     assert len(queries) > 40
 
@@ -185,7 +185,7 @@ def dashboard_queries() -> list[tuple[str, str]]:
 
 
 def alert_queries() -> list[tuple[str, str]]:
-    """Return the queries of the alerts that the page on operations advises."""
+    """Return the queries of the alerts on the page on operations."""
     return re.findall(r"alert: (\w+)\n\s+expr: (.+)\n", PAGE.read_text())
 
 
@@ -198,24 +198,24 @@ def test_a_legend_names_only_labels_that_its_query_groups_by() -> None:
             assert set(re.findall(r"\{\{(\w+)\}\}", title)) == {*grouped} - {"le"}
 
 
-def test_a_query_that_does_not_resolve_is_found() -> None:
+def test_an_unresolved_query_is_detected() -> None:
     samples = [Sample("actors_asks_total", {"outcome": "failed"}, 1.0)]
     good = 'sum by (outcome) (rate(actors_asks_total{outcome=~"failed"}[5m]))'
-    assert [*unresolved(good, samples)] == []
+    assert [*missing_references(good, samples)] == []
     for query, lack in (
         (good.replace("asks", "askings"), "no metric actors_askings_total"),
         (good.replace("by (outcome)", "by (session)"), "actors_asks_total has no label session"),
         (good.replace('"failed"', '"failed|lost"'), "actors_asks_total has no outcome=lost"),
         (good.replace("=~", "!="), "Selector"),
     ):
-        assert lack in " ".join(unresolved(query, samples))
+        assert lack in " ".join(missing_references(query, samples))
 
 
 # ---- counting
 
 
 @pytest.mark.anyio
-async def test_a_request_that_broke_off_has_no_status_and_one_that_was_stopped_is_cancelled() -> None:
+async def test_broken_requests_have_no_status_and_stopped_ones_are_cancelled() -> None:
     long = Turn(Say("word " * 200))
     server = openai(ANSWER, long, faults={0: Disconnect(after_bytes=100), 2: Stall(after_bytes=6000)})
     async with hosting(a=server, backend=BackendLimits(attempts=2)) as runtime:
@@ -236,7 +236,7 @@ async def test_a_request_that_broke_off_has_no_status_and_one_that_was_stopped_i
 
 
 @pytest.mark.anyio
-async def test_a_session_is_counted_at_what_it_is_whatever_becomes_of_its_actors() -> None:
+async def test_session_counts_do_not_depend_on_active_actors() -> None:
     server = openai(Turn(Call("look", {})), ANSWER, ANSWER)
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[LOOK])
@@ -254,7 +254,7 @@ async def test_a_session_is_counted_at_what_it_is_whatever_becomes_of_its_actors
 
 
 @pytest.mark.anyio
-async def test_a_session_that_another_host_has_taken_over_is_counted_no_more() -> None:
+async def test_a_session_taken_over_by_another_host_is_no_longer_counted() -> None:
     server = openai(Turn(Call("look", {})))
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[LOOK])
@@ -273,7 +273,7 @@ def stages(runtime: Runtime) -> tuple[int, int, int]:
 
 
 @pytest.mark.anyio
-async def test_the_tokens_of_the_stats_are_those_that_callers_are_told() -> None:
+async def test_the_stats_count_the_tokens_reported_to_callers() -> None:
     server = openai(Turn(Call("fails", {"name": "a"})), ANSWER, ANSWER)
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[fails])
@@ -282,7 +282,7 @@ async def test_the_tokens_of_the_stats_are_those_that_callers_are_told() -> None
     assert counted == told[0] + told[1]
 
 
-def test_models_are_counted_by_name_up_to_a_bound_and_what_they_cost_is_kept() -> None:
+def test_models_are_counted_by_name_up_to_a_limit_with_their_total_cost() -> None:
     meters, prices = Meters(lambda *_: None), {"model-65": None}
     for number in range(MOST_NAMES + 3):
         requests = meters.provider(Binding("a", "openai_chat", "", "", f"model-{number}")).requests
@@ -295,7 +295,7 @@ def test_models_are_counted_by_name_up_to_a_bound_and_what_they_cost_is_kept() -
     assert (models["other"].cost, models["model-3"].cost) == (None, 2.0)
 
 
-def test_tools_are_counted_by_name_up_to_a_bound() -> None:
+def test_tools_are_counted_by_name_up_to_a_limit() -> None:
     measures = ToolMeasures()
     for number in range(MOST_NAMES + 5):
         measures.end(f"tool{number}", 0.2, failed=number % 2 == 0)
@@ -307,12 +307,12 @@ def test_tools_are_counted_by_name_up_to_a_bound() -> None:
     assert stats["tool3"].seconds.counts[0.25] == stats["tool3"].seconds.counts[10.0] == 1
 
 
-def test_a_histogram_counts_each_duration_once_and_by_its_bound() -> None:
+def test_a_histogram_counts_each_duration_in_one_bucket() -> None:
     counts = DurationCounts()
     buckets = counts.counts
     for seconds in (*BOUNDS, 0.0, 1e9):
         counts.note(seconds)
-    assert counts.counts is buckets  # no sample makes anything
+    assert counts.counts is buckets  # taking a sample copies nothing
     assert counts.stats.count == len(BOUNDS) + 2
     assert [*counts.stats.counts.values()] == [2, *[1] * len(BOUNDS)]
     both = DurationCounts()
@@ -322,9 +322,9 @@ def test_a_histogram_counts_each_duration_once_and_by_its_bound() -> None:
     assert (both.stats.longest, both.stats.seconds) == (1e9, 2 * counts.seconds)
 
 
-def test_statuses_are_those_of_http() -> None:
+def test_statuses_are_counted_by_http_code() -> None:
     counts = RequestCounts()
-    counts.end(3, 529)  # an answer that was gone on with, twice
+    counts.end(3, 529)  # an answer that was continued, twice
     counts.end(0, 200)  # nothing was sent
     counts.end(1, None)
     counts.end(1, None, stopped=True)

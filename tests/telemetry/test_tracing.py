@@ -1,4 +1,4 @@
-"""Asks as OpenTelemetry spans: their names, who is whose parent, and that nothing that was said is in them unasked."""
+"""OpenTelemetry spans of asks: their names and parents, and no message content unless it is enabled."""
 
 import sys
 from typing import Any
@@ -28,8 +28,8 @@ IN, OUT = "gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens"
 TURNS = (Turn(Say(CANARY), Call("look", {"name": CANARY}), Call("look", {"nam": "b"})), Turn(Say(CANARY)))
 
 
-class Seen:
-    """A tracing whose spans and metrics are kept."""
+class RecordedTelemetry:
+    """A tracer that stores its spans and metrics."""
 
     def __init__(self, *, content: bool = False) -> None:
         self._exporter, self.reader = InMemorySpanExporter(), InMemoryMetricReader()
@@ -42,12 +42,12 @@ class Seen:
         return list(self._exporter.get_finished_spans())
 
     def tree(self) -> dict[str, str]:
-        """Return each span's name with its parent's."""
+        """Return the name of each span with the name of its parent."""
         names = {span.context.span_id: span.name for span in self.spans() if span.context is not None}
         return {span.name: names.get(span.parent.span_id, "") if span.parent else "" for span in self.spans()}
 
 
-async def asked(seen: Seen, server: OpenAIServer, words: str = CANARY) -> str:
+async def ask_once(seen: RecordedTelemetry, server: OpenAIServer, words: str = CANARY) -> str:
     inner = seen.provider.get_tracer("a tool's own")
 
     @tool
@@ -64,9 +64,9 @@ async def asked(seen: Seen, server: OpenAIServer, words: str = CANARY) -> str:
                 return (await session.ask(words, check=False)).status
 
 
-async def test_an_ask_is_a_span_below_its_callers_with_its_requests_and_its_tool_calls_in_it() -> None:
-    seen = Seen()
-    assert await asked(seen, OpenAIServer(TURNS)) == "complete"
+async def test_an_ask_is_a_child_span_with_its_requests_and_tool_calls() -> None:
+    seen = RecordedTelemetry()
+    assert await ask_once(seen, OpenAIServer(TURNS)) == "complete"
     assert seen.tree() == {
         "caller": "",
         "invoke_agent": "caller",
@@ -85,7 +85,7 @@ async def test_an_ask_is_a_span_below_its_callers_with_its_requests_and_its_tool
     assert [each["gen_ai.tool.call.id"] for each in tools] == ["hist_tool_1", "hist_tool_2"]
 
 
-def points(seen: Seen, name: str) -> list[tuple[dict[str, object], float, int]]:
+def points(seen: RecordedTelemetry, name: str) -> list[tuple[dict[str, object], float, int]]:
     """Return the attributes, the sum and the count of each series of a histogram."""
     told = seen.reader.get_metrics_data()
     assert told is not None
@@ -93,12 +93,12 @@ def points(seen: Seen, name: str) -> list[tuple[dict[str, object], float, int]]:
         metric for each in told.resource_metrics for scope in each.scope_metrics for metric in scope.metrics
     ]
     (found,) = [metric for metric in metrics if metric.name == name]
-    data: Any = found.data.data_points  # Any: of whatever kind the metric is
+    data: Any = found.data.data_points  # Any: depends on the kind of metric
     return [(dict(point.attributes), point.sum, point.count) for point in data]
 
 
-async def test_tokens_are_those_of_each_request_and_of_who_served_it() -> None:
-    seen = Seen()
+async def test_tokens_are_recorded_per_request_and_backend() -> None:
+    seen = RecordedTelemetry()
     gpt = OpenAIServer([Turn(Call("look", {"name": "x"}), usage=(100, 10))], faults={1: SERVER_ERROR})
     claude = AnthropicServer([Turn(Say("It is found, at last."), usage=(300, 30), fragment=4)])
     pool = PoolSettings(members=("gpt", "claude"), policy="failover")
@@ -137,15 +137,15 @@ async def test_tokens_are_those_of_each_request_and_of_who_served_it() -> None:
         about["gen_ai.provider.name"]: count
         for about, _, count in points(seen, "gen_ai.client.inference.time_to_first_chunk")
     }
-    assert first == {"anthropic": 1}  # one answer was a call alone, one was none
+    assert first == {"anthropic": 1}  # one answer was only a call, and one was empty
     (agent,) = [dict(span.attributes or {}) for span in seen.spans() if span.name == "invoke_agent"]
     assert (agent[IN], agent[OUT]) == (400, 40)
 
 
 @pytest.mark.parametrize("content", [False, True])
-async def test_what_was_said_is_in_no_span_unless_it_was_asked_for(content: bool) -> None:
-    seen = Seen(content=content)
-    await asked(seen, OpenAIServer(TURNS))
+async def test_spans_contain_message_content_only_if_enabled(content: bool) -> None:
+    seen = RecordedTelemetry(content=content)
+    await ask_once(seen, OpenAIServer(TURNS))
     metrics = seen.reader.get_metrics_data()
     assert metrics is not None
     assert "gen_ai.client.inference.duration" in metrics.to_json()
@@ -157,10 +157,10 @@ async def test_what_was_said_is_in_no_span_unless_it_was_asked_for(content: bool
 
 @pytest.mark.usefixtures("short_waits")
 @pytest.mark.parametrize("fault", [SERVER_ERROR, Disconnect(after_bytes=300)])
-async def test_a_failed_ask_leaves_no_span_open_and_says_that_it_failed(fault: object) -> None:
-    seen = Seen()
+async def test_a_failed_ask_ends_its_span_with_an_error(fault: object) -> None:
+    seen = RecordedTelemetry()
     server = OpenAIServer(TURNS, faults=dict.fromkeys(range(9), fault))  # type: ignore[arg-type]  # any fault
-    assert await asked(seen, server) == "failed"
+    assert await ask_once(seen, server) == "failed"
     spans = {span.name: span for span in seen.spans()}
     assert set(spans) == {"caller", "invoke_agent", "chat gpt-5.2"}
     assert {name for name, span in spans.items() if span.status.status_code is trace.StatusCode.ERROR} == {
@@ -169,8 +169,8 @@ async def test_a_failed_ask_leaves_no_span_open_and_says_that_it_failed(fault: o
     }
 
 
-async def test_a_request_that_was_too_long_is_a_span_that_says_so_and_the_next_is_one_of_its_own() -> None:
-    seen, long = Seen(), "a line of a file\n" * 1200
+async def test_a_too_long_request_and_its_retry_have_separate_spans() -> None:
+    seen, long = RecordedTelemetry(), "a line of a file\n" * 1200
 
     @tool
     def look(name: str) -> str:
@@ -189,8 +189,8 @@ async def test_a_request_that_was_too_long_is_a_span_that_says_so_and_the_next_i
     assert [error for name, error in named if name == "execute_tool look"] == [None, None]
 
 
-async def test_a_summary_ends_no_span_of_the_request_that_it_makes_room_for() -> None:
-    seen, words = Seen(), "word " * 1500
+async def test_a_summary_does_not_end_the_span_of_its_request() -> None:
+    seen, words = RecordedTelemetry(), "word " * 1500
     server = OpenAIServer([Turn(Say(said)) for said in "abc"], faults=window("openai_chat", 3000))
     async with serve(server):
         environ = {"OPENAI_BASE_URL": server.base_url}
@@ -206,12 +206,12 @@ async def test_a_summary_ends_no_span_of_the_request_that_it_makes_room_for() ->
         for _, total, _ in points(seen, f"gen_ai.client.inference.operation.{kind}")
     )
     used = [answer.usage.input_tokens + answer.usage.output_tokens for answer in answers]
-    assert told == sum(used)  # those of the summary among them
+    assert told == sum(used)  # the tokens of the summary included
 
 
 @pytest.mark.parametrize("error", [QueueFull, OverBudget, SessionClosed, NotAwaited])
-async def test_an_ask_that_is_refused_leaves_no_span_open_and_says_why(error: type[ActorsError]) -> None:
-    seen, gate = Seen(), Gate()
+async def test_a_refused_ask_ends_its_span_with_the_reason(error: type[ActorsError]) -> None:
+    seen, gate = RecordedTelemetry(), Gate()
     server = OpenAIServer([Turn(Call("work", {"name": "a"})), Turn(Say("Done."))])
     async with serve(server):
         environ = {"OPENAI_BASE_URL": server.base_url}
@@ -224,24 +224,24 @@ async def test_an_ask_that_is_refused_leaves_no_span_open_and_says_why(error: ty
                 tasks.start_soon(session.ask, "Do it.")
                 await gate.started("a")
                 if error is QueueFull:
-                    await refused(session, error)
+                    await expect_refusal(session, error)
                 gate.open("a")
             if error is SessionClosed:
                 await session.close()
             if error is not QueueFull:
-                await refused(session, error)
+                await expect_refusal(session, error)
     agents = [span for span in seen.spans() if span.name == "invoke_agent"]
     assert len(agents) == 2
     failed = [span for span in agents if span.status.status_code is trace.StatusCode.ERROR]
     assert [dict(span.attributes or {})["error.type"] for span in failed] == [error.__name__]
 
 
-async def refused(session: Session, error: type[ActorsError]) -> None:
+async def expect_refusal(session: Session, error: type[ActorsError]) -> None:
     with pytest.raises(error):
         await (session.ask(results={"nothing": "of it"}) if error is NotAwaited else session.ask("And?"))
 
 
-async def test_without_the_library_switching_it_on_is_an_error_that_says_what_to_install(
+async def test_enabling_tracing_without_the_library_names_the_package(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "opentelemetry", None)

@@ -1,8 +1,8 @@
-"""What a program does all day with each vendor's SDK: tools, thinking, structured output, images, errors.
+"""The daily work of a program with each vendor's SDK: tools, thinking, structured output, images, errors.
 
-A loop is a plain function of a base URL. It drives the vendor's SDK against a server that serves `TURNS` and, at its
-last request, a 429; each loop makes the same ten requests. Whoever runs a loop chooses the server: one in this
-process, or `actors simulate`.
+A loop is a plain function of a base URL. It drives the vendor's SDK against a server that serves `TURNS` and a 429 for
+its last request; each loop makes the same ten requests. The caller chooses the server: one in this process, or `actors
+simulate`.
 """
 
 import base64
@@ -18,7 +18,7 @@ import pytest
 from google import genai
 from google.genai import errors, types
 
-Json = dict[str, Any]  # the SDKs' typed dictionaries, once they are plain
+Json = dict[str, Any]  # the SDKs' typed dictionaries, after conversion to plain ones
 
 _CALLS = [{"call": "weather", "arguments": {"city": city}} for city in ("Oslo", "Rome")]
 TURNS: list[Any] = [
@@ -27,9 +27,9 @@ TURNS: list[Any] = [
     ['{"city": "Rome", "degrees": 21}'],
     ["A dot."],
 ] * 2
-"""The script of the model, as `--script` takes it: once for plain answers, once for streams."""
+"""The model's script in the form of `--script`: once for plain answers, once for streams."""
 LIMITED = 9
-"""The number of the request that meets a 429, from 0."""
+"""The number of the request that receives a 429, from 0."""
 
 QUESTION = "Weather in Oslo and in Rome?"
 SCHEMA: Json = {
@@ -43,7 +43,7 @@ DOT_URL = f"data:image/png;base64,{DOT}"
 
 
 class Weather(pydantic.BaseModel):
-    """The form of an answer."""
+    """A structured answer."""
 
     city: str
     degrees: int
@@ -59,7 +59,7 @@ def loop_openai_chat(base_url: str) -> None:
     image = {"type": "image_url", "image_url": {"url": DOT_URL}}
     with openai.OpenAI(base_url=base_url, api_key="key", max_retries=0) as client:
 
-        def ask(streamed: bool, *messages: Json, **more: Any) -> Any:  # a message of the SDK's
+        def ask(streamed: bool, *messages: Json, **more: Any) -> Any:  # a message of the SDK
             asked: Any = {"model": "m", "messages": list(messages), **more}
             if not streamed:
                 return client.chat.completions.parse(**asked).choices[0].message
@@ -93,12 +93,12 @@ def loop_openai_chat(base_url: str) -> None:
 
 
 def loop_openai_responses(base_url: str) -> None:
-    """Drive OpenAI's SDK through Responses, without a store: reasoning comes back encrypted."""
+    """Drive OpenAI's SDK through Responses, without storage: reasoning is returned encrypted."""
     tools: Any = [{"type": "function", "name": "weather", "parameters": SCHEMA, "strict": True}]
     image = {"type": "input_image", "image_url": DOT_URL, "detail": "auto"}
     with openai.OpenAI(base_url=base_url, api_key="key", max_retries=0) as client:
 
-        def ask(streamed: bool, *items: Any, **more: Any) -> Any:  # a response of the SDK's
+        def ask(streamed: bool, *items: Any, **more: Any) -> Any:  # a response of the SDK
             asked: Any = {"model": "m", "input": list(items), "store": False, **more}
             asked |= {"include": ["reasoning.encrypted_content"], "reasoning": {"effort": "low"}}
             if not streamed:
@@ -134,7 +134,7 @@ def loop_anthropic(base_url: str) -> None:
     image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": DOT}}
     with anthropic.Anthropic(base_url=base_url, api_key="key", max_retries=0) as client:
 
-        def ask(streamed: bool, *messages: Json, **more: Any) -> Any:  # a message of the SDK's
+        def ask(streamed: bool, *messages: Json, **more: Any) -> Any:  # a message of the SDK
             asked: Any = {"model": "m", "max_tokens": 1000, "messages": list(messages), **more}
             asked["thinking"] = {"type": "adaptive"}
             if not streamed:
@@ -231,7 +231,7 @@ def loop_mistral(base_url: str) -> None:
                     .message.model_dump(exclude_none=True, by_alias=True)
                 )
             with client.chat.stream(**asked) as events:
-                return _gathered([event.data.choices[0].delta for event in events])
+                return _merge_deltas([event.data.choices[0].delta for event in events])
 
         talk: list[Json] = []
         calls: list[Json] = []
@@ -242,15 +242,15 @@ def loop_mistral(base_url: str) -> None:
             assert [call["function"]["arguments"] for call in calls] == ['{"city":"Oslo"}', '{"city":"Rome"}']
             talk.append(made)
             talk += [{"role": "tool", "tool_call_id": call["id"], "content": "mild"} for call in calls]
-            assert _words(ask(streamed, *talk, tools=tools, prompt_mode="reasoning")) == "Rome is warmer."
+            assert _text_of(ask(streamed, *talk, tools=tools, prompt_mode="reasoning")) == "Rome is warmer."
             asked = {"role": "user", "content": "And as JSON?"}
             form: Json = {
                 "type": "json_schema",
                 "json_schema": {"name": "w", "schema": Weather.model_json_schema()},
             }
-            assert Weather.model_validate_json(_words(ask(streamed, asked, response_format=form))) == ROME
+            assert Weather.model_validate_json(_text_of(ask(streamed, asked, response_format=form))) == ROME
             seen = {"role": "user", "content": [{"type": "text", "text": "What is it?"}, image]}
-            assert _words(ask(streamed, seen)) == "A dot."
+            assert _text_of(ask(streamed, seen)) == "A dot."
         with pytest.raises(mistralai.client.errors.SDKError, match="Not the same number of function calls"):
             ask(
                 False,
@@ -263,8 +263,8 @@ def loop_mistral(base_url: str) -> None:
         assert limited.value.status_code == 429
 
 
-def _gathered(deltas: list[Any]) -> Json:
-    """Return the message that the deltas of Mistral's SDK come to."""
+def _merge_deltas(deltas: list[Any]) -> Json:
+    """Return the message that the deltas of Mistral's SDK add up to."""
     chunks: list[Json] = []
     calls: list[Json] = []
     for delta in deltas:
@@ -272,23 +272,23 @@ def _gathered(deltas: list[Any]) -> Json:
         calls += plain.get("tool_calls") or []
         content = plain.get("content") or []
         chunks += [{"type": "text", "text": content}] if isinstance(content, str) else content
-    return {"role": "assistant", "content": _merged(chunks), **({"tool_calls": calls} if calls else {})}
+    return {"role": "assistant", "content": _merge_texts(chunks), **({"tool_calls": calls} if calls else {})}
 
 
-def _merged(chunks: list[Json]) -> list[Json]:
-    """Return chunks of which no two neighbours are texts: the pieces of a stream are put together."""
+def _merge_texts(chunks: list[Json]) -> list[Json]:
+    """Return chunks with adjacent texts merged, because a stream splits them."""
     merged: list[Json] = []
     for chunk in chunks:
         if merged and merged[-1]["type"] == chunk["type"] == "text":
             merged[-1] = {**chunk, "text": merged[-1]["text"] + chunk["text"]}
         elif merged and merged[-1]["type"] == chunk["type"] == "thinking":
-            merged[-1] = {**chunk, "thinking": _merged([*merged[-1]["thinking"], *chunk["thinking"]])}
+            merged[-1] = {**chunk, "thinking": _merge_texts([*merged[-1]["thinking"], *chunk["thinking"]])}
         elif chunk.get("text") != "":
             merged.append(chunk)
     return merged
 
 
-def _words(message: Json) -> str:
+def _text_of(message: Json) -> str:
     content = message["content"]
     parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
     return "".join(part["text"] for part in parts if part["type"] == "text")

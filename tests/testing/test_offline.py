@@ -1,4 +1,4 @@
-"""`offline` plays every target that a script names, in the dialect of the target's own provider."""
+"""`offline` serves every target of a script in the dialect of the target's own provider."""
 
 from typing import Any
 
@@ -53,7 +53,7 @@ async def test_every_provider_with_an_address_answers_in_its_own_dialect(kind: s
         assert result.binding.dialect == provider.dialect_at(provider.endpoint)
 
 
-async def test_two_models_of_one_provider_and_another_provider_take_turns_with_a_tool() -> None:
+async def test_offline_serves_two_models_of_one_provider_and_another_provider() -> None:
     small, large, claude = "openai:gpt-5-mini", "openai:gpt-5", "anthropic:claude-sonnet-5"
     script: dict[str, list[ScriptPart]] = {
         small: [call("weather", city="Oslo"), say("It is cold.")],
@@ -83,7 +83,7 @@ async def test_two_models_of_one_provider_and_another_provider_take_turns_with_a
         ({"vertex:gemini-3-pro": [say("Hi.")]}, ConfigError, "'vertex' has no address"),
     ],
 )
-async def test_a_script_that_cannot_be_played_is_a_typed_error(
+async def test_an_invalid_script_is_a_typed_error(
     script: Any,  # Any: an invalid script
     kind: type[ConfigError],
     words: str,

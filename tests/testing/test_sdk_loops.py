@@ -1,4 +1,4 @@
-"""The vendors' SDKs work against the strict servers as against the vendors: nothing of theirs is refused by mistake."""
+"""The vendors' SDKs work against the strict servers as against the vendors, without unexpected refusals."""
 
 import json
 
@@ -15,7 +15,7 @@ pytestmark = [
     pytest.mark.anyio,
     pytest.mark.filterwarnings(
         "ignore::ResourceWarning"
-    ),  # Google's SDK closes connections when it is collected
+    ),  # Google's SDK closes connections when it is garbage-collected
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
 ]
@@ -25,7 +25,7 @@ pytestmark = [
 @pytest.mark.alternating
 @pytest.mark.parametrize("mode", ["strict", "hosted"])
 @pytest.mark.parametrize("dialect", LOOPS)
-async def test_the_sdk_of_a_vendor_does_its_daily_work(dialect: str, mode: Mode) -> None:
+async def test_a_vendor_sdk_works_against_the_strict_servers(dialect: str, mode: Mode) -> None:
     script = Script(turns(json.dumps(TURNS).encode()))
     server = strict_server(dialect, script, mode=mode, faults={LIMITED: RATE_LIMITED})
     with anyio.fail_after(60):

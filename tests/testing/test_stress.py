@@ -1,4 +1,4 @@
-"""Many sessions over one's own tools and backends, through HTTP on this machine."""
+"""Stress runs with custom tools and backends, over HTTP on this machine."""
 
 import os
 from typing import Any
@@ -27,9 +27,9 @@ pytestmark = pytest.mark.anyio
         ({"seconds": 0}, "seconds= takes seconds above 0, or None, not 0"),
     ],
 )
-async def test_a_load_that_cannot_be_is_refused_in_one_line(
+async def test_invalid_stress_arguments_are_refused_in_one_line(
     given: Any, says: str
-) -> None:  # Any: what a program may give
+) -> None:  # Any: invalid arguments
     with pytest.raises(ConfigError) as refused:
         await stress(**given)
     assert str(refused.value) == says
@@ -43,13 +43,13 @@ async def test_a_load_that_cannot_be_is_refused_in_one_line(
         ({"turns": -1}, "turns= takes a whole number from 1, not -1"),
     ],
 )
-def test_a_simulation_that_would_show_nothing_is_refused(given: Any, says: str) -> None:  # Any: as above
+def test_invalid_simulation_arguments_are_refused_in_one_line(given: Any, says: str) -> None:  # Any: as above
     with pytest.raises(ConfigError) as refused:
         simulate(1, **given)
     assert str(refused.value) == says
 
 
-async def test_the_built_in_servers_call_every_tool_and_nothing_is_refused_or_left_over() -> None:
+async def test_stress_calls_every_tool_without_refusals_or_leaks() -> None:
     ran: list[str] = []
 
     @tool
@@ -74,7 +74,7 @@ async def test_the_built_in_servers_call_every_tool_and_nothing_is_refused_or_le
     assert report.leaks == {"tasks": 0, "threads": 0, "descriptors": 0}
 
 
-async def test_what_fails_is_told_by_its_cause_and_cancels_are_no_failures() -> None:
+async def test_stress_reports_failures_by_cause_and_excludes_cancels() -> None:
     server = OpenAIServer(faults=lambda number, request: Status(401) if number % 2 else None)
     async with serve(server):
         config = Config(FileSettings(backends={"mine": backend_at(server)}), {})
@@ -96,7 +96,7 @@ async def test_cancelled_asks_leave_nothing_behind() -> None:
     assert report.asks["cancelled"] > 0
 
 
-async def test_a_run_ends_when_its_time_is_over() -> None:
+async def test_a_stress_run_ends_at_its_time_limit() -> None:
     server = OpenAIServer([Turn(Call("none", {})), Turn(Say("ok"))])
     async with serve(server):
         config = Config(FileSettings(backends={"mine": backend_at(server, BackendLimits())}), {})
@@ -105,7 +105,7 @@ async def test_a_run_ends_when_its_time_is_over() -> None:
 
 
 @pytest.mark.parametrize("target", ["openai:gpt-5.2", "anthropic:claude-sonnet-5"])
-async def test_other_machines_are_asked_only_if_that_is_said(target: str) -> None:
+async def test_stress_contacts_other_machines_only_on_request(target: str) -> None:
     config = Config(FileSettings(), {"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k"})
     with pytest.raises(ConfigError, match=r"is at api\..*--allow-network"):
         await stress(target, config=config, sessions=1, turns=1)
@@ -114,14 +114,14 @@ async def test_other_machines_are_asked_only_if_that_is_said(target: str) -> Non
         await stress("openai:gpt-5.2", config=here, switches=("anthropic:claude-sonnet-5",))
 
 
-async def test_percentiles_are_of_the_asks_that_completed() -> None:
+async def test_percentiles_cover_only_completed_asks() -> None:
     tally = LoadTally()
     tally.seconds = [float(number) for number in range(100, 0, -1)]
     assert [tally.percentile(share) for share in (0.5, 0.9, 0.99, 1.0)] == [50.0, 90.0, 99.0, 100.0]
     assert LoadTally().percentile(0.99) == 0.0
 
 
-async def test_what_a_run_leaves_open_is_told() -> None:
+async def test_a_stress_run_reports_leaks() -> None:
     before = Held.now()
     ours, theirs = os.pipe()
     assert Held.now().over(before) == {"tasks": 0, "threads": 0, "descriptors": 2}

@@ -1,7 +1,7 @@
-"""Requests that are cancelled at any moment, and what must be left: every place free, no descriptor, no cross-talk.
+"""Cancel requests at random moments and check the remains: every slot is free, no descriptor leaks, no answers mix.
 
 python -m tests.transport.cancelling              10,000 cancels on each backend
-python -m tests.transport.cancelling --count N    N of them
+python -m tests.transport.cancelling --count N    N cancels
 """
 
 import argparse
@@ -15,16 +15,16 @@ import sniffio
 
 from actors.core.data.segments import Segments
 from actors.transport import HttpTransport, Timeouts
-from tests.transport.support import Peer, Raw, descriptors, raw, whole
+from tests.transport.support import Peer, Raw, descriptors, raw, read_body
 
 PLACES = 8
 WORKERS = 24
 MOST_STEPS = 90
-"""Turns of the loop after which a request is cancelled at the latest; some are over before."""
+"""The most rounds of the event loop before a request is cancelled; some requests end earlier."""
 
 
 async def echo(peer: Peer) -> None:
-    """Answer each request with its own body, in many pieces, so that there are many places to be cut off at."""
+    """Answer each request with its own body, in many pieces, so that there are many points of interruption."""
     while (request := await peer.request()) is not None:
         body = request.partition(b"\r\n\r\n")[2]
         await peer.say(b"HTTP/1.1 200 OK\r\n")
@@ -37,7 +37,7 @@ async def echo(peer: Peer) -> None:
 
 
 class Storm:
-    """Workers that ask, and are cancelled at random moments; each whole answer must be its request's own."""
+    """Workers that send requests and are cancelled at random moments; each complete answer must match its request."""
 
     def __init__(self, server: Raw, count: int, seed: int) -> None:
         self.transport = HttpTransport(connections=PLACES, connecting=3)
@@ -45,7 +45,7 @@ class Storm:
         self._server, self._left, self._random = server, count, Random(seed)
 
     async def work(self) -> None:
-        """Ask and be cancelled until enough requests were."""
+        """Send and cancel requests until there were enough."""
         while self.cancelled < self._left:
             size = self._random.choice((10, 1000, 200_000))
             segments = Segments.of(self._random.randbytes(8).hex().encode(), b"x" * size)
@@ -70,11 +70,11 @@ class Storm:
             raise error
 
     async def ask(self, segments: Segments) -> None:
-        """Ask once; a whole answer must be this request's."""
+        """Send one request; a complete answer must match it."""
         body = b""
         try:
             async with self.transport.send(self._server.url, (), segments, Timeouts()) as response:
-                body = await whole(response)
+                body = await read_body(response)
         finally:
             if body:
                 assert body == b"".join(segments)
@@ -84,7 +84,7 @@ class Storm:
 
 
 async def storm(count: int, seed: int) -> Storm:
-    """Cancel `count` requests. Then every place is free: as many requests as there are places are open at once."""
+    """Cancel `count` requests. Afterwards all slots are free: as many requests as there are slots are open at once."""
     is_over, arrived, all_there = False, 0, anyio.Event()
 
     async def answer(peer: Peer) -> None:
@@ -106,7 +106,7 @@ async def storm(count: int, seed: int) -> Storm:
             for _ in range(WORKERS):
                 tasks.start_soon(work.work)
         (pool,) = work.transport._pools.values()
-        while pool._idle:  # closed as they rest: who is answered now has a connection of its own
+        while pool._idle:  # close idle connections, so that each answered request has its own
             await pool.drop(pool._idle.pop())
         assert pool.free == PLACES
         is_over = True

@@ -1,9 +1,9 @@
-"""Sessions that all stream at once, each over a connection of its own.
+"""Sessions that all stream at once, each over its own connection.
 
     python -m tests.transport.crowd                  5,000 sessions on each backend
-    python -m tests.transport.crowd --sessions N     N of them
+    python -m tests.transport.crowd --sessions N     N sessions
 
-Every answer begins, and none goes on before all have begun; every turn must be complete, and no descriptor left.
+All answers begin before any continues. Every turn must complete, and no descriptor may leak.
 """
 
 import argparse
@@ -31,8 +31,8 @@ def event(text: str, finish: str | None = None) -> bytes:
 LAST = event("", "stop") + b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n"
 
 
-def configured(url: str, sessions: int) -> Config:
-    """Return a configuration of one backend, `crowd`, that takes all of them at once."""
+def configuration(url: str, sessions: int) -> Config:
+    """Return a configuration with one backend, `crowd`, that accepts all sessions at once."""
     patient = BackendLimits(
         concurrency=sessions, attempts=1, connect_timeout=600, first_byte_timeout=600, idle_timeout=600
     )
@@ -42,7 +42,7 @@ def configured(url: str, sessions: int) -> Config:
 
 
 async def crowd(sessions: int) -> tuple[list[str], int]:
-    """Return why turns failed, and how many connections there were at once."""
+    """Return the errors of failed turns, and the number of simultaneous connections."""
     streaming, all_stream = 0, anyio.Event()
 
     async def answer(peer: Peer) -> None:
@@ -59,7 +59,7 @@ async def crowd(sessions: int) -> tuple[list[str], int]:
     before, failed = descriptors(), list[str]()
     async with raw(answer) as server:
         url = f"http://127.0.0.1:{server.port}/v1"
-        async with Runtime(configured(url, sessions), environ={}) as runtime:
+        async with Runtime(configuration(url, sessions), environ={}) as runtime:
 
             async def ask() -> None:
                 answer = await (await runtime.open("crowd")).ask("Who streams?")
@@ -70,7 +70,7 @@ async def crowd(sessions: int) -> tuple[list[str], int]:
                 for _ in range(sessions):
                     tasks.start_soon(ask)
         if failed:
-            return failed, server.most  # those that began still wait for the others
+            return failed, server.most  # the turns in progress still wait for the others
         with anyio.fail_after(300):
             while server.now:
                 await anyio.lowlevel.checkpoint()
@@ -80,8 +80,8 @@ async def crowd(sessions: int) -> tuple[list[str], int]:
     return failed, server.most
 
 
-def roomy(sessions: int) -> bool:
-    """Ask for as many descriptors as both ends need; say whether this process may have them."""
+def has_descriptors(sessions: int) -> bool:
+    """Raise the descriptor limit for both ends; return True if this process may have that many."""
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     return most == resource.RLIM_INFINITY or most > 2 * sessions + 100
@@ -92,7 +92,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.transport.crowd")
     parser.add_argument("--sessions", type=int, default=5000)
     sessions = parser.parse_args().sessions
-    if not roomy(sessions):
+    if not has_descriptors(sessions):
         sys.stderr.write(f"{sessions} sessions need {2 * sessions + 100} descriptors: ulimit -Hn\n")
         return 2
     bad = 0

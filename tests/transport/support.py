@@ -1,4 +1,4 @@
-"""Servers that say exactly what a test tells them to, over real sockets, and a client's view of them."""
+"""Servers that send exactly the bytes of a test over real sockets, and a client's view of them."""
 
 import os
 import socket
@@ -20,13 +20,13 @@ GOOD = b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 4\r\n\r\
 SECRET = "sk-a-very-secret-key"
 HEADERS = (("authorization", f"Bearer {SECRET}"),)
 SOON = Timeouts(first_byte=0.3, idle=0.3, connect=5.0, write=0.3, pool=5.0)
-"""For servers that fall silent."""
+"""Deadlines for servers that fall silent, in seconds."""
 LEISURE = Timeouts()
 
 
 @dataclass(eq=False)
 class Peer:
-    """A client, as a server sees it."""
+    """A client, from the view of a server."""
 
     stream: anyio.abc.ByteStream
     number: int
@@ -34,7 +34,7 @@ class Peer:
     _left: bytes = b""
 
     async def request(self) -> bytes | None:
-        """Read one request, head and body; None if the client is gone."""
+        """Read one request, head and body; return None if the client has closed the connection."""
         read = self._left
         while (end := read.find(b"\r\n\r\n")) < 0:
             if (data := await self._some()) is None:
@@ -55,7 +55,7 @@ class Peer:
         return whole
 
     async def head(self) -> bytes:
-        """Read until a request's head is there, and no more than came with it."""
+        """Read until the head of a request has arrived, and nothing beyond the packet that completes it."""
         while b"\r\n\r\n" not in self.received:
             assert await self._some() is not None
         return bytes(self.received)
@@ -68,8 +68,8 @@ class Peer:
         self.received += data
         return data
 
-    async def gone(self) -> None:
-        """Wait until the client is gone."""
+    async def closed(self) -> None:
+        """Wait until the client has closed the connection."""
         while await self._some() is not None:
             pass
 
@@ -78,20 +78,20 @@ class Peer:
         await self.stream.send(data)
 
     async def trickle(self, data: bytes) -> None:
-        """Send these bytes one by one, each in a packet of its own."""
+        """Send these bytes one by one, each in a separate packet."""
         for byte in data:
             await self.stream.send(bytes([byte]))
-            for _ in range(3):  # passes of the loop, in which the client reads it
+            for _ in range(3):  # rounds of the loop in which the client reads the byte
                 await anyio.lowlevel.checkpoint()
 
     async def drip(self, data: bytes) -> None:
-        """Send these bytes again and again, slowly, until the client has had enough."""
+        """Send these bytes repeatedly and slowly until the client closes the connection."""
         while True:
             await self.stream.send(data)
             await anyio.sleep(0.01)
 
     def reset(self) -> None:
-        """Make closing a reset."""
+        """Make the next close a reset."""
         raw: socket.socket = self.stream.extra(anyio.abc.SocketAttribute.raw_socket)
         raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
@@ -104,8 +104,8 @@ class Raw:
     """A server of raw bytes.
 
     Attributes:
-        peers: Its clients, in the order in which they came.
-        now, most: Clients that are connected, and the most there were at a time.
+        peers: Its clients, in order of arrival.
+        now, most: The number of connected clients, and its maximum.
     """
 
     port: int
@@ -118,14 +118,14 @@ class Raw:
     def url(self) -> str:
         return f"{self.scheme}://127.0.0.1:{self.port}/v1/chat"
 
-    def named(self, host: str) -> str:
-        """Return its URL by another name."""
+    def url_for_host(self, host: str) -> str:
+        """Return the server's URL with another host name."""
         return self.url.replace("127.0.0.1", host)
 
 
 @asynccontextmanager
 async def raw(answer: Answering, tls: object = None) -> AsyncIterator[Raw]:
-    """Run a server that treats each connection with `answer`, inside TLS by a context if one is given."""
+    """Run a server that handles each connection with `answer`, inside TLS if a context is given."""
     listener: anyio.abc.Listener[anyio.abc.ByteStream]
     tcp = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=0, backlog=1024)
     server = Raw(tcp.extra(anyio.abc.SocketAttribute.local_port))
@@ -134,7 +134,7 @@ async def raw(answer: Answering, tls: object = None) -> AsyncIterator[Raw]:
         server.scheme = "https"
         listener = TLSListener(tcp, tls, standard_compatible=False)  # type: ignore[arg-type]
 
-    async def connected(stream: anyio.abc.ByteStream) -> None:
+    async def handle(stream: anyio.abc.ByteStream) -> None:
         peer = Peer(stream, len(server.peers))
         server.peers.append(peer)
         server.now += 1
@@ -148,44 +148,44 @@ async def raw(answer: Answering, tls: object = None) -> AsyncIterator[Raw]:
             server.now -= 1
 
     async with listener, anyio.create_task_group() as tasks:
-        tasks.start_soon(listener.serve, connected)
+        tasks.start_soon(listener.serve, handle)
         try:
             yield server
         finally:
             tasks.cancel_scope.cancel()
 
 
-async def polite(peer: Peer) -> None:
-    """Answer every request well."""
+async def answer_correctly(peer: Peer) -> None:
+    """Answer every request correctly."""
     while await peer.request() is not None:
         await peer.say(GOOD)
 
 
 @dataclass(frozen=True)
-class Answered:
+class Fetched:
     status: int
     headers: dict[str, str]
     body: bytes
 
 
-async def asked(
+async def fetch(
     transport: Transport,
     url: str,
     timeouts: Timeouts = LEISURE,
     segments: Sequence[bytes] = (BODY,),
     headers: Sequence[tuple[str, str]] = HEADERS,
-) -> Answered:
-    """Send one request and read its whole answer."""
+) -> Fetched:
+    """Send one request and read its complete answer."""
     with anyio.fail_after(60):
         async with transport.send(url, headers, Segments.of(*segments), timeouts) as response:
-            return Answered(response.status, dict(response.headers), await whole(response))
+            return Fetched(response.status, dict(response.headers), await read_body(response))
 
 
-async def whole(response: Response) -> bytes:
-    """Read the whole body."""
+async def read_body(response: Response) -> bytes:
+    """Read the complete body."""
     return b"".join([chunk async for chunk in response.chunks()])
 
 
 def descriptors() -> int:
-    """Return how many files and sockets this process has open."""
+    """Return the number of files and sockets that this process has open."""
     return len(os.listdir("/proc/self/fd"))

@@ -1,4 +1,4 @@
-"""A cancelled request gives its connection back whole, or closes it. The full count is a command: see there."""
+"""A cancelled request returns its connection intact or closes it. `tests.transport.cancelling` has the full count."""
 
 import anyio
 import pytest
@@ -8,7 +8,7 @@ from tests.transport.cancelling import storm
 pytestmark = pytest.mark.anyio
 
 
-async def test_after_many_cancels_every_place_is_free_and_no_answer_was_mixed_up() -> None:
+async def test_many_cancels_free_every_slot_and_mix_no_answers() -> None:
     with anyio.fail_after(600):
         work = await storm(count=100, seed=1)
     assert work.cancelled >= 100

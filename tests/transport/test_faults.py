@@ -1,6 +1,6 @@
-"""The fault matrix over real sockets: whatever a server says, there is an answer or a typed failure, and then room.
+"""The fault matrix over real sockets: any server behaviour leads to an answer or a typed failure, and frees its slot.
 
-Each transport here has one place, so that the good answer at the end shows that the fault gave it back.
+Each transport here has one slot, so the good answer at the end of a test shows that the fault released it.
 """
 
 from collections.abc import Callable
@@ -21,10 +21,10 @@ from tests.transport.support import (
     SOON,
     Answering,
     Peer,
-    asked,
-    polite,
+    answer_correctly,
+    fetch,
     raw,
-    whole,
+    read_body,
 )
 
 pytestmark = pytest.mark.anyio
@@ -54,31 +54,31 @@ ANSWERS = {
 }
 
 
-def saying(said: bytes, then: Then, *, bytewise: bool = False) -> Answering:
-    """Return a server that says this to its first client, and answers all others well."""
+def server_sending(said: bytes, then: Then, *, bytewise: bool = False) -> Answering:
+    """Return a server that sends these bytes to its first client, and answers all others correctly."""
 
     async def answer(peer: Peer) -> None:
         if peer.number:
-            await polite(peer)
+            await answer_correctly(peer)
             return
         await peer.request()
         await (peer.trickle(said) if bytewise else peer.say(said))
         if then == "reset":
             peer.reset()
         elif then == "stall":
-            await peer.gone()
+            await peer.closed()
 
     return answer
 
 
 @pytest.mark.parametrize("bytewise", [False, True], ids=["at once", "byte by byte"])
 @pytest.mark.parametrize("name", ANSWERS)
-async def test_an_answer_is_the_same_however_it_is_framed_and_cut(name: str, bytewise: bool) -> None:
+async def test_framing_and_packet_boundaries_do_not_change_an_answer(name: str, bytewise: bool) -> None:
     said, body = ANSWERS[name]
     transport = HttpTransport(connections=1)
-    async with raw(saying(said, "close", bytewise=bytewise)) as server:
-        first = await asked(transport, server.url)
-        second = await asked(transport, server.url)
+    async with raw(server_sending(said, "close", bytewise=bytewise)) as server:
+        first = await fetch(transport, server.url)
+        second = await fetch(transport, server.url)
         await transport.close()
     assert (first.status, first.body) == (200, body)
     assert (second.status, second.body) == (200, b"Yes.")
@@ -86,7 +86,7 @@ async def test_an_answer_is_the_same_however_it_is_framed_and_cut(name: str, byt
 
 @dataclass(frozen=True)
 class Bad:
-    """What a server says before it closes, resets or falls silent, and what the client says of that."""
+    """The bytes of a server before it closes, resets or falls silent, and the client's error."""
 
     said: bytes
     why: str
@@ -139,13 +139,13 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", BAD)
-async def test_what_is_no_answer_is_a_typed_failure_and_the_next_request_has_its_place(name: str) -> None:
+async def test_an_invalid_answer_is_a_typed_failure_and_frees_its_slot(name: str) -> None:
     bad = BAD[name]
     transport = HttpTransport(connections=1)
-    async with raw(saying(bad.said, bad.then)) as server:
+    async with raw(server_sending(bad.said, bad.then)) as server:
         with pytest.raises(ProviderFailed, match=bad.why) as failed:
-            await asked(transport, server.url, SOON)
-        assert (await asked(transport, server.url)).body == b"Yes."
+            await fetch(transport, server.url, SOON)
+        assert (await fetch(transport, server.url)).body == b"Yes."
         await transport.close()
     said = f"{failed.value!r} {failed.value.__cause__!r}"
     assert server.url in said
@@ -153,10 +153,10 @@ async def test_what_is_no_answer_is_a_typed_failure_and_the_next_request_has_its
     assert "\\n" not in said
 
 
-def dripping(before: bytes, drop: bytes) -> Answering:
+def server_dripping(before: bytes, drop: bytes) -> Answering:
     async def answer(peer: Peer) -> None:
         if peer.number:
-            await polite(peer)
+            await answer_correctly(peer)
             return
         await peer.request()
         await peer.say(before)
@@ -175,49 +175,49 @@ DRIPS = {
 
 
 @pytest.mark.parametrize("name", DRIPS)
-async def test_bytes_that_lead_to_nothing_do_not_prolong_a_wait(name: str) -> None:
+async def test_useless_bytes_do_not_prolong_a_timeout(name: str) -> None:
     before, drop, why = DRIPS[name]
     transport = HttpTransport(connections=1)
-    async with raw(dripping(before, drop)) as server:
+    async with raw(server_dripping(before, drop)) as server:
         with pytest.raises(ProviderFailed, match=why):
-            await asked(transport, server.url, SOON)
-        assert (await asked(transport, server.url)).body == b"Yes."
+            await fetch(transport, server.url, SOON)
+        assert (await fetch(transport, server.url)).body == b"Yes."
         await transport.close()
 
 
-async def test_an_answer_without_end_ends_with_its_time() -> None:
+async def test_an_endless_answer_ends_at_its_timeout() -> None:
     transport = HttpTransport(connections=1)
-    async with raw(dripping(CHUNKED, b"1\r\nx\r\n")) as server:
+    async with raw(server_dripping(CHUNKED, b"1\r\nx\r\n")) as server:
         with pytest.raises(ProviderFailed, match=r"the exchange took longer than 0.3 s"):
-            await asked(transport, server.url, Timeouts(total=0.3))
-        assert (await asked(transport, server.url)).body == b"Yes."
+            await fetch(transport, server.url, Timeouts(total=0.3))
+        assert (await fetch(transport, server.url)).body == b"Yes."
         await transport.close()
 
 
 @pytest.mark.parametrize("reset", [False, True], ids=["closed", "reset"])
-async def test_a_connection_that_ends_at_any_byte_of_an_answer_leaves_room_for_the_next(reset: bool) -> None:
+async def test_a_connection_that_ends_at_any_byte_frees_its_slot(reset: bool) -> None:
     said = CHUNKED + b"2\r\nYe\r\n2\r\ns.\r\n0\r\n\r\n"
     transport, failed = HttpTransport(connections=1), 0
     for cut in range(len(said)):
-        async with raw(saying(said[:cut], "reset" if reset else "close")) as server:
+        async with raw(server_sending(said[:cut], "reset" if reset else "close")) as server:
             with pytest.raises(ProviderFailed):
-                await asked(transport, server.url)
+                await fetch(transport, server.url)
             failed += 1
-            assert (await asked(transport, server.url)).body == b"Yes."
+            assert (await fetch(transport, server.url)).body == b"Yes."
     await transport.close()
     assert failed == len(said)
 
 
-# ---- answers before the request was taken
+# ---- answers before the request was sent completely
 
 HUGE = [b"x" * 4_000_000, b"y" * 100, b"z" * 12_000_000]
 TOO_LARGE = b"HTTP/1.1 413 Content Too Large\r\nconnection: close\r\ncontent-length: 5\r\n\r\nlarge"
 
 
-def early(after: Callable[[Peer], object]) -> Answering:
+def server_answering_early(after: Callable[[Peer], object]) -> Answering:
     async def answer(peer: Peer) -> None:
         if peer.number:
-            await polite(peer)
+            await answer_correctly(peer)
             return
         await peer.head()
         await peer.say(TOO_LARGE)
@@ -226,25 +226,25 @@ def early(after: Callable[[Peer], object]) -> Answering:
     return answer
 
 
-async def silent(peer: Peer) -> None:
-    """Keep the connection and read nothing more, until the test is over."""
+async def hold_silently(peer: Peer) -> None:
+    """Keep the connection and read nothing more until the test ends."""
     await anyio.sleep_forever()
 
 
-@pytest.mark.parametrize("after", [silent, Peer.gone], ids=["reads no more", "reads on"])
-async def test_an_answer_that_comes_before_a_long_request_was_taken_is_read(
+@pytest.mark.parametrize("after", [hold_silently, Peer.closed], ids=["reads no more", "reads on"])
+async def test_an_early_answer_to_a_long_request_is_read(
     after: Callable[[Peer], object],
 ) -> None:
     transport = HttpTransport(connections=1)
-    async with raw(early(after)) as server:
-        answered = await asked(transport, server.url, segments=HUGE)
+    async with raw(server_answering_early(after)) as server:
+        answered = await fetch(transport, server.url, segments=HUGE)
         assert (answered.status, answered.body) == (413, b"large")
-        assert (await asked(transport, server.url)).body == b"Yes."
+        assert (await fetch(transport, server.url)).body == b"Yes."
         assert len(server.peers) == 2
         await transport.close()
 
 
-async def test_how_long_an_early_answer_may_take_is_not_measured_by_the_request_it_overtook() -> None:
+async def test_the_timeout_of_an_early_answer_does_not_include_its_request() -> None:
     async def answer(peer: Peer) -> None:
         await peer.head()
         await peer.say(TOO_LARGE[:-3])
@@ -258,14 +258,14 @@ async def test_how_long_an_early_answer_may_take_is_not_measured_by_the_request_
     async with raw(answer) as server:
         short = Timeouts(first_byte=0.1, write=0.1, idle=10)
         async with transport.send(server.url, HEADERS, Segments.of(*HUGE), short) as response:
-            assert (response.status, await whole(response)) == (413, b"large")
+            assert (response.status, await read_body(response)) == (413, b"large")
         await transport.close()
 
 
-async def test_a_server_that_takes_no_more_and_says_nothing_is_left() -> None:
+async def test_sending_to_a_server_that_stops_reading_times_out() -> None:
     async def answer(peer: Peer) -> None:
         if peer.number:
-            await polite(peer)
+            await answer_correctly(peer)
             return
         await peer.head()
         await anyio.sleep_forever()
@@ -273,12 +273,12 @@ async def test_a_server_that_takes_no_more_and_says_nothing_is_left() -> None:
     transport = HttpTransport(connections=1)
     async with raw(answer) as server:
         with pytest.raises(ProviderFailed, match="sending the request took longer"):
-            await asked(transport, server.url, SOON, segments=HUGE)
-        assert (await asked(transport, server.url)).body == b"Yes."
+            await fetch(transport, server.url, SOON, segments=HUGE)
+        assert (await fetch(transport, server.url)).body == b"Yes."
         await transport.close()
 
 
-async def test_a_long_request_arrives_as_it_is_and_its_connection_is_kept() -> None:
+async def test_a_long_request_arrives_unchanged_and_its_connection_is_kept() -> None:
     received: list[bytes] = []
 
     async def answer(peer: Peer) -> None:
@@ -289,7 +289,7 @@ async def test_a_long_request_arrives_as_it_is_and_its_connection_is_kept() -> N
     transport = HttpTransport(connections=1)
     async with raw(answer) as server:
         for segments in (HUGE, [b"a", b"", b"b" * 70_000], [BODY[:9], BODY[9:]], []):
-            assert (await asked(transport, server.url, segments=segments)).body == b"Yes."
+            assert (await fetch(transport, server.url, segments=segments)).body == b"Yes."
             assert received.pop() == b"".join(segments)
         await transport.close()
     assert len(server.peers) == 1
@@ -298,23 +298,23 @@ async def test_a_long_request_arrives_as_it_is_and_its_connection_is_kept() -> N
 # ---- kept connections
 
 
-async def test_what_a_server_says_behind_its_answer_is_not_the_next_answer() -> None:
+async def test_data_after_an_answer_is_not_the_next_answer() -> None:
     forged = b"HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nforged"
 
     async def answer(peer: Peer) -> None:
         await peer.request()
         await peer.say(GOOD + (forged if peer.number == 0 else b""))
-        await peer.gone()
+        await peer.closed()
 
     transport = HttpTransport(connections=1)
     async with raw(answer) as server:
-        bodies = [(await asked(transport, server.url)).body for _ in range(2)]
+        bodies = [(await fetch(transport, server.url)).body for _ in range(2)]
         await transport.close()
     assert bodies == [b"Yes."] * 2
     assert len(server.peers) == 2
 
 
-async def test_what_a_server_says_while_a_connection_rests_is_not_the_next_answer() -> None:
+async def test_data_on_an_idle_connection_is_not_the_next_answer() -> None:
     rests, said = anyio.Event(), anyio.Event()
 
     async def answer(peer: Peer) -> None:
@@ -324,21 +324,19 @@ async def test_what_a_server_says_while_a_connection_rests_is_not_the_next_answe
             await rests.wait()
             await peer.say(b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\n\r\n")
             said.set()
-        await peer.gone()
+        await peer.closed()
 
     transport = HttpTransport(connections=1)
     async with raw(answer) as server:
-        await asked(transport, server.url)
+        await fetch(transport, server.url)
         rests.set()
         await said.wait()
-        assert (await asked(transport, server.url)).status == 200
+        assert (await fetch(transport, server.url)).status == 200
         await transport.close()
     assert len(server.peers) == 2
 
 
-async def test_a_connection_that_was_closed_while_it_rested_is_not_used_and_the_request_goes_out_once() -> (
-    None
-):
+async def test_an_idle_connection_that_was_closed_is_not_used() -> None:
     closed = anyio.Event()
     requests: list[bytes] = []
 
@@ -353,14 +351,14 @@ async def test_a_connection_that_was_closed_while_it_rested_is_not_used_and_the_
 
     transport = HttpTransport(connections=1)
     async with raw(answer) as server:
-        await asked(transport, server.url)
+        await fetch(transport, server.url)
         await closed.wait()
-        assert (await asked(transport, server.url)).body == b"Yes."
+        assert (await fetch(transport, server.url)).body == b"Yes."
         await transport.close()
     assert (len(server.peers), len(requests)) == (2, 2)
 
 
-async def test_a_request_does_not_go_out_again_once_a_byte_of_an_answer_came() -> None:
+async def test_a_request_is_not_sent_again_after_the_first_byte_of_an_answer() -> None:
     requests: list[bytes] = []
 
     async def answer(peer: Peer) -> None:
@@ -373,14 +371,14 @@ async def test_a_request_does_not_go_out_again_once_a_byte_of_an_answer_came() -
 
     transport = HttpTransport(connections=1)
     async with raw(answer) as server:
-        await asked(transport, server.url)
+        await fetch(transport, server.url)
         with pytest.raises(ProviderFailed, match="ended before the answer did"):
-            await asked(transport, server.url)
+            await fetch(transport, server.url)
         await transport.close()
     assert (len(server.peers), len(requests)) == (1, 2)
 
 
-async def test_a_request_goes_out_again_over_a_new_connection_though_others_rest() -> None:
+async def test_a_request_is_sent_again_over_a_new_connection_despite_idle_ones() -> None:
     arrived = anyio.Event()
 
     async def answer(peer: Peer) -> None:
@@ -395,16 +393,16 @@ async def test_a_request_goes_out_again_over_a_new_connection_though_others_rest
     async with raw(answer) as server:
         async with anyio.create_task_group() as tasks:
             for _ in range(3):
-                tasks.start_soon(asked, transport, server.url)
-        assert (await asked(transport, server.url)).body == b"Yes."
+                tasks.start_soon(fetch, transport, server.url)
+        assert (await fetch(transport, server.url)).body == b"Yes."
         await transport.close()
     assert len(server.peers) == 4
 
 
-async def test_a_long_request_goes_out_again_over_a_new_connection() -> None:
+async def test_a_long_request_is_sent_again_over_a_new_connection() -> None:
     async def answer(peer: Peer) -> None:
         if peer.number:
-            await polite(peer)
+            await answer_correctly(peer)
             return
         await peer.request()
         await peer.say(GOOD)
@@ -414,15 +412,15 @@ async def test_a_long_request_goes_out_again_over_a_new_connection() -> None:
 
     transport = HttpTransport(connections=1)
     async with raw(answer) as server:
-        await asked(transport, server.url)
-        assert (await asked(transport, server.url, segments=HUGE)).body == b"Yes."
+        await fetch(transport, server.url)
+        assert (await fetch(transport, server.url, segments=HUGE)).body == b"Yes."
         await transport.close()
     assert len(server.peers) == 2
 
 
-async def test_an_answer_that_is_read_after_its_context_was_left_is_refused() -> None:
+async def test_reading_an_answer_after_its_context_is_refused() -> None:
     transport = HttpTransport()
-    async with raw(polite) as server:
+    async with raw(answer_correctly) as server:
         async with transport.send(server.url, HEADERS, Segments.of(BODY), SOON) as response:
             pass
         with pytest.raises(ProviderFailed, match="context was left"):

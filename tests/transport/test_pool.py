@@ -1,4 +1,6 @@
-"""How many connections there are, who gets the next one, and what one request costs where thousands rest."""
+"""The connection pool: its limits, the order of waiters, and the cost of a request with thousands of idle
+connections.
+"""
 
 import sys
 from types import FrameType
@@ -13,20 +15,18 @@ from actors.runtime.runtime import Runtime
 from actors.transport import HttpTransport, Timeouts
 from actors.transport.deadlines import ExchangeDeadlines
 from actors.transport.pool import ConnectionPool
-from tests.transport.support import GOOD, Peer, asked, descriptors, polite, raw, whole
+from tests.transport.support import GOOD, Peer, answer_correctly, descriptors, fetch, raw, read_body
 
 pytestmark = pytest.mark.anyio
 
 
-async def test_there_are_never_more_connections_to_an_origin_than_may_be_and_every_request_is_served() -> (
-    None
-):
+async def test_connections_per_origin_are_limited_and_every_request_is_served() -> None:
     transport, bodies = HttpTransport(connections=5), list[bytes]()
 
     async def ask(url: str) -> None:
-        bodies.append((await asked(transport, url)).body)
+        bodies.append((await fetch(transport, url)).body)
 
-    async with raw(polite) as server:
+    async with raw(answer_correctly) as server:
         async with anyio.create_task_group() as tasks:
             for _ in range(60):
                 tasks.start_soon(ask, server.url)
@@ -35,39 +35,37 @@ async def test_there_are_never_more_connections_to_an_origin_than_may_be_and_eve
     assert 1 < server.most <= 5
 
 
-async def test_origins_have_their_connections_each_for_itself() -> None:
+async def test_origins_do_not_share_connections() -> None:
     transport = HttpTransport(connections=1)
-    async with raw(polite) as one, raw(polite) as two:
+    async with raw(answer_correctly) as one, raw(answer_correctly) as two:
         async with transport.send(one.url, (), Segments.of(b"{}"), Timeouts()) as held:
-            assert (await asked(transport, two.url)).body == b"Yes."
-            assert await whole(held) == b"Yes."
+            assert (await fetch(transport, two.url)).body == b"Yes."
+            assert await read_body(held) == b"Yes."
         await transport.close()
 
 
-async def test_a_request_that_no_connection_becomes_free_for_fails_in_its_time_and_takes_nothing_with_it() -> (
-    None
-):
+async def test_waiting_for_a_connection_times_out_without_side_effects() -> None:
     transport = HttpTransport(connections=1)
-    async with raw(polite) as server:
+    async with raw(answer_correctly) as server:
         async with transport.send(server.url, (), Segments.of(b"{}"), Timeouts()) as held:
             with pytest.raises(
                 ProviderFailed, match=r"waiting for a free connection took longer than 0.05 s"
             ):
-                await asked(transport, server.url, Timeouts(pool=0.05))
-            assert await whole(held) == b"Yes."
-        assert (await asked(transport, server.url)).body == b"Yes."
+                await fetch(transport, server.url, Timeouts(pool=0.05))
+            assert await read_body(held) == b"Yes."
+        assert (await fetch(transport, server.url)).body == b"Yes."
         await transport.close()
     assert len(server.peers) == 1
 
 
-async def test_those_who_wait_are_served_in_the_order_in_which_they_came() -> None:
+async def test_waiting_requests_are_served_in_order() -> None:
     transport, served = HttpTransport(connections=1), list[int]()
 
     async def ask(url: str, number: int) -> None:
-        await asked(transport, url)
+        await fetch(transport, url)
         served.append(number)
 
-    async with raw(polite) as server:
+    async with raw(answer_correctly) as server:
         async with (
             anyio.create_task_group() as tasks,
             transport.send(server.url, (), Segments.of(b"{}"), Timeouts()) as held,
@@ -75,12 +73,12 @@ async def test_those_who_wait_are_served_in_the_order_in_which_they_came() -> No
             for number in range(8):
                 tasks.start_soon(ask, server.url, number)
                 await anyio.wait_all_tasks_blocked()
-            await whole(held)
+            await read_body(held)
         await transport.close()
     assert served == list(range(8))
 
 
-async def test_no_more_connections_are_made_at_a_time_than_may_be() -> None:
+async def test_concurrent_connects_are_limited() -> None:
     under_way = most = 0
     go = anyio.Event()
 
@@ -111,7 +109,7 @@ async def test_no_more_connections_are_made_at_a_time_than_may_be() -> None:
     assert (most, len(failed), pool.free) == (3, 30, 20)
 
 
-async def test_a_request_looks_at_no_other_connection() -> None:
+async def test_the_cost_of_a_request_is_independent_of_idle_connections() -> None:
     async def answer(peer: Peer) -> None:
         while await peer.request() is not None:
             await arrived.wait()
@@ -123,7 +121,7 @@ async def test_a_request_looks_at_no_other_connection() -> None:
         async with raw(answer) as server:
             async with anyio.create_task_group() as tasks:
                 for _ in range(idle):
-                    tasks.start_soon(asked, transport, server.url)
+                    tasks.start_soon(fetch, transport, server.url)
                 with anyio.fail_after(60):
                     while server.most < idle:  # noqa: ASYNC110  a server reports no connection
                         await anyio.sleep(0.001)
@@ -136,7 +134,7 @@ async def test_a_request_looks_at_no_other_connection() -> None:
 
 
 async def _cost(pool: ConnectionPool) -> int:
-    """Return the function calls that it takes to take a connection and give it back."""
+    """Return the number of function calls for taking a connection and giving it back."""
     calls = 0
 
     def count(frame: FrameType, event: str, argument: object) -> None:
@@ -154,49 +152,49 @@ async def _cost(pool: ConnectionPool) -> int:
     return calls
 
 
-async def test_a_connection_that_rested_for_too_long_is_closed_and_not_used(
+async def test_a_connection_idle_for_too_long_is_closed_and_not_used(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     transport = HttpTransport()
-    async with raw(polite) as server:
-        await asked(transport, server.url)
+    async with raw(answer_correctly) as server:
+        await fetch(transport, server.url)
         monkeypatch.setattr("actors.transport.connection.MAX_IDLE", -1.0)
-        await asked(transport, server.url)
+        await fetch(transport, server.url)
         assert len(server.peers) == 2
         await transport.close()
 
 
-async def test_a_closed_transport_has_no_connection_left_and_takes_back_those_in_use() -> None:
+async def test_a_closed_transport_has_no_connections_and_closes_returned_ones() -> None:
     transport = HttpTransport()
-    async with raw(polite) as server:
+    async with raw(answer_correctly) as server:
         before = descriptors()
         async with transport.send(server.url, (), Segments.of(b"{}"), Timeouts()) as held:
-            await asked(transport, server.url)
+            await fetch(transport, server.url)
             await transport.close()
-            assert await whole(held) == b"Yes."
+            assert await read_body(held) == b"Yes."
         with anyio.fail_after(60):
             while server.now or descriptors() > before:
                 await anyio.lowlevel.checkpoint()
 
 
-async def test_a_connection_is_closed_though_everything_is_cancelled_meanwhile() -> None:
+async def test_a_connection_is_closed_despite_cancellation() -> None:
     closed = anyio.Event()
 
     async def answer(peer: Peer) -> None:
         await peer.request()
-        await peer.gone()
+        await peer.closed()
         closed.set()
 
     transport = HttpTransport()
     async with raw(answer) as server:
         with anyio.move_on_after(0.1):
-            await asked(transport, server.url)
+            await fetch(transport, server.url)
         with anyio.fail_after(60):
             await closed.wait()
         await transport.close()
 
 
-async def test_the_settings_of_a_runtime_are_those_of_its_transport() -> None:
+async def test_a_transport_has_the_settings_of_its_runtime() -> None:
     from actors.config import Config
     from actors.config.settings import FileSettings, RuntimeLimits
 
@@ -223,14 +221,14 @@ async def test_the_settings_of_a_runtime_are_those_of_its_transport() -> None:
         f"http://{'a' * 64}.test/",
     ],
 )
-def test_a_url_that_cannot_be_used_is_refused_before_anything_is_sent(url: str) -> None:
+def test_an_invalid_url_is_refused_before_sending(url: str) -> None:
     with pytest.raises(ConfigError) as refused:
         HttpTransport().send(url, (), Segments.of(b"{}"), Timeouts())
     assert "secret" not in repr(refused.value)
 
 
 @pytest.mark.parametrize("value", ["Bearer sk-secret\n", "Bearer sk-\x00secret", "Bearer sk-secr\u20act"])
-def test_a_header_that_cannot_be_sent_is_refused_without_its_value(value: str) -> None:
+def test_an_invalid_header_is_refused_and_its_value_not_shown(value: str) -> None:
     with pytest.raises(ConfigError, match="line break") as refused:
         HttpTransport().send(
             "http://127.0.0.1:1/", [("authorization", value)], Segments.of(b"{}"), Timeouts()
@@ -239,7 +237,7 @@ def test_a_header_that_cannot_be_sent_is_refused_without_its_value(value: str) -
     assert "sk-" not in chain
 
 
-async def test_what_a_url_carries_behind_its_path_is_sent_and_not_shown() -> None:
+async def test_the_query_of_a_url_is_sent_and_not_shown() -> None:
     requests: list[bytes] = []
 
     async def answer(peer: Peer) -> None:
@@ -247,12 +245,12 @@ async def test_what_a_url_carries_behind_its_path_is_sent_and_not_shown() -> Non
 
     async with raw(answer) as server:
         with pytest.raises(ProviderFailed) as failed:
-            await asked(HttpTransport(), server.url + "?key=sk-secret")
+            await fetch(HttpTransport(), server.url + "?key=sk-secret")
     assert requests[0].startswith(b"POST /v1/chat?key=sk-secret HTTP/1.1\r\n")
     assert "sk-" not in str(failed.value)
 
 
-async def test_a_request_says_what_the_caller_says_and_the_rest_once() -> None:
+async def test_headers_of_the_caller_replace_the_defaults() -> None:
     requests: list[bytes] = []
 
     async def answer(peer: Peer) -> None:
@@ -261,7 +259,7 @@ async def test_a_request_says_what_the_caller_says_and_the_rest_once() -> None:
 
     transport = HttpTransport()
     async with raw(answer) as server:
-        await asked(transport, server.url, headers=[("User-Agent", "mine"), ("x-trace", "1")])
+        await fetch(transport, server.url, headers=[("User-Agent", "mine"), ("x-trace", "1")])
         await transport.close()
     lines = requests[0].partition(b"\r\n\r\n")[0].lower().split(b"\r\n")[1:]
     assert dict(line.split(b": ") for line in lines) == {
@@ -277,8 +275,8 @@ async def test_a_request_says_what_the_caller_says_and_the_rest_once() -> None:
 
 async def test_a_connection_serves_one_request_after_the_other() -> None:
     transport = HttpTransport()
-    async with raw(polite) as server:
+    async with raw(answer_correctly) as server:
         for _ in range(20):
-            assert (await asked(transport, server.url)).body == b"Yes."
+            assert (await fetch(transport, server.url)).body == b"Yes."
         await transport.close()
     assert len(server.peers) == 1

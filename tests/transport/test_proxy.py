@@ -1,4 +1,4 @@
-"""Proxies of the environment: which requests go through one, and what it gets to see of them."""
+"""Proxies from the environment: the requests that use one, and the data that it sees."""
 
 import base64
 from collections.abc import AsyncIterator
@@ -16,7 +16,7 @@ from actors.transport import HttpTransport, Timeouts
 from actors.transport.origin import target
 from actors.transport.proxy import proxy_for
 from tests.runtime.hosting_cases import case
-from tests.transport.support import GOOD, SECRET, Peer, asked, polite, raw
+from tests.transport.support import GOOD, SECRET, Peer, answer_correctly, fetch, raw
 from tests.transport.test_tls import context
 
 PLAIN, FOR_ALL = case("plain-http-through-a-proxy"), case("proxy-for-all")
@@ -25,12 +25,12 @@ EVERYWHERE = pytest.mark.anyio
 
 
 @dataclass
-class Forwarding:
-    """A small real proxy: it opens tunnels to this machine, whatever the host is called.
+class ForwardingProxy:
+    """A small real proxy: it opens tunnels to this machine, whatever the host name.
 
     Attributes:
         asked: The heads of the CONNECT requests.
-        seen: What went through its tunnels to servers.
+        seen: The data sent through its tunnels to servers.
     """
 
     refusal: bytes = b""
@@ -57,7 +57,7 @@ class Forwarding:
                 tasks.cancel_scope.cancel()
 
     async def _forward(self, peer: Peer, request: bytes) -> None:
-        """Hand a request on to this machine, as HTTP/1.1 has it, and its answer back."""
+        """Forward a request to this machine as an HTTP/1.1 proxy does, and its answer back."""
         line, _, rest = request.partition(b"\r\n")
         method, url, version = line.split(b" ")
         origin = target(url.decode())
@@ -77,8 +77,8 @@ class Forwarding:
 
 
 @asynccontextmanager
-async def forwarding(refusal: bytes = b"") -> AsyncIterator[Forwarding]:
-    proxy = Forwarding(refusal)
+async def run_forwarding_proxy(refusal: bytes = b"") -> AsyncIterator[ForwardingProxy]:
+    proxy = ForwardingProxy(refusal)
     async with raw(proxy) as server:
         proxy.url = f"http://127.0.0.1:{server.port}"
         yield proxy
@@ -93,14 +93,14 @@ def authority(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> trustme.CA:
 
 
 @EVERYWHERE
-async def test_https_goes_through_a_tunnel_of_which_the_proxy_sees_the_host_and_nothing_else(
+async def test_https_uses_a_tunnel_in_which_the_proxy_sees_only_the_host(
     authority: trustme.CA,
 ) -> None:
     tls = context(authority.issue_cert(HOST))
-    async with raw(polite, tls) as server, forwarding() as proxy:
+    async with raw(answer_correctly, tls) as server, run_forwarding_proxy() as proxy:
         transport = HttpTransport(environ={"HTTPS_PROXY": proxy.url})
         for _ in range(2):
-            assert (await asked(transport, server.named(HOST))).body == b"Yes."
+            assert (await fetch(transport, server.url_for_host(HOST))).body == b"Yes."
         await transport.close()
     assert proxy.asked == [
         f"CONNECT {HOST}:{server.port} HTTP/1.1\r\nhost: {HOST}:{server.port}\r\n\r\n".encode()
@@ -111,22 +111,22 @@ async def test_https_goes_through_a_tunnel_of_which_the_proxy_sees_the_host_and_
 
 
 @EVERYWHERE
-async def test_a_certificate_must_be_for_the_host_behind_the_proxy(authority: trustme.CA) -> None:
+async def test_a_certificate_must_name_the_host_behind_the_proxy(authority: trustme.CA) -> None:
     tls = context(authority.issue_cert("127.0.0.1"))
-    async with raw(polite, tls) as server, forwarding() as proxy:
+    async with raw(answer_correctly, tls) as server, run_forwarding_proxy() as proxy:
         transport = HttpTransport(environ={"https_proxy": proxy.url})
         with pytest.raises(ProviderFailed, match=f"not valid for '{HOST}'"):
-            await asked(transport, server.named(HOST))
+            await fetch(transport, server.url_for_host(HOST))
         await transport.close()
 
 
 @EVERYWHERE
-async def test_plain_http_is_handed_to_the_proxy_with_its_whole_url() -> None:
+async def test_plain_http_is_sent_to_the_proxy_with_the_full_url() -> None:
     assert PLAIN["setup"].startswith("HTTP_PROXY=")
-    async with raw(polite) as server, forwarding() as proxy:
+    async with raw(answer_correctly) as server, run_forwarding_proxy() as proxy:
         transport = HttpTransport(environ={"HTTP_PROXY": proxy.url})
         assert (
-            await asked(transport, f"http://{HOST}:{server.port}/v1/chat/completions?a=b")
+            await fetch(transport, f"http://{HOST}:{server.port}/v1/chat/completions?a=b")
         ).body == b"Yes."
         await transport.close()
     (head,) = proxy.asked
@@ -137,38 +137,38 @@ async def test_plain_http_is_handed_to_the_proxy_with_its_whole_url() -> None:
 @EVERYWHERE
 async def test_a_proxy_that_cannot_forward_a_request_answers_it() -> None:
     refusal = b"HTTP/1.1 503 No\r\ncontent-length: 4\r\n\r\nGone"
-    async with forwarding(refusal) as proxy:
+    async with run_forwarding_proxy(refusal) as proxy:
         transport = HttpTransport(environ={"HTTP_PROXY": proxy.url})
-        answer = await asked(transport, f"http://{HOST}/v1")
+        answer = await fetch(transport, f"http://{HOST}/v1")
         await transport.close()
     assert (answer.status, answer.body) == (503, b"Gone")
 
 
 @EVERYWHERE
-async def test_a_proxy_may_be_spoken_to_by_tls_itself(authority: trustme.CA) -> None:
-    proxy = Forwarding()
+async def test_a_proxy_may_itself_use_tls(authority: trustme.CA) -> None:
+    proxy = ForwardingProxy()
     async with (
         raw(proxy, context(authority.issue_cert("127.0.0.1"))) as front,
-        raw(polite, context(authority.issue_cert(HOST))) as server,
+        raw(answer_correctly, context(authority.issue_cert(HOST))) as server,
     ):
         transport = HttpTransport(environ={"HTTPS_PROXY": f"https://127.0.0.1:{front.port}"})
-        assert (await asked(transport, server.named(HOST))).body == b"Yes."
+        assert (await fetch(transport, server.url_for_host(HOST))).body == b"Yes."
         await transport.close()
     assert len(proxy.asked) == 1
 
 
 @EVERYWHERE
-async def test_who_asks_is_said_to_the_proxy_and_to_nobody_else() -> None:
+async def test_proxy_credentials_are_sent_only_to_the_proxy() -> None:
     heads: list[bytes] = []
 
     async def answer(peer: Peer) -> None:
         heads.append(await peer.request() or b"")
         await peer.say(GOOD)
 
-    async with raw(answer) as server, forwarding() as proxy:
+    async with raw(answer) as server, run_forwarding_proxy() as proxy:
         told = proxy.url.replace("//", "//me:pass%20word@")
         transport = HttpTransport(environ={"HTTP_PROXY": told})
-        await asked(transport, server.named(HOST))
+        await fetch(transport, server.url_for_host(HOST))
         await transport.close()
     said = base64.b64encode(b"me:pass word")
     assert b"proxy-authorization: Basic " + said + b"\r\n" in proxy.asked[0]
@@ -190,40 +190,38 @@ async def test_who_asks_is_said_to_the_proxy_and_to_nobody_else() -> None:
         (b"HTTP/1.1 200 OK\r\n\r\n" + GOOD, "the proxy sent data before the tunnel was used"),
     ],
 )
-async def test_a_tunnel_that_is_refused_is_a_typed_failure_and_no_request_is_sent(
-    refusal: bytes, why: str
-) -> None:
-    async with forwarding(refusal) as proxy:
+async def test_a_refused_tunnel_is_a_typed_failure_without_a_request(refusal: bytes, why: str) -> None:
+    async with run_forwarding_proxy(refusal) as proxy:
         transport = HttpTransport(
             connections=1, environ={"HTTPS_PROXY": proxy.url.replace("//", "//me:sk-word@")}
         )
         for _ in range(2):
             with pytest.raises(ProviderFailed, match=why) as failed:
-                await asked(transport, f"https://{HOST}/v1")
+                await fetch(transport, f"https://{HOST}/v1")
             assert "sk-word" not in repr(failed.value)
         await transport.close()
     assert all(SECRET.encode() not in head for head in proxy.asked)
 
 
 @EVERYWHERE
-async def test_a_proxy_that_is_not_there_or_says_nothing_is_a_typed_failure() -> None:
-    async with raw(Peer.gone) as silent:
+async def test_an_unreachable_or_silent_proxy_is_a_typed_failure() -> None:
+    async with raw(Peer.closed) as silent:
         for port, why in (
             (1, "the proxy 127.0.0.1:1 cannot be reached: connection refused"),
             (silent.port, "connecting took longer"),
         ):
             transport = HttpTransport(environ={"HTTPS_PROXY": f"127.0.0.1:{port}"})
             with pytest.raises(ProviderFailed, match=why):
-                await asked(transport, f"https://{HOST}/v1", Timeouts(connect=0.3))
+                await fetch(transport, f"https://{HOST}/v1", Timeouts(connect=0.3))
             await transport.close()
 
 
 @EVERYWHERE
 async def test_this_machine_is_reached_directly() -> None:
-    async with raw(polite) as server, forwarding() as proxy:
+    async with raw(answer_correctly) as server, run_forwarding_proxy() as proxy:
         transport = HttpTransport(environ={"HTTP_PROXY": proxy.url})
         for host in ("127.0.0.1", "localhost"):
-            assert (await asked(transport, server.named(host))).body == b"Yes."
+            assert (await fetch(transport, server.url_for_host(host))).body == b"Yes."
         await transport.close()
     assert proxy.asked == []
 
@@ -263,12 +261,12 @@ THROUGH = [
 
 
 @pytest.mark.parametrize(("url", "exceptions"), DIRECT)
-def test_hosts_that_are_excepted_are_reached_without_a_proxy(url: str, exceptions: str) -> None:
+def test_hosts_in_no_proxy_are_reached_directly(url: str, exceptions: str) -> None:
     assert proxy_for(target(url).origin, PROXY | {"NO_PROXY": exceptions}) is None
 
 
 @pytest.mark.parametrize(("url", "exceptions"), THROUGH)
-def test_all_others_are_reached_through_it(url: str, exceptions: str) -> None:
+def test_hosts_outside_of_no_proxy_use_the_proxy(url: str, exceptions: str) -> None:
     found = proxy_for(target(url).origin, PROXY | {"NO_PROXY": exceptions})
     assert found is not None
     assert found.origin.authority == "proxy.test:3128"
@@ -289,7 +287,7 @@ def test_each_scheme_has_its_proxy_and_lower_case_wins() -> None:
     assert proxy_for(http, {}) is None
 
 
-def test_a_client_of_a_cgi_program_chooses_no_proxy() -> None:
+def test_a_cgi_client_cannot_choose_the_proxy() -> None:
     http = target("http://a.test/").origin
     assert proxy_for(http, {"HTTP_PROXY": "http://evil:1", "REQUEST_METHOD": "POST"}) is None
 
@@ -297,13 +295,13 @@ def test_a_client_of_a_cgi_program_chooses_no_proxy() -> None:
 @pytest.mark.parametrize(
     "given", ["socks5://me:sk-word@proxy:1080", "http://me:sk-word@:80", "http://a:sk-word"]
 )
-def test_a_variable_that_names_no_proxy_is_refused_without_its_value(given: str) -> None:
+def test_an_invalid_proxy_variable_is_refused_and_its_value_not_shown(given: str) -> None:
     with pytest.raises(ConfigError, match="HTTPS_PROXY") as refused:
         proxy_for(target("https://a.test/").origin, {"HTTPS_PROXY": given})
     assert "sk-word" not in repr(refused.value)
 
 
-def test_a_proxy_for_all_serves_the_schemes_that_have_none_of_their_own() -> None:
+def test_all_proxy_serves_schemes_without_their_own_proxy() -> None:
     named, switched_off = FOR_ALL["environments"]
     origin = target(FOR_ALL["url"]).origin
     found = proxy_for(origin, named)

@@ -1,6 +1,6 @@
-"""The transport: a request that a kept connection did not answer goes out again, once; no other does.
+"""Resending: a request without an answer on a kept connection is sent once more; no other request is.
 
-An answer is taken as it is, or not at all.
+An answer is used as received, or not at all.
 """
 
 import gzip
@@ -23,8 +23,8 @@ BODY = json.dumps({"model": "m", "messages": [{"role": "user", "content": "Hi."}
 CLOSED = pytest.mark.parametrize("closed", [Disconnect(), Disconnect(reset=True)], ids=["end", "reset"])
 
 
-async def sent(faults: Mapping[int, InjectedFault], *, requests: int) -> tuple[list[int], OpenAIServer]:
-    """Send requests one after the other; return the status of each (0: no answer) and the server they went to."""
+async def send_requests(faults: Mapping[int, InjectedFault], *, requests: int) -> tuple[list[int], OpenAIServer]:
+    """Send requests one after the other; return the status of each (0: no answer) and their server."""
     server = OpenAIServer(Script([Turn(Say("Yes."))] * 9), faults=faults)
     transport, statuses = HttpTransport(), list[int]()
     async with serve(server):
@@ -45,33 +45,33 @@ async def read(response: Response) -> None:
 
 
 @CLOSED
-async def test_a_request_over_a_kept_connection_that_the_server_had_closed_goes_out_again(
+async def test_a_request_on_a_closed_kept_connection_is_sent_again(
     closed: InjectedFault,
 ) -> None:
-    statuses, server = await sent({1: closed}, requests=2)
+    statuses, server = await send_requests({1: closed}, requests=2)
     assert statuses == [200, 200]
     assert [exchange.body for exchange in server.requests] == [BODY] * 3
 
 
 @CLOSED
-async def test_a_request_that_is_not_answered_over_a_new_connection_goes_out_once(
+async def test_an_unanswered_request_on_a_new_connection_is_not_sent_again(
     closed: InjectedFault,
 ) -> None:
-    statuses, server = await sent({0: closed}, requests=1)
+    statuses, server = await send_requests({0: closed}, requests=1)
     assert statuses == [0]
     assert server.received == 1
 
 
 @CLOSED
-async def test_a_server_that_closes_every_connection_is_asked_over_one_new_one_and_no_more(
+async def test_a_request_is_retried_on_at_most_one_new_connection(
     closed: InjectedFault,
 ) -> None:
-    statuses, server = await sent({1: closed, 2: closed, 3: closed}, requests=2)
+    statuses, server = await send_requests({1: closed, 2: closed, 3: closed}, requests=2)
     assert statuses == [200, 0]
     assert server.received == 3
 
 
-async def test_a_request_that_ends_each_kept_connection_goes_out_twice_and_no_more() -> None:
+async def test_a_request_is_sent_at_most_twice_over_kept_connections() -> None:
     kept = 6
     server = OpenAIServer(
         Script([Turn(Say("Yes."))] * kept), faults=dict.fromkeys(range(kept, 99), Disconnect())
@@ -79,7 +79,7 @@ async def test_a_request_that_ends_each_kept_connection_goes_out_twice_and_no_mo
     transport = HttpTransport()
     async with serve(server):
         url = f"{server.base_url}/chat/completions"
-        async with AsyncExitStack() as stack:  # at the same time, so that each has a connection of its own
+        async with AsyncExitStack() as stack:  # concurrently, so that each has its own connection
             for _ in range(kept):
                 response = await stack.enter_async_context(
                     transport.send(url, [], Segments.of(BODY), Timeouts())
@@ -92,7 +92,7 @@ async def test_a_request_that_ends_each_kept_connection_goes_out_twice_and_no_mo
     assert server.received == kept + 2
 
 
-async def test_an_answer_that_breaks_off_is_not_asked_for_again() -> None:
+async def test_a_request_with_an_incomplete_answer_is_not_sent_again() -> None:
     server = OpenAIServer(Script([Turn(Say("Yes."))] * 9), faults={1: Disconnect(after_bytes=5)})
     transport = HttpTransport()
     async with serve(server):
@@ -109,7 +109,7 @@ async def test_an_answer_that_breaks_off_is_not_asked_for_again() -> None:
     assert server.received == 2
 
 
-async def test_a_compressed_answer_is_not_asked_for_and_not_unpacked() -> None:
+async def test_compression_is_neither_requested_nor_decoded() -> None:
     packed = gzip.compress(b" " * 50_000_000)
     head = b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: %d\r\n\r\n" % len(packed)
     asked = bytearray()

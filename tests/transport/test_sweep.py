@@ -1,21 +1,21 @@
-"""Connections that the other side closes while they rest are closed on this side, without another request."""
+"""The sweep of idle connections: a connection closed by the server is closed here without another request."""
 
 import anyio
 import pytest
 
 from actors.transport import HttpTransport, sweep
-from tests.transport.support import GOOD, Peer, asked, polite, raw
+from tests.transport.support import GOOD, Peer, answer_correctly, fetch, raw
 
 pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture(autouse=True)
-def often(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Look at what rests all the time."""
+def frequent_sweeps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Check idle connections all the time."""
     monkeypatch.setattr(sweep, "INTERVAL", 0.01)
 
 
-async def test_a_connection_that_its_server_closes_is_closed_without_another_request() -> None:
+async def test_a_connection_closed_by_the_server_is_closed_without_a_request() -> None:
     closed = anyio.Event()
 
     async def answer(peer: Peer) -> None:
@@ -23,20 +23,20 @@ async def test_a_connection_that_its_server_closes_is_closed_without_another_req
         await peer.say(GOOD)
         assert isinstance(peer.stream, anyio.abc.SocketStream)
         await peer.stream.send_eof()
-        await peer.gone()
+        await peer.closed()
         closed.set()
 
     transport = HttpTransport()
     with anyio.fail_after(30):
         async with raw(answer) as server:
-            assert (await asked(transport, server.url)).body == b"Yes."
+            assert (await fetch(transport, server.url)).body == b"Yes."
             await closed.wait()
-            assert (await asked(transport, server.url)).body == b"Yes."  # over a new one
+            assert (await fetch(transport, server.url)).body == b"Yes."  # over a new connection
             assert len(server.peers) == 2
             await transport.close()
 
 
-async def test_a_connection_that_can_be_used_again_rests_on() -> None:
+async def test_a_reusable_connection_stays_open() -> None:
     ended = anyio.Event()
 
     async def closes(peer: Peer) -> None:
@@ -44,26 +44,26 @@ async def test_a_connection_that_can_be_used_again_rests_on() -> None:
         await peer.say(GOOD)
         assert isinstance(peer.stream, anyio.abc.SocketStream)
         await peer.stream.send_eof()
-        await peer.gone()
+        await peer.closed()
         ended.set()
 
     transport = HttpTransport()
     with anyio.fail_after(30):
-        async with raw(polite) as lasting, raw(closes) as ending:
-            await asked(transport, lasting.url)
-            await asked(transport, ending.url)
-            await ended.wait()  # what rests was looked at
-            await asked(transport, lasting.url)
+        async with raw(answer_correctly) as lasting, raw(closes) as ending:
+            await fetch(transport, lasting.url)
+            await fetch(transport, ending.url)
+            await ended.wait()  # the sweep has run
+            await fetch(transport, lasting.url)
             assert len(lasting.peers) == 1
             await transport.close()
 
 
-async def test_a_transport_that_is_closed_looks_at_nothing_any_more() -> None:
+async def test_a_closed_transport_stops_sweeping() -> None:
     transport = HttpTransport()
     with anyio.fail_after(30):
-        async with raw(polite) as server:
+        async with raw(answer_correctly) as server:
             for _ in range(3):
-                await asked(transport, server.url)
+                await fetch(transport, server.url)
                 assert transport._sweep._tasks is not None
                 await transport.close()
                 assert transport._sweep._tasks is None

@@ -1,4 +1,4 @@
-"""TLS: only a certificate that a trusted authority gave to the host that was asked for, and that is in its time."""
+"""TLS: a certificate is accepted only from a trusted authority, for the requested host, and within its validity."""
 
 import datetime
 import ssl
@@ -12,7 +12,7 @@ from anyio.streams.tls import TLSAttribute
 
 from actors.errors import ProviderFailed
 from actors.transport import HttpTransport, Timeouts
-from tests.transport.support import GOOD, SECRET, Peer, asked, polite, raw
+from tests.transport.support import GOOD, SECRET, Peer, answer_correctly, fetch, raw
 from tests.transport.test_faults import HUGE, TOO_LARGE
 
 pytestmark = pytest.mark.anyio
@@ -27,7 +27,7 @@ def authority() -> trustme.CA:
 
 
 @pytest.fixture(autouse=True)
-def trusted(authority: trustme.CA, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def trust_authority(authority: trustme.CA, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the authority the only one that this system trusts."""
     file = tmp_path / "authority.pem"
     authority.cert_pem.write_to_path(str(file))
@@ -35,7 +35,7 @@ def trusted(authority: trustme.CA, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def context(cert: trustme.LeafCert) -> ssl.SSLContext:
-    """Return what a server with this certificate speaks TLS by."""
+    """Return the TLS context of a server with this certificate."""
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     made.set_alpn_protocols(["h2", "http/1.1"])
     cert.configure_cert(made)
@@ -43,14 +43,14 @@ def context(cert: trustme.LeafCert) -> ssl.SSLContext:
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])
-async def test_a_good_certificate_is_accepted_and_its_connection_kept(
+async def test_a_valid_certificate_is_accepted_and_its_connection_kept(
     host: str, authority: trustme.CA
 ) -> None:
     spoken: list[object] = []
 
     async def answer(peer: Peer) -> None:
         spoken.append(peer.stream.extra(TLSAttribute.alpn_protocol))
-        await polite(peer)
+        await answer_correctly(peer)
 
     names: list[str | None] = []
     tls = context(authority.issue_cert("localhost", "127.0.0.1"))
@@ -58,7 +58,7 @@ async def test_a_good_certificate_is_accepted_and_its_connection_kept(
     transport = HttpTransport()
     async with raw(answer, tls) as server:
         for _ in range(3):
-            assert (await asked(transport, server.named(host))).body == b"Yes."
+            assert (await fetch(transport, server.url_for_host(host))).body == b"Yes."
         await transport.close()
     assert spoken == ["http/1.1"]
     assert names == ["localhost" if host == "localhost" else None]
@@ -92,9 +92,9 @@ async def test_a_bad_certificate_is_refused_and_nothing_is_sent(name: str, autho
 
     transport = HttpTransport(connections=1)
     async with raw(answer, context(make(authority))) as server:
-        for _ in range(2):  # and the place is free for the next
+        for _ in range(2):  # the slot is free for the second request
             with pytest.raises(ProviderFailed, match=f"its certificate is not trusted: .*({why})") as failed:
-                await asked(transport, server.url)
+                await fetch(transport, server.url)
             assert SECRET not in repr(failed.value)
         await transport.close()
     assert [request for request in heard if request] == []
@@ -102,10 +102,10 @@ async def test_a_bad_certificate_is_refused_and_nothing_is_sent(name: str, autho
 
 async def test_a_self_signed_certificate_is_refused(tmp_path: Path) -> None:
     alone = _self_signed(tmp_path)
-    async with raw(polite, alone) as server:
+    async with raw(answer_correctly, alone) as server:
         transport = HttpTransport()
         with pytest.raises(ProviderFailed, match="its certificate is not trusted: self-signed certificate"):
-            await asked(transport, server.url)
+            await fetch(transport, server.url)
         await transport.close()
 
 
@@ -142,12 +142,12 @@ def _self_signed(folder: Path) -> ssl.SSLContext:
 async def test_a_server_that_does_not_speak_tls_is_a_typed_failure() -> None:
     async def answer(peer: Peer) -> None:
         await peer.say(GOOD)
-        await peer.gone()
+        await peer.closed()
 
     transport = HttpTransport()
     async with raw(answer) as server:
         with pytest.raises(ProviderFailed, match="TLS failed: "):
-            await asked(transport, server.url.replace("http:", "https:"))
+            await fetch(transport, server.url.replace("http:", "https:"))
         await transport.close()
 
 
@@ -164,16 +164,16 @@ async def test_a_connection_that_ends_in_the_handshake_is_a_typed_failure(reset:
             with pytest.raises(
                 ProviderFailed, match=r"the connection broke while it was being opened|TLS failed"
             ):
-                await asked(transport, server.url.replace("http:", "https:"))
+                await fetch(transport, server.url.replace("http:", "https:"))
         await transport.close()
 
 
-async def test_a_handshake_that_does_not_end_is_left_in_its_time() -> None:
+async def test_a_hanging_handshake_times_out() -> None:
     transport = HttpTransport(connections=1)
-    async with raw(Peer.gone) as server:
+    async with raw(Peer.closed) as server:
         url = server.url.replace("http:", "https:")
         with pytest.raises(ProviderFailed, match=r"connecting took longer than 0.2 s"):
-            await asked(transport, url, Timeouts(connect=0.2))
+            await fetch(transport, url, Timeouts(connect=0.2))
         await transport.close()
 
 
@@ -186,11 +186,11 @@ async def test_an_answer_cut_off_inside_tls_is_a_typed_failure(cut: int, authori
     transport = HttpTransport()
     async with raw(answer, context(authority.issue_cert("127.0.0.1"))) as server:
         with pytest.raises(ProviderFailed, match="ended before the answer did"):
-            await asked(transport, server.url)
+            await fetch(transport, server.url)
         await transport.close()
 
 
-async def test_what_follows_an_answer_in_a_record_of_its_own_is_not_the_next_answer(
+async def test_data_after_an_answer_in_a_separate_record_is_not_the_next_answer(
     authority: trustme.CA,
 ) -> None:
     forged = b"HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nforged"
@@ -199,26 +199,26 @@ async def test_what_follows_an_answer_in_a_record_of_its_own_is_not_the_next_ans
         await peer.request()
         if peer.number == 0:
             written = peer.stream.extra(TLSAttribute.ssl_object)
-            written.write(GOOD)  # two records in one packet
+            written.write(GOOD)  # two TLS records in one packet
             await peer.say(forged)
         else:
             await peer.say(GOOD)
-        await peer.gone()
+        await peer.closed()
 
     transport = HttpTransport(connections=1)
     async with raw(answer, context(authority.issue_cert("127.0.0.1"))) as server:
-        bodies = [(await asked(transport, server.url)).body for _ in range(2)]
+        bodies = [(await fetch(transport, server.url)).body for _ in range(2)]
         await transport.close()
     assert bodies == [b"Yes."] * 2
     assert len(server.peers) == 2
 
 
-async def test_an_answer_that_comes_before_a_long_request_was_taken_is_read_inside_tls(
+async def test_an_early_answer_to_a_long_request_is_read_inside_tls(
     authority: trustme.CA,
 ) -> None:
     async def answer(peer: Peer) -> None:
         if peer.number:
-            await polite(peer)
+            await answer_correctly(peer)
             return
         await peer.head()
         await peer.say(TOO_LARGE)
@@ -226,13 +226,13 @@ async def test_an_answer_that_comes_before_a_long_request_was_taken_is_read_insi
 
     transport = HttpTransport(connections=1)
     async with raw(answer, context(authority.issue_cert("127.0.0.1"))) as server:
-        answered = await asked(transport, server.url, segments=HUGE)
+        answered = await fetch(transport, server.url, segments=HUGE)
         assert (answered.status, answered.body) == (413, b"large")
-        assert (await asked(transport, server.url)).body == b"Yes."
+        assert (await fetch(transport, server.url)).body == b"Yes."
         await transport.close()
 
 
-async def test_a_long_request_arrives_whole_inside_tls(authority: trustme.CA) -> None:
+async def test_a_long_request_arrives_complete_inside_tls(authority: trustme.CA) -> None:
     received: list[bytes] = []
 
     async def answer(peer: Peer) -> None:
@@ -243,7 +243,7 @@ async def test_a_long_request_arrives_whole_inside_tls(authority: trustme.CA) ->
     transport = HttpTransport()
     async with raw(answer, context(authority.issue_cert("127.0.0.1"))) as server:
         for _ in range(2):
-            assert (await asked(transport, server.url, segments=HUGE)).body == b"Yes."
+            assert (await fetch(transport, server.url, segments=HUGE)).body == b"Yes."
         await transport.close()
     assert received == [b"".join(HUGE)] * 2
     assert len(server.peers) == 1

@@ -1,7 +1,7 @@
 """The failover matrix: every kind of replication and failure, on both event loops, with several failovers in a row.
 
 python -m tests.commands.failover_matrix
-    python -m tests.commands.failover_matrix --only lagging silence --backend trio --rounds 20
+python -m tests.commands.failover_matrix --only lagging silence --backend trio --rounds 20
 """
 
 import argparse

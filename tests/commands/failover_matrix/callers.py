@@ -25,7 +25,7 @@ class Seen(Struct, frozen=True):
 
 
 class Answered(Struct, frozen=True):
-    """An ask whose result was complete."""
+    """A completed ask."""
 
     words: str
 

@@ -41,7 +41,7 @@ class Cell(Struct, frozen=True):
 
     @property
     def loses(self) -> bool:
-        """Whether the replacement server lacks acknowledged writes."""
+        """True if the replacement server lacks acknowledged writes."""
         return self.replication == "lagging" or self.failure == "restore"
 
 

@@ -1,6 +1,6 @@
 """The kill sweep: kill a process at every place of every write, and at random under load, and continue in another.
 
-python -m tests.commands.killing                      # all: every crossing, five scenarios, both durabilities and backends
+    python -m tests.commands.killing                      # everything: all crossings, scenarios, levels and backends
     python -m tests.commands.killing --at 56 78 --random 2 --sessions 10
     python -m tests.commands.killing --only load          # at random
 

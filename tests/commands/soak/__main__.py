@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 
 from tests.commands.soak.load import Soak, Soaked, run
-from tests.transport.crowd import roomy
+from tests.transport.crowd import has_descriptors
 
 
 def rows(soaked: Soaked) -> Iterator[tuple[str, str]]:
@@ -49,7 +49,7 @@ def main() -> int:
     parser.add_argument("--backend", choices=["asyncio", "trio", "both"], default="both")
     given = parser.parse_args()
     soak = Soak(given.sessions, given.minutes * 60, given.think, given.faults, seed=given.seed)
-    if not roomy(soak.sessions):
+    if not has_descriptors(soak.sessions):
         sys.stderr.write(f"{soak.sessions} sessions need {2 * soak.sessions + 100} descriptors: ulimit -Hn\n")
         return 2
     wrong = 0

@@ -1,6 +1,6 @@
 """A strict server in a separate process, with random faults, that counts requests.
 
-python -m tests.commands.soak.servers DIALECT SEED FAULTS
+    python -m tests.commands.soak.servers DIALECT SEED FAULTS
 
 It prints its address as one line of JSON. After the line `answer` on standard input it starts to answer; at `seen` it
 waits until all clients have disconnected and prints its counts. It ends with its input.
@@ -27,7 +27,7 @@ from actors.strict.server import Exchange, LoopbackServer
 from actors.testing import Call, Disconnect, ErrorInStream, Garbage, InjectedFault, ServerLimits, Status, Turn
 from actors.testing.standin import answer
 from tests.runtime.forked import Forked
-from tests.transport.crowd import roomy
+from tests.transport.crowd import has_descriptors
 
 SLOW_DOWN = Status(429, retry_after_ms="200")
 WEIGHTS: dict[InjectedFault, float] = {
@@ -186,5 +186,5 @@ def run_server(name: str, seed: int, faults: float) -> Iterator[StrictProcess]:
 
 
 if __name__ == "__main__":
-    roomy(0)
+    has_descriptors(0)
     anyio.run(_serve, sys.argv[1], int(sys.argv[2]), float(sys.argv[3]))

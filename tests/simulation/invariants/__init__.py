@@ -1,7 +1,7 @@
 """Check the invariants of single features against the logs and the request bodies.
 
-A feature has a module, and a class in it that hears of the events and bodies that it needs. How often each feature was
-met is counted, so that a run that never played one shows it.
+Each feature has a module with a class that receives the events and bodies that it needs. The uses of each feature are
+counted, so that a run without a feature is visible.
 """
 
 from collections.abc import Collection, Mapping
@@ -10,7 +10,7 @@ from typing import Protocol
 from actors.core.stream_events.results import AskResult
 from actors.testing.simulation.plan import WishLookup
 from tests.simulation.invariants.answers import AnswerForms
-from tests.simulation.invariants.arguments import GivenArguments
+from tests.simulation.invariants.arguments import ToolArguments
 from tests.simulation.invariants.below import EndedSubagents
 from tests.simulation.invariants.budgets import SessionBudgets
 from tests.simulation.invariants.configured import ConfiguredRequests
@@ -37,9 +37,10 @@ class FeatureInvariants:
     """The invariants of all features, which subscribe to the witness of a run.
 
     Args:
-        members: Which backends a target stands for.
+        witness: The witness of the run.
+        members: The backends of each target.
         own: Names of the user's tools.
-        wish_of: Says what an ask wants beside an answer.
+        wish_of: Returns the requirements of an ask besides an answer.
     """
 
     def __init__(
@@ -53,7 +54,7 @@ class FeatureInvariants:
         witness.is_handing = self.handing.is_handing
         self.configured = ConfiguredRequests(witness, own, self.handing.is_handing)
         self.below = EndedSubagents(witness)
-        self.arguments = GivenArguments(witness)
+        self.arguments = ToolArguments(witness)
         self.answers, self.content = AnswerForms(witness, wish_of), AnswerContent(witness)
         self.parts = OrderedParts(witness, wish_of)
         self.order = ResourceWriters(witness)
@@ -72,10 +73,10 @@ class FeatureInvariants:
         every = (*of_requests, *of_asks, *of_calls)
         return {name: count for each in every for name, count in each.counts.items()}
 
-    def came(self, session: str, ask: str, result: AskResult) -> None:
+    def check_result(self, session: str, ask: str, result: AskResult) -> None:
         """Check the result of an ask against each feature."""
-        self.answers.came(session, ask, result)
-        self.content.came(session, ask, result)
+        self.answers.check_result(session, ask, result)
+        self.content.check_result(session, ask, result)
 
     def request(self, session: str, ask: str, body: bytes) -> None:
         """Check a request body against each feature."""

@@ -10,9 +10,9 @@ from actors.testing.simulation.plan import WishLookup
 from tests.simulation.witness import Witness
 
 CORRECTIONS = 3
-"""Default number of corrections of an answer."""
+"""The default number of corrections of an answer."""
 CORRECTED = "Your answer"
-"""Beginning of the feedback to the model."""
+"""The beginning of the feedback to the model."""
 
 
 class AnswerForms:
@@ -23,23 +23,23 @@ class AnswerForms:
         self._wish_of = wish_of
         self._corrected = Counter[tuple[str, int]]()
         self.counts = Counter[str](answers_with_form=0, answers_corrected=0, answers_without_form=0)
-        witness.subscribe(events.FormatRequested, self._instructed)
+        witness.subscribe(events.FormatRequested, self._on_instructed)
 
-    def _instructed(self, session: str, event: events.FormatRequested) -> None:
+    def _on_instructed(self, session: str, event: events.FormatRequested) -> None:
         if not unpack(event.message).text.startswith(CORRECTED):
             return
         self.counts["answers_corrected"] += 1
         self._corrected[session, event.ask] += 1
         if self._corrected[session, event.ask] > CORRECTIONS:
-            self._problems.add("an answer is corrected so many times at most", f"{session}: ask {event.ask}")
+            self._problems.add("the corrections of an answer are bounded", f"{session}: ask {event.ask}")
 
-    def came(self, session: str, ask: str, result: AskResult) -> None:
+    def check_result(self, session: str, ask: str, result: AskResult) -> None:
         """Check the result of an ask against its output format."""
         wish = self._wish_of(ask, "output")
         wanted = None if wish is None or result.status != "complete" else FORMS[wish.what].value(ask)
         if result.output != wanted or type(result.output) is not type(wanted):
             about = f"{session}: {ask} is {result.status} with {result.output!r:.80}"
-            self._problems.add("a complete answer has the form asked for, and no other has", about)
+            self._problems.add("only complete answers have the requested format", about)
         if wish is not None:
             self.counts["answers_with_form"] += result.status == "complete"
             self.counts["answers_without_form"] += "does not have the form" in result.error

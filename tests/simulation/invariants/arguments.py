@@ -1,4 +1,4 @@
-"""Check arguments: a tool receives those in the log, from the model or edited by an approval."""
+"""Check arguments: a tool receives the arguments in the log, from the model or edited by an approval."""
 
 import json
 from collections import Counter
@@ -11,7 +11,7 @@ from actors.strict.rules.base import Json as Value
 from tests.simulation.witness import Witness
 
 
-class GivenArguments:
+class ToolArguments:
     """Checks the arguments of tools."""
 
     def __init__(self, witness: Witness) -> None:
@@ -20,18 +20,18 @@ class GivenArguments:
         self._logged: dict[tuple[str, CallId], Json] = {}
         self._edited: set[tuple[str, CallId]] = set()
         self.counts = Counter[str](edited_approvals=0, calls_in_threads=0, threads_that_were_late=0)
-        witness.subscribe(events.Scheduled, self._scheduled)
-        witness.subscribe(events.ApprovalDecided, self._decided)
+        witness.subscribe(events.Scheduled, self._on_scheduled)
+        witness.subscribe(events.ApprovalDecided, self._on_decided)
 
-    def _scheduled(self, session: str, event: events.Scheduled) -> None:
+    def _on_scheduled(self, session: str, event: events.Scheduled) -> None:
         self._logged[session, event.call_id] = event.arguments
 
-    def _decided(self, session: str, event: events.ApprovalDecided) -> None:
+    def _on_decided(self, session: str, event: events.ApprovalDecided) -> None:
         if event.arguments is not None:
             self._logged[session, event.call_id] = event.arguments
             self._edited.add((session, event.call_id))
 
-    def begun(self, session: str, key: str, arguments: Mapping[str, Value]) -> None:
+    def check_start(self, session: str, key: str, arguments: Mapping[str, Value]) -> None:
         """Check the arguments of a tool, which contain the key of its call, against the log."""
         call = self._seen[session].keys.get(key)
         if call is None:
@@ -44,4 +44,4 @@ class GivenArguments:
         logged = json.loads(self._logged[session, call])
         if logged != arguments:
             about = f"{session}: {call} was given {arguments}, and {logged} is in the log"
-            self._problems.add("a tool is given the arguments that are in the log", about)
+            self._problems.add("a tool receives the arguments in the log", about)

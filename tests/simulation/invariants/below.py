@@ -17,7 +17,7 @@ _CALL = re.compile(r"-c(\d+)")
 
 
 @dataclass(slots=True)
-class _Below:
+class _Subagent:
     """A session that the tool of a call opened."""
 
     above: str
@@ -32,50 +32,50 @@ class EndedSubagents:
         self._problems = witness.problems
         self._seen = witness.seen
         self._keys: dict[str, str] = {}
-        self._below: dict[str, _Below] = {}
+        self._below: dict[str, _Subagent] = {}
         self._open: dict[str, set[str]] = {}
         self._tasks: dict[tuple[str, CallId], str] = {}
         self.counts = Counter[str](
             subagents=0, subagents_that_answered=0, subagents_with_form=0, subagents_that_were_ended=0
         )
-        witness.subscribe(events.Opened, self._opened)
-        witness.subscribe(events.AskStarted, self._submitted)
-        witness.subscribe(events.Closed, self._closed)
-        witness.subscribe(events.Scheduled, self._scheduled)
-        witness.subscribe(events.Returned, self._returned)
-        witness.subscribe(events.Failed, self._ended)
-        witness.subscribe(events.Cancelled, self._ended)
-        witness.subscribe(events.TurnEnded, self._turn_ended)
+        witness.subscribe(events.Opened, self._on_opened)
+        witness.subscribe(events.AskStarted, self._on_submitted)
+        witness.subscribe(events.Closed, self._on_closed)
+        witness.subscribe(events.Scheduled, self._on_scheduled)
+        witness.subscribe(events.Returned, self._on_returned)
+        witness.subscribe(events.Failed, self._on_ended)
+        witness.subscribe(events.Cancelled, self._on_ended)
+        witness.subscribe(events.TurnEnded, self._on_turn_ended)
 
-    def _opened(self, session: str, event: events.Opened) -> None:
+    def _on_opened(self, session: str, event: events.Opened) -> None:
         self._keys[event.key] = session
         if not event.above:
             return
         above, named = self._keys[event.above], _CALL.search(session)
         call = int(named[1]) if named else 0
-        self._below[session] = _Below(above, call)
+        self._below[session] = _Subagent(above, call)
         self._open.setdefault(above, set()).add(session)
         self.counts["subagents"] += 1
         if not any(number_of(each) == call for each in self._seen[above].open_calls):
             self._problems.add("a subagent is opened for a call that runs", session)
 
-    def _submitted(self, session: str, event: events.AskStarted) -> None:
+    def _on_submitted(self, session: str, event: events.AskStarted) -> None:
         if session in self._below and (named := ASK.search(unpack(event.message).text)) is not None:
             self._below[session].task = named[1]
 
-    def _closed(self, session: str, event: events.Closed) -> None:
+    def _on_closed(self, session: str, event: events.Closed) -> None:
         if (below := self._below.get(session)) is None:
             return
         self._open.get(below.above, set()).discard(session)
         if self._seen[session].open_calls:
-            self._problems.add("a subagent ends with every call of it closed", session)
+            self._problems.add("a subagent ends with all its calls closed", session)
 
-    def _scheduled(self, session: str, event: events.Scheduled) -> None:
+    def _on_scheduled(self, session: str, event: events.Scheduled) -> None:
         if (named := TASK.search(event.arguments)) is not None:
             self._tasks[session, event.call_id] = named[1].decode()
 
-    def _returned(self, session: str, event: events.Returned) -> None:
-        self._ended(session, event)
+    def _on_returned(self, session: str, event: events.Returned) -> None:
+        self._on_ended(session, event)
         task = self._tasks.get((session, event.call_id))
         if task is None:
             return
@@ -86,7 +86,7 @@ class EndedSubagents:
         if answered != FORMS[form].value(task) if form else task not in answered:
             self._problems.add("a call returns what its subagent answered", f"{session}: {event.call_id}")
 
-    def _ended(self, session: str, event: events.Returned | events.Failed | events.Cancelled) -> None:
+    def _on_ended(self, session: str, event: events.Returned | events.Failed | events.Cancelled) -> None:
         if (session, event.call_id) not in self._tasks:
             return
         self.counts["subagents_that_were_ended"] += not isinstance(event, events.Returned)
@@ -97,8 +97,8 @@ class EndedSubagents:
         ):  # a crash
             self._problems.add("a call does not end before its subagent", f"{session}: {late}")
 
-    def _turn_ended(self, session: str, event: events.TurnEnded) -> None:
+    def _on_turn_ended(self, session: str, event: events.TurnEnded) -> None:
         if event.status == "interrupted":
-            self._open.pop(session, None)  # they are told to end, and the next turn does not wait for them
+            self._open.pop(session, None)  # subagents are cancelled, and the next turn does not wait for them
         elif self._open.get(session):
             self._problems.add("a turn does not end before its subagents", f"{session}: turn {event.turn}")

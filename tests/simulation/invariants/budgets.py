@@ -38,46 +38,46 @@ class SessionBudgets:
         self._problems = witness.problems
         self._accounts: dict[str, _BudgetUse] = {}
         self.counts = Counter[str](budgets=0, budgets_used_up=0)
-        witness.subscribe(events.Opened, self._opened)
-        witness.subscribe(events.TurnStarted, self._bound)
-        witness.subscribe(events.RequestSent, self._sent)
-        witness.subscribe(events.RoundEnded, self._answered)
-        witness.subscribe(events.TurnPaused, self._took)
-        witness.subscribe(events.TurnEnded, self._took)
-        witness.subscribe(events.SubagentUsage, self._delegated)
+        witness.subscribe(events.Opened, self._on_opened)
+        witness.subscribe(events.TurnStarted, self._on_bound)
+        witness.subscribe(events.RequestSent, self._on_sent)
+        witness.subscribe(events.RoundEnded, self._on_answered)
+        witness.subscribe(events.TurnPaused, self._on_usage)
+        witness.subscribe(events.TurnEnded, self._on_usage)
+        witness.subscribe(events.SubagentUsage, self._on_delegated)
 
-    def _opened(self, session: str, event: events.Opened) -> None:
+    def _on_opened(self, session: str, event: events.Opened) -> None:
         if event.budget is not None:
             self.counts["budgets"] += 1
             self._accounts[session] = _BudgetUse(event.budget)
 
-    def _bound(self, session: str, event: events.TurnStarted) -> None:
+    def _on_bound(self, session: str, event: events.TurnStarted) -> None:
         if (account := self._accounts.get(session)) is not None:
             account.binding = event.binding
 
-    def _sent(self, session: str, event: events.RequestSent) -> None:
+    def _on_sent(self, session: str, event: events.RequestSent) -> None:
         account = self._accounts.get(session)
         if account is not None and account.is_over:
             about = f"{session}: its {account.is_over} are used up, round {event.round} of turn {event.turn}"
             self._problems.add("no request is sent when a budget is used up", about)
 
-    def _answered(self, session: str, event: events.RoundEnded) -> None:
+    def _on_answered(self, session: str, event: events.RoundEnded) -> None:
         account = self._accounts.get(session)
         if account is not None and account.binding != RUNTIME:
             account.rounds += 1
             account.usage += event.usage
 
-    def _took(self, session: str, event: events.TurnPaused | events.TurnEnded) -> None:
+    def _on_usage(self, session: str, event: events.TurnPaused | events.TurnEnded) -> None:
         if (account := self._accounts.get(session)) is not None:
             account.seconds += event.seconds
 
-    def _delegated(self, session: str, event: events.SubagentUsage) -> None:
+    def _on_delegated(self, session: str, event: events.SubagentUsage) -> None:
         if (account := self._accounts.get(session)) is not None:
             account.rounds += event.used.rounds
             for _, usage in event.used.usage:
                 account.usage += usage
 
-    def refused(self, session: str) -> None:
+    def check_refusal(self, session: str) -> None:
         """Check a budget error against the usage."""
         account = self._accounts.get(session)
         self.counts["budgets_used_up"] += 1

@@ -1,8 +1,7 @@
-"""Check that requests contain the system prompt and the tools that were configured last, and no others.
+"""Check that requests contain the latest configured system prompt and tools, and no others.
 
-What a caller configured is in force from the next ask on, and so is what a toolset offers anew.
-
-Prompts and descriptions of tools have marks, which are looked for in each body.
+A configuration of the caller takes effect with the next ask, as do changes of a toolset. Prompts and tool descriptions
+have marks, which are searched for in each body.
 """
 
 from collections import Counter
@@ -21,11 +20,11 @@ OFFERED = b"[tool "
 
 
 @dataclass(slots=True)
-class _Preamble:
-    """The configuration of one session, and the one its caller `wants`. `tools` is None until they are known.
+class _Configuration:
+    """The configuration of a session, and the one that its caller `wants`. `tools` is None until they are known.
 
-    `is_told`: the log says which tools. Until then nobody does of those that a toolset has at times. `held`: what is
-    wanted only behind the turn `until`, which was in flight.
+    `is_told`: the log contains the tools. Until then, those of a dynamic toolset are unknown. `held`: a wanted
+    configuration that waits for the end of turn `until`.
     """
 
     system: str | None = None
@@ -34,12 +33,12 @@ class _Preamble:
     tools_off: bool = False
     ask: int = 0
     is_bound: bool = False
-    wants: dict[str, object] = field(default_factory=dict)
+    record_configuration: dict[str, object] = field(default_factory=dict)
     held: dict[str, object] = field(default_factory=dict)
     until: int = 0
 
     def take_held(self) -> None:
-        self.wants.update(self.held)
+        self.record_configuration.update(self.held)
         self.held = {}
 
 
@@ -47,26 +46,27 @@ class ConfiguredRequests:
     """Checks system prompts and tools.
 
     Args:
+        witness: The witness of the run.
         own: Names of the user's tools, which have no marks.
-        is_handing: Says whether the turn of a session is about to be handed over.
+        is_handing: Returns True if the turn of a session is about to be handed over.
     """
 
     def __init__(self, witness: Witness, own: Collection[str], is_handing: Callable[[str], bool]) -> None:
         self._own, self._is_handing = own, is_handing
         self._problems: Problems = witness.problems
         self.counts = Counter[str](configured=0, offered_anew=0)
-        self._known: dict[str, _Preamble] = {}
-        witness.subscribe(events.Opened, self._opened)
-        witness.subscribe(events.Configured, self._configured)
-        witness.subscribe(events.TurnStarted, self._bound)
-        witness.subscribe(events.TurnEnded, self._ended)
-        witness.subscribe(events.RequestSent, self._sent)
+        self._known: dict[str, _Configuration] = {}
+        witness.subscribe(events.Opened, self._on_opened)
+        witness.subscribe(events.Configured, self._on_configured)
+        witness.subscribe(events.TurnStarted, self._on_bound)
+        witness.subscribe(events.TurnEnded, self._on_ended)
+        witness.subscribe(events.RequestSent, self._on_sent)
 
-    def offered(self, session: str, tools: tuple[str, ...]) -> None:
+    def record_tools(self, session: str, tools: tuple[str, ...]) -> None:
         """Record the initial tools of a session, which its log does not contain."""
-        self._known.setdefault(session, _Preamble()).tools = tools
+        self._known.setdefault(session, _Configuration()).tools = tools
 
-    def wants(self, session: str, outcome: SwitchOutcome, **wanted: object) -> None:
+    def record_configuration(self, session: str, outcome: SwitchOutcome, **wanted: object) -> None:
         """Record an accepted configuration of `system` or `tools`."""
         known = self._known[session]
         if outcome.status == "queued":
@@ -74,52 +74,52 @@ class ConfiguredRequests:
             known.until = outcome.turn
         else:
             known.take_held()
-            known.wants.update(wanted)
+            known.record_configuration.update(wanted)
 
-    def _opened(self, session: str, event: events.Opened) -> None:
-        self._known.setdefault(session, _Preamble()).system = event.system
+    def _on_opened(self, session: str, event: events.Opened) -> None:
+        self._known.setdefault(session, _Configuration()).system = event.system
 
-    def _configured(self, session: str, event: events.Configured) -> None:
+    def _on_configured(self, session: str, event: events.Configured) -> None:
         known = self._known[session]
         is_handing = self._is_handing(session)
         if known.is_bound and not is_handing:
-            self._problems.add("a turn ends with what it began with", session)
+            self._problems.add("the configuration is constant within a turn", session)
         before, known.system, known.tools, known.is_told = known.tools, event.system, event.tools, True
         self.counts["configured"] += 1
         self.counts["offered_anew"] += (AT_TIMES in event.tools) != (AT_TIMES in (before or ()))
         if is_handing:
             known.take_held()
-            self._is_as_wanted(session, known)
+            self._check_wanted(session, known)
 
-    def _bound(self, session: str, event: events.TurnStarted) -> None:
+    def _on_bound(self, session: str, event: events.TurnStarted) -> None:
         known = self._known[session]
         known.is_bound = True
         if known.ask == event.ask:
-            return  # what a turn began with holds for its ask
+            return  # the configuration of a turn stays for its ask
         known.ask = event.ask
         if (
             event.turn > known.until
-        ):  # a turn may wait long before it is bound, and begins with what was in force then
+        ):  # a turn may wait long before it is bound, and begins with the configuration of that moment
             known.take_held()
-        self._is_as_wanted(session, known)
+        self._check_wanted(session, known)
 
-    def _is_as_wanted(self, session: str, known: _Preamble) -> None:
-        wants, known.wants = known.wants, {}
+    def _check_wanted(self, session: str, known: _Configuration) -> None:
+        wants, known.record_configuration = known.record_configuration, {}
         tools = tuple(name for name in known.tools or () if name != AT_TIMES)
         if wants.get("tools", tools) != tools or wants.get("system", known.system) != known.system:
-            self._problems.add("what was configured is in force from the next ask on", session)
+            self._problems.add("a configuration takes effect with the next ask", session)
 
-    def _ended(self, session: str, event: events.TurnEnded) -> None:
+    def _on_ended(self, session: str, event: events.TurnEnded) -> None:
         self._known[session].is_bound = False
 
-    def _sent(self, session: str, event: events.RequestSent) -> None:
+    def _on_sent(self, session: str, event: events.RequestSent) -> None:
         self._known[session].tools_off = event.tools_off
 
     def request(self, session: str, ask: str, body: bytes) -> None:
         """Check a request body against the current configuration."""
         known = self._known[session]
         if body.count(PROMPT) != (known.system is not None) or (known.system or "").encode() not in body:
-            self._problems.add("each request has the system prompt that was configured", session)
+            self._problems.add("each request has the configured system prompt", session)
         if known.tools is None or known.tools_off:
             return
         count = body.count(OFFERED)
@@ -128,4 +128,4 @@ class ConfiguredRequests:
         marks = [tool_mark(name).encode() for name in known.tools if name not in self._own]
         if count != len(marks) or not all(mark in body for mark in marks):
             about = f"{session}: {count} are offered, {', '.join(known.tools)} are in force"
-            self._problems.add("each request offers the tools that were configured", about)
+            self._problems.add("each request offers the configured tools", about)

@@ -14,16 +14,16 @@ class AnswerContent:
 
     def __init__(self, witness: Witness) -> None:
         self._problems = witness.problems
-        self._running = Counter[str]()  # answers without content, one behind the other, by session
+        self._running = Counter[str]()  # consecutive answers without content, by session
         self.counts = Counter[str](answers_without_content=0)
-        witness.subscribe(events.TurnStarted, self._bound)
-        witness.subscribe(events.RoundEnded, self._answered)
-        witness.subscribe(events.TurnEnded, self._ended)
+        witness.subscribe(events.TurnStarted, self._on_bound)
+        witness.subscribe(events.RoundEnded, self._on_answered)
+        witness.subscribe(events.TurnEnded, self._on_ended)
 
-    def _bound(self, session: str, event: events.TurnStarted) -> None:
+    def _on_bound(self, session: str, event: events.TurnStarted) -> None:
         self._running[session] = 0
 
-    def _answered(self, session: str, event: events.RoundEnded) -> None:
+    def _on_answered(self, session: str, event: events.RoundEnded) -> None:
         if not event.round:  # a summary
             return
         lacks = event.cut in WITHOUT_CONTENT
@@ -32,13 +32,13 @@ class AnswerContent:
         if event.cut == "empty" and event.message is not None:
             self._problems.add("the history keeps no empty answer", f"{session}: turn {event.turn}")
 
-    def _ended(self, session: str, event: events.TurnEnded) -> None:
+    def _on_ended(self, session: str, event: events.TurnEnded) -> None:
         if event.status == "complete" and self._running[session] == 1:
             about = f"{session}: turn {event.turn}"
-            self._problems.add("an answer without content is asked for once more", about)
+            self._problems.add("an answer without content is requested once more", about)
 
-    def came(self, session: str, ask: str, result: AskResult) -> None:
+    def check_result(self, session: str, ask: str, result: AskResult) -> None:
         """Check the status of an ask against its answer."""
         is_plain = result.status == "complete" and result.incomplete is None and not result.error
         if is_plain and not result.text.strip():
-            self._problems.add("a complete ask has an answer, or says why not", f"{session}: {ask}")
+            self._problems.add("a complete ask has an answer or a reason", f"{session}: {ask}")

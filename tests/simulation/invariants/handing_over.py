@@ -9,14 +9,14 @@ from actors.core.values.identity import CallId
 from actors.testing.simulation.plan import HANDOFFS
 from tests.simulation.witness import Witness
 
-GOES_ON = "an ask that is handed over goes on with its new target"
+CONTINUES = "an ask that is handed over continues with its new target"
 
 
 @dataclass(slots=True)
 class _HandingBatch:
     """The handoff calls of a batch with their targets, the returned ones, and the ask to continue.
 
-    `elsewhere`: on whom a turn of it began that is not the new target. It may make room for that one, and no more.
+    `elsewhere`: another target on which a turn of the ask began. That turn may only make room for the new target.
     """
 
     calls: dict[CallId, str] = field(default_factory=dict)
@@ -36,49 +36,49 @@ class HandoverTurns:
         self._batches: dict[str, _HandingBatch] = {}
         self._held: dict[str, str] = {}
         self.counts = Counter[str](handed_over=0)
-        witness.subscribe(events.RoundEnded, self._answered)
-        witness.subscribe(events.Scheduled, self._scheduled)
-        witness.subscribe(events.Returned, self._returned)
-        witness.subscribe(events.RequestSent, self._sent)
-        witness.subscribe(events.SwitchQueued, self._hold)
-        witness.subscribe(events.SwitchFailed, self._drop)
-        witness.subscribe(events.SwitchApplied, self._switched)
-        witness.subscribe(events.TurnEnded, self._ended)
-        witness.subscribe(events.TurnStarted, self._bound)
+        witness.subscribe(events.RoundEnded, self._on_answered)
+        witness.subscribe(events.Scheduled, self._on_scheduled)
+        witness.subscribe(events.Returned, self._on_returned)
+        witness.subscribe(events.RequestSent, self._on_sent)
+        witness.subscribe(events.SwitchQueued, self._on_hold)
+        witness.subscribe(events.SwitchFailed, self._on_drop)
+        witness.subscribe(events.SwitchApplied, self._on_switched)
+        witness.subscribe(events.TurnEnded, self._on_ended)
+        witness.subscribe(events.TurnStarted, self._on_bound)
 
     def is_handing(self, session: str) -> bool:
         """Return True if the turn of a session is about to be handed over."""
         return session in self._batches and bool(self._batches[session].returned)
 
-    def _answered(self, session: str, event: events.RoundEnded) -> None:
-        if not self._made_room(session):
+    def _on_answered(self, session: str, event: events.RoundEnded) -> None:
+        if not self._has_made_room(session):
             self._batches[session] = _HandingBatch()
 
-    def _scheduled(self, session: str, event: events.Scheduled) -> None:
+    def _on_scheduled(self, session: str, event: events.Scheduled) -> None:
         if event.tool in HANDOFFS:
             self._batches[session].calls[event.call_id] = HANDOFFS[event.tool]
 
-    def _returned(self, session: str, event: events.Returned) -> None:
+    def _on_returned(self, session: str, event: events.Returned) -> None:
         batch = self._batches.get(session)
         if batch is not None and event.call_id in batch.calls:
             batch.returned.add(event.call_id)
 
-    def _sent(self, session: str, event: events.RequestSent) -> None:
+    def _on_sent(self, session: str, event: events.RequestSent) -> None:
         if self.is_handing(session) and not event.aside:
             about = f"{session}: turn {event.turn}, round {event.round}"
             self._problems.add("a turn that hands over has no further round", about)
         batch = self._batches.get(session)
         if batch is not None and batch.elsewhere and not event.aside:
             about = f"{session}: turn {event.turn} on {batch.elsewhere}, not {self._seen[session].target}"
-            self._problems.add(GOES_ON, about)
+            self._problems.add(CONTINUES, about)
 
-    def _hold(self, session: str, event: events.SwitchQueued) -> None:
+    def _on_hold(self, session: str, event: events.SwitchQueued) -> None:
         self._held[session] = event.target
 
-    def _drop(self, session: str, event: events.SwitchFailed) -> None:
+    def _on_drop(self, session: str, event: events.SwitchFailed) -> None:
         self._held.pop(session, None)
 
-    def _switched(self, session: str, event: events.SwitchApplied) -> None:
+    def _on_switched(self, session: str, event: events.SwitchApplied) -> None:
         """Check the next backend against a queued switch of the host, or else against the handoff call."""
         held = self._held.pop(session, None)
         if not self.is_handing(session):
@@ -87,25 +87,25 @@ class HandoverTurns:
         batch.switched = True
         if event.target not in ([held] if held else batch.calls.values()):
             about = f"{session}: {event.target}, and not {held or batch.calls}"
-            self._problems.add("a conversation is handed over to whom the model named", about)
+            self._problems.add("a conversation is handed over to the target that the model named", about)
 
-    def _ended(self, session: str, event: events.TurnEnded) -> None:
+    def _on_ended(self, session: str, event: events.TurnEnded) -> None:
         hands = self.is_handing(session) and event.status == "handed_over"
         if hands and not self._batches[session].switched:
             self._problems.add("a conversation that is handed over has a new target", session)
-        goes_on = self._seen[session].ask if hands or self._made_room(session) else 0
+        goes_on = self._seen[session].ask if hands or self._has_made_room(session) else 0
         self._batches[session] = _HandingBatch(ask=goes_on)
 
-    def _made_room(self, session: str) -> bool:
+    def _has_made_room(self, session: str) -> bool:
         return session in self._batches and bool(self._batches[session].elsewhere)
 
-    def _bound(self, session: str, event: events.TurnStarted) -> None:
+    def _on_bound(self, session: str, event: events.TurnStarted) -> None:
         batch = self._batches.get(session)
         if batch is None or not batch.ask:
             return
         backend, target = event.binding.backend, self._seen[session].target
         if event.ask != batch.ask:
-            self._problems.add(GOES_ON, f"{session}: ask {event.ask}, not {batch.ask}")
+            self._problems.add(CONTINUES, f"{session}: ask {event.ask}, not {batch.ask}")
         if backend in self._members[target]:
             batch.ask = 0
             self.counts["handed_over"] += 1

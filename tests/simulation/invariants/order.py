@@ -25,8 +25,10 @@ class ResourceWriters:
         """Record a running tool until the tool itself ends."""
         place = session, resource
         if (other := self._writing.get(place)) is not None:
-            self._problems.add("two calls never write to the same at once", f"{session}: {other} and {key}")
-        self._in_order(place, key)
+            self._problems.add(
+                "two calls never write to one resource at once", f"{session}: {other} and {key}"
+            )
+        self._check_order(place, key)
         self._writing[place] = key
         try:
             yield
@@ -34,7 +36,7 @@ class ResourceWriters:
             self._writing.pop(place, None)
             self._last[place] = self._last[place][0], anyio.current_time()
 
-    def _in_order(self, place: tuple[str, str], key: str) -> None:
+    def _check_order(self, place: tuple[str, str], key: str) -> None:
         call = self._seen[place[0]].keys.get(key)
         number = 0 if call is None else number_of(call) or 0
         before, ended = self._last.get(place, (0, -1.0))

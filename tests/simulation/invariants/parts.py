@@ -1,7 +1,7 @@
-"""Check messages of several parts: each request has their texts, images and documents in order.
+"""Check messages with several parts: each request has their texts, images and documents in order.
 
-Where a provider takes no such thing, a note stands in its place. A summary may be summed up again; the words that it
-stands for are in that request no more.
+If a provider does not accept an attachment, a note replaces it. A summary may be summarised again; a request with the
+summary does not contain the original text.
 """
 
 from collections import Counter
@@ -14,7 +14,7 @@ from tests.simulation.witness import Witness
 
 
 class OrderedParts:
-    """Checks messages of several parts."""
+    """Checks messages with several parts."""
 
     def __init__(self, witness: Witness, wish_of: WishLookup) -> None:
         self._witness = witness
@@ -28,7 +28,7 @@ class OrderedParts:
         if self._witness.seen[session].aside and SUMMARY.encode() in body and words(ask).encode() not in body:
             return
         at = 0
-        for part, note in _expected(ask, wish.what):
+        for part, note in _expected_forms(ask, wish.what):
             found = body.find(part, at)
             if found < 0 and note:
                 self.counts["parts_noted"] += 1
@@ -37,12 +37,12 @@ class OrderedParts:
                 self.counts["parts_in_requests"] += 1
             if found < 0:
                 about = f"{session}: {ask}: {part[:40]!r} is not where it was said"
-                self._witness.problems.add("a message keeps its parts in their order", about)
+                self._witness.problems.add("a message keeps the order of its parts", about)
                 return
             at = found + 1
 
 
-def _expected(ask: str, kind: str) -> Iterator[tuple[bytes, bytes]]:
+def _expected_forms(ask: str, kind: str) -> Iterator[tuple[bytes, bytes]]:
     """Yield the encoded form of each part, with its allowed substitutes."""
     yield words(ask).encode(), b""
     for media_type in PARTS[kind]:

@@ -16,31 +16,31 @@ class ProgramCalls:
         self._running: dict[str, bool] = {}
         self._results: dict[tuple[str, str], ToolResult] = {}
         self.counts = Counter[str](program_calls=0, program_calls_without_result=0)
-        witness.subscribe(events.TurnStarted, self._bound)
-        witness.subscribe(events.RequestSent, self._nobody)
-        witness.subscribe(events.ApprovalAsked, self._nobody)
-        witness.subscribe(events.Returned, self._ended)
-        witness.subscribe(events.Failed, self._ended)
-        witness.subscribe(events.Denied, self._ended)
-        witness.subscribe(events.Refused, self._ended)
+        witness.subscribe(events.TurnStarted, self._on_bound)
+        witness.subscribe(events.RequestSent, self._on_request_or_approval)
+        witness.subscribe(events.ApprovalAsked, self._on_request_or_approval)
+        witness.subscribe(events.Returned, self._on_ended)
+        witness.subscribe(events.Failed, self._on_ended)
+        witness.subscribe(events.Denied, self._on_ended)
+        witness.subscribe(events.Refused, self._on_ended)
 
-    def _bound(self, session: str, event: events.TurnStarted) -> None:
+    def _on_bound(self, session: str, event: events.TurnStarted) -> None:
         self._running[session] = event.binding == RUNTIME
 
-    def _nobody(self, session: str, event: events.LogEvent) -> None:
+    def _on_request_or_approval(self, session: str, event: events.LogEvent) -> None:
         if self._running.get(session):
             about = f"{session}: {type(event).__name__}"
-            self._problems.add("a program's call asks neither a model nor a person", about)
+            self._problems.add("a program's call needs neither model nor approval", about)
 
-    def _ended(self, session: str, event: events.Completion) -> None:
+    def _on_ended(self, session: str, event: events.Completion) -> None:
         if self._running.get(session):
             self._results[session, event.call_id] = event.result
 
-    def came(self, session: str, key: str, result: ToolResult) -> None:
+    def check_result(self, session: str, key: str, result: ToolResult) -> None:
         """Check the result that the program received against the log."""
         known = self._results.get((session, result.call_id))
         self.counts["program_calls"] += 1
         if known is None:
             self.counts["program_calls_without_result"] += 1
         elif known != result:
-            self._problems.add("a program is given the result that is in the log", f"{session}: {key}")
+            self._problems.add("a program receives the result in the log", f"{session}: {key}")

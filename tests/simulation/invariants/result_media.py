@@ -8,11 +8,11 @@ from actors.core.values.identity import CallId
 from tests.simulation.witness import TOKEN, Witness
 
 NOTE = "[An attachment of type %s stood here"
-"""Beginning of the note that replaces media."""
+"""The beginning of the note that replaces media."""
 
 
 class _Attached(NamedTuple):
-    """The media of one result, whose text contains a token."""
+    """The media of one result, with the token in its text."""
 
     call: CallId
     token: bytes
@@ -28,9 +28,9 @@ class ResultMedia:
         self._seen = witness.seen
         self._attached: defaultdict[str, list[_Attached]] = defaultdict(list)
         self.counts = Counter[str](result_media_sent=0, result_media_noted=0)
-        witness.subscribe(events.Returned, self._returned)
+        witness.subscribe(events.Returned, self._on_returned)
 
-    def _returned(self, session: str, event: events.Returned) -> None:
+    def _on_returned(self, session: str, event: events.Returned) -> None:
         for media in event.media:
             token, note = TOKEN.findall(event.content)[0], (NOTE % media.media_type).encode()
             self._attached[session].append(_Attached(event.call_id, token, media.data.encode(), note))

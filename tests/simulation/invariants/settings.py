@@ -14,17 +14,17 @@ from tests.simulation.invariants.content import WITHOUT_CONTENT
 from tests.simulation.witness import Witness
 
 ROUNDS = 5
-"""Default limit of rounds."""
+"""The default limit of rounds."""
 LATE = 1.0
-"""Seconds that an ask may exceed its timeout; running tools have half a second to end."""
+"""Seconds by which an ask may exceed its timeout; running tools have half a second to end."""
 
 
 @dataclass(slots=True)
 class _LimitedAsk:
     """The running ask of a session.
 
-    `waited`: for its caller, and no time limit ran meanwhile. `extra`: rounds of its turn beyond the limit, each for an
-    answer without content.
+    `waited`: it has paused for its caller, so no time limit applies. `extra`: rounds of its turn beyond the limit, one
+    for each answer without content.
     """
 
     asked: Asked
@@ -43,23 +43,23 @@ class AskLimits:
         self._wish_of = wish_of
         self._running: dict[str, _LimitedAsk] = {}
         self.counts = Counter[str](asks_with_settings=0, round_limits=0, token_limits=0, time_limits=0)
-        witness.subscribe(events.AskStarted, self._submitted)
-        witness.subscribe(events.TurnPaused, self._awaited)
-        witness.subscribe(events.RequestSent, self._sent)
-        witness.subscribe(events.RoundEnded, self._answered)
-        witness.subscribe(events.Scheduled, self._scheduled)
-        witness.subscribe(events.TurnEnded, self._ended)
+        witness.subscribe(events.AskStarted, self._on_submitted)
+        witness.subscribe(events.TurnPaused, self._on_awaited)
+        witness.subscribe(events.RequestSent, self._on_sent)
+        witness.subscribe(events.RoundEnded, self._on_answered)
+        witness.subscribe(events.Scheduled, self._on_scheduled)
+        witness.subscribe(events.TurnEnded, self._on_ended)
 
-    def _submitted(self, session: str, event: events.AskStarted) -> None:
+    def _on_submitted(self, session: str, event: events.AskStarted) -> None:
         self._running[session] = _LimitedAsk(event.asked or Asked(), anyio.current_time())
         self.counts["asks_with_settings"] += event.asked is not None and event.asked.output is None
 
-    def _awaited(self, session: str, event: events.TurnPaused) -> None:
+    def _on_awaited(self, session: str, event: events.TurnPaused) -> None:
         self._running[session].waited = True
 
-    def _sent(self, session: str, event: events.RequestSent) -> None:
+    def _on_sent(self, session: str, event: events.RequestSent) -> None:
         if (now := self._running.get(session)) is None:
-            return  # nobody asked yet: the program wants a summary
+            return  # no ask yet: the program requests a summary
         now.aside, asked = event.aside, now.asked
         if event.aside:
             return
@@ -72,16 +72,16 @@ class AskLimits:
             about = f"{session}: turn {event.turn}, {now.tokens} tokens of {asked.token_limit}"
             self._problems.add("no request is sent when an ask's tokens are used up", about)
 
-    def _answered(self, session: str, event: events.RoundEnded) -> None:
+    def _on_answered(self, session: str, event: events.RoundEnded) -> None:
         if (now := self._running.get(session)) is not None:
             now.tokens += event.usage.input_tokens + event.usage.output_tokens
             now.extra += event.cut in WITHOUT_CONTENT
 
-    def _scheduled(self, session: str, event: events.Scheduled) -> None:
+    def _on_scheduled(self, session: str, event: events.Scheduled) -> None:
         if (now := self._running.get(session)) is not None and now.asked.tool_choice == "none":
-            self._problems.add("nothing runs where no tool may be called", f"{session}: {event.call_id}")
+            self._problems.add("no tool runs while tools are off", f"{session}: {event.call_id}")
 
-    def _ended(self, session: str, event: events.TurnEnded) -> None:
+    def _on_ended(self, session: str, event: events.TurnEnded) -> None:
         if (now := self._running.get(session)) is None:
             return
         took, most = anyio.current_time() - now.began, now.asked.timeout
@@ -102,4 +102,4 @@ class AskLimits:
         wanted = wish is not None and "max_tokens" in SETTINGS[wish.what]
         if (b":%d" % SHORT in body) != wanted:
             about = f"{session}: {ask} has {wish.what if wish else 'no settings'}"
-            self._problems.add("a setting holds for the requests of its ask alone", about)
+            self._problems.add("a setting applies only to the requests of its ask", about)

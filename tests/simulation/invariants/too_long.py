@@ -17,18 +17,18 @@ class TooLongRequests:
         self._seen = witness.seen
         self._refused = Counter[str]()
         self.counts = Counter[str](too_long_tried_again=0)
-        witness.subscribe(events.TurnStarted, self._begun)
-        witness.subscribe(events.TurnResumed, self._begun)
-        witness.subscribe(events.RoundEnded, self._ended)
+        witness.subscribe(events.TurnStarted, self._on_begun)
+        witness.subscribe(events.TurnResumed, self._on_begun)
+        witness.subscribe(events.RoundEnded, self._on_ended)
 
-    def _begun(self, session: str, event: events.TurnStarted | events.TurnResumed) -> None:
+    def _on_begun(self, session: str, event: events.TurnStarted | events.TurnResumed) -> None:
         self._refused[session] = 0
 
-    def _ended(self, session: str, event: events.RoundEnded) -> None:
-        if event.round and event.fault is None:  # an answer, and none to what asks for a summary
+    def _on_ended(self, session: str, event: events.RoundEnded) -> None:
+        if event.round and event.fault is None:  # an answer in a turn, not a summary
             self._refused[session] = 0
 
-    def refused(self, session: str) -> None:
+    def record_refusal(self, session: str) -> None:
         """Record the refusal of a request. Requests for summaries do not count for the turn."""
         if self._seen[session].aside:
             return
@@ -36,4 +36,4 @@ class TooLongRequests:
         self.counts["too_long_tried_again"] += self._refused[session] == 2
         if self._refused[session] > TRIES:
             about = f"{session}: {self._refused[session]} times"
-            self._problems.add("what is too long is tried again thrice at most", about)
+            self._problems.add("a too long request is retried at most three times", about)

@@ -1,6 +1,6 @@
-"""The mistakes, as data: the definition, the node in it, the replacement, and the tests that must turn red.
+"""The mutations, as data: the definition, the node in it, the replacement, and the tests that must fail.
 
-Each is a misunderstanding someone could have, not a syntax error. `tests.teeth.rewrite` describes the form.
+Each is a plausible misunderstanding, not a syntax error. `tests.teeth.rewrite` describes the form.
 """
 
 from tests.teeth.mutations import (

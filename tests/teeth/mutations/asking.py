@@ -1,4 +1,4 @@
-"""Mistakes in what one ask may ask for."""
+"""Mutations of the settings of an ask."""
 
 from tests.teeth.mutations.mutation import Mutation
 
@@ -9,7 +9,7 @@ TABLE = "tests/session/asking/test_settings_table.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
-        "asking: who takes over may correct as often again",
+        "asking: a failover renews the correction limit",
         "actors/session/driver.py:TurnDriver._serve",
         "turns.turn(bounds, malformed=self.ask.tally.malformed)",
         "turns.turn(bounds)",
@@ -18,7 +18,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         ),
     ),
     Mutation(
-        "output: after a wait an answer is corrected as often again",
+        "output: a pause renews the correction limit",
         "actors/core/turn/turn.py:_TurnRules.__init__",
         'CloseStep("complete", "", **..., malformed=so_far.malformed)',
         'CloseStep("complete", "", **...)',
@@ -39,35 +39,35 @@ MUTATIONS: tuple[Mutation, ...] = (
         (SETTINGS,),
     ),
     Mutation(
-        "asking: who may call no tool may call them all the same",
+        "asking: tools run although they are turned off",
         "actors/core/turn/bounds.py:Bounds.for_ask",
         '1 if asked.tool_choice == "none" else asked.max_rounds or self.max_rounds',
         "asked.max_rounds or self.max_rounds",
         (SETTINGS,),
     ),
     Mutation(
-        "asking: a deadline is a cancel",
+        "asking: a deadline is reported as a cancel",
         "actors/session/inflight.py:AskInFlight.with_halt_reason",
         'replace(step, status="failed", why=self.halted, cause=self.bound) if stopped else step',
         "step",
         (SETTINGS,),
     ),
     Mutation(
-        "asking: the timeouts of an ask are the backend's",
+        "asking: an ask uses the timeouts of its backend",
         "actors/provider/attempts.py:timeouts_of",
         "replace(usual, first_byte=first_byte, idle=idle)",
         "usual",
         (SETTINGS,),
     ),
     Mutation(
-        "asking: what a dialect does not take of sampling is dropped without a word",
+        "asking: an unsupported sampling setting is dropped silently",
         "actors/adapters/settings.py:_fit_fields",
         "losses |= dict.fromkeys(changes)",
         "",
         (SETTINGS,),
     ),
     Mutation(
-        "settings: a setting with a row in the table is stored and never sent",
+        "settings: a setting in the table is stored and never sent",
         "actors/adapters/request_head.py:with_fields",
         "_set_field(table, field_name(name, dialect), dict(value) if name == 'metadata' else value)",
         "None",
@@ -81,14 +81,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         (TABLE,),
     ),
     Mutation(
-        "settings: thinking that no effort can ask for is omitted without a loss",
+        "settings: thinking that no effort can express is omitted without a loss",
         "actors/adapters/thinking.py:_fit_by_effort",
         'losses["thinking"] = None',
         "",
         (f"{TABLE}::test_every_setting_changes_the_request_or_is_reported_as_a_loss",),
     ),
     Mutation(
-        "settings: a record holds the settings that were not given",
+        "settings: a record contains unset settings",
         "actors/core/settings/values.py:RequestSettings",
         "class RequestSettings(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True, "
         "forbid_unknown_fields=True): ...",
@@ -96,35 +96,35 @@ MUTATIONS: tuple[Mutation, ...] = (
         (f"{TABLE}::test_the_log_stores_the_given_settings_alone_and_by_name",),
     ),
     Mutation(
-        "output: an answer of another form is taken",
+        "output: an answer in the wrong format is accepted",
         "actors/core/turn/turn.py:_TurnRules._after_check",
         "correction is None",
         "True",
         (OUTPUT,),
     ),
     Mutation(
-        "output: a model is corrected for ever",
+        "output: a model is corrected forever",
         "actors/core/turn/turn.py:_TurnRules._after_check",
         "self._end.malformed >= self._bounds.max_corrections",
         "self._end.malformed >= 20",
         (OUTPUT,),
     ),
     Mutation(
-        "output: the call that stands for an answer stays a call that nobody answers",
+        "output: the call that represents an answer stays unanswered",
         "actors/session/steps.py:TurnSteps._answer_message",
         "as_text(message)",
         "message",
         (OUTPUT,),
     ),
     Mutation(
-        "output: who takes over is not told the form",
+        "output: a failover does not pass on the format",
         "actors/session/driver.py:TurnDriver._serve",
         "self._instruct(served.backend)",
         "",
         (OUTPUT,),
     ),
     Mutation(
-        "output: a schema stands beside tools where it may not",
+        "output: a schema is sent beside tools where this is forbidden",
         "actors/adapters/outputs.py:output_means",
         "settings.tools and (not rules.output_beside_tools)",
         "False",
@@ -138,7 +138,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         (OUTPUT,),
     ),
     Mutation(
-        "parts: what is no part is said as text",
+        "parts: an invalid part is sent as text",
         "actors/session/user_input.py:_part",
         """
         if isinstance(part, str):
@@ -151,35 +151,35 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("tests/session/asking/test_parts.py",),
     ),
     Mutation(
-        "spending: tokens from a cache cost twice",
+        "spending: cached tokens are charged twice",
         "actors/core/settings/spending.py:Price.of",
         "max(usage.input_tokens - read - written, 0)",
         "usage.input_tokens",
         (SPENDING,),
     ),
     Mutation(
-        "spending: a missing price is a guess",
+        "spending: a missing price is guessed",
         "actors/core/settings/spending.py:total",
         "return None",
         "continue",
         (SPENDING,),
     ),
     Mutation(
-        "spending: a turn goes on though the budget is used up",
+        "spending: a turn continues after its budget is used up",
         "actors/session/driver.py:TurnDriver._is_over",
         'self.ask.cancelled, self.ask.halted, self.ask.bound = (True, why, Cause("limit"))',
         "pass",
         (SPENDING,),
     ),
     Mutation(
-        "spending: a session whose budget is used up takes asks",
+        "spending: a session without remaining budget accepts asks",
         "actors/session/session_actor.py:SessionActor._submit",
         'self._phase == "idle"',
         'self._phase == "ended"',
         (SPENDING,),
     ),
     Mutation(
-        "spending: a switch leads where no price is known",
+        "spending: a switch is accepted without a known price",
         "actors/session/held_changes.py:HeldChanges.switch",
         "check_priced(*..., log.state.tenant, log.state.budget)",
         'check_priced(*..., "", None)',

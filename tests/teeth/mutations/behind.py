@@ -1,4 +1,4 @@
-"""What a session finds that is used again after its journal went back."""
+"""Mutations of sessions that are used again after a rollback of their journal."""
 
 from tests.teeth.mutations.mutation import Mutation
 
@@ -9,42 +9,42 @@ CLOCK = "tests/journal/test_postgres_clock.py"
 
 MUTATIONS = (
     Mutation(
-        "behind: what a read finds to be lost is not noted",
+        "behind: a loss found by a read is not recorded",
         "actors/journal/journal_actor.py:JournalActor._check_answer",
         "self._lose(error, ...)",
         "",
         (SLEPT, SUSPENDED),
     ),
     Mutation(
-        "behind: the number of a claim is not kept",
+        "behind: the fencing number of a claim is not stored",
         "actors/journal/ends.py:LogEnds.fence",
         "self._fences.get(session, 0)",
         "0",
         (SLEPT, SUSPENDED),
     ),
     Mutation(
-        "behind: a row that is remembered is right though its log went back",
+        "behind: a cached row is trusted after a rollback",
         f"{STORAGE}:PostgresStorage._known_rows",
         "entry.after < row.last",
         "False",
         (SLEPT, SUSPENDED),
     ),
     Mutation(
-        "behind: whoever forks a session reads its log as its writer",
+        "behind: a fork reads the log with the rights of its writer",
         "actors/runtime/replays.py:read_events",
         "read_log(journal, session)",
         "read_log(journal, session, anew=True)",
         (f"{FAILOVER}::test_a_fork_after_a_rollback_does_not_record_the_loss_itself",),
     ),
     Mutation(
-        "behind: a close asks again for ever",
+        "behind: a close retries forever",
         "actors/runtime/lifecycle.py:SessionLifecycle._write_end",
         "raise",
         "return await self._write_end()",
         (f"{FAILOVER}::test_a_close_fails_if_the_journal_is_rolled_back",),
     ),
     Mutation(
-        "behind: a connection that is lost takes the notes of the clock with it",
+        "behind: a lost connection loses clock notes",
         f"{STORAGE}:_observe_clock",
         "connection.transaction()",
         "suppress()",
@@ -58,7 +58,7 @@ MUTATIONS = (
         (f"{CLOCK}::test_a_clock_note_waits_for_a_concurrent_one",),
     ),
     Mutation(
-        "behind: the age of what a host wrote is told by a clock that is ahead of its own",
+        "behind: the age of another host's write is measured by a clock ahead of its own",
         f"{STORAGE}:_observe_clock",
         "min(server_time(connection), now)",
         "server_time(connection)",

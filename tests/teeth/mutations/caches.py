@@ -1,4 +1,4 @@
-"""Mistakes in how prompt caches are asked for."""
+"""Mutations of prompt caching requests."""
 
 from tests.teeth.mutations.mutation import Mutation
 
@@ -8,7 +8,7 @@ PLACES = "tests/adapters/test_marks.py::test_tools_system_what_was_sent_and_all_
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
-        "caches: the end of what was sent before is not marked",
+        "caches: the end of the previous request is not marked",
         "actors/adapters/marks.py:add_marks",
         "0 < facts.before < end",
         "False",
@@ -22,35 +22,35 @@ MUTATIONS: tuple[Mutation, ...] = (
         (WALKS,),
     ),
     Mutation(
-        "caches: the mark of a request stays where its lane's first one was",
+        "caches: the mark of a request stays at the lane's first one",
         "actors/adapters/marks.py:add_marks",
         "[end] if end > 0 and (not dialect.caching.moving) else []",
         "[min(end, len(next(iter(segments))))]",
         (WALKS,),
     ),
     Mutation(
-        "caches: the mark for the whole request is left out",
+        "caches: the mark for the complete request is left out",
         "actors/adapters/marks.py:add_marks",
         '(wanted if dialect.caching.moving else b"", segments)',
         '(b"", segments)',
         (WALKS,),
     ),
     Mutation(
-        "caches: the tool choice changes from one request of a turn to the next",
+        "caches: the tool choice changes between requests of a turn",
         "actors/session/steps.py:TurnSteps._render",
         "self._choice(tools_off=step.tools_off)",
         "self._choice(tools_off=step.tools_off or step.round % 2 == 0)",
         (f"{SESSION}[asyncio-anthropic]",),
     ),
     Mutation(
-        "caches: a tool loop that began without thinking stays open for a model that has a budget",
+        "caches: a tool loop without thinking stays open for a model with a budget",
         "actors/core/render/walk.py:RenderWalk._is_in_unthinking_loop",
         "self._closes and self._loop.answered and (not self._loop.mixed) and ...",
         "False and self._loop.answered and (not self._loop.mixed) and ...",
         ("tests/adapters/test_settings.py::test_a_loop_is_closed_once_in_the_life_of_a_lane",),
     ),
     Mutation(
-        "caches: a lane has another name with each request",
+        "caches: a lane has a new name for each request",
         "actors/provider/backend.py:ResolvedBackend.request",
         "lane_key(session, self.binding)",
         'lane_key(f"{session}{rendered._before}", self.binding)',
@@ -60,7 +60,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         ),
     ),
     Mutation(
-        "caches: a longer life is asked for, and not told as a loss where there is none",
+        "caches: a longer lifetime is requested and its loss is not reported",
         "actors/adapters/settings.py:fit_settings",
         'settings.cache == "long" != cache',
         "False",
@@ -74,7 +74,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("tests/core/test_check_marks.py",),
     ),
     Mutation(
-        "judge: the mark of the whole request does not count",
+        "judge: the mark of the complete request does not count",
         "actors/core/check/anthropic.py:Anthropic.finish",
         "self.moving is not None",
         "False",

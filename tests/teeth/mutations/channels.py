@@ -1,4 +1,4 @@
-"""Mistakes in what makes an actor's address an anyio stream."""
+"""Mutations of an actor's address as an anyio stream."""
 
 from tests.teeth.mutations.mutation import Mutation
 
@@ -20,7 +20,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         (f"{CHANNELS}::test_a_closed_address_takes_nothing",),
     ),
     Mutation(
-        "channels: a closed address sends what need not wait",
+        "channels: a closed address sends without waiting",
         "actors/kernel/ref.py:Ref.offer",
         "if self._is_closed:\n    raise ClosedResourceError",
         "",
@@ -41,14 +41,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         (f"{CHANNELS}::test_closing_an_address_leaves_the_actor_and_its_other_addresses_alone",),
     ),
     Mutation(
-        "channels: code that knows only anyio does not recognise a full mailbox",
+        "channels: a full mailbox does not raise anyio.WouldBlock",
         "actors/kernel/mailbox.py:MailboxFull",
         "WouldBlock",
         "Exception",
         (f"{CHANNELS}::test_a_full_mailbox_is_what_anyio_calls_would_block",),
     ),
     Mutation(
-        "channels: what a handler sent is lost when the address is closed",
+        "channels: messages sent by a handler are lost when the address is closed",
         "actors/kernel/actor.py:Context.send",
         "ref.clone()",
         "ref",

@@ -1,4 +1,4 @@
-"""Mistakes with the one tool that an ask forces."""
+"""Mutations of the tool that an ask forces."""
 
 from tests.teeth.mutations.mutation import Mutation
 
@@ -9,21 +9,21 @@ CONFIGURATION = "actors/session/configuration.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
-        "choosing: a tool is forced by the name that is not declared",
+        "choosing: a tool is forced under a name that is not declared",
         f"{SETTINGS}:_wire_choice",
         "next((ToolChoice(made) for made, own in names.items() if own == choice.tool), choice)",
         "choice",
         CHOICE,
     ),
     Mutation(
-        "choosing: every model knows a tool by its name",
+        "choosing: every model knows a tool under the same name",
         f"{SETTINGS}:_choice",
         "dialect.request.named_choice and dialect.model.named_choice",
         "dialect.request.named_choice",
         CHOICE,
     ),
     Mutation(
-        "choosing: a tool that went forces another",
+        "choosing: a removed tool forces another one",
         f"{SETTINGS}:_choice",
         """
         if tool is None:
@@ -36,42 +36,42 @@ MUTATIONS: tuple[Mutation, ...] = (
         CHOICE,
     ),
     Mutation(
-        "choosing: a tool of a group is forced as if it stood alone",
+        "choosing: a tool of a group is forced without its group",
         f"{SETTINGS}:_choice",
         "is_named and not (tool.namespace and dialect.request.namespaces)",
         "is_named",
         CHOICE,
     ),
     Mutation(
-        "choosing: an unknown tool is let in",
+        "choosing: an unknown tool is accepted",
         "actors/runtime/delivery.py:SessionCaller._submit",
         "self._lifecycle.configuration.check(said := parse_settings(*...))",
         "said = asked(*...)",
         CHOICE,
     ),
     Mutation(
-        "choosing: a preview of an unknown tool is given",
+        "choosing: a preview of an unknown tool is returned",
         "actors/runtime/handle.py:Session.preview",
         "self._lifecycle.configuration.check(said := parse_settings(*...))",
         "said = asked(*...)",
         CHOICE,
     ),
     Mutation(
-        "choosing: the pure face sends what is not declared",
+        "choosing: the pure API sends an undeclared name",
         "actors/transcripts.py:encode",
         "check_choice(tool_choice, [tool.name for tool in declared])",
         "",
         CHOICE,
     ),
     Mutation(
-        "choosing: a change that waits does not count",
+        "choosing: a pending change of tools is ignored",
         f"{CONFIGURATION}:Configuration.check",
         "self.offer if self._change is None or self._change.offer is ... else self._change.offer",
         "self.offer",
         CHOICE,
     ),
     Mutation(
-        "choosing: what a toolset offers since does not count",
+        "choosing: a change of a toolset is ignored",
         f"{CONFIGURATION}:Configuration.check",
         "offer.refresh()",
         "",
@@ -85,42 +85,42 @@ MUTATIONS: tuple[Mutation, ...] = (
         CHOICE,
     ),
     Mutation(
-        "choosing: a tool of free text is forced as a function",
+        "choosing: a free-text tool is forced as a function",
         "actors/adapters/responses/encode.py:_choice",
         '{"type": "function" if choice.form is None else "custom", **...}',
         '{"type": "function", **...}',
         CHOICE,
     ),
     Mutation(
-        "choosing: an answer that is a tool drives out the one that is forced",
+        "choosing: an answer tool replaces the forced tool",
         "actors/adapters/outputs.py:asked_form",
         '"required" if choice == "auto" else choice',
         'choice if alone else "required"',
         CHOICE,
     ),
     Mutation(
-        "choosing: llama.cpp heeds a name",
+        "choosing: llama.cpp respects a tool name",
         "actors/core/dialects/profiles.py:_WORDS_ALONE",
         "replace(VLLM.request, named_choice=False)",
         "VLLM.request",
         CHOICE,
     ),
     Mutation(
-        "choosing: a strict Gemini takes names that are not declared",
+        "choosing: the strict Gemini server accepts undeclared names",
         "actors/strict/rules/gemini.py:_check_allowed",
         "name not in names",
         "not name",
         (STRICT,),
     ),
     Mutation(
-        "choosing: a strict Bedrock takes every choice for every model",
+        "choosing: the strict Bedrock server accepts every choice for every model",
         "actors/strict/rules/bedrock_shapes.py:_check_choice",
         "kind not in profile.choices",
         "not kind",
         (STRICT,),
     ),
     Mutation(
-        "choosing: a strict llama.cpp heeds a name",
+        "choosing: the strict llama.cpp server respects a name",
         "actors/strict/rules/self_hosted.py:_check_choice",
         'context.mode == "strict"',
         'context.mode == "hosted"',

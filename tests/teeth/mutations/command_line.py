@@ -1,4 +1,4 @@
-"""Mistakes of the command line as a whole: help, completion, documentation, logs."""
+"""Mutations of the whole command line: help, completion, documentation, logs."""
 
 from tests.teeth.mutations.mutation import Mutation
 
@@ -13,7 +13,7 @@ MUTATIONS = (
         (f"{LINE}::test_top_level_help_imports_no_command_and_no_dependency",),
     ),
     Mutation(
-        "command line: an option is not in the reference",
+        "command line: an option is missing in the reference",
         "actors/cli/models.py:add_arguments",
         "add_config(parser)",
         'add_config(parser)\nparser.add_argument("--verbose", action="store_true")',
@@ -27,7 +27,7 @@ MUTATIONS = (
         (f"{LINE}::test_every_command_and_every_action_is_run_by_a_test",),
     ),
     Mutation(
-        "command line: an example names an option that does not exist",
+        "command line: an example names an unknown option",
         "actors/cli/doctor.py:EXAMPLES",
         '"actors doctor --config actors.toml --network"',
         '"actors doctor --config actors.toml --net"',

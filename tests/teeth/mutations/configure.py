@@ -1,4 +1,4 @@
-"""Mistakes in what changes between turns: the system prompt and the tools."""
+"""Mutations of changes between turns: the system prompt and the tools."""
 
 from tests.teeth.mutations.mutation import Mutation
 
@@ -10,7 +10,7 @@ HELD = "actors/session/held_changes.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
-        "configure: reasoning goes back behind other tools",
+        "configure: reasoning is sent back after a change of tools",
         "actors/core/session/lanes.py:Lanes.apply",
         "before.config_digest != after.config_digest",
         "before.config_digest == after.config_digest",
@@ -28,35 +28,35 @@ MUTATIONS: tuple[Mutation, ...] = (
         ),
     ),
     Mutation(
-        "configure: what had to be said plainly is said as before",
+        "configure: a plain render becomes normal again",
         "actors/core/session/lanes.py:Lanes._render_lane",
         "EpochBegan(*..., lane._state.plain, WHY[why])",
         "EpochBegan(*..., False, WHY[why])",
         (f"{LANES}::test_a_lane_that_had_to_be_plain_stays_plain",),
     ),
     Mutation(
-        "configure: a walk over bound hosts is refused",
+        "configure: a walk over hosts that bind reasoning is refused",
         "actors/core/session/lanes.py:Lanes._after_configuring",
         '_mark_stale(lane, "configured") if is_bound else lane',
         "lane",
         (f"{WALKS}::test_a_random_walk_has_no_refusal_and_never_changes_sent_messages",),
     ),
     Mutation(
-        "configure: the renderer is not told",
+        "configure: the renderer is not notified",
         f"{HELD}:HeldChanges._configured_event",
         "context.send(self._renderer, MarkStale())",
         "pass",
         (f"{CONFIGURE}::test_other_tools_begin_an_epoch_where_reasoning_is_bound_to_them",),
     ),
     Mutation(
-        "configure: what is offered anew is not written",
+        "configure: new tools are not logged",
         f"{HELD}:HeldChanges.compare",
         "self._equipment.resolver.config_digest != self._log.state.config_digest",
         "self._log.state.closed",
         (f"{CONFIGURE}::test_what_a_toolset_offers_anew_is_written_before_the_first_request_with_it",),
     ),
     Mutation(
-        "configure: a change in the midst of an ask is taken up at once",
+        "configure: a change during an ask takes effect at once",
         f"{HELD}:HeldChanges.configure",
         "at_once",
         "True",
@@ -66,7 +66,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         ),
     ),
     Mutation(
-        "configure: a later change drops what an earlier one said of the other",
+        "configure: a later change drops the other part of an earlier one",
         f"{LIVE}:Configuration.hold",
         "change.offer = held.offer",
         "pass",
@@ -75,14 +75,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         ),
     ),
     Mutation(
-        "configure: toolsets of a change that was replaced stay open",
+        "configure: toolsets of a superseded change stay open",
         f"{LIVE}:Configuration.hold",
         "self.toolsets.release(held.offer.owners)",
         "pass",
         (f"{CONFIGURE}::test_toolsets_are_opened_for_a_change_and_closed_when_nothing_uses_them",),
     ),
     Mutation(
-        "configure: toolsets that were replaced stay open",
+        "configure: replaced toolsets stay open",
         f"{LIVE}:Configuration.confirm_written",
         "self.toolsets.release(first.offer.owners)",
         "pass",
@@ -96,14 +96,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         (f"{CONFIGURE}::test_a_toolset_that_grows_past_what_a_backend_takes_fails_the_ask_and_says_why",),
     ),
     Mutation(
-        "configure: a pool fails with the first member that takes fewer tools",
+        "configure: a pool fails at the first member that accepts fewer tools",
         "actors/session/driver.py:TurnDriver._pool",
         "self.ask.resolver.pool(target, fits=False)",
         "self.ask.resolver.pool(target)",
         (f"{CONFIGURE}::test_a_pool_goes_on_with_the_member_that_takes_so_many_tools",),
     ),
     Mutation(
-        "configure: an epoch is begun and not written",
+        "configure: an epoch begins without a log event",
         "actors/session/requests.py:TurnRequests.begin_epoch",
         "self.ask.log.hold(event)",
         "",

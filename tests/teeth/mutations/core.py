@@ -1,4 +1,4 @@
-"""Mistakes in the ledger, the turn, the log and the other parts of the pure core."""
+"""Mutations of the ledger, the turn, the log and the other parts of the pure core."""
 
 from tests.teeth.mutations.mutation import Mutation
 
@@ -11,35 +11,35 @@ IMPORTS = "tests/adapters/test_import_pairing.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
-        "pairing: a late result goes to a newer call although an older one is open",
+        "pairing: a late result is paired with a newer call although an older one is open",
         "actors/core/normalize/pairing.py:_Pairing._pair_message",
         "not taken and not older.is_open",
         "not taken",
         (PAIRING, IMPORTS),
     ),
     Mutation(
-        "pairing: a second result of an id with several calls goes to the latest call",
+        "pairing: a second result for an id with several calls is paired with the latest call",
         "actors/core/normalize/pairing.py:_Pairing._take_further",
         "len(calls) == 1 and not older",
         "len(calls) == 1",
         (PAIRING,),
     ),
     Mutation(
-        "pairing: the name of a tool decides nothing",
+        "pairing: the name of a tool is ignored",
         "actors/core/normalize/pairing.py:_Pairing.pair_by_name",
         "len(made) > 1 or ...",
         "...",
         (PAIRING, IMPORTS),
     ),
     Mutation(
-        "pairing: calls of one message take results although one is missing",
+        "pairing: calls of one message accept results although one is missing",
         "actors/core/normalize/pairing.py:_Pairing._choose",
         "len(pool) == count",
         "pool",
         (PAIRING,),
     ),
     Mutation(
-        "events: an image that a tool returned is not kept",
+        "events: an image returned by a tool is not stored",
         "actors/core/log/events.py:Returned.result",
         "from_fields(*..., self.media)",
         "from_fields(*..., ())",
@@ -53,21 +53,21 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("tests/core/test_returned.py",),
     ),
     Mutation(
-        "ledger: of two real completions the last wins",
+        "ledger: the last of two real completions wins",
         "actors/core/ledger.py:_add_completion",
         "known.end is None",
         "True",
         (LEDGER,),
     ),
     Mutation(
-        "ledger: a cancel takes back a completion",
+        "ledger: a cancel removes a completion",
         "actors/core/ledger.py:_apply_call_event",
         "replace(known, cancelled=known.cancelled or reason)",
         "replace(known, cancelled=known.cancelled or reason, end=None)",
         (LEDGER,),
     ),
     Mutation(
-        "ledger: the same completion again is a duplicate",
+        "ledger: a repeated completion is a duplicate",
         "actors/core/ledger.py:_add_completion",
         """
         if new == result_of(known.end) or new in known.duplicates:
@@ -84,14 +84,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         (f"{LEDGER}::test_between_a_completion_and_a_seal_the_first_wins",),
     ),
     Mutation(
-        "ledger: a result after the seal takes the synthetic one's place",
+        "ledger: a result after the seal replaces the synthetic one",
         "actors/core/log/events.py:ToolCallRecord.completion",
         "self.end is None or self.sealed is not None",
         "self.end is None",
         (f"{LEDGER}::test_between_a_completion_and_a_seal_the_first_wins",),
     ),
     Mutation(
-        "content: completeness goes before an error",
+        "content: completeness precedes an error",
         "actors/core/values/content.py:ToolResult.status",
         """
         if self.error_json is not None:
@@ -108,7 +108,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("tests/core/test_recovery.py",),
     ),
     Mutation(
-        "content: a result that is there waits for its completeness",
+        "content: a present result waits for its completeness",
         "actors/core/values/content.py:ToolResult.status",
         """
         if self.error_json is not None:
@@ -123,7 +123,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("tests/core/test_recovery.py",),
     ),
     Mutation(
-        "content: a result that its source called incomplete is none",
+        "content: a result marked incomplete by its source counts as missing",
         "actors/core/values/content.py:ToolResult.status",
         """
         if self.error_json is not None:
@@ -145,14 +145,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         (STATE,),
     ),
     Mutation(
-        "table: an older version sees what came later",
+        "table: an older version sees later entries",
         "actors/core/data/persistent_map.py:PersistentMap.update",
         "{key: live.get(key, UNSET) for key in changes}",
         "{}",
         ("tests/core/test_history.py",),
     ),
     Mutation(
-        "codec: JSON that is none is read",
+        "codec: invalid JSON is accepted",
         "actors/core/log/codec.py:_check_json",
         """
         if text.startswith(begins) and (text.isascii() or text.decode()):
@@ -162,42 +162,42 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("tests/core/test_codec.py",),
     ),
     Mutation(
-        "codec: a message is read over",
+        "codec: a message is skipped",
         "actors/core/log/codec.py:_HOLDS_MORE",
         "(*_BEGINS, *_PACKED, *...)",
         "(*_BEGINS, *...)",
         ("tests/core/test_codec.py",),
     ),
     Mutation(
-        "codec: a field that has a default may be missing, or written otherwise",
+        "codec: a field with a default may be missing or written differently",
         "actors/core/log/codec.py:_decode_strictly",
         "_ENCODER.encode(record) != data",
         '_ENCODER.encode(form) == b""',
         ("tests/core/test_codec.py",),
     ),
     Mutation(
-        "turn: one round too many",
+        "turn: one round too many runs",
         "actors/core/turn/turn.py:_TurnRules._next_round",
         "self._end.rounds >= self._bounds.max_rounds",
         "self._end.rounds > self._bounds.max_rounds",
         (TURN,),
     ),
     Mutation(
-        "turn: corrections without end",
+        "turn: corrections are unbounded",
         "actors/core/turn/turn.py:_TurnRules._next_round",
         "stuck or ... or self._misses >= self._bounds.max_corrections",
         "stuck or ...",
         (TURN,),
     ),
     Mutation(
-        "turn: refused reasoning costs the whole structure",
+        "turn: refused reasoning removes the whole structure",
         "actors/core/turn/turn.py:_TurnRules._rewrite",
         '"bare" if unfit.reasoning and self._rewritten == "no" else "plain"',
         '"""plain"""',
         (TURN,),
     ),
     Mutation(
-        "turn: a refused transcript is rewritten again and again",
+        "turn: a refused transcript is rewritten repeatedly",
         "actors/core/turn/turn.py:_TurnRules._rewrite",
         """
         if self._rewritten == "plain":
@@ -210,63 +210,63 @@ MUTATIONS: tuple[Mutation, ...] = (
         (TURN,),
     ),
     Mutation(
-        "turn: calls of an answer that was cut are forgotten",
+        "turn: calls of a cut answer are forgotten",
         "actors/core/turn/turn.py:_TurnRules.next",
         "return self._close(*..., outcome.message, *...)",
         "return self._close(*..., None, *...)",
         (TURN,),
     ),
     Mutation(
-        "batch: malformed arguments are run as none",
+        "batch: malformed arguments run as empty ones",
         "actors/core/turn/batch.py:_bind",
         "tool is None or call.is_malformed",
         "tool is None",
         ("tests/core/test_batch.py",),
     ),
     Mutation(
-        "routing: a member that failed is tried again",
+        "routing: a failed member is tried again",
         "actors/core/policy/routing.py:_choose",
         "[name for name in order if name not in tried]",
         "list(order)",
         ("tests/core/test_routing.py",),
     ),
     Mutation(
-        "routing: a held switch is applied to whatever its target has become",
+        "routing: a held switch is applied to the current meaning of its target",
         "actors/core/policy/routing.py:resolve_switch",
         "return SwitchFailed(held, str(error))",
         "del error",
         ("tests/session/test_switching.py",),
     ),
     Mutation(
-        "ledger: a denial is no reason",
+        "ledger: a denial has no reason",
         "actors/core/log/events.py:ToolCallRecord.reason",
         '"denied" if type(self.end) is Denied else None',
         "None",
         (LEDGER,),
     ),
     Mutation(
-        "arguments: what reads its schema twice costs nothing",
+        "arguments: a second read of the schema is free",
         "actors/core/schemas/schema_cost.py:SchemaCost._measure",
         "size *= 2",
         "size += 0",
         ("tests/core/test_arguments.py",),
     ),
     Mutation(
-        "arguments: what is wrong is told whatever the work",
+        "arguments: errors are collected at any cost",
         "actors/core/schemas/schema_cost.py:SchemaCost.can_explain",
         "not self._is_recursive or ...",
         "True or ...",
         ("tests/core/test_arguments.py",),
     ),
     Mutation(
-        "arguments: references may lead as deep as they like",
+        "arguments: references may be nested to any depth",
         "actors/core/schemas/schema_cost.py:SchemaCost.why_too_much",
         "depth > MAX_EXPANDED_DEPTH",
         "False",
         ("tests/core/test_arguments.py",),
     ),
     Mutation(
-        "packed: a seal takes the message's origin for its own",
+        "packed: a seal uses the message's origin as its own",
         "actors/core/values/packed.py:_strip_block",
         "seal is not None and seal.maker == origin and (origin is not None)",
         "seal is not None and origin is not None",
@@ -280,14 +280,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("tests/core/test_shortcuts.py",),
     ),
     Mutation(
-        "state: after a compaction as much counts as imported as before",
+        "state: after a compaction the old number of messages counts as imported",
         "actors/core/session/lanes.py:Lanes.shrink",
         "self._imported = _remaining(self._imported, event)",
         "pass",
         (STATE,),
     ),
     Mutation(
-        "state: after a compaction a lane counts as many messages as older than its epoch as before",
+        "state: after a compaction the old number of messages counts as before the lane's epoch",
         "actors/core/session/lanes.py:_after_shrinking",
         "lane._state._replace(epoch_start=epoch_start)",
         "lane._state._replace()",

@@ -1,4 +1,4 @@
-"""The API for every day: texts, one question, programs without an event loop."""
+"""Mutations of the everyday API: texts, single questions, programs without an event loop."""
 
 from tests.teeth.mutations.mutation import Mutation
 
@@ -7,13 +7,11 @@ CHAT = "tests/cli/test_chat_terminal.py"
 QUEUE, FIELDS = "tests/session/test_queue_limits.py", "tests/config/test_named_fields.py"
 STREAM, LOOP = "actors/session/streams.py:TextStream", "actors/kernel/loop_thread.py"
 WEB = "docs/examples/with_uvicorn/conversations.py"
-JOURNEY = (
-    "tests/journeys/test_web_servers.py::test_a_web_application_serves_conversations_ends_at_once_and_goes_on"
-)
+JOURNEY = "tests/journeys/test_web_servers.py::test_a_web_application_serves_stops_and_resumes_conversations"
 
 MUTATIONS = (
     Mutation(
-        "everyday: a text whose ask fails ends as if all were well",
+        "everyday: a text of a failed ask ends normally",
         f"{STREAM}.__anext__",
         "self._checked(event.result)",
         "event.result",
@@ -27,21 +25,21 @@ MUTATIONS = (
         (f"{TEXTS}::test_a_reader_that_is_too_slow_misses_no_text",),
     ),
     Mutation(
-        "everyday: the texts of two rounds run together",
+        "everyday: the texts of two rounds are joined",
         f"{STREAM}._separate",
         'f"{BETWEEN}{text}" if is_further else text',
         "text",
         (f"{TEXTS}::test_the_text_of_all_rounds_arrives_in_pieces_and_thinking_does_not",),
     ),
     Mutation(
-        "everyday: a text is asked for with the variables of its reader",
+        "everyday: a text is requested in its reader's context",
         "actors/runtime/delivery.py:SessionCaller._submit",
         "Submit(packed, sink, variables, asked=said, output=form)",
         "Submit(packed, sink, copy_context(), asked=said, output=form)",
         (f"{TEXTS}::test_tools_see_the_context_variables_of_the_call",),
     ),
     Mutation(
-        "everyday: settings of a text are checked when it is read",
+        "everyday: the settings of a text are checked when it is read",
         "actors/runtime/handle.py:Session.stream_text",
         "self._lifecycle.configuration.check(parse_settings(settings))",
         "",
@@ -55,7 +53,7 @@ MUTATIONS = (
         (f"{SYNC}::test_an_interrupt_of_the_caller_cancels_the_ask_and_closes_its_calls",),
     ),
     Mutation(
-        "everyday: an interrupted ask that waits has another cancelled",
+        "everyday: an interrupted waiting ask cancels another one",
         "actors/sync.py:InterruptibleAsk.interrupt",
         "await stream.wait_begun()",
         "",
@@ -69,14 +67,14 @@ MUTATIONS = (
         (f"{SYNC}::test_a_call_from_the_loop_of_a_runtime_is_refused",),
     ),
     Mutation(
-        "everyday: a call runs without the variables of its caller",
+        "everyday: a call runs without its caller's context",
         f"{LOOP}:LoopThread.start",
         "context.run(self._begin, function, call)",
         "self._begin(function, call)",
         (f"{SYNC}::test_a_script_asks_and_streams_without_an_event_loop",),
     ),
     Mutation(
-        "everyday: a call below another library's loop is taken for one of that library",
+        "everyday: a call under another library's loop is attributed to that library",
         f"{LOOP}:LoopThread._begin",
         "sniffio.current_async_library_cvar.set(self._backend)",
         "pass",
@@ -90,7 +88,7 @@ MUTATIONS = (
         (f"{SYNC}::test_what_a_function_on_the_loop_raises_is_raised_and_the_loop_goes_on",),
     ),
     Mutation(
-        "everyday: a runtime that nobody has stays for ever",
+        "everyday: an unreferenced runtime stays forever",
         "actors/sync.py:BlockingRuntime.__init__",
         "finalize(self, self._loop.stop).atexit = False",
         "",
@@ -104,105 +102,105 @@ MUTATIONS = (
         (f"{SYNC}::test_a_forked_process_is_refused",),
     ),
     Mutation(
-        "everyday: a program that ends waits for its runtimes",
+        "everyday: an ending program waits for its runtimes",
         f"{LOOP}:RunningLoops._stop_at_exit",
         "loop.stop()",
         "pass",
         (f"{SYNC}::test_a_program_that_ends_leaves_its_runtime_in_order_and_a_forked_child_has_none",),
     ),
     Mutation(
-        "everyday: one question waits in the journal of the file",
+        "everyday: a single question waits for the journal of the file",
         "actors/runtime/once.py:run",
         "MemoryStorage()",
         "None",
         (f"{SYNC}::test_one_question_is_kept_nowhere",),
     ),
     Mutation(
-        "everyday: of first requests that come at once all but one are refused",
+        "everyday: all but one of concurrent first requests are refused",
         f"{WEB}:Conversations.answer",
         "self._runtime.open(TARGET, id=name, resume=True)",
         "self._runtime.open(TARGET, id=name)",
         (JOURNEY,),
     ),
     Mutation(
-        "everyday: an open stream of events keeps the server from ending",
+        "everyday: an open event stream keeps the server running",
         f"{WEB}:conversations",
         "call_at_signal(ending.set)",
         "",
         (JOURNEY,),
     ),
     Mutation(
-        "everyday: an ask waits for ever behind a turn that waits for an approval",
+        "everyday: an ask waits forever behind a turn that waits for an approval",
         "actors/session/session_actor.py:SessionActor._submit",
         "self._queue_limits.begin(self._live_context, (command,))",
         "pass",
         (f"{QUEUE}::test_an_ask_behind_a_turn_that_waits_for_an_approval_is_bounded_by_its_total",),
     ),
     Mutation(
-        "everyday: an ask that waited before the turn did waits for ever",
+        "everyday: an ask that waited before the turn waits forever",
         "actors/session/session_actor.py:SessionActor._let_wait",
         "self._queue_limits.begin(self._live_context, self._pending.waiting)",
         "",
         (f"{QUEUE}::test_an_ask_that_waits_already_when_the_turn_begins_to_wait_is_bounded_too",),
     ),
     Mutation(
-        "everyday: time in the queue counts although the turn ahead goes on",
+        "everyday: queue time counts although the turn ahead continues",
         "actors/session/session_actor.py:SessionActor._go_on_with",
         "self._queue_limits.end()",
         "",
         (f"{QUEUE}::test_time_in_the_queue_does_not_count_once_the_turn_goes_on",),
     ),
     Mutation(
-        "everyday: a misspelt argument is not compared with the fields that there are",
+        "everyday: a misspelt argument is not compared with the known fields",
         "actors/core/schemas/arguments.py:_unknown_field",
         "close is None",
         "True",
-        (f"{FIELDS}::test_a_misspelt_argument_is_named_with_the_field_that_it_stands_for",),
+        (f"{FIELDS}::test_a_misspelt_argument_is_reported_with_the_nearest_field",),
     ),
     Mutation(
-        "everyday: a field that is given is suggested",
+        "everyday: a present field is suggested",
         "actors/core/schemas/arguments.py:_missing_fields",
         "name not in given and len(name) <= _FIELD",
         "len(name) <= _FIELD",
-        (f"{FIELDS}::test_a_field_that_is_given_is_not_suggested",),
+        (f"{FIELDS}::test_a_field_that_is_already_present_is_not_suggested",),
     ),
     Mutation(
-        "everyday: a missing field is compared with all fields that are unknown",
+        "everyday: a missing field is compared with all unknown fields",
         "actors/core/schemas/arguments.py:_likely_misspelling",
         "islice((each for each in unknown if len(each) <= _FIELD), _FIELDS)",
         "(each for each in unknown if len(each) <= _FIELD)",
-        (f"{FIELDS}::test_many_and_long_unknown_fields_are_compared_with_a_bounded_number",),
+        (f"{FIELDS}::test_comparisons_of_unknown_fields_are_bounded",),
     ),
     Mutation(
-        "everyday: a long unknown field is compared with the fields that there are",
+        "everyday: a long unknown field is compared with the known fields",
         "actors/core/schemas/arguments.py:_unknown_field",
         "len(name) <= _FIELD",
         "True",
-        (f"{FIELDS}::test_many_and_long_unknown_fields_are_compared_with_a_bounded_number",),
+        (f"{FIELDS}::test_comparisons_of_unknown_fields_are_bounded",),
     ),
     Mutation(
-        "everyday: a misspelt key of a file is not named where the right one is missing",
+        "everyday: a misspelt key of a file is not reported with the missing key",
         "actors/config/complaints.py:_misspelling_hint",
         "owner == [*table]",
         "False",
-        (f"{FIELDS}::test_a_misspelt_key_of_a_file_is_named_where_the_right_one_is_missing",),
+        (f"{FIELDS}::test_a_missing_key_of_a_file_is_reported_with_a_misspelt_one",),
     ),
     Mutation(
-        "everyday: links of the README lead nowhere on a package index",
+        "everyday: the README's links are broken on a package index",
         "hatch_build.py:LongDescription.update",
         "long_description(readme)",
         "readme",
-        ("tests/project/test_packaging.py::test_the_text_on_a_package_index_has_no_relative_link",),
+        ("tests/project/test_packaging.py::test_the_package_index_text_has_no_relative_link",),
     ),
     Mutation(
-        "everyday: a cancelled turn takes the lines that wait with it",
+        "everyday: a cancelled turn drops the queued lines",
         "actors/cli/chat/loop.py:Chat._interrupt",
         'self._terminal.print("  cancelling the turn; Ctrl-C again ends the process", "yellow")',
         "self._queued.clear()",
         (f"{CHAT}::test_queued_lines_are_asked_after_a_cancelled_turn",),
     ),
     Mutation(
-        "everyday: the time that a person takes to approve is run time",
+        "everyday: the time for an approval counts as run time",
         "actors/cli/chat/view.py:View.waiting",
         "call.began = self._clock()",
         "pass",

@@ -1,4 +1,4 @@
-"""Mistakes at the edges: exits and cancellations where nobody expects them."""
+"""Mutations at the edges: unexpected exits and cancellations."""
 
 from tests.teeth.mutations.mutation import Mutation
 
@@ -9,21 +9,21 @@ LARGE = "tests/adapters/test_large_events.py"
 
 MUTATIONS = (
     Mutation(
-        "edges: an exit exception of what a tool's thread has the event loop run ends the loop",
+        "edges: an exit exception in code that a tool thread runs in the loop ends the loop",
         "actors/scheduler/from_threads.py:_enter_loop",
         "backend = _containing_backend(token.backend_class)",
         "backend = token.backend_class",
         (EXITS,),
     ),
     Mutation(
-        "edges: a tool's thread looks as if an event loop ran in it",
+        "edges: a tool's thread appears to run an event loop",
         "actors/scheduler/from_threads.py:run_in",
         "context.run(_eventloop.set_current_async_library, None)",
         "",
         (f"{FROM_THREADS}::test_a_blocking_tool_may_run_an_event_loop_of_its_own",),
     ),
     Mutation(
-        "edges: a bound of time hides the failure that was retried",
+        "edges: a timeout hides the failure that was retried",
         "actors/provider/advice.py:_sent_again",
         "failed.status == 'retried' and last.wait",
         "False",
@@ -32,35 +32,35 @@ MUTATIONS = (
         ),
     ),
     Mutation(
-        "edges: the version goes to standard error",
+        "edges: the version is printed on standard error",
         "actors/cli/parser.py:_Version.__call__",
         "print(f\"actors {version('llm-actors')}\")\nparser.exit()",
         "parser.exit(0, f\"actors {version('llm-actors')}\\n\")",
         ("tests/cli/test_command_line.py::test_the_version_is_printed_on_standard_output",),
     ),
     Mutation(
-        "edges: a host that is full of sessions that nobody has takes no other",
+        "edges: a host full of unreferenced sessions accepts no other",
         "actors/runtime/registry.py:SessionRegistry.check_room",
         "not host.residency.let_one_go()",
         "True",
         (f"{HANDLES}::test_a_session_that_nobody_has_makes_place_for_another",),
     ),
     Mutation(
-        "edges: a session that somebody has makes place for another",
+        "edges: a referenced session is evicted",
         "actors/runtime/lifecycle.py:SessionLifecycle.let_go",
         "self.handles",
         "False",
         (f"{HANDLES}::test_a_session_that_nobody_has_makes_place_for_another",),
     ),
     Mutation(
-        "edges: a session that is read makes place for another",
+        "edges: a session being read is evicted",
         "actors/runtime/lifecycle.py:SessionLifecycle.let_go",
         "self.name in self.host.readers.following",
         "False",
         (f"{HANDLES}::test_a_session_that_waits_or_is_read_keeps_its_place",),
     ),
     Mutation(
-        "edges: a session that waits makes place for another",
+        "edges: a waiting session is evicted",
         "actors/runtime/lifecycle.py:SessionLifecycle.let_go",
         "self.pending_calls",
         "False",
@@ -71,10 +71,10 @@ MUTATIONS = (
         "actors/core/settings/labels.py:FrozenMetadata.__init__",
         "self._values = dict(metadata)",
         "self._values = __import__('types').MappingProxyType(dict(metadata))",
-        ("tests/project/test_pickling.py::test_every_public_value_survives",),
+        ("tests/project/test_pickling.py::test_every_public_value_survives_pickling_and_copying",),
     ),
     Mutation(
-        "edges: a stream that cannot begin has the status of one that has",
+        "edges: a stream that cannot start has a success status",
         "docs/examples/with_uvicorn/conversations.py:after_first_piece",
         """
         try:
@@ -86,42 +86,42 @@ MUTATIONS = (
         ("tests/journeys/test_web_servers.py",),
     ),
     Mutation(
-        "edges: underscores are a part of numbers in headers",
+        "edges: underscores are allowed in numbers of headers",
         "actors/adapters/retry_after.py:number",
         "isnan(read) or '_' in value",
         "isnan(read)",
         ("tests/adapters/test_times.py::test_what_is_no_time_is_not_there",),
     ),
     Mutation(
-        "edges: an entry of NO_PROXY with a dot at its end covers no host",
+        "edges: a NO_PROXY entry with a final dot matches no host",
         "actors/transport/proxy.py:_is_covered_by",
         "entry.removeprefix('*').strip('.')",
         "entry.removeprefix('*').removeprefix('.')",
-        ("tests/transport/test_proxy.py::test_hosts_that_are_excepted_are_reached_without_a_proxy",),
+        ("tests/transport/test_proxy.py::test_hosts_in_no_proxy_are_reached_directly",),
     ),
     Mutation(
-        "edges: what an outage keeps of deleted sessions is never removed",
+        "edges: data kept by an outage is never removed",
         "actors/runtime/retention.py:vacuum",
         "RemainingData('the journal', str(error), is_temporary=True)",
         "RemainingData('the journal', str(error))",
         ("tests/journal/test_sweeps.py::test_data_left_by_an_outage_is_removed_the_next_day",),
     ),
     Mutation(
-        "edges: a sweep that fails forgets what it has deleted",
+        "edges: a failed sweep forgets its deletions",
         "actors/runtime/retention.py:Retention._expire",
         "self._is_vacuum_due |= bool(deleted)",
         "self._is_vacuum_due |= False",
         ("tests/journal/test_sweeps.py::test_a_failed_batch_leaves_no_data_of_earlier_batches",),
     ),
     Mutation(
-        "large events: a document may hold any number of values",
+        "large events: a document may contain any number of values",
         "actors/adapters/document.py:_check_values",
         "raise TooManyValues",
         "return",
         (f"{LARGE}::test_a_document_of_so_many_values_that_it_would_stop_the_loop_is_refused",),
     ),
     Mutation(
-        "large events: a document may hold any number of quotes",
+        "large events: a document may contain any number of quotes",
         "actors/adapters/document.py:_quotes",
         "raise TooManyValues",
         "pass",
@@ -135,7 +135,7 @@ MUTATIONS = (
         (f"{LARGE}::test_a_text_of_many_brackets_and_commas_is_one_value",),
     ),
     Mutation(
-        "large events: a last event of too many values is the beginning of one",
+        "large events: a last event with too many values is the start of one",
         "actors/adapters/base.py:_is_whole",
         "return True",
         "return False",
@@ -149,7 +149,7 @@ MUTATIONS = (
         ("tests/adapters/test_sse.py::test_an_event_has_a_bounded_number_of_lines_of_data",),
     ),
     Mutation(
-        "events: a byte order mark before a line that has not ended is a part of its field",
+        "events: a byte order mark before an unfinished line is part of its field",
         "actors/adapters/framing.py:EventParser.feed",
         "del self._begun[:len(_MARK)]",
         "pass",

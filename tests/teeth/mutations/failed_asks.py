@@ -1,4 +1,4 @@
-"""Asks that fail: who is told, what is a result all the same, what advice the error has."""
+"""Mutations of failed asks: exceptions, results, and the advice of the error."""
 
 from tests.teeth.mutations.mutation import Mutation
 
@@ -14,49 +14,49 @@ MUTATIONS = (
         (f"{ASKS}::test_an_ask_that_fails_raises_and_its_session_goes_on",),
     ),
     Mutation(
-        "failed asks: who wants the result gets an error",
+        "failed asks: a caller that wants the result gets an exception",
         "actors/runtime/delivery.py:SessionCaller._check_result",
         'check and result.status == "failed"',
         'result.status == "failed"',
         (f"{ASKS}::test_without_check_the_same_result_is_returned",),
     ),
     Mutation(
-        "failed asks: what goes on with an ask returns its failure",
+        "failed asks: continuing an ask returns its failure",
         f"{HANDLE}.ask",
         "self._check_result(await sink.outcome(), check)",
         "self._check_result(await sink.outcome(), check and message is not None)",
         (f"{ASKS}::test_what_goes_on_with_an_ask_raises_as_the_ask_would",),
     ),
     Mutation(
-        "failed asks: an ask that a restart interrupted has failed",
+        "failed asks: an ask interrupted by a restart has failed",
         "actors/core/session/publishing.py:interrupted_result",
         'AskResult("", "interrupted", bound or NOBODY, attempts, 0, Usage(), why, turn=turn)',
         'AskResult("", "failed", bound or NOBODY, attempts, 0, Usage(), why, turn=turn)',
         (f"{ASKS}::test_an_ask_that_a_restart_interrupts_is_a_result",),
     ),
     Mutation(
-        "failed asks: who calls a subagent sees the error of its ask",
+        "failed asks: the caller of a subagent receives its ask's exception",
         "actors/runtime/subagents.py:subagent",
         "child.ask(task, output=output, check=False)",
         "child.ask(task, output=output)",
         (f"{ASKS}::test_who_calls_a_subagent_sees_that_it_failed",),
     ),
     Mutation(
-        "failed asks: a failure that passes is told like one that stays",
+        "failed asks: a temporary failure is reported like a permanent one",
         f"{ADVICE}:_can_retry",
         'kind == each and act == "retry"',
         'kind == each and act == "never"',
         (f"{ASKS}::test_a_failure_that_passes_can_be_tried_again",),
     ),
     Mutation(
-        "failed asks: the error leaves the advice to the command line",
+        "failed asks: only the command line adds advice",
         f"{ADVICE}:no_answer",
         "_cause(result), advice(result, config)",
         '_cause(result), ""',
         (f"{ASKS}::test_the_error_says_what_to_try_as_the_command_line_does",),
     ),
     Mutation(
-        "failed asks: nobody is told which variable holds the key that was refused",
+        "failed asks: the variable of a refused key is not named",
         "actors/config/__init__.py:Config.credential_source",
         'f"the key in {named or usual}"',
         '"the key"',
@@ -77,21 +77,21 @@ MUTATIONS = (
         (f"{ADVISED}::test_a_parameter_that_is_refused_is_named",),
     ),
     Mutation(
-        "failed asks: a program that ends with the error has the exit code of no cause",
+        "failed asks: a program ended by the error has a generic exit code",
         "actors/cli/exits.py:of_error",
         'isinstance(error, AskFailed) and hasattr(error, "result")',
         "isinstance(error, AskFailed) and False",
         (f"{ASKS}::test_the_error_can_be_copied_pickled_and_turned_into_an_exit_code",),
     ),
     Mutation(
-        "failed asks: a text that was cut runs on into the note",
+        "failed asks: a cut text runs into the note",
         "actors/core/turn/broken_answer.py:interrupted_message",
         'text and not text.endswith("\\n")',
         "False",
         ("tests/session/test_broken_answers.py::test_a_text_that_is_cut_is_not_run_together_with_the_note",),
     ),
     Mutation(
-        "failed asks: of a group of errors the model is told how many there are",
+        "failed asks: the model learns the number of errors in a group",
         "actors/scheduler/calls.py:for_model",
         "is_group(error)",
         "False",

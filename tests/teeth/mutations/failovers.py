@@ -1,4 +1,4 @@
-"""Failovers of real Postgres servers, storage sweeps, and cancelled calls on Postgres."""
+"""Mutations of failovers of real Postgres servers, storage sweeps, and cancelled calls on Postgres."""
 
 from tests.teeth.mutations.mutation import Mutation
 
@@ -15,14 +15,14 @@ OWNERSHIP = "tests/runtime/test_ownership.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
-        "kill sweep: a forked worker keeps the locks of a host that is killed",
+        "kill sweep: a forked worker keeps the locks of a killed host",
         "actors/journal/storage/sqlite/forks.py:_begin_child",
         "lock.close()",
         "pass",
         ("tests/commands/test_killing.py",),
     ),
     Mutation(
-        "ownership on Postgres: nobody owns a claim between the journal's answer and the caller",
+        "ownership on Postgres: a claim has no owner between the journal's answer and the caller",
         "actors/runtime/claims.py:claim_session",
         "ClaimSession(session, existing, pending.take)",
         "ClaimSession(session, existing)",
@@ -33,14 +33,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         ),
     ),
     Mutation(
-        "ownership on Postgres: a storage that is closed keeps a connection",
+        "ownership on Postgres: a closed storage keeps a connection",
         "actors/journal/storage/postgres/storage.py:PostgresStorage.close",
         "self._reader.close()",
         "pass",
         (f"{OWNERSHIP}::test_a_runtime_that_is_cancelled_at_any_await_of_its_life_leaves_nothing_open",),
     ),
     Mutation(
-        "sweeps: each session is deleted in a transaction of its own",
+        "sweeps: each session is deleted in a separate transaction",
         f"{RETENTION}:Retention.sweep",
         "len(expired) == BATCH",
         "len(expired) == 1",
@@ -54,21 +54,21 @@ MUTATIONS: tuple[Mutation, ...] = (
         (f"{SWEEPS}::test_the_bytes_deleted_in_one_transaction_are_bounded",),
     ),
     Mutation(
-        "sweeps: one session that cannot be deleted keeps the others of its transaction",
+        "sweeps: a session that cannot be deleted blocks its transaction",
         f"{DELETION}:delete_unused",
         "(SessionLeased, JournalError)",
         "SessionLeased",
         (f"{SWEEPS}::test_a_session_that_cannot_be_deleted_does_not_block_the_sweep",),
     ),
     Mutation(
-        "sweeps: a session that was used since it was listed is deleted",
+        "sweeps: a session used since the listing is deleted",
         f"{DELETION}:_claim_unused",
         "claim.last == sessions[each] and (not failures)",
         "not failures",
         (f"{SWEEPS}::test_a_session_used_since_the_listing_is_kept_and_released",),
     ),
     Mutation(
-        "sweeps: a session that stays is never released",
+        "sweeps: a kept session is never released",
         f"{DELETION}:_claim_unused",
         "await _release(journal, ...)",
         "pass",
@@ -82,35 +82,35 @@ MUTATIONS: tuple[Mutation, ...] = (
         (f"{SWEEPS}::test_leaving_the_runtime_during_a_sweep_logs_no_crash",),
     ),
     Mutation(
-        "failover: a host writes behind events of another that was given the same number",
+        "failover: a host writes after another host's events with the same number",
         "actors/journal/storage/postgres/statements.py:_APPEND",
         '_APPEND = """...s.checksum = g.seen..."""',
         '_APPEND = """...true..."""',
         (f"{FAILOVER}::{SAME_NUMBER}",),
     ),
     Mutation(
-        "failover: a lost claim is reported as a gap of the log",
+        "failover: a lost claim is reported as a gap in the log",
         "actors/journal/storage/postgres/storage.py:_why_left",
         "owner == row.owner and last < row.last",
         "last < row.last",
         (f"{FAILOVER}::{SAME_NUMBER}",),
     ),
     Mutation(
-        "failover: a reader that finds events missing takes the session for gone",
+        "failover: a reader with missing events ends the session",
         "actors/journal/session_events.py:SessionEvents._publish",
         "not page.last",
         "not page.events",
         (f"{FAILOVER}::test_a_reader_missing_events_waits_for_the_writer_to_record_the_loss",),
     ),
     Mutation(
-        "failover matrix: the log does not name a loss",
+        "failover matrix: the log does not record a loss",
         "actors/journal/journal_actor.py:JournalActor._name_loss",
         "self._ends.loss_entry(session)",
         "None",
         LAGGING,
     ),
     Mutation(
-        "failover matrix: the session's reader does not hear of a loss",
+        "failover matrix: the session's reader does not receive a loss",
         "actors/journal/journal_actor.py:JournalActor._lose",
         "self._readers.roll_back(error.session, error.first - 1)",
         "",

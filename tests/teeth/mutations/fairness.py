@@ -1,4 +1,4 @@
-"""Mistakes in who is served next where many wait, and in what forked processes share."""
+"""Mutations of the order among waiting requests, and of state shared by forked processes."""
 
 from tests.teeth.mutations.mutation import Mutation
 
@@ -29,28 +29,28 @@ MUTATIONS: tuple[Mutation, ...] = (
         (FORKED,),
     ),
     Mutation(
-        "forked: a child takes its parent's watchdog for its own",
+        "forked: a child uses its parent's watchdog",
         "actors/scheduler/watchdog.py:Watchdog.reset",
         "self._thread: threading.Thread | None = None",
         "self._thread: threading.Thread | None = getattr(self, '_thread', None)",
         (FORKED,),
     ),
     Mutation(
-        "forked: two sessions of one id share their idempotency keys",
+        "forked: two sessions with one id share their idempotency keys",
         "actors/runtime/registry.py:session_key",
         "os.urandom(8).hex()",
         "'0' * 16",
         (WORKERS, SEED),
     ),
     Mutation(
-        "forked: the keys of a simulation do not come from its seed",
+        "forked: a simulation's keys do not depend on its seed",
         "actors/testing/simulation/world.py:World.runtime",
         "runtime._registry.draw_key = lambda: keys.randbytes(8).hex()",
         "",
         (SAME_RUN,),
     ),
     Mutation(
-        "forked: workers wait equally long before they try again",
+        "forked: workers wait equally long before a retry",
         "actors/runtime/runtime.py:Runtime.__aenter__",
         "self._random.seed()",
         "pass",
@@ -71,7 +71,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         (f"{WORKERS}[asyncio-postgres]",),
     ),
     Mutation(
-        "forked: a session without an id is not opened while another host has the id that it would get",
+        "forked: a session without an id is not opened while another host uses its next id",
         "actors/runtime/claims.py:Claims.claim_new",
         """
 if given is not None:
@@ -82,77 +82,77 @@ last = 1
         (f"{WORKERS}[asyncio-sqlite]",),
     ),
     Mutation(
-        "places: who asks first is served first",
+        "places: requests are served in order of arrival",
         "actors/scheduler/threads.py:Threads.ask",
         "queue.put(request.tenant, request.session, request)",
         "queue.put('', '', request)",
         (TURNS,),
     ),
     Mutation(
-        "places: all tenants are one",
+        "places: all tenants are treated as one",
         "actors/runtime/session_actors.py:SessionActors.__init__",
         "spec.tenant",
         "''",
         (TURNS,),
     ),
     Mutation(
-        "places: a place whose call was stopped is lost",
+        "places: the slot of a stopped call is lost",
         "actors/scheduler/threads.py:Threads.withdraw",
         "place.give_back()",
         "pass",
         (TOO_LATE, NOT_LOST),
     ),
     Mutation(
-        "places: a stopped call goes on waiting",
+        "places: a stopped call continues to wait",
         "actors/scheduler/threads.py:Threads.withdraw",
         "queue.remove(request.tenant, request.session, request)",
         "pass",
         (NOT_LOST, f"{THREADS}test_a_call_that_is_cancelled_while_it_waits_leaves_its_turn_to_the_next"),
     ),
     Mutation(
-        "places: a place goes to a loop that has ended, and with it",
+        "places: a slot is given to a loop that has ended, and is lost",
         "actors/scheduler/threads.py:Threads._serve",
         "self.taken -= sum(request.place is not None for request in deaf)",
         "pass",
         (DEAF,),
     ),
     Mutation(
-        "places: who waits is not told that closed calls hold every thread",
+        "places: a waiting caller does not learn that closed calls hold every thread",
         "actors/scheduler/threads.py:Threads._answer_waiting",
         "self.stuck >= limit",
         "False",
         (REFUSED, NOT_LOST),
     ),
     Mutation(
-        "places: a place that is given back stays free while calls wait for one",
+        "places: a returned slot stays free while calls wait",
         "actors/scheduler/threads.py:Threads._free_slot",
         "self._serve()",
         "",
         (NOT_LOST,),
     ),
     Mutation(
-        "finishing: a request that continues a turn waits like any other",
+        "finishing: a continuing request waits like any other",
         "actors/provider/rounds.py:Round._try_once",
         "command.round > 1",
         "False",
         (BEGUN,),
     ),
     Mutation(
-        "finishing: a lead is no lead",
+        "finishing: a lead has no effect",
         "actors/core/policy/fair.py:_Flows._push",
         "tag - lead",
         "tag",
         (BEGUN, NO_MORE),
     ),
     Mutation(
-        "finishing: who has a lead is charged nothing",
+        "finishing: a request with a lead is not charged",
         "actors/core/policy/fair.py:_Flows.serve",
         "rank, _, name, tag = heapq.heappop(self._heap)",
         "tag, _, name, _ = heapq.heappop(self._heap); rank = tag",
         (NO_MORE,),
     ),
     Mutation(
-        "finishing: a tenant goes ahead of others with its turns",
+        "finishing: a tenant overtakes others with its turns",
         "actors/core/policy/fair.py:FairQueue.put",
         "self._tenants.join(tenant)",
         "self._tenants.join(tenant, self._lead(item))",

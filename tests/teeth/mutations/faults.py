@@ -1,4 +1,4 @@
-"""Mistakes about tools that run away, and about faults."""
+"""Mutations of runaway tools and of faults."""
 
 from tests.teeth.mutations.mutation import Mutation
 
@@ -11,91 +11,91 @@ _CUT = "tests/commands/test_cut_sessions.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
-        "a tool that blocks the loop is told of",
+        "a tool that blocks the loop is not reported",
         "actors/scheduler/watchdog.py:LoopWatch.look",
         "now - since < STALL",
         "now - since >= STALL",
         (f"{_RUNAWAY}::test_a_tool_that_blocks_the_loop_is_named_with_its_place_while_it_does",),
     ),
     Mutation(
-        "a wait is no stall",
+        "a wait counts as a stall",
         "actors/kernel/contained.py:Contained.drive",
         "containment.step = None",
         "pass",
         (f"{_RUNAWAY}::test_a_tool_that_waits_is_no_stall_and_the_thread_that_looks_ends_by_itself",),
     ),
     Mutation(
-        "a tool whose calls run on is barred",
+        "a tool with abandoned calls is not disabled",
         "actors/scheduler/quarantine.py:Quarantine.is_disabled",
         "self._held[_key(tool)] >= self._most",
         "self._held[_key(tool)] > self._most",
         (f"{_RUNAWAY}::test_a_tool_whose_calls_run_on_gets_no_more_until_they_have_ended",),
     ),
     Mutation(
-        "a call that ends leaves quarantine",
+        "a call that ends stays in quarantine",
         "actors/scheduler/calls.py:CallExecution._run",
         "self.site.executor.quarantine.leave(self.tool)",
         "pass",
         (f"{_RUNAWAY}::test_a_tool_whose_calls_run_on_gets_no_more_until_they_have_ended",),
     ),
     Mutation(
-        "an answer without end is given up at the size its backend may say",
+        "an endless answer has no size limit",
         "actors/provider/rounds.py:Round._new_decoder",
         "decode(*..., **..., max_bytes=self._endpoint.answer_bytes)",
         "decode(*..., **...)",
         (f"{_STREAMS}::test_an_answer_without_end_is_given_up_at_its_size_and_not_asked_for_again",),
     ),
     Mutation(
-        "an answer that is too long is not asked for again",
+        "a too long answer is requested again",
         "actors/adapters/failure.py:ACTIONS",
         '{**..., "too_long": "next_backend", **...}',
         '{**..., "too_long": "retry", **...}',
         (f"{_STREAMS}::test_an_answer_without_end_is_given_up_at_its_size_and_not_asked_for_again",),
     ),
     Mutation(
-        "a stream may begin with a byte order mark",
+        "a byte order mark breaks a stream",
         "actors/adapters/framing.py:EventParser._whole_line",
         "line = line.removeprefix(_MARK)",
         "",
         ("tests/adapters/test_sse.py",),
     ),
     Mutation(
-        "an event without its blank line is read at the end",
+        "an event without its blank line is ignored at the end",
         "actors/adapters/framing.py:EventParser.close",
         "self._dispatch(events)",
         "",
         (f"{_STREAMS}::test_a_stream_that_is_written_oddly_is_read_as_any_other",),
     ),
     Mutation(
-        "arguments that are no object are not those of a call without any",
+        "malformed arguments count as empty ones",
         "actors/adapters/partial.py:PartialCall.block",
         "None if is_object else self.pieces.literal()",
         "None",
         (f"{_CALLS}::test_arguments_that_are_no_object_reach_no_tool_and_are_corrected_once",),
     ),
     Mutation(
-        "a call beyond the batch is answered too",
+        "a call beyond the batch stays unanswered",
         "actors/core/turn/batch.py:plan",
         "calls[:most]",
         "calls[: most + 1]",
         (f"{_CALLS}::test_of_two_hundred_calls_as_many_run_as_may_and_all_are_answered",),
     ),
     Mutation(
-        "a call that runs on bars only its own tool",
+        "an abandoned call disables all tools",
         "actors/scheduler/quarantine.py:Quarantine.is_disabled",
         "bool(self._held) and self._held[_key(tool)] >= self._most",
         "bool(self._held)",
         (_BAD,),
     ),
     Mutation(
-        "a batch that is stopped while its beginning is written starts no tool",
+        "a batch cancelled while its start is written starts a tool",
         "actors/scheduler/scheduler_actor.py:_Batch._start",
         "self._stopping is None",
         "True",
         (_CANCELS,),
     ),
     Mutation(
-        "a request that is stopped gives its place back",
+        "a stopped request keeps its slot",
         "actors/provider/rounds.py:Round._try_once",
         """
         try:
@@ -114,14 +114,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         (_CANCELS,),
     ),
     Mutation(
-        "a request that is stopped while it waits has no slot of the queue",
+        "a request stopped while it waits keeps its place in the queue",
         "actors/provider/admission.py:Admission._wait",
         "queue.remove(ticket.tenant, ticket.session, ticket)",
         "",
         (_CANCELS,),
     ),
     Mutation(
-        "an answer with calls needs its end marker like any other",
+        "an answer with calls needs no end marker",
         "actors/adapters/base.py:Decoder._end",
         """
         if not self.ended:
@@ -134,7 +134,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         (_CUT,),
     ),
     Mutation(
-        "a connection that breaks behind the end marker takes nothing of the answer along",
+        "a connection that breaks after the end marker loses the answer",
         "actors/provider/rounds.py:Round._read_answer",
         """
         if not self._decoder.ended:
@@ -144,7 +144,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         (_CUT,),
     ),
     Mutation(
-        "the calls of an answer that broke off do not run",
+        "the calls of a broken answer run",
         "actors/session/steps.py:TurnSteps._after_broken_answer",
         "message = ...",
         """

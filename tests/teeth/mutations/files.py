@@ -1,4 +1,4 @@
-"""Journals in files: forked children, damage, clocks, and what is saved of a damaged one."""
+"""Mutations of journals in files: forked children, damage, clocks, and salvage."""
 
 from tests.teeth.mutations.mutation import Mutation
 
@@ -12,7 +12,7 @@ FORKED = "tests/runtime/test_forked_hosts.py"
 
 MUTATIONS = (
     Mutation(
-        "files: a forked worker keeps the locks of its host",
+        "files: a forked worker keeps its host's locks",
         f"{FORKS}:_begin_child",
         "lock.close()",
         "pass",
@@ -22,14 +22,14 @@ MUTATIONS = (
         ),
     ),
     Mutation(
-        "files: a forked child uses the connections of its parent",
+        "files: a forked child uses its parent's connections",
         f"{FORKS}:Database.check_own",
         "self.is_inherited",
         "False",
         (f"{FORKED}::test_a_forked_child_cannot_use_or_close_the_journal_of_its_parent",),
     ),
     Mutation(
-        "files: a damaged log is not looked at where a loss of power may cost events",
+        "files: a damaged log is not checked where a power loss may cost events",
         f"{CONNECTIONS}._check_wal",
         "check_wal(self.path)",
         """
@@ -39,7 +39,7 @@ MUTATIONS = (
         (f"{WAL}::test_level_process_copies_a_journal_that_lost_events_and_logs_the_loss",),
     ),
     Mutation(
-        "files: a journal is opened before there is a copy of its damaged log",
+        "files: a journal opens before its damaged log is copied",
         "actors/journal/storage/sqlite/evidence.py:keep_evidence",
         "_copy(source, target)",
         """
@@ -58,7 +58,7 @@ MUTATIONS = (
         (f"{RETENTION}::test_after_a_forward_clock_jump_deletion_needs_an_observed_day",),
     ),
     Mutation(
-        "retention: a jump of up to a month is taken for time in which nobody ran",
+        "retention: a jump of up to a month counts as time without hosts",
         f"{CLOCK}:observe",
         "step > elapsed + SLACK",
         "step > elapsed + LEAP",
@@ -72,21 +72,21 @@ MUTATIONS = (
         (f"{RETENTION}::test_a_host_restarted_daily_deletes_expired_sessions",),
     ),
     Mutation(
-        "retention: a Postgres journal is swept by the clock of the host",
+        "retention: a Postgres journal is swept by the host's clock",
         "actors/journal/storage/postgres/storage.py:PostgresStorage.look_at_clock",
         "_observe_clock(connection, now, elapsed)",
         "observe(clock_of(dict(connection.execute(sql.CLOCK).fetchall())), now, elapsed)",
         (f"{RETENTION}::test_a_postgres_sweep_uses_the_clock_of_the_server",),
     ),
     Mutation(
-        "retention: sessions that seem to have expired are not logged",
+        "retention: apparently expired sessions are not logged",
         "actors/runtime/retention.py:Retention.sweep",
         "logger.retention_waits(*...)",
         "pass",
         (f"{RETENTION}::test_after_a_forward_clock_jump_deletion_needs_an_observed_day",),
     ),
     Mutation(
-        "files: a runtime is ready though its journal is damaged",
+        "files: a runtime is ready although its journal is damaged",
         "actors/journal/journal_actor.py:JournalActor._reject",
         "isinstance(error, JournalDamaged)",
         "False",
@@ -95,14 +95,14 @@ MUTATIONS = (
         ),
     ),
     Mutation(
-        "files: nobody knows who holds the lock",
+        "files: the holder of the lock is unknown",
         "actors/journal/storage/sqlite/locks.py:WriteLock.__enter__",
         "self._note_holder()",
         "pass",
         ("tests/journal/test_unavailable.py::test_a_lock_error_names_the_process_that_holds_the_lock",),
     ),
     Mutation(
-        "files: nobody knows who holds a lock of SQLite's",
+        "files: the holder of an SQLite lock is unknown",
         "actors/journal/storage/sqlite/faults.py:_holder",
         "writer_of(Path(path))",
         "None",
@@ -125,21 +125,21 @@ MUTATIONS = (
         (f"{FSCK}::test_logs_are_salvaged_from_the_wal_when_the_first_page_is_damaged",),
     ),
     Mutation(
-        "salvage: only what is in one page is read of a value",
+        "salvage: only the part of a value on its first page is read",
         f"{PAGES}:_Pages._payload",
         "here < length",
         "False",
         (f"{FSCK}::test_every_log_is_salvaged_when_the_root_page_of_a_table_is_damaged",),
     ),
     Mutation(
-        "salvage: the file is read in pages of the size that its damaged beginning names",
+        "salvage: the page size is taken from the damaged header",
         f"{PAGES}:rows_of",
         "dict.fromkeys((_page_size(file.read(20)), _PAGE))",
         "(_page_size(file.read(20)) * 2,)",
         (f"{FSCK}::test_every_log_is_salvaged_when_the_root_page_of_a_table_is_damaged",),
     ),
     Mutation(
-        "fsck: a file that SQLite cannot open is not saved",
+        "fsck: a file that SQLite cannot open is not salvaged",
         "actors/cli/fsck.py:_check_file",
         "if not options.salvage: ...",
         "raise",

@@ -1,4 +1,4 @@
-"""Mistakes in sessions that sleep: what is kept of them, what is made of their logs, and who is taken in."""
+"""Mutations of passivated sessions: their state in memory, the replay of their logs, and limits."""
 
 from tests.teeth.mutations.mutation import Mutation
 
@@ -7,7 +7,7 @@ SLEEP, HOST = "tests/runtime/test_hibernation.py", "actors/runtime/session_host.
 
 MUTATIONS = (
     Mutation(
-        "leaving: a turn that waits is cancelled with what was asked behind it",
+        "leaving: a waiting turn is cancelled together with the asks behind it",
         "actors/runtime/session_actors.py:SessionActors.interrupt",
         "self.pending.current",
         "self.pending",
@@ -17,7 +17,7 @@ MUTATIONS = (
         ),
     ),
     Mutation(
-        "waking: lanes are rendered although nobody asks for one",
+        "waking: lanes are rendered although no request needs one",
         "actors/core/session/lanes.py:Lanes.apply",
         "self._defer(event.binding, sent)",
         """
@@ -27,42 +27,42 @@ MUTATIONS = (
         (STATE,),
     ),
     Mutation(
-        "waking: each request is rendered by itself",
+        "waking: each request is rendered separately",
         "actors/core/session/lanes.py:Requests.merge",
         "self.seals or ...",
         "self or ...",
         (STATE,),
     ),
     Mutation(
-        "waking: a call whose synthetic result was sent is shown what came later",
+        "waking: a call with a sent synthetic result shows its late result",
         "actors/core/session/lanes.py:Requests.merge",
         "self.seals or len(self.ledger.late) != len(other.ledger.late)",
         "len(self.lengths) > 99",
         (STATE, "tests/core/test_lane.py"),
     ),
     Mutation(
-        "waking: what came late is told in another request",
+        "waking: a late result appears in a different request",
         "actors/core/session/lanes.py:Lanes._replay_requests",
         "is_pinned and state.outdated is None and (state.late_count == len(ledger.late))",
         "is_pinned and state.outdated is None",
         (STATE, "tests/core/test_lane.py"),
     ),
     Mutation(
-        "waking: whom a gateway asked is known before it was",
+        "waking: the backend chosen by a gateway is known too early",
         "actors/core/session/lanes.py:Lanes._replay_requests",
         'dialect.reasoning.binding != "upstream" or state.upstream is not None',
         'dialect.family != ""',
         (STATE, "tests/core/test_lane.py"),
     ),
     Mutation(
-        "waking: an epoch begins where the last of several requests was",
+        "waking: an epoch begins at the last of several requests",
         "actors/core/session/lanes.py:Lanes._replay_requests",
         "is_pinned and state.outdated is None and ...",
         "is_pinned and ...",
         (STATE, "tests/core/test_lane.py", "tests/core/test_compaction.py", "tests/core/test_outdated.py"),
     ),
     Mutation(
-        "waking: requests in a row are one that ends once",
+        "waking: consecutive requests are one that ends once",
         "actors/core/render/walk.py:RenderWalk.fragments",
         """
         if at in self._ends:
@@ -73,7 +73,7 @@ MUTATIONS = (
         (STATE,),
     ),
     Mutation(
-        "waking: what happened to calls is told to the ledger behind the request that seals them",
+        "waking: the ledger receives call events after the request that seals them",
         "actors/core/session/rebuild.py:LogFold.add",
         """
         state = state.with_call_events(happened)
@@ -83,14 +83,14 @@ MUTATIONS = (
         (STATE,),
     ),
     Mutation(
-        "sleep: what is kept of sessions that sleep has no bound",
+        "sleep: the state of sleeping sessions is unbounded",
         "actors/runtime/residency.py:Residency.evict_folds",
         "self.held.total > most and self.folded",
         "False",
         (f"{SLEEP}::test_what_is_kept_of_sessions_that_sleep_is_bounded",),
     ),
     Mutation(
-        "sleep: while its log is read, a turn waits for nothing",
+        "sleep: a turn does not wait while its log is read",
         "actors/session/session_actor.py:SessionActor.__init__",
         """
 if state.session:
@@ -110,7 +110,7 @@ if True:
         (f"{SLEEP}::test_a_session_whose_log_cannot_be_read_says_why_and_wakes_when_it_can",),
     ),
     Mutation(
-        "sleep: sessions are put away only when others are used",
+        "sleep: sessions are passivated only when others are used",
         "actors/session/pending.py:PendingAsks.conclude",
         "self.rested()",
         "",
@@ -120,7 +120,7 @@ if True:
         ),
     ),
     Mutation(
-        "memory: a session that ended holds what it held",
+        "memory: an ended session keeps its memory",
         "actors/runtime/lifecycle.py:SessionLifecycle.end",
         "self.holding.release()",
         "",
@@ -137,21 +137,21 @@ if True:
         (f"{SLEEP}::test_logs_in_memory_count_and_sleeping_frees_only_what_was_made_of_them",),
     ),
     Mutation(
-        "memory: it is never used up",
+        "memory: it is never exhausted",
         f"{HOST}:SessionHost.admit",
         "not self.residency.has_room()",
         "False",
         (f"{SLEEP}::test_while_busy_sessions_hold_all_the_memory_nothing_new_is_taken_in",),
     ),
     Mutation(
-        "memory: it is used up although sessions have nothing to do",
+        "memory: it is exhausted although sessions are idle",
         "actors/runtime/residency.py:Residency.has_room",
         "self.held.total < self.limits.memory or self._make_room()",
         "self.held.total < self.limits.memory",
         (f"{SLEEP}::test_while_busy_sessions_hold_all_the_memory_nothing_new_is_taken_in",),
     ),
     Mutation(
-        "limits: one session more is open than may be",
+        "limits: one session more than the limit may be open",
         "actors/runtime/registry.py:SessionRegistry.check_room",
         "... >= most",
         "... > most",
@@ -165,14 +165,14 @@ if True:
         (STATE,),
     ),
     Mutation(
-        "memory: what a summary stands for is counted still",
+        "memory: compacted messages are still counted",
         "actors/core/session/state.py:SessionState._with_history",
         "sum(map(size_of, packed_messages(history)))",
         "self.size",
         (STATE,),
     ),
     Mutation(
-        "memory: what a session renders is not counted",
+        "memory: a session's lanes are not counted",
         "actors/renderer/renderer_actor.py:RendererActor.receive",
         "self._count()",
         "",
@@ -182,7 +182,7 @@ if True:
         ),
     ),
     Mutation(
-        "sleep: a turn that waits is not known to wait while its session sleeps",
+        "sleep: a waiting turn does not count as waiting while its session sleeps",
         "actors/runtime/lifecycle.py:SessionLifecycle.pending_calls",
         "self.record.pending_calls",
         '() if self._state == "stored" else self.record.pending_calls',

@@ -1,4 +1,4 @@
-"""Mistakes in hosts: which dialect is spoken where, queries of base URLs, and Claude on clouds."""
+"""Mutations of hosts: the choice of a dialect, queries of base URLs, and Claude on clouds."""
 
 from tests.teeth.mutations.mutation import Mutation
 
@@ -11,63 +11,63 @@ TOOLS = "tests/provider/test_tools_on_chat.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
-        "hosts: a host whose name ends like a vendor's is taken for the vendor's own",
+        "hosts: a host name with a vendor's suffix counts as the vendor's host",
         "actors/config/providers.py:OwnHost.serves",
         'host.endswith(f".{self.domain}")',
         "host.endswith(self.domain)",
         (f"{OWN}::test_openai_speaks_responses_at_its_own_hosts_and_chat_completions_elsewhere",),
     ),
     Mutation(
-        "hosts: an open turn goes on in the dialect of now",
+        "hosts: an open turn continues in the current dialect",
         "actors/session/driver.py:TurnDriver._resume",
         "self._steps(member, self.ask.log.state.turns, binding.dialect)",
         "self._steps(member, self.ask.log.state.turns)",
         (f"{OWN}::test_an_open_turn_is_resumed_in_its_dialect_after_the_base_url_has_changed",),
     ),
     Mutation(
-        "hosts: an open turn goes on in a dialect of another family",
+        "hosts: an open turn continues in a dialect of another family",
         "actors/config/__init__.py:Config.speaking",
         "known is None or known.family not in spoken",
         "known is None",
         (f"{OWN}::test_an_open_turn_fails_clearly_after_its_backend_became_one_of_another_family",),
     ),
     Mutation(
-        "hosts: the answers of an open turn are read in the dialect of now",
+        "hosts: answers of an open turn are read in the current dialect",
         "actors/provider/providers.py:Providers.provider",
         "config.dialect_of(binding)",
         "config.dialect_of(backend.binding)",
         (f"{OWN}::test_an_open_turn_is_resumed_in_its_dialect_after_the_base_url_has_changed",),
     ),
     Mutation(
-        "hosts: a session with an open turn is refused by what its target takes now",
+        "hosts: a session with an open turn is refused by the current limits of its target",
         "actors/runtime/opening.py:SessionOpener._resume",
         "self._tools_opened(opened, config, fits=state.pause is None)",
         "self._tools_opened(opened, config, fits=True)",
         (f"{OWN}::test_an_open_turn_goes_on_where_a_new_one_could_not_begin",),
     ),
     Mutation(
-        "hosts: a pool asks a member that takes no tools",
+        "hosts: a pool uses a member without tool support",
         "actors/provider/resolver.py:Resolver.pool",
         "not reasons[name]",
         "True",
         (f"{TOOLS}::test_a_pool_skips_such_members_and_reports_them",),
     ),
     Mutation(
-        "hosts: a pool without a member that takes tools is opened",
+        "hosts: a pool without a member with tool support is accepted",
         "actors/provider/resolver.py:Resolver.pool",
         "fits and not usable",
         "False",
         (f"{TOOLS}::test_open_switch_and_configure_name_the_api_that_takes_tools",),
     ),
     Mutation(
-        "hosts: a member that is skipped is shown with every turn",
+        "hosts: a skipped member is reported in every turn",
         "actors/session/inflight.py:Tally.newly_skipped",
         "self.skipped[self._reported_skips:]",
         "()",
         (f"{TOOLS}::test_a_pool_skips_such_members_and_reports_them",),
     ),
     Mutation(
-        "hosts: a query takes the place of the path's own",
+        "hosts: a query replaces the one of the path",
         "actors/provider/credentials/__init__.py:with_query",
         "'&' if '?' in url else '?'",
         "'?'",
@@ -81,21 +81,21 @@ MUTATIONS: tuple[Mutation, ...] = (
         (f"{QUERIES}::test_a_query_is_no_part_of_the_binding_and_in_no_repr",),
     ),
     Mutation(
-        "hosts: a query that a server repeats is told",
+        "hosts: a query repeated by a server is shown",
         "actors/provider/credentials/__init__.py:query_secrets",
         "name.lower() not in _VERSIONS",
         "name.lower() in _VERSIONS",
         (f"{QUERIES}::test_no_error_log_or_journal_shows_a_query",),
     ),
     Mutation(
-        "hosts: a cloud is told the model in the body too",
+        "hosts: a cloud receives the model in the body too",
         "actors/adapters/anthropic/encode.py:Route.opening",
         "{'anthropic_version': self.version}",
         "{'anthropic_version': self.version, 'model': settings.model}",
         (f"{CLAUDE}::test_a_conversation_with_thinking_and_tools_meets_no_refusal",),
     ),
     Mutation(
-        "hosts: Bedrock is asked for a stream in the body too",
+        "hosts: Bedrock receives the stream setting in the body too",
         "actors/adapters/anthropic/encode.py:request_head",
         "settings.stream and route.says_stream",
         "settings.stream",
@@ -109,28 +109,28 @@ MUTATIONS: tuple[Mutation, ...] = (
         (f"{CLAUDE}::test_a_frame_without_a_chunk_is_a_fault_that_keeps_the_text_before_it",),
     ),
     Mutation(
-        "hosts: a cloud may be told any version",
+        "hosts: a cloud may receive any version",
         "actors/core/check/anthropic.py:Anthropic._check_route",
         "(version := body.get('anthropic_version')) not in _VERSIONS[route]",
         "(version := body.get('anthropic_version')) is None",
         (f"{CLAUDE}::test_server_and_judge_refuse_what_a_cloud_refuses",),
     ),
     Mutation(
-        "prices: the list comes before what a user gave",
+        "prices: the list precedes the user's prices",
         "actors/provider/pricing.py:Pricing._price",
         "self._listing_of(binding).price if given is None else given",
         "self._listing_of(binding).price or given",
         (f"{PRICES}::test_a_users_own_figures_come_before_the_list",),
     ),
     Mutation(
-        "prices: a listed window makes histories shorter unasked",
+        "prices: a listed context window triggers compaction",
         "actors/provider/pricing.py:Pricing.window",
         "self._windows == 'listed'",
         "True",
         (f"{PRICES}::test_a_listed_window_is_shown_and_triggers_nothing_by_itself",),
     ),
     Mutation(
-        "prices: what a cache read costs nothing where no price of it is listed",
+        "prices: a cache read without a listed price is free",
         "actors/provider/pricing.py:listing",
         "plain if written is None else written",
         "written",

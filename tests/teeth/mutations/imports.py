@@ -1,4 +1,4 @@
-"""Mistakes where transcripts of others come in: what is read, what is named, and free texts of tools."""
+"""Mutations of transcript import: reading, reports, and free-text tools."""
 
 from tests.teeth.mutations.mutation import Mutation
 
@@ -11,14 +11,14 @@ GUESSES = "tests/adapters/test_recognition.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
-        "import: what is unread below a key that was read is not named",
+        "import: unread keys below a read key are not reported",
         "actors/adapters/wire.py:WireObject.unread",
         "self._opened[key]",
         "self._opened[key][:0]",
         (UNREAD,),
     ),
     Mutation(
-        "import: a value of another type than its reader wants counts as read",
+        "import: a value of an unexpected type counts as read",
         "actors/adapters/wire.py:WireObject.take",
         """
         if value is not None and isinstance(value, kind):
@@ -33,7 +33,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         (UNREAD,),
     ),
     Mutation(
-        "import: a message that says nothing goes without a word",
+        "import: an empty message is dropped silently",
         "actors/adapters/reading.py:TranscriptReader.read",
         """
         if self._silent:
@@ -46,14 +46,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         (UNREAD,),
     ),
     Mutation(
-        "import: every odd line is kept, however many there are",
+        "import: every odd line is kept without a limit",
         "actors/core/values/intake.py:ReportBuilder.add",
         "len(lines) < LISTED",
         "len(lines) >= 0",
         (FILES,),
     ),
     Mutation(
-        "import: a transcript of another dialect is read all the same",
+        "import: a transcript in another dialect is read nevertheless",
         "actors/adapters/importing.py:recognise",
         """
         if plain_marks:
@@ -66,14 +66,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         (TRIPS,),
     ),
     Mutation(
-        "import: a format is guessed although a message does not have its shape",
+        "import: a format is guessed although a message does not match it",
         "actors/adapters/importing.py:_guess",
         "at is None",
         "at is None or mark.is_plain",
         (GUESSES,),
     ),
     Mutation(
-        "import: words alone are read although a message has no role",
+        "import: plain texts are read although a message has no role",
         "actors/adapters/formats.py:is_words_alone",
         'not message.keys() <= _CHAT_KEYS or "role" not in message',
         "False",
@@ -87,35 +87,35 @@ MUTATIONS: tuple[Mutation, ...] = (
         (GUESSES,),
     ),
     Mutation(
-        "import: a provider's own tool becomes a function of the client",
+        "import: a provider's own tool becomes a client function",
         "actors/adapters/importing.py:_tools",
         'kind in ("", "function", "custom")',
         'kind != "namespace"',
         (FILES,),
     ),
     Mutation(
-        "import: an assumed limit is not told",
+        "import: an assumed limit is not reported",
         "actors/adapters/anthropic/encode.py:request_head",
         "settings.max_tokens == most",
         "settings.max_tokens != most",
         (SESSIONS,),
     ),
     Mutation(
-        "import: a session forgets what its door found",
+        "import: a session loses the report of its normalization",
         "actors/core/session/state.py:_initial_state",
         "replace(NO_MESSAGES, report=event.report, system=event.system)",
         "replace(NO_MESSAGES, system=event.system)",
         (SESSIONS,),
     ),
     Mutation(
-        "free text: its result is that of a function",
+        "free text: its result has the format of a function result",
         "actors/adapters/responses/encode.py:ResponsesWriter.result",
         "call_id in self._free",
         "not call_id",
         (CUSTOM,),
     ),
     Mutation(
-        "free text: a host without such tools is sent it as one",
+        "free text: a host without free-text tools receives one",
         "actors/adapters/openai_chat/encode.py:OpenAIChatWriter.call",
         "self._custom and (text := call.text) is not None",
         "(text := call.text) is not None",
@@ -129,7 +129,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         (CUSTOM,),
     ),
     Mutation(
-        "namespaces: a call does not go back to its own",
+        "namespaces: a call is not sent back to its namespace",
         "actors/adapters/responses/encode.py:ResponsesWriter.call",
         """
         if call.namespace:

@@ -1,4 +1,4 @@
-"""Mistakes in what `Runtime.journal` selects, deletes and reports."""
+"""Mutations of the selection, deletion and reports of `Runtime.journal`."""
 
 from tests.teeth.mutations.mutation import Mutation
 
@@ -19,14 +19,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         (f"{TESTS}::test_a_deletion_without_conditions_is_refused",),
     ),
     Mutation(
-        "journal: a session that is named is deleted whatever its tenant",
+        "journal: a named session is deleted whatever its tenant",
         f"{RETENTION}:_matching",
         "tenant in (None, entry.tenant)",
         "tenant != entry.id",
         (f"{TESTS}::test_only_sessions_that_meet_every_condition_are_deleted",),
     ),
     Mutation(
-        "journal: a session that is named is deleted whatever its age",
+        "journal: a named session is deleted whatever its age",
         f"{RETENTION}:_matching",
         "before is None or entry.used < before",
         "before is None or entry.used > 0",
@@ -40,21 +40,21 @@ MUTATIONS: tuple[Mutation, ...] = (
         (f"{TESTS}::test_a_dry_run_lists_sessions_and_subagents_and_deletes_nothing",),
     ),
     Mutation(
-        "journal: a session goes on after an event that was refused once somebody looks it up",
+        "journal: looking up a session resumes it after a refused event",
         "actors/journal/journal_actor.py:JournalActor._send_answer",
         "isinstance(command, FindSession)",
         "isinstance(command, FindSession) and command.session == ''",
         (f"{TESTS}::test_looking_up_a_session_does_not_resume_it_after_a_refused_event",),
     ),
     Mutation(
-        "erasure: data that a reader keeps is not reported",
+        "erasure: data kept by a reader is not reported",
         "actors/journal/storage/sqlite/connection.py:Connections.remove_deleted",
         "is_emptied = not (self.deleted or self._wal.stat().st_size)",
         "is_emptied = True",
         (f"{ERASURE}::test_data_pinned_by_a_reader_is_reported_until_it_is_gone",),
     ),
     Mutation(
-        "erasure: the write-ahead log keeps what was deleted before the file was written anew",
+        "erasure: the write-ahead log keeps data deleted before the rewrite",
         "actors/journal/storage/sqlite/connection.py:Connections.remove_deleted",
         "self.deleted = True",
         "self.deleted = self.pages > 10**9",
@@ -68,28 +68,28 @@ MUTATIONS: tuple[Mutation, ...] = (
         (f"{ERASURE}::test_a_deletion_waits_briefly_for_a_reader",),
     ),
     Mutation(
-        "erasure: the command succeeds though data is left",
+        "erasure: the command succeeds although data remains",
         "actors/cli/sessions.py:_report",
         "code = Exit.FAILED",
         "code = Exit.OK",
         (f"{ERASURE}::test_the_delete_command_fails_and_names_the_reading_process",),
     ),
     Mutation(
-        "erasure: a deletion is not counted, so what a killed process left is not looked for",
+        "erasure: a deletion is not counted, so a killed process leaves remnants",
         "actors/journal/storage/sqlite/format.py:note_removal",
         "set_noted(connection, DELETIONS, deletions + 1)",
         "",
         (f"{ERASURE}::test_remnants_of_a_killed_process_in_free_page_space_are_removed",),
     ),
     Mutation(
-        "erasure: a file that was not written anew is thought to be clean",
+        "erasure: a file that was not rewritten counts as clean",
         "actors/journal/storage/sqlite/erasure.py:is_rewritten",
         "deletions == read_meta(connection, REWRITTEN)",
         "deletions >= 0",
         (f"{ERASURE}::test_remnants_of_a_killed_process_in_free_page_space_are_removed",),
     ),
     Mutation(
-        "erasure: a file is written anew by every vacuum",
+        "erasure: every vacuum rewrites a file",
         "actors/journal/storage/sqlite/erasure.py:note_rewrite",
         "(DELETIONS, REWRITTEN)",
         "(DELETIONS,)",
@@ -103,7 +103,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         (f"{ERASURE}::test_a_copy_of_a_damaged_file_is_reported_until_its_deletion",),
     ),
     Mutation(
-        "erasure: a deletion whose data cannot be removed is lost with its error",
+        "erasure: a deletion whose data cannot be removed loses its error",
         f"{RETENTION}:vacuum",
         "JournalUnavailable",
         "NotImplementedError",
@@ -117,7 +117,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         (f"{ERASURE}::test_postgres_tables_are_reported_until_they_are_rewritten",),
     ),
     Mutation(
-        "backup: a copy is made of pages that were not committed before it began",
+        "backup: a copy contains pages that were not committed before it began",
         "actors/journal/storage/sqlite/backup.py:copy_into",
         'connection.execute("VACUUM INTO ?", (str(part),))',
         "part.write_bytes(Path(connection.execute('PRAGMA database_list').fetchone()[2]).read_bytes())",
@@ -134,35 +134,35 @@ MUTATIONS: tuple[Mutation, ...] = (
         (f"{BACKUP}::test_writers_continue_during_a_backup",),
     ),
     Mutation(
-        "backup: a file that is there is replaced",
+        "backup: an existing file is replaced",
         "actors/journal/storage/sqlite/connection.py:Connections.copy",
         "check_target(path)",
         "path.unlink(missing_ok=True)",
         (f"{BACKUP}::test_a_backup_never_replaces_a_file",),
     ),
     Mutation(
-        "backup: one that is ended leaves its part",
+        "backup: an interrupted one leaves its partial file",
         "actors/journal/storage/sqlite/backup.py:copy_into",
         "part.unlink(missing_ok=True)",
         "pass",
         (f"{BACKUP}::test_an_interrupted_backup_leaves_no_file",),
     ),
     Mutation(
-        "backup: a caller that is cancelled waits for the end",
+        "backup: a cancelled caller waits for the end",
         "actors/journal/storage/calls.py:back_up",
         "partial(storage.backup, path, check)",
         "partial(storage.backup, path, check.__hash__)",
         (f"{BACKUP}::test_cancelling_the_caller_stops_the_backup",),
     ),
     Mutation(
-        "backup: others may read the copy",
+        "backup: other users may read the copy",
         "actors/journal/storage/sqlite/backup.py:copy_into",
         "384",
         "420",
         (f"{BACKUP}::test_a_backup_is_a_usable_journal_without_deleted_data",),
     ),
     Mutation(
-        "figures: pages that a checkpoint left in the log are not in its lag",
+        "figures: pages left in the log by a checkpoint are not in its lag",
         "actors/journal/storage/sqlite/connection.py:Connections._checkpoint",
         "self._unmoved = max(0, frames - moved)",
         "",

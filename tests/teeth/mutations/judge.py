@@ -1,4 +1,4 @@
-"""Mistakes of the judge: in what it demands, in what it keeps between fragments, in its first reading."""
+"""Mutations of the judge: its rules, its state between fragments, and its fast path."""
 
 from tests.teeth.mutations.mutation import Mutation
 
@@ -47,28 +47,28 @@ MUTATIONS: tuple[Mutation, ...] = (
         RULES,
     ),
     _demands(
-        "openai_chat: the role developer exists everywhere",
+        "openai_chat: the developer role is accepted everywhere",
         "openai_chat.py:OpenAIChat.__init__",
         "dialect.turns.developer_role",
         "True",
         RULES,
     ),
     _demands(
-        "mistral: a user may follow a result",
+        "mistral: a user message may follow a result",
         "openai_chat.py:OpenAIChat._begin",
         'role == "user" and self.role == "tool" and (rules.user_after_tool == "filler")',
         "False",
         RULES,
     ),
     _demands(
-        "kimi: a type may stand beside a choice",
+        "kimi: a type is allowed beside a choice",
         "openai_chat.py:_moonshot_faults",
         '"type" in schema and chosen',
         "False",
         RULES,
     ),
     _demands(
-        "anthropic, bedrock: a result may stand behind other content",
+        "anthropic, bedrock: a result may follow other content",
         "state.py:Turns.answer",
         "self.mixed",
         "False",
@@ -82,7 +82,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         RULES,
     ),
     _demands(
-        "bedrock: two documents may have one name",
+        "bedrock: two documents may have the same name",
         "converse.py:Converse._check_title",
         "name in self.titles",
         "False",
@@ -99,28 +99,28 @@ MUTATIONS: tuple[Mutation, ...] = (
         RULES,
     ),
     _demands(
-        "bedrock: a text of an earlier message stands beside a document",
+        "bedrock: a text of an earlier message counts for a document",
         "converse.py:Converse.begin",
         "self.mixed = self.thinks = self.documented = self.worded = False",
         "self.mixed = self.thinks = self.documented = False",
         RULES,
     ),
     _demands(
-        "bedrock: an image before a result is no other content",
+        "bedrock: an image before a result is ignored",
         "converse.py:Converse._image",
         "self.mixed = True",
         "",
         RULES,
     ),
     _demands(
-        "bedrock: reasoning of an earlier message leads this one",
+        "bedrock: reasoning of an earlier message counts for this one",
         "converse.py:Converse.begin",
         "self.mixed = self.thinks = self.documented = self.worded = False",
         "self.mixed = self.documented = self.worded = False",
         RULES,
     ),
     _demands(
-        "bedrock: a source may hold nothing",
+        "bedrock: a source may be empty",
         "converse.py:Converse._media",
         "len(source) != 1 or type(data) is not str or (not data)",
         "len(source) > 1 or type(data) is not str",
@@ -155,21 +155,21 @@ MUTATIONS: tuple[Mutation, ...] = (
         RULES,
     ),
     _demands(
-        "responses: a reference needs nothing that was stored",
+        "responses: a reference needs no stored item",
         "responses.py:Responses._reference",
         'item["type"] == "item_reference" and (not self.stores)',
         "False",
         RULES,
     ),
     _demands(
-        "gemini: results behind other parts are let through",
+        "gemini: results after other parts pass",
         "gemini.py:Gemini._check_answer",
         "self.mixed",
         "False",
         RULES,
     ),
     _demands(
-        "gemini: a first call without a signature is let through",
+        "gemini: a first call without a signature passes",
         "gemini.py:Gemini._call",
         'not self.due and (not signed) and (self.dialect.reasoning.required == "before_calls")',
         "not self.due and False",
@@ -183,7 +183,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         RULES,
     ),
     _demands(
-        "a limit of no tokens is one",
+        "a limit of zero tokens passes",
         "state.py:CheckState.check_limit",
         "type(limit) is not int or limit < 1",
         "type(limit) is not int",
@@ -211,7 +211,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         FOLD,
     ),
     _demands(
-        "ids of earlier fragments are free again",
+        "ids of earlier fragments may be reused",
         "state.py:CheckState.split_faults",
         "self.used = self.used.update(self.fresh)",
         "pass",
@@ -238,7 +238,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         CONVERSE,
     ),
     _demands(
-        "faults keep the ids of the wire",
+        "faults keep native ids",
         "__init__.py:canonical",
         "[_with_canonical_ids(fault, known, calls) if fault.call_ids else fault for fault in faults]",
         "list(faults)",
@@ -251,9 +251,11 @@ MUTATIONS: tuple[Mutation, ...] = (
         "False",
         ("tests/core/test_check_readings.py::test_readings_that_disagree_are_told",),
     ),
-    _reads("a fault is no doubt", "__init__.py:extend_quickly", "None if read.faults else read", "read"),
     _reads(
-        "it is all there is of a request that opens an epoch again",
+        "a fault does not stop the fast path", "__init__.py:accepted", "None if read.faults else read", "read"
+    ),
+    _reads(
+        "it alone reads a request that repeats an epoch",
         "__init__.py:extend",
         "not whole and (quick := extend_quickly(state, *pieces)) is not None",
         "(quick := extend_quickly(state, *pieces)) is not None",
@@ -270,17 +272,17 @@ MUTATIONS: tuple[Mutation, ...] = (
         "piece[:1] != b'\"' or piece[1] not in _VISIBLE or len(piece) > _TOO_LONG",
         "piece[:1] != b'\"' or piece[1] not in _VISIBLE",
     ),
-    _reads("a long text ends in a word", "__init__.py:_stand_in", "piece[last:]", "b'\"'"),
+    _reads("a long text may end anywhere", "__init__.py:_stand_in", "piece[last:]", "b'\"'"),
     _reads("arguments may be any text", "state.py:why_no_object", "_QUICK.decode(text)", "{}"),
     _demands(
-        "openai_chat: results are not taken out",
+        "openai_chat: results are not recorded",
         "openai_chat.py:OpenAIChat.read",
         'self._result(value["tool_call_id"] if "tool_call_id" in value else None)',
         "pass",
         RULES,
     ),
     _demands(
-        "mistral: thinking needs no lead",
+        "mistral: thinking may follow text",
         "openai_chat.py:OpenAIChat._content",
         "sorted(thinks, reverse=True) != thinks",
         "False",
@@ -301,28 +303,28 @@ MUTATIONS: tuple[Mutation, ...] = (
         RULES,
     ),
     _demands(
-        "anthropic: a blank text is one like others",
+        "anthropic: a blank text passes",
         "anthropic.py:Anthropic._text",
         "len(block) != 2 or self.ragged or (not text) or (type(text) is not str)",
         "len(block) != 2 or type(text) is not str",
         RULES,
     ),
     _demands(
-        "responses: reasoning is sealed in any case",
+        "responses: reasoning always counts as sealed",
         "responses.py:Responses._reasoning",
         "not (type(state) is str and state) and (not self.stores)",
         "False",
         RULES,
     ),
     _demands(
-        "gemini: a signature is what it is",
+        "gemini: a signature is not checked",
         "gemini.py:Gemini.block",
         'self._check_signature(part["thoughtSignature"])',
         "pass",
         RULES,
     ),
     _demands(
-        "gemini: a part of two kinds is the first of them",
+        "gemini: a part of two kinds counts as the first",
         "gemini.py:Gemini.block",
         "len(held) != 1",
         "not held",

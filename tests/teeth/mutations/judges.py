@@ -1,4 +1,4 @@
-"""Mistakes in the schema of an answer as it is sent, and in what the hosts demand of it."""
+"""Mutations of answer schemas as sent, and of the hosts' rules for them."""
 
 from tests.teeth.mutations.mutation import Mutation
 
@@ -7,28 +7,28 @@ ANSWERS = "tests/strict/test_answers.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
-        "output: the schema of an answer stands in Bedrock's request as an object",
+        "output: an answer schema in a Bedrock request is an object",
         "actors/adapters/converse.py:_answer",
         '{**..., "schema": schema.decode()}',
         '{**..., "schema": schema}',
         ("tests/adapters/test_converse_encode.py", "tests/session/asking/test_output.py"),
     ),
     Mutation(
-        "output: every model on Bedrock takes a schema of the answer",
+        "output: every model on Bedrock accepts an answer schema",
         "actors/core/dialects/profiles.py:BEDROCK",
         'replace(_CLAUDE_LIKE, named_choice=False, cache="none", **...)',
         'replace(_CLAUDE_LIKE, named_choice=False, cache="none", schema_output=True, **...)',
         ("tests/adapters/test_converse_encode.py", "tests/session/asking/test_output.py"),
     ),
     Mutation(
-        "closed: what stands beside a reference goes with it",
+        "closed: keywords beside a reference are lost",
         "actors/adapters/schemas/closed.py:_Closing._reference",
         '{"$ref": given["$ref"], **...}',
         "{**given, **...}",
         (FORMS,),
     ),
     Mutation(
-        "closed: a member that may not be null is demanded",
+        "closed: a member that may not be null is required",
         "actors/adapters/schemas/closed.py:_Closing._close",
         "not all((_may_be_silent(properties[name], self._root) for name in left_out))",
         "False",
@@ -42,28 +42,28 @@ MUTATIONS: tuple[Mutation, ...] = (
         (FORMS,),
     ),
     Mutation(
-        "closed: a choice of exactly one is not said as a choice",
+        "closed: a choice of exactly one is sent in a different form",
         "actors/adapters/schemas/closed.py:_Closing.schema",
         '"oneOf" in given',
         "False",
         (FORMS,),
     ),
     Mutation(
-        "closed: objects that begin alike are told apart by no word",
+        "closed: objects with equal beginnings have no discriminator",
         "actors/adapters/schemas/closed.py:_are_apart",
         "all(told) and len(set(every)) == len(every)",
         "True",
         (FORMS,),
     ),
     Mutation(
-        "output: a schema that leads back to itself is compiled",
+        "output: a recursive schema is compiled",
         "actors/adapters/outputs.py:_is_sayable",
         "made is None or (size := measure(made)).is_recursive",
         "made is None or (size := measure(made)) is None",
         (FORMS,),
     ),
     Mutation(
-        "output: more optional members than are compiled",
+        "output: more optional members than allowed are compiled",
         "actors/adapters/outputs.py:_is_sayable",
         "size.optional <= _MAX_OPTIONAL and size.unions <= _MAX_UNIONS",
         "size.unions <= _MAX_UNIONS",
@@ -77,21 +77,21 @@ MUTATIONS: tuple[Mutation, ...] = (
         (FORMS,),
     ),
     Mutation(
-        "output: a pattern without ends goes to a grammar",
+        "output: an unanchored pattern is sent as a grammar",
         "actors/adapters/outputs.py:_is_anchored",
         'key != "pattern" or not is_open',
         "True",
         (FORMS,),
     ),
     Mutation(
-        "servers: a strict schema may leave a member out",
+        "servers: a strict schema may omit a member",
         "actors/strict/rules/strict_schema.py:_object_faults",
         "name not in names",
         "False",
         (ANSWERS,),
     ),
     Mutation(
-        "servers: words may stand beside a reference",
+        "servers: keywords may stand beside a reference",
         "actors/strict/rules/strict_schema.py:_reference_faults",
         """
         if beside:
@@ -108,70 +108,70 @@ MUTATIONS: tuple[Mutation, ...] = (
         (ANSWERS,),
     ),
     Mutation(
-        "servers: a schema of Anthropic's may be open",
+        "servers: an Anthropic schema may be open",
         "actors/strict/rules/anthropic_schema.py:_check_node",
         "... is not False",
         "... is True",
         (ANSWERS,),
     ),
     Mutation(
-        "servers: a schema may stand beside tools at Google's",
+        "servers: a schema may stand beside tools at Google",
         "actors/strict/rules/gemini.py:_check_generation",
         "media_type == _JSON and names and (not profile.json_beside_tools)",
         "False",
         (ANSWERS,),
     ),
     Mutation(
-        "servers: JSON may be asked for without the word",
+        "servers: JSON may be requested without the word JSON",
         "actors/strict/rules/answers.py:_says_json",
         'any(("json" in text.lower() for _, text in strings(messages)))',
         "True",
         (ANSWERS,),
     ),
     Mutation(
-        "unreachable: TLS that fails is told as any other fault",
+        "unreachable: a TLS failure is reported as a generic fault",
         "actors/transport/dial.py:failure_reason",
         "isinstance(error, ssl.SSLError)",
         "False",
         ("tests/provider/test_unreachable.py",),
     ),
     Mutation(
-        "unreachable: only what the system numbers is a failure to connect",
+        "unreachable: only system errors count as connection failures",
         "actors/transport/exchange.py:_failure_message",
         "isinstance(error, OSError)",
         "isinstance(error, ConnectionError)",
         ("tests/provider/test_unreachable.py",),
     ),
     Mutation(
-        "asked: a model that takes no sampling is sent some",
+        "asked: a model without sampling receives sampling settings",
         "actors/adapters/settings.py:_fit_fields",
         "setting.is_sampling and no_sampling",
         "False",
         ("tests/session/asking/test_settings.py",),
     ),
     Mutation(
-        "asked: of two samplings both are sent beside each other",
+        "asked: two sampling settings are sent together",
         "actors/core/dialects/dialect.py:AnthropicRequest.top_p",
         'top_p: Literal["beside", "alone"] = "alone"',
         'top_p: Literal["beside", "alone"] = "beside"',
         ("tests/session/asking/test_settings.py",),
     ),
     Mutation(
-        "outside: an effort stands where Converse has none",
+        "outside: an effort is sent where Converse has none",
         "actors/adapters/converse.py:request_head",
         '{"effort": settings.effort, **...}',
         '{"reasoning": settings.effort, **...}',
         ("tests/adapters/test_outside_judges.py",),
     ),
     Mutation(
-        "outside: a schema of the answer has another name at Google's",
+        "outside: a Google answer schema has a different name",
         "actors/adapters/gemini.py:_answer",
         '{**..., "responseSchema": schema}',
         '{**..., "answerSchema": schema}',
         ("tests/adapters/test_outside_gemini.py",),
     ),
     Mutation(
-        "outside: a form of the answer says too much at Mistral's",
+        "outside: an answer format at Mistral has extra fields",
         "actors/adapters/outputs.py:named_schema",
         '{"name": NAME, "schema": made, "strict": True}',
         '{"name": NAME, "schema": made, "strict": True, "form": NAME}',

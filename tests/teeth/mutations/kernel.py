@@ -1,4 +1,4 @@
-"""Mistakes in the kernel, and in what sessions build on it: the journal's batches, the ledger's versions, the table."""
+"""Mutations of the kernel and of its users in sessions: journal batches, ledger versions, the state table."""
 
 from tests.teeth.mutations.mutation import Mutation
 
@@ -16,19 +16,17 @@ MUTATIONS: tuple[Mutation, ...] = (
         import asyncio
         import sys
         """,
-        (
-            "tests/project/test_public.py::test_a_runtime_imports_no_event_loop_and_nothing_that_only_its_use_needs",
-        ),
+        ("tests/project/test_public.py::test_creating_a_runtime_imports_no_event_loop_and_no_lazy_module",),
     ),
     Mutation(
-        "kernel: a message is handled at once though senders wait for room",
+        "kernel: a message is handled at once although senders wait for space",
         "actors/kernel/receiver.py:Receiver.take",
         "self.mail is None and self.control is None and (not self.busy) and (not dispatcher.busy) and ...",
         "not self.mail and self.control is None and (not self.busy) and (not dispatcher.busy) and ...",
         (f"{SEMANTICS}::test_nothing_is_handled_at_once_ahead_of_senders_that_wait",),
     ),
     Mutation(
-        "kernel: all messages of an asker are handled on its stack, and it never gives way",
+        "kernel: an asker's messages are handled on its stack without yielding",
         "actors/kernel/receiver.py:Receiver.take",
         """
         self.mail is None and self.control is None and (not self.busy) and (not dispatcher.busy) and (
@@ -39,7 +37,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         (f"{SEMANTICS}::test_an_asker_gives_way_now_and_then_though_its_answers_come_at_once",),
     ),
     Mutation(
-        "kernel: the loop has no turn between messages that actors send each other",
+        "kernel: the loop gets no turn between messages of actors",
         "actors/kernel/dispatch.py:Dispatcher._visit_ready",
         """
         while ready and self.stretch < STRETCH:
@@ -56,7 +54,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         (f"{SEMANTICS}::test_an_actor_with_much_mail_gives_way_to_the_next_and_to_the_loop",),
     ),
     Mutation(
-        "kernel: a handler runs inside the one that sent to it",
+        "kernel: a handler runs inside its sender's handler",
         "actors/kernel/receiver.py:Receiver.take",
         "self.mail is None and self.control is None and (not self.busy) and (not dispatcher.busy) and ...",
         """
@@ -67,28 +65,28 @@ MUTATIONS: tuple[Mutation, ...] = (
         (f"{SEMANTICS}::test_what_a_handler_sends_is_handled_after_it_and_in_order",),
     ),
     Mutation(
-        "kernel: an actor crashes after its sender went on",
+        "kernel: an actor crashes after its sender continued",
         "actors/kernel/cell.py:Cell.crash",
         "self.system.dispatcher.afterwards",
         "self.system.loop.soon",
         (f"{LIFECYCLE}::test_a_crash_takes_its_whole_group_down_before_the_sender_goes_on",),
     ),
     Mutation(
-        "kernel: only the member that crashed goes down at once",
+        "kernel: only the crashed member goes down at once",
         "actors/kernel/cell.py:Group.take_down",
         "member.go_down",
         "self.members[0].go_down",
         (f"{LIFECYCLE}::test_a_crash_takes_its_whole_group_down_before_the_sender_goes_on",),
     ),
     Mutation(
-        "kernel: a child of an actor that is down hears an answer and goes on",
+        "kernel: the child of a stopped actor receives an answer and continues",
         "actors/kernel/ref.py:Ref.ask",
         "caller is not None and caller.is_cancelled",
         "False",
         (f"{LIFECYCLE}::test_a_child_whose_actor_went_down_while_it_asked_hears_of_that_first",),
     ),
     Mutation(
-        "kernel: what a crash left behind acts on the next life",
+        "kernel: leftovers of a crash affect the next generation",
         "actors/kernel/actor.py:Context.fail",
         """
         if not self.is_over:
@@ -98,28 +96,28 @@ MUTATIONS: tuple[Mutation, ...] = (
         (f"{SEMANTICS}::test_an_actor_held_twice_is_released_twice_and_an_old_life_releases_nobody",),
     ),
     Mutation(
-        "kernel: handlers see the context variables of whoever sends",
+        "kernel: handlers see their sender's context variables",
         "actors/kernel/receiver.py:Receiver.take",
         "dispatcher.run(self.handle, command)",
         "self.handle(command)",
         (f"{LIFECYCLE}::test_a_senders_context_does_not_leak_into_actors",),
     ),
     Mutation(
-        "kernel: an interrupt strikes in the middle of a handler",
+        "kernel: an interrupt hits a handler midway",
         "actors/kernel/system.py:System.__aenter__",
         "self.loop.protect(function)",
         "pass",
         (f"{LIFECYCLE}::test_an_interrupt_comes_between_handlers_and_not_into_one",),
     ),
     Mutation(
-        "kernel: a slow handler goes unnoticed",
+        "kernel: a slow handler is not reported",
         "actors/kernel/cell.py:Cell.handle",
         "took > system.slow",
         "False",
         (f"{SEMANTICS}::test_a_slow_handler_is_reported_for_nobody_can_interrupt_it",),
     ),
     Mutation(
-        "kernel: an actor goes on before what it sent has gone out",
+        "kernel: an actor continues before its messages are sent",
         "actors/kernel/actor.py:Context.send",
         'self.start(self._send, self.outbox, name="outbox", holds=True)',
         'self.start(self._send, self.outbox, name="outbox")',
@@ -128,14 +126,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         ),
     ),
     Mutation(
-        "kernel: an empty queue that was used keeps its actor",
+        "kernel: an empty used queue keeps its actor alive",
         "actors/kernel/cell.py:Cell.idle",
         "any((queue is not None and (not queue.is_unused) for queue in (self.mail, self.control)))",
         "self.mail is not None or self.control is not None",
         (f"{PASSIVATE}::test_queues_that_were_used_and_are_empty_keep_nobody",),
     ),
     Mutation(
-        "kernel: foreign code runs in a nursery that other foreign code has spoiled",
+        "kernel: foreign code runs in a damaged nursery",
         "actors/kernel/contained.py:Containment._reuse_nursery",
         "is_sound and len(self._spare) < SPARES",
         "len(self._spare) < SPARES",
@@ -144,42 +142,42 @@ MUTATIONS: tuple[Mutation, ...] = (
         ),
     ),
     Mutation(
-        "kernel: an actor is passivated that owes an answer",
+        "kernel: an actor that owes an answer is passivated",
         "actors/kernel/cell.py:Cell.idle",
         "is_acting or life.children or owes",
         "is_acting or life.children",
         (PASSIVATE,),
     ),
     Mutation(
-        "kernel: a service is stopped under those who ask it",
+        "kernel: a service is stopped while it is being asked",
         "actors/kernel/system.py:System._stop_all",
         "cells.sort(key=lambda cell: cell.rank[0])",
         "",
         (LIFECYCLE,),
     ),
     Mutation(
-        "kernel: a query that was told is asked while it still waits to be handled",
+        "kernel: a query sent as a command is asked while it still waits",
         "actors/kernel/message.py:sendable",
         "with_reply(message, TOLD) if message.reply.is_done else message",
         "message",
         (f"{SEMANTICS}::test_a_query_may_be_asked_again_and_told",),
     ),
     Mutation(
-        "ledger: a request is sealed on an old version of it",
+        "ledger: a request is sealed on an outdated version",
         "actors/ledger/ledger_actor.py:LedgerActor.receive",
         "version != self.known.version",
         "version > self.known.version",
         ("tests/session/test_cancel.py::test_a_request_is_rendered_again_when_a_result_came_in_meanwhile",),
     ),
     Mutation(
-        "ledger: a change has no number",
+        "ledger: a change has no version",
         "actors/ledger/ledger_actor.py:LedgerActor._write",
         "LedgerSnapshot(*..., known.version + 1)",
         "LedgerSnapshot(*..., known.version)",
         ("tests/session/test_cancel.py::test_a_request_is_rendered_again_when_a_result_came_in_meanwhile",),
     ),
     Mutation(
-        "session: the end of an ask that a crash cut off ends the next",
+        "session: the end of an ask interrupted by a crash ends the next",
         "actors/session/session_actor.py:SessionActor.receive",
         "number != self._generation.number",
         "False",
@@ -193,7 +191,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("tests/core/test_phases.py",),
     ),
     Mutation(
-        "journal: one that cannot be written takes those with it that are written together",
+        "journal: a failed write fails the events written with it",
         "actors/journal/journal_actor.py:JournalActor._commit",
         """
         for alone in group.parts:
@@ -206,14 +204,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("tests/journal/test_journal.py",),
     ),
     Mutation(
-        "journal: each append is written by itself",
+        "journal: each append is written separately",
         "actors/journal/journal_actor.py:JournalActor._carry_out",
         "await self._commit(group)",
         "[await self._commit(alone) for alone in group.parts]",
         ("tests/journal/test_journal.py",),
     ),
     Mutation(
-        "journal: a log is read ahead of what was sent before",
+        "journal: a read overtakes earlier appends",
         "actors/journal/journal_actor.py:JournalActor._carry_out",
         """
         await self._commit(group)

@@ -1,4 +1,4 @@
-"""Mistakes in what readers see of a log that goes back, and in who is read for first."""
+"""Mutations of readers of a log that is cut, and of the priority of reads."""
 
 from tests.teeth.mutations.mutation import Mutation
 
@@ -7,7 +7,7 @@ CUTS = "tests/journal/test_reader_cuts.py"
 
 MUTATIONS = (
     Mutation(
-        "late readers: who is ahead of a log that went back reads it for ever when its session has ended",
+        "late readers: a reader past the end of a cut log reads forever after its session ended",
         f"{EVENTS}._publish",
         """
         if following.cut_to is None:
@@ -17,21 +17,21 @@ MUTATIONS = (
         (f"{CUTS}::test_a_reader_past_the_end_of_a_cut_log_learns_that_its_session_ended",),
     ),
     Mutation(
-        "late readers: a reader that gives up waiting while it goes back has forgotten that it was to",
+        "late readers: a reader cancelled while it rewinds forgets the rewind",
         f"{EVENTS}._go_back",
         "last = following.cut_to",
         "last, following.cut_to = following.cut_to, None",
         (f"{CUTS}::test_a_reader_cancelled_while_it_rewinds_misses_nothing",),
     ),
     Mutation(
-        "late readers: a log that goes back further while a reader goes back has ended",
+        "late readers: a log that is cut again during a rewind has ended",
         f"{EVENTS}._go_back",
         "following.cut_to == last",
         "True",
         (f"{CUTS}::test_a_reader_of_a_log_cut_twice_rewinds_to_the_earlier_cut",),
     ),
     Mutation(
-        "late readers: a log that goes back while a reader begins has ended",
+        "late readers: a log that is cut while a reader starts has ended",
         f"{EVENTS}._begin",
         """
         if following.cut_to is None:
@@ -41,7 +41,7 @@ MUTATIONS = (
         (f"{CUTS}::test_a_reader_starting_while_its_log_is_cut_starts_again",),
     ),
     Mutation(
-        "late readers: a reader that begins while its log goes back is ahead of it",
+        "late readers: a reader that starts while its log is cut is past its end",
         f"{EVENTS}._begin",
         """
         if following.cut_to is None:
@@ -51,14 +51,14 @@ MUTATIONS = (
         (f"{CUTS}::test_a_reader_starting_while_its_log_is_cut_is_not_past_its_end",),
     ),
     Mutation(
-        "late readers: all but the first page of a log whose writer goes on waits as a client's does",
+        "late readers: all pages but the first of a log in use wait like a client's",
         "actors/journal/pages.py:LogPages.__init__",
         "anew or urgent",
         "urgent",
         ("tests/journal/test_readers.py::test_excess_reads_never_refuse_a_page_of_a_log_in_use",),
     ),
     Mutation(
-        "late readers: a late result is looked up as a client reads",
+        "late readers: a late result is read with a client's priority",
         "actors/session/resolutions.py:_check_handed_out",
         "LogPages(refs.journal, log.state.session, urgent=True)",
         "LogPages(refs.journal, log.state.session)",
@@ -67,7 +67,7 @@ MUTATIONS = (
         ),
     ),
     Mutation(
-        "late readers: an append that is under way is in doubt",
+        "late readers: an append in progress is in doubt",
         "actors/journal/storage/postgres/storage.py:PostgresStorage._write",
         "statement = sql.APPEND_BLOBS if batch.has_blobs else sql.APPEND",
         """

@@ -1,4 +1,4 @@
-"""Mistakes in the life of a session: how it begins, what is kept of it, and how it ends."""
+"""Mutations of the life of a session: its start, its state, and its end."""
 
 from tests.teeth.mutations.mutation import Mutation
 
@@ -7,28 +7,28 @@ TARGETS = "tests/session/test_switching.py"
 
 MUTATIONS = (
     Mutation(
-        "lifecycle: a session whose journal failed goes on with what its actors knew",
+        "lifecycle: a session with a failed journal keeps its actors' state",
         "actors/core/session/lifecycle.py:_ACTIONS",
         '("restart", "nothing", "nothing", None, "release")',
         '("restore", "nothing", "nothing", None, "release")',
         (f"{TABLE}::test_only_a_session_that_was_dropped_or_whose_journal_failed_reads_its_log",),
     ),
     Mutation(
-        "lifecycle: a session that has ended can be used again",
+        "lifecycle: an ended session can be used again",
         "actors/core/session/lifecycle.py:_ACTIONS",
         '("refuse", "nothing", None, None, "nothing")',
         '("restart", "nothing", None, None, "nothing")',
         (f"{TABLE}::test_a_session_that_has_ended_stays_so_and_gives_its_things_back_once",),
     ),
     Mutation(
-        "lifecycle: a session that has ended gives its toolsets back twice",
+        "lifecycle: an ended session releases its toolsets twice",
         "actors/core/session/lifecycle.py:_ACTIONS",
         '("refuse", "nothing", None, None, "nothing")',
         '("refuse", "nothing", None, None, "release")',
         (f"{TABLE}::test_a_session_that_has_ended_stays_so_and_gives_its_things_back_once",),
     ),
     Mutation(
-        "lifecycle: a target that the log went back from is still shown",
+        "lifecycle: a target removed by a rollback is still shown",
         "actors/session/session_actor.py:SessionActor._go_on",
         "self._equipment.retarget(state.target)",
         "",
@@ -42,14 +42,14 @@ MUTATIONS = (
         (f"{ONCE}::test_a_log_that_breaks_off_is_read_and_folded_once_when_its_session_is_resumed",),
     ),
     Mutation(
-        "lifecycle: the resolver that a session was opened with is made again at its first use",
+        "lifecycle: the resolver of an opened session is created again at its first use",
         "actors/runtime/lifecycle.py:SessionLifecycle.__init__",
         "self._resolver: Resolver | None = resolver",
         "self._resolver: Resolver | None = None",
         (f"{ONCE}::test_the_first_ask_of_a_resumed_session_reads_nothing_again",),
     ),
     Mutation(
-        "lifecycle: the first use of a session reads the log that was just written",
+        "lifecycle: the first use of a session reads its own new log",
         "actors/runtime/lifecycle.py:SessionLifecycle._make_actors",
         "self._replay or self.host.replay(self.name)",
         "self.host.replay(self.name)",

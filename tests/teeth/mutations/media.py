@@ -1,4 +1,4 @@
-"""Mistakes about what hosts accept of tools' schemas and of images."""
+"""Mutations of the hosts' limits for tool schemas and images."""
 
 from tests.teeth.mutations.mutation import Mutation
 
@@ -9,28 +9,28 @@ REFUSED = "tests/provider/test_refused_schemas.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
-        "keys: two made keys may be the same",
+        "keys: two generated keys may be equal",
         "actors/adapters/schemas/host.py:_made_keys",
         "(made := property_key(own, pattern, probe)) in owned or made in keys",
         "(made := property_key(own, pattern, probe)) in keys",
         (KEYS,),
     ),
     Mutation(
-        "keys: a reference does not follow the key that it names",
+        "keys: a reference does not follow its renamed key",
         "actors/adapters/schemas/host.py:_Renaming.value",
         "return self._reference(value)",
         "return value",
         (KEYS,),
     ),
     Mutation(
-        "keys: a call goes back with the tool's own keys",
+        "keys: a call is sent back with the tool's own keys",
         "actors/core/render/walk.py:RenderWalk._write",
         "self._projection.arguments(call)",
         "call",
         (KEYS,),
     ),
     Mutation(
-        "keys: any provider is shown the keys of another",
+        "keys: every provider sees the keys for another",
         "actors/core/transcript/projection.py:Projection.arguments",
         "self._provider(call.native.origin) != self._home",
         "False",
@@ -44,49 +44,49 @@ MUTATIONS: tuple[Mutation, ...] = (
         (KEYS,),
     ),
     Mutation(
-        "patterns: an escaped parenthesis begins a lookaround",
+        "patterns: an escaped parenthesis starts a lookaround",
         "actors/adapters/schemas/host.py:_Pruning._accepts",
         '_ESCAPES.sub("", pattern)',
         "pattern",
         (KEYS,),
     ),
     Mutation(
-        "media: a label is believed",
+        "media: the declared type of media is trusted",
         "actors/core/values/content.py:Media.__new__",
         "detect_media_type(media_type, data) if has_bytes else media_type",
         "media_type",
         (HEADERS, LIMITS),
     ),
     Mutation(
-        "media: a file that is cut off is whole",
+        "media: a truncated file counts as complete",
         "actors/core/data/image_header.py:find_damage",
         'None if _is_whole(header.media_type, raw) else "it is cut off"',
         "None",
         (HEADERS,),
     ),
     Mutation(
-        "media: an ask may hold a damaged image",
+        "media: an ask may contain a damaged image",
         "actors/session/user_input.py:_pack_message",
         "isinstance(part, Media) and (damage := part.damage) is not None",
         "isinstance(part, Media) and (damage := part.damage) is not None and False",
         (LIMITS,),
     ),
     Mutation(
-        "images: more than a few follow a large one",
+        "images: more images than allowed follow a large one",
         "actors/core/render/attach.py:Attachments._crowding",
         "(self._large or self._is_large(header)) and self._images >= few",
         "self._is_large(header) and self._images >= few",
         (LIMITS,),
     ),
     Mutation(
-        "images: a large one is shown whatever comes with it",
+        "images: a large image is shown whatever comes with it",
         "actors/core/render/attach.py:Attachments._crowding",
         "self._expected > few",
         "False",
         (LIMITS,),
     ),
     Mutation(
-        "images: a lane forgets the large ones that it has shown",
+        "images: a lane forgets its large images",
         "actors/core/render/attach.py:Attachments.usage",
         "self._large",
         "0",
@@ -100,21 +100,21 @@ MUTATIONS: tuple[Mutation, ...] = (
         (LIMITS,),
     ),
     Mutation(
-        "schemas: what a host refused of keys changes nothing",
+        "schemas: a refusal of keys has no effect",
         "actors/adapters/settings.py:_fit_schema",
         '"schema_keys" in refused and keyed',
         "False",
         (REFUSED,),
     ),
     Mutation(
-        "schemas: what a host refused of patterns changes nothing",
+        "schemas: a refusal of patterns has no effect",
         "actors/adapters/settings.py:_fit_schema",
         '"schema_patterns" in refused and (without := host_schema(schema, "none", pattern)) != fitted',
         "False",
         (REFUSED,),
     ),
     Mutation(
-        "schemas: a refusal names keys as the provider knows them",
+        "schemas: a refusal names the provider's keys",
         "actors/adapters/refused_parts.py:refused_tool",
         "made.get(key, key)",
         "key",

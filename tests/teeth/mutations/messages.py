@@ -1,4 +1,4 @@
-"""Mistakes in the messages that the actors of a session exchange."""
+"""Mutations of the messages between the actors of a session."""
 
 from tests.teeth.mutations.mutation import Mutation
 
@@ -7,21 +7,21 @@ HELD = ("tests/journal/test_journal.py::test_held_events_are_written_first_with_
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
-        "outbox: held events are written after the next ones",
+        "outbox: held events are written after later ones",
         "actors/journal/outbox.py:Outbox.append",
         "(*held, *events)",
         "(*events, *held)",
         HELD,
     ),
     Mutation(
-        "outbox: the callback of a held event gets the number of another event",
+        "outbox: the callback of a held event gets another event's number",
         "actors/journal/journal_actor.py:Append.finish",
         "call(first + index)",
         "call(last)",
         HELD,
     ),
     Mutation(
-        "outbox: an append leaves the events that it writes in the outbox",
+        "outbox: an append leaves its events in the outbox",
         "actors/journal/outbox.py:Outbox.append",
         "self._events, self._callbacks = [], []",
         "pass",
@@ -49,21 +49,21 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("tests/session/test_message_counts.py::test_the_session_keeps_the_newest_snapshot_of_its_ledger",),
     ),
     Mutation(
-        "renderer: a lane is read without the requests that were sent since its last command",
+        "renderer: a lane is read without the requests sent since its last command",
         "actors/renderer/renderer_actor.py:RendererActor.lanes",
         "self._lanes.adopt(*sent.popitem())",
         "sent.popitem()",
         ("tests/runtime/test_rebuild.py",),
     ),
     Mutation(
-        "session: the bytes of a lane count only from the next command of the renderer on",
+        "session: a lane's bytes count only from the renderer's next command",
         "actors/journal/log.py:Generation.note_sent",
         'self.holding.count("lanes", ...)',
         "pass",
         ("tests/session/test_message_counts.py::test_a_sent_lane_counts_at_once_in_what_the_session_holds",),
     ),
     Mutation(
-        "session: a change that came in while the end of the ask was queued waits for the next ask",
+        "session: a change received while an ask's end was queued waits for the next ask",
         "actors/session/session_actor.py:SessionActor._finish_ask",
         "not self._held.is_empty",
         "False",
@@ -72,14 +72,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         ),
     ),
     Mutation(
-        "session: the end of an ask is reported twice when a switch was held",
+        "session: the end of an ask is reported twice after a held switch",
         "actors/session/held_changes.py:HeldChanges.settle",
         "await self._log.write(event)",
         "await self._log.write(event); return",
         ("tests/session/test_message_counts.py::test_an_ask_with_held_changes_is_settled_once",),
     ),
     Mutation(
-        "scheduler: a batch whose calls all wait for something sends an empty record",
+        "scheduler: a batch in which all calls wait sends an empty record",
         "actors/scheduler/scheduler_actor.py:_Batch._record",
         "not events",
         "False",

@@ -1,4 +1,4 @@
-"""Mistakes where a program is told that what it gives is not what it must be."""
+"""Mutations of the checks of arguments that a program passes."""
 
 from tests.teeth.mutations.mutation import Mutation
 
@@ -8,7 +8,7 @@ _ASKED = f"{MISUSE}::test_what_a_journal_is_asked_that_it_cannot_be_is_refused_i
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
-        "misuse: what a toolset gives is not looked at",
+        "misuse: the results of a toolset are not checked",
         "actors/tools/toolsets/owner.py:ToolsetOwner._publish",
         "not is_tool_list(opened)",
         "given is ...",
@@ -17,14 +17,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         ),
     ),
     Mutation(
-        "misuse: an id that is empty is none that was given",
+        "misuse: an empty id counts as missing",
         "actors/core/session/export_file.py:assign_ids",
         "{first.key: first.session if name is None else name}",
         "{first.key: name or first.session}",
         (_ASKED,),
     ),
     Mutation(
-        "misuse: who waits for no number waits for ever",
+        "misuse: an invalid timeout waits forever",
         "actors/runtime/given.py:_is_number",
         "isinstance(given, int | float) and given == given",
         "isinstance(given, int | float)",
@@ -38,21 +38,21 @@ MUTATIONS: tuple[Mutation, ...] = (
         (_ASKED,),
     ),
     Mutation(
-        "misuse: an id may be anything",
+        "misuse: an id may be any text",
         "actors/runtime/given.py:session_id",
         "not isinstance(given, str)",
         "False",
         (_ASKED,),
     ),
     Mutation(
-        "misuse: what a runtime is given is not looked at",
+        "misuse: the arguments of a runtime are not checked",
         "actors/runtime/given.py:check_given",
         "given is not None and (not _KINDS[name].takes(given))",
         "False",
         (f"{MISUSE}::test_what_a_runtime_cannot_be_made_with_is_refused_where_it_is_made",),
     ),
     Mutation(
-        "misuse: a folder is a journal",
+        "misuse: a folder is accepted as a journal",
         "actors/journal/storage/sqlite/storage.py:_file",
         """
         if is_folder:
@@ -65,42 +65,42 @@ MUTATIONS: tuple[Mutation, ...] = (
         (f"{MISUSE}::test_what_a_runtime_cannot_be_made_with_is_refused_where_it_is_made",),
     ),
     Mutation(
-        "misuse: where a journal is depends on where the process is",
+        "misuse: a journal's path depends on the working directory",
         "actors/journal/storage/sqlite/storage.py:_file",
         "Path(os.path.realpath(path))",
         "Path(path)",
         ("tests/journal/test_sqlite.py::test_a_relative_path_names_the_same_file_after_chdir",),
     ),
     Mutation(
-        "misuse: no results at all are taken",
+        "misuse: an empty set of results is accepted",
         "actors/session/resolutions.py:resolutions",
         "not (ended or decided)",
         "False",
         (MISUSE,),
     ),
     Mutation(
-        "misuse: a decision has a reason that no log can hold",
+        "misuse: a decision's reason may be too long for the log",
         "actors/session/resolutions.py:_decision",
         "not isinstance(reason, str)",
         "False",
         (MISUSE,),
     ),
     Mutation(
-        "misuse: a decision may be of any type",
+        "misuse: a decision may have any type",
         "actors/session/resolutions.py:_decision",
         "not isinstance(decision, ApprovalDecision)",
         "False",
         (f"{MISUSE}::test_a_decision_of_another_type_is_refused_by_the_id_of_its_call",),
     ),
     Mutation(
-        "misuse: call ids may be of any type",
+        "misuse: call ids may have any type",
         "actors/session/resolutions.py:_by_call_id",
         "not all((isinstance(call_id, str) for call_id in mapping))",
         "False",
         (f"{MISUSE}::test_what_is_no_mapping_by_call_id_is_refused_and_the_session_goes_on",),
     ),
     Mutation(
-        "misuse: an ask that is given nothing continues the one that waits",
+        "misuse: an ask without arguments continues the waiting one",
         "actors/session/resolutions.py:check_choice",
         "message is None and (not resolves)",
         "False",
@@ -121,21 +121,21 @@ MUTATIONS: tuple[Mutation, ...] = (
         (_CHOICE,),
     ),
     Mutation(
-        "misuse: a call may have a result and a decision",
+        "misuse: a call may have both a result and a decision",
         "actors/session/resolutions.py:resolutions",
         "ended.keys() & decided.keys()",
         "ended.keys() - ended.keys()",
         (_CHOICE,),
     ),
     Mutation(
-        "misuse: a human's message may hold anything",
+        "misuse: a user message may contain any block",
         "actors/session/user_input.py:_pack_message",
         "_part(number, block)",
         "block",
         (MISUSE,),
     ),
     Mutation(
-        "misuse: why an approval denied a call is told to nobody",
+        "misuse: the reason of a denial is not reported",
         "actors/scheduler/calls.py:CallExecution._end",
         'denial(self.call, answer if isinstance(answer, str) else "")',
         "denial(self.call)",
@@ -144,7 +144,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         ),
     ),
     Mutation(
-        "misuse: what a subagent cannot have is found out by its model",
+        "misuse: an unsupported option of a subagent is found only when its model calls it",
         "actors/runtime/subagents.py:subagent",
         """
         for each in offered:
@@ -156,21 +156,21 @@ MUTATIONS: tuple[Mutation, ...] = (
         ),
     ),
     Mutation(
-        "misuse: a pool goes to the cheapest of those whose prices nobody knows",
+        "misuse: a pool routes to the cheapest member although prices are unknown",
         "actors/provider/resolver.py:check_priced",
         'pool.policy == "cheapest" and ...',
         "False and ...",
         ("tests/provider/test_pools.py::test_a_pool_of_the_cheapest_is_refused_where_nobody_gave_a_price",),
     ),
     Mutation(
-        "misuse: a body that is nested too deeply ends a strict server",
+        "misuse: a deeply nested body crashes a strict server",
         "actors/strict/rules/reading.py:_latest",
         "(ValueError, RecursionError)",
         "ValueError",
         ("tests/strict/test_server.py",),
     ),
     Mutation(
-        "output: the caller is not told what the answer lacks",
+        "output: the caller does not learn the errors of an answer",
         "actors/session/inflight.py:AskInFlight.read_answer",
         "Checked(*..., describe_errors(made))",
         "Checked(*...)",
@@ -188,49 +188,49 @@ MUTATIONS: tuple[Mutation, ...] = (
         ),
     ),
     Mutation(
-        "misuse: a simulation of a mode that there is not looks for less, and says nothing",
+        "misuse: a simulation with an unknown mode checks less",
         "actors/testing/simulation/__init__.py:checked_plan",
         "mode not in get_args(Mode)",
         "False",
-        ("tests/testing/test_stress.py::test_a_simulation_that_would_show_nothing_is_refused",),
+        ("tests/testing/test_stress.py::test_invalid_simulation_arguments_are_refused_in_one_line",),
     ),
     Mutation(
         "misuse: a load may have any figures",
         "actors/testing/stressing/workload.py:Load.__post_init__",
         "fits((value := getattr(self, name)))",
         "((value := getattr(self, name)), fits)",
-        ("tests/testing/test_stress.py::test_a_load_that_cannot_be_is_refused_in_one_line",),
+        ("tests/testing/test_stress.py::test_invalid_stress_arguments_are_refused_in_one_line",),
     ),
     Mutation(
-        "misuse: a runtime may be traced by anything",
+        "misuse: any object is accepted as tracing",
         "actors/telemetry/tracing.py:RuntimeTracing.__init__",
         'not hasattr(tracer, "_traced")',
         "False",
         (MISUSE,),
     ),
     Mutation(
-        "misuse: an async rule is taken, and denies every call",
+        "misuse: an async rule is accepted and denies every call",
         "actors/tools/options.py:option_errors",
         "is_async(rule)",
         "False",
         ("tests/tools/test_tool_options.py",),
     ),
     Mutation(
-        "misuse: a model may give what a partial gives already",
+        "misuse: a model may pass arguments bound by a partial",
         "actors/tools/signature.py:_parameters",
         "{key: each for key, each in parameters.items() if key not in function.keywords}",
         "{key: each for key, each in parameters.items()}",
         ("tests/tools/test_tools.py",),
     ),
     Mutation(
-        "package: a name that another public module has is not found",
+        "package: a name of another public module has no hint",
         "actors/__init__.py:_hint",
         "name in import_module(f'{__name__}.{module}').__all__",
         "False",
         ("tests/project/test_public.py",),
     ),
     Mutation(
-        "package: its names are what was used of it so far",
+        "package: the package lists only the names used so far",
         "actors/__init__.py:__dir__",
         "[*__all__, '__version__', *(name for name in globals() if name.startswith('__'))]",
         "[*globals()]",
@@ -244,14 +244,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("tests/project/test_pickling.py",),
     ),
     Mutation(
-        "pickles: a history is made again of its fields by its constructor",
+        "pickles: a history is unpickled through its constructor",
         "actors/core/history/history.py:History",
         "reduce_fields",
         "Struct.__reduce__",
         ("tests/project/test_pickling.py",),
     ),
     Mutation(
-        "pickles: a ledger is made again of its fields by its constructor",
+        "pickles: a ledger is unpickled through its constructor",
         "actors/core/ledger.py:Ledger",
         "reduce_fields",
         "Struct.__reduce__",

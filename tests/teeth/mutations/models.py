@@ -1,4 +1,4 @@
-"""Mistakes in the table of model facts, and in what encoders make of it."""
+"""Mutations of the table of model facts, and of its use by encoders."""
 
 from tests.teeth.mutations.mutation import Mutation
 
@@ -9,21 +9,21 @@ SETTINGS = "actors/adapters/settings.py"
 
 MUTATIONS = (
     Mutation(
-        "models: the judge faults what a host may accept",
+        "models: the judge reports a fault where a host may accept",
         "actors/core/check/model_settings.py:judged_facts",
         "row.cautious",
         "()",
         ("tests/strict/test_served_models.py",),
     ),
     Mutation(
-        "models: a table of the user has levels in any order",
+        "models: a user's table has levels in any order",
         "actors/config/models.py:_check_efforts",
         "sorted(efforts, key=EFFORTS.index) != list(efforts)",
         "False",
         ("tests/config/test_configured_models.py",),
     ),
     Mutation(
-        "config: a backend has a misspelled effort",
+        "config: a backend accepts a misspelt effort",
         "actors/config/settings.py:_effort",
         'out_of_range("effort", value)',
         "None",
@@ -37,7 +37,7 @@ MUTATIONS = (
         (MODELS,),
     ),
     Mutation(
-        "models: rows of open weights hold on every host",
+        "models: rows for open weights apply on every host",
         "actors/core/models/lookup.py:find_row",
         "row.maker in makers",
         "True",
@@ -51,84 +51,84 @@ MUTATIONS = (
         (MODELS,),
     ),
     Mutation(
-        "models: an effort stands beside tools on Chat Completions",
+        "models: an effort is sent beside tools on Chat Completions",
         f"{SETTINGS}:_fit_chat_tools",
         'replace(settings, effort=None, thinking="default", thinking_tokens=None)',
         "settings",
         (MODELS,),
     ),
     Mutation(
-        "models: a request with a forced tool lets the model think",
+        "models: a request with a forced tool allows thinking",
         f"{SETTINGS}:_fit_choice",
         'replace(settings, tool_choice=named, thinking="off", thinking_tokens=None)',
         "replace(settings, tool_choice=named)",
         (MODELS,),
     ),
     Mutation(
-        "models: the lowest effort is not a loss where thinking cannot be switched off",
+        "models: the lowest effort is not a loss where thinking cannot be turned off",
         f"{THINKING}:_fit_off",
         'losses["thinking"] = None',
         "",
         (MODELS,),
     ),
     Mutation(
-        "models: a budget is sent to a model that has none",
+        "models: a model without budgets receives one",
         f"{THINKING}:_fit_on",
         'settings.thinking == "manual" and "enabled" not in facts.thinking',
         "False",
         (MODELS,),
     ),
     Mutation(
-        "models: an effort that a model lacks is sent",
+        "models: an unsupported effort is sent",
         f"{THINKING}:_fit_effort",
         "efforts is None or effort in efforts",
         "True",
         (MODELS,),
     ),
     Mutation(
-        "forced: a model that answers in words is not corrected",
+        "forced: a text answer is not corrected",
         "actors/core/turn/turn.py:_TurnRules._after_answer",
         "self._forced is not None and not self._tools_off",
         "False",
         (FORCED,),
     ),
     Mutation(
-        "forced: a call of any tool meets a choice by name",
+        "forced: a call of any tool satisfies a choice by name",
         "actors/core/turn/turn.py:_TurnRules._after_answer",
         'self._forced == "required" or self._forced in [ToolChoice(call.name) for call in calls]',
         "True",
         (FORCED,),
     ),
     Mutation(
-        "forced: a model that accepts no forced tool gets no instruction",
+        "forced: a model without forced tools gets no instruction",
         "actors/session/driver.py:TurnDriver._force_in_words",
         "self.ask.instruct(forced_instruction(choice))",
         "",
         (FORCED,),
     ),
     Mutation(
-        "judge: sampling of a model that accepts none is no fault",
+        "judge: sampling for a model without it is no fault",
         "actors/core/check/model_settings.py:_sampling",
         'facts.sampling != "never"',
         "True",
         ("tests/rules/test_rules.py::test_the_judge_finds_the_broken_rules_and_no_others",),
     ),
     Mutation(
-        "judge: tools stand beside any effort",
+        "judge: tools may stand beside any effort",
         "actors/core/check/model_settings.py:_refuses_tools",
         'effort != "none"',
         "False",
         ("tests/rules/test_rules.py::test_the_judge_finds_the_broken_rules_and_no_others",),
     ),
     Mutation(
-        "servers: a strict server knows no models",
+        "servers: a strict server ignores models",
         "actors/strict/rules/models.py:served_model",
         "_begins(plain, each)",
         "False",
         ("tests/strict/test_served_models.py",),
     ),
     Mutation(
-        "models: ids of older models go back on Vertex",
+        "models: ids of older models are sent back on Vertex",
         "actors/core/dialects/narrow.py:apply_facts",
         "facts.native_ids and not dialect.ids.native_passthrough",
         "not dialect.ids.native_passthrough",

@@ -1,4 +1,4 @@
-"""One deliberate mistake."""
+"""One mutation."""
 
 from dataclasses import dataclass
 
@@ -7,12 +7,12 @@ from tests.teeth.rewrite import Edit
 
 @dataclass(frozen=True, slots=True)
 class Mutation:
-    """One mistake.
+    """One mutation.
 
     Args:
-        what: The promise it breaks, in a few words.
+        what: The mistake, in a few words.
         place, old, new: The edit that makes the mistake; `tests.teeth.rewrite` describes the form.
-        tests: The tests that must notice, as arguments of pytest.
+        tests: The tests that must fail, as arguments of pytest.
     """
 
     what: str

@@ -1,4 +1,4 @@
-"""Mistakes in what is done about an answer without content."""
+"""Mutations of the handling of answers without content."""
 
 from tests.teeth.mutations.mutation import Mutation
 
@@ -15,21 +15,21 @@ MUTATIONS: tuple[Mutation, ...] = (
         (PURE,),
     ),
     Mutation(
-        "no content: what belongs to a text is an answer without it",
+        "no content: the parts around a text are an answer without it",
         "actors/core/turn/no_content.py:_is_content",
         'block.seal.kind != "mark"',
         "True",
         (PURE,),
     ),
     Mutation(
-        "no content: a call as text is looked for where no tool is declared",
+        "no content: text is searched for calls although no tool is declared",
         "actors/core/turn/no_content.py:content_cut",
         "has_tools and holds_call(text)",
         "holds_call(text)",
         (PURE,),
     ),
     Mutation(
-        "no content: a token that somebody asked for is no answer",
+        "no content: a requested token is not an answer",
         "actors/core/turn/no_content.py:content_cut",
         "if has_tools:\n    said = without_tokens(said)",
         "said = without_tokens(said)",
@@ -43,7 +43,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         (PURE,),
     ),
     Mutation(
-        "no content: inline code hides what stands in later lines",
+        "no content: inline code hides the text of later lines",
         "actors/core/turn/template_tokens.py:_without_inline_code",
         'closing is not None and text.find("\\n", end, runs[closing][0]) < 0',
         "closing is not None",
@@ -57,35 +57,35 @@ MUTATIONS: tuple[Mutation, ...] = (
         (PURE,),
     ),
     Mutation(
-        "no content: an answer is asked for without end",
+        "no content: an answer is requested endlessly",
         "actors/core/turn/turn.py:_TurnRules._after_empty_answer",
         "self._is_lacking = True",
         "pass",
         (TURN,),
     ),
     Mutation(
-        "no content: an answer with calls does not begin the count anew",
+        "no content: an answer with calls does not reset the count",
         "actors/core/turn/turn.py:_TurnRules._after_answer",
         "self._is_lacking = False",
         "pass",
         (TURN,),
     ),
     Mutation(
-        "no content: behind tool results the same request is sent again",
+        "no content: after tool results the same request is sent again",
         "actors/core/turn/turn.py:_TurnRules._next_round",
         "self._has_called = True",
         "pass",
         (TURN, SESSIONS),
     ),
     Mutation(
-        "no content: of a call as text a value is read",
+        "no content: a value is read from a call written as text",
         "actors/core/turn/turn.py:_TurnRules._after_empty_answer",
         "is_unparsed and self._bounds.form",
         "False",
         (TURN, SESSIONS),
     ),
     Mutation(
-        "no content: nobody else is asked for an answer that is empty twice",
+        "no content: no other backend is tried after two empty answers",
         "actors/core/turn/turn.py:_TurnRules._after_empty_answer",
         'self._close("failed", ..., elsewhere=True)',
         'self._close("failed", ...)',
@@ -106,14 +106,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         (f"{SESSIONS}::test_a_forced_tool_is_forced_again_where_the_answer_was_empty",),
     ),
     Mutation(
-        "turn: a request that is sent again counts a handoff of the round before",
+        "turn: a repeated request counts the previous round's handoff",
         "actors/core/turn/turn.py:_TurnRules._next_round",
         "replace(self.render(), follows_batch=True)",
         "self.render()",
         ("tests/core/test_turn.py",),
     ),
     Mutation(
-        "no content: an empty answer hands the conversation over again",
+        "no content: an empty answer repeats the handoff",
         "actors/session/driver.py:TurnDriver._after_batch",
         "isinstance(step, turns.RenderStep) and step.follows_batch",
         "isinstance(step, turns.RenderStep) and step.round > 1",
@@ -122,14 +122,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         ),
     ),
     Mutation(
-        "no content: a request that was sent again is not among the attempts",
+        "no content: a repeated request is missing from the attempts",
         "actors/session/steps.py:TurnSteps._render",
         "if step.again: ...",
         "",
         (SESSIONS,),
     ),
     Mutation(
-        "no content: what the model is told in a turn stands before it",
+        "no content: a note for the model stands before its turn",
         "actors/session/inflight.py:AskInFlight.instruct",
         'Message("user", (Text(words),), state.turns)',
         'Message("user", (Text(words),))',

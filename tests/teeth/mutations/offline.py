@@ -1,4 +1,4 @@
-"""Mistakes in scripts of answers and in the servers that play them."""
+"""Mutations of scripted answers and of the servers that play them."""
 
 from tests.teeth.mutations.mutation import Mutation
 
@@ -6,7 +6,7 @@ HERE = "tests/testing/test_offline.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
-        "offline: each of adjacent calls is an answer",
+        "offline: each of several adjacent calls is a separate answer",
         "actors/testing/offline_runtime.py:answers",
         "pending and isinstance(pending[-1], Call) and not isinstance(part, Call)",
         "pending and isinstance(pending[-1], Call)",
@@ -17,6 +17,6 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/testing/offline_runtime.py:_LoopbackTransport.send",
         "url.startswith(backend.endpoint) and _names_model(*...)",
         "url.startswith(backend.endpoint)",
-        (f"{HERE}::test_two_models_of_one_provider_and_another_provider_take_turns_with_a_tool",),
+        (f"{HERE}::test_offline_serves_two_models_of_one_provider_and_another_provider",),
     ),
 )

@@ -1,4 +1,4 @@
-"""Mistakes where this library meets a platform, a terminal or a command line."""
+"""Mutations of the use of a platform, a terminal or a command line."""
 
 from tests.teeth.mutations.mutation import Mutation
 
@@ -8,7 +8,7 @@ CHAT = "tests/cli/test_chat_terminal.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
-        "platform: a file is taken where nothing could lock it",
+        "platform: a file journal is accepted without file locks",
         "actors/journal/storage/sqlite/storage.py:SqliteStorage.__init__",
         "check_platform(self.path)",
         "",
@@ -25,35 +25,35 @@ MUTATIONS: tuple[Mutation, ...] = (
         (SQLITE,),
     ),
     Mutation(
-        "platform: what cannot be written is left to the interpreter, which fails with a code of its own",
+        "platform: a failed write is left to the interpreter and its exit code",
         "actors/cli/__init__.py:main",
         "_discard_unwritable_output()",
         "",
         (f"{CHAT}::test_unwritable_output_does_not_change_the_exit_code",),
     ),
     Mutation(
-        "platform: the end of a terminal is taken for the end of what somebody typed",
+        "platform: the end of a terminal counts as the end of typed input",
         "actors/cli/keyboard.py:Keyboard._read_more",
         "self._ended and self._is_terminal and (not os.isatty(self._descriptor))",
         "False",
         (f"{CHAT}::test_unwritable_output_does_not_change_the_exit_code",),
     ),
     Mutation(
-        "servers: what the command line says of a tool does not hold for those of MCP servers",
+        "servers: approval options do not apply to tools of MCP servers",
         "actors/cli/servers.py:_with_verdicts",
         "not verdicts",
         "verdicts",
         (SERVERS,),
     ),
     Mutation(
-        "servers: what is wrong with a server is quoted, secrets and all",
+        "servers: an invalid server is quoted with its secrets",
         "actors/cli/servers.py:_server_from_option",
         'f"--mcp {name!r} is neither a command nor a URL; check the quotes"',
         'f"--mcp {name!r} is neither a command nor a URL: {place}"',
         (SERVERS,),
     ),
     Mutation(
-        "servers: a name is given to another server than the file's",
+        "servers: a name from the file can be redefined",
         "actors/cli/servers.py:_server_from_option",
         "name in config.settings.mcp",
         "False",

@@ -1,4 +1,4 @@
-"""Logs in Postgres when the server fails: what a failover loses, what a silent one costs, who is refused."""
+"""Mutations of Postgres failures: losses in a failover, silent servers, and refusals."""
 
 from tests.teeth.mutations.mutation import Mutation
 
@@ -14,77 +14,77 @@ LOST = f"{FAILOVER}::test_events_lost_in_a_failover_are_reported_everywhere"
 
 MUTATIONS = (
     Mutation(
-        "failover: a log that the storage has less of is written on",
+        "failover: a log that the storage has lost in part is appended to",
         "actors/journal/storage/__init__.py:Entry.refusal",
         "self.after is None or last == self.after",
         "self.after is None or last <= self.after",
         (f"{FAILOVER}::test_an_append_after_lost_events_is_refused", LOST),
     ),
     Mutation(
-        "failover: no append says which event its log ended with",
+        "failover: an append does not carry the expected last event",
         "actors/journal/ends.py:LogEnds.with_predecessors",
         "Entry(entry.session, entry.fence, entry.events, after)",
         "entry",
         ("tests/journal/test_log_ends.py",),
     ),
     Mutation(
-        "failover: what is lost is not named in the log",
+        "failover: a loss is not recorded in the log",
         "actors/journal/journal_actor.py:JournalActor._name_loss",
         "self._ends.loss_entry(session)",
         "None",
         (LOST,),
     ),
     Mutation(
-        "failover: a reader waits for numbers that are given again",
+        "failover: a reader waits for reused numbers",
         "actors/journal/journal_actor.py:JournalActor._lose",
         "self._readers.roll_back(error.session, error.first - 1)",
         "",
         (LOST,),
     ),
     Mutation(
-        "failover: a call that was lost gives its id to another",
+        "failover: a lost call gives its id to another",
         "actors/core/session/state.py:SessionState.apply",
         "self.calls + last - first + 1",
         "self.calls",
         ("tests/core/test_state.py",),
     ),
     Mutation(
-        "failover: what the append does not return counts as written",
+        "failover: events missing in the reply to an append count as written",
         f"{STORAGE}:PostgresStorage._write",
         "(None, False)",
         "(None, True)",
         (f"{FAILOVER}::test_an_append_to_a_session_without_a_row_is_fenced",),
     ),
     Mutation(
-        "failover: a host writes what another claimed with the same number",
+        "failover: a host writes to a session claimed by another with the same number",
         f"{STATEMENTS}:_APPEND",
         '_APPEND = "...(s.owner IS NULL OR s.owner = %t::text)..."',
         "_APPEND = \"...(%t::text <> '')...\"",
         (f"{FAILOVER}::test_a_host_with_a_lost_claim_writes_nothing_beside_its_successor",),
     ),
     Mutation(
-        "fsck: a turn that follows another than the one before it is nothing",
+        "fsck: a skipped turn is no damage",
         "actors/journal/storage/holes.py:find_losses",
         "turn is not None and event.turn not in (turn, turn + 1)",
         "False",
         ("tests/journal/test_holes.py",),
     ),
     Mutation(
-        "silence: what is sent and never confirmed is waited for as long as the system likes",
+        "silence: an unconfirmed request waits as long as the system allows",
         f"{ADDRESS}:parameters",
         """{**..., "tcp_user_timeout": ..., **...}""",
         """{**..., **...}""",
         (SILENCE,),
     ),
     Mutation(
-        "silence: a runtime is ready though what it writes waits for long",
+        "silence: a runtime is ready although a write waits for long",
         "actors/core/stats/stats.py:JournalStats.is_ready",
         "self.lag <= LAG",
         "self.lag >= 0.0",
         (SILENCE,),
     ),
     Mutation(
-        "silence: a runtime is ready though others may take its sessions",
+        "silence: a runtime is ready although its lease has expired",
         "actors/core/stats/stats.py:JournalStats.is_ready",
         "self.lease_age <= self.lease",
         "self.lease_age >= 0.0",
@@ -98,14 +98,14 @@ MUTATIONS = (
         (f"{SILENCE}::test_a_silent_server_is_waited_for_at_most_the_lease",),
     ),
     Mutation(
-        "rights: what nobody has thought of is refused for good",
+        "rights: unexpected errors are permanent",
         "actors/journal/storage/postgres/faults.py:error_of",
         "code and code[:2] not in _REFUSED",
         "False",
         (RIGHTS,),
     ),
     Mutation(
-        "rights: a right that was taken away while it ran is a mistake in the configuration",
+        "rights: a right revoked at run time is a configuration error",
         "actors/journal/storage/postgres/faults.py:error_of",
         "code in _MISCONFIGURED and not was_open",
         "code in _MISCONFIGURED",
@@ -119,28 +119,28 @@ MUTATIONS = (
         (RIGHTS,),
     ),
     Mutation(
-        "rights: an older host is told that another writer has its sessions",
+        "rights: an older host is told that its sessions have another writer",
         f"{STORAGE}:PostgresStorage._append",
         "check_version(connection, self.where)",
         "pass",
         (RIGHTS,),
     ),
     Mutation(
-        "rights: what is missing shows with the first write that needs it",
+        "rights: missing rights are found only by the first write",
         f"{STORAGE}:PostgresStorage._begin_writing",
         "check_rights(connection, self.where)",
         "",
         (RIGHTS,),
     ),
     Mutation(
-        "pooler: connections that others get too are taken for our own",
+        "pooler: shared connections count as exclusive",
         "actors/journal/storage/postgres/pooler.py:check_direct",
         "len(ones) > 1 or len(others) > 1 or ones & others",
         "len(ones) > LOOKS",
         ("tests/journal/test_postgres_pooler.py",),
     ),
     Mutation(
-        "pooler: settings are made before it is known whose connection it is",
+        "pooler: settings are made on connections that may be shared",
         f"{STORAGE}:PostgresStorage._begin_writing",
         """
         self._check_direct(connection)

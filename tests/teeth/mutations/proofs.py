@@ -1,4 +1,4 @@
-"""What kills, races, signals, clocks and long runs must show."""
+"""Mutations found by kill sweeps, races, signals, clocks and long runs."""
 
 from tests.teeth.mutations.mutation import Mutation
 
@@ -11,7 +11,7 @@ KILLING, POWER = ("tests/commands/test_killing.py",), ("tests/commands/test_powe
 
 MUTATIONS = (
     Mutation(
-        "kills: what is written is told before it is committed",
+        "kills: an event is shown before its commit",
         f"{JOURNAL}:JournalActor._commit",
         """
         if not len(group):
@@ -29,56 +29,56 @@ MUTATIONS = (
         KILLING,
     ),
     Mutation(
-        "kills: a call whose end was recorded runs again",
+        "kills: a call with a recorded end runs again",
         f"{RECOVERY}:Recovery._close_calls",
         "[call for call in self.repeatable if call.id in pending and self._fits(call)]",
         "[call for call in calls if self._fits(call)]",
         KILLING,
     ),
     Mutation(
-        "kills: what may run once runs again beside what may run twice",
+        "kills: a call that may run once runs again beside a repeatable one",
         f"{RECOVERY}:Recovery._close_calls",
         "self._run_again(tuple(again), ledger)",
         "self._run_again(calls, ledger)",
         KILLING,
     ),
     Mutation(
-        "kills: what may run again does not",
+        "kills: a repeatable call does not run again",
         f"{RECOVERY_RULES}:_may_run_again",
         'known.effects != "once"',
         'known.effects == "pure"',
         KILLING,
     ),
     Mutation(
-        "kills: what had begun is said never to have",
+        "kills: an interrupted call counts as never started",
         f"{RECOVERY}:Recovery._close_calls",
         'self._close(*..., "outcome_unknown")',
         'self._close(*..., "never_started")',
         KILLING,
     ),
     Mutation(
-        "power: durability process syncs nothing at all",
+        "power: durability process never syncs",
         f"{SQLITE}:Connections._set_up",
         '"FULL" if self._durability == "power" else "NORMAL"',
         '"FULL" if self._durability == "power" else "OFF"',
         POWER,
     ),
     Mutation(
-        "fencing: two hosts may have one session",
+        "fencing: two hosts may own one session",
         "actors/journal/storage/sqlite/storage.py:SqliteStorage._check_free",
         "row.owner is None or ...",
         "row.last or row.owner is None or ...",
         FENCING,
     ),
     Mutation(
-        "fencing: one runtime opens a session as often as it is asked meanwhile",
+        "fencing: one runtime opens a session several times concurrently",
         "actors/runtime/registry.py:SessionRegistry.reserve",
         "self.is_taken(given)",
         "given in self.open",
         FENCING,
     ),
     Mutation(
-        "signals: a command that is told to end leaves its turn as it is",
+        "signals: a signalled command leaves its turn open",
         "actors/cli/run.py:_Ask._cancel",
         """
         if not await self._session.cancel():
@@ -92,7 +92,7 @@ MUTATIONS = (
         SIGNALS,
     ),
     Mutation(
-        "signals: a command that is told to end says that it was done",
+        "signals: a signalled command reports success",
         "actors/cli/run.py:_Ask._code",
         "return self._cancelled_by",
         "return Exit.FAILED",
@@ -106,7 +106,7 @@ MUTATIONS = (
         CLOCKS,
     ),
     Mutation(
-        "clocks: a token lasts by the wall clock",
+        "clocks: a token's lifetime uses the wall clock",
         "actors/provider/credentials/tokens.py:Tokens.headers",
         "self._clock() >= self._until",
         "self._now() >= self._until",
@@ -123,7 +123,7 @@ MUTATIONS = (
         CLOCKS,
     ),
     Mutation(
-        "endurance: what an ask came to is kept for ever",
+        "endurance: the results of asks are kept forever",
         "actors/runtime/handle.py:Session.ask",
         "sink = AnswerSink(self._ended_error)",
         """

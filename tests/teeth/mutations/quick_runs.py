@@ -1,10 +1,10 @@
-"""Mistakes in what a quick run of the tests leaves out."""
+"""Mutations of the selection of tests in a quick run."""
 
 from tests.teeth.mutations.mutation import Mutation
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
-        "quick runs: a file that imports the SDK of a vendor is not long",
+        "quick runs: a file that imports a vendor SDK is not long",
         "tests/conftest.py:LONG",
         "'strict/test_sdk_params_google.py'",
         "'testing/test_sdk_params.py'",

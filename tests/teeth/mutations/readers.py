@@ -1,4 +1,4 @@
-"""Mistakes in what reads a journal beside those who write it."""
+"""Mutations of reads of a journal beside its writers."""
 
 from tests.teeth.mutations.mutation import Mutation
 
@@ -7,7 +7,7 @@ TESTS = "tests/journal/test_readers.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
-        "readers: a log is read in the thread that writes",
+        "readers: a log is read in the writer's thread",
         f"{JOURNAL}:JournalActor._start_read",
         "self._threads.read",
         "self._threads.write",
@@ -21,28 +21,28 @@ MUTATIONS: tuple[Mutation, ...] = (
         (f"{TESTS}::test_readers_see_no_unacknowledged_event",),
     ),
     Mutation(
-        "readers: any number of reads may wait",
+        "readers: the number of waiting reads is unbounded",
         f"{JOURNAL}:JournalActor._begin_reading",
         "self._reads.is_full",
         "False",
         (f"{TESTS}::test_excess_reads_are_refused_unless_a_session_needs_them",),
     ),
     Mutation(
-        "readers: the end of a log is published from its first event",
+        "readers: the end of a log is published as its first event",
         "actors/journal/session_events.py:SessionEvents._publisher_at",
         "first and (not start.is_found)",
         "first",
         (f"{TESTS}::test_reading_the_end_of_a_log_skips_its_beginning",),
     ),
     Mutation(
-        "readers: an ask is published as of turn 0",
+        "readers: an ask is published with turn 0",
         "actors/core/session/ask_start.py:AskStart.look",
         "(event.turn, True)",
         "(0, True)",
         ("tests/core/test_ask_start.py::test_a_log_is_published_alike_from_any_place_on",),
     ),
     Mutation(
-        "readers: a log that is erased while it is read has no end",
+        "readers: a log erased during a read has no end",
         "actors/journal/pages.py:LogPages.__anext__",
         "not page.events",
         "False",
@@ -56,7 +56,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         (f"{TESTS}::test_a_page_inside_a_log_is_read_from_the_next_waypoint",),
     ),
     Mutation(
-        "readers: a waypoint that is wrong is damage",
+        "readers: a wrong waypoint is damage",
         f"{RECORDS}:_stored_rows",
         "len(found) == until - after",
         "True",
@@ -70,14 +70,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         (f"{TESTS}::test_only_an_overdue_checkpoint_waits_for_a_page",),
     ),
     Mutation(
-        "readers: of Postgres as many large values are read as records fit a page",
+        "readers: Postgres reads as many large values as records fit a page",
         "actors/journal/storage/postgres/reading.py:_first_page",
         "size >= PAGE_BYTES",
         "False",
         (f"{TESTS}::test_postgres_reads_only_the_large_values_that_fit_a_page",),
     ),
     Mutation(
-        "readers: an export holds up the event loop until a page is written",
+        "readers: an export blocks the event loop until a page is written",
         "actors/runtime/journal_admin.py:JournalAdmin.export",
         "await throttle.pause()",
         "pass",

@@ -1,4 +1,4 @@
-"""Logs that break off: what is closed how, what is run again, who may go on with them."""
+"""Mutations of the recovery of interrupted logs: closed calls, repeated calls, and new owners."""
 
 from tests.teeth.mutations.mutation import Mutation
 
@@ -8,7 +8,7 @@ RESUME, CARRIED = "tests/runtime/test_resume.py", "tests/runtime/test_carried_se
 
 MUTATIONS = (
     Mutation(
-        "recovery: every call that had begun is run again",
+        "recovery: every interrupted call runs again",
         f"{RECOVERY_RULES}:_may_run_again",
         'known is not None and known.status == "pending" and (known.effects != "once")',
         'known is not None and known.status == "pending"',
@@ -22,42 +22,42 @@ MUTATIONS = (
         (f"{RESUME}::test_a_call_is_not_run_again_by_a_tool_that_no_longer_says_so_or_is_not_there",),
     ),
     Mutation(
-        "recovery: what a log leaves open is taken for a session at rest",
+        "recovery: an interrupted log counts as an idle session",
         "actors/runtime/session_actors.py:SessionActors.__init__",
         "replay is not None and (not needs_recovery(replay.state))",
         "replay is not None and replay.state.session",
         (f"{RESUME}::test_a_log_that_breaks_off_is_closed_before_anything_else_happens",),
     ),
     Mutation(
-        "recovery: a switch that was held when a process ended is forgotten",
+        "recovery: a switch held when a process ended is forgotten",
         f"{RECOVERY_RULES}:needs_recovery",
         "state.bound is not None or state.held is not None",
         "state.bound is not None",
         (f"{RESUME}::test_a_switch_that_was_held_when_its_turn_ended_is_applied",),
     ),
     Mutation(
-        "recovery: a turn that waited goes on with other tools, and nobody is told",
+        "recovery: a paused turn silently continues with other tools",
         "actors/session/session_actor.py:SessionActor._go_on_with",
         "self._held.compare(self._live_context)",
         "",
         (f"{RESUME}::test_other_tools_than_before_are_offered_from_the_next_request_on",),
     ),
     Mutation(
-        "recovery: who waits for a session gives up at once",
+        "recovery: waiting for a session gives up at once",
         "actors/runtime/claims.py:claim_existing",
         "... <= 0",
         "... <= 60",
         (f"{RESUME}::test_who_waits_gets_the_session_when_its_host_lets_go",),
     ),
     Mutation(
-        "recovery: a session that could not be resumed stays claimed",
+        "recovery: a session that failed to resume stays claimed",
         "actors/runtime/claims.py:Claims._release",
         "self._host.release(name, fence)",
         "pass",
         (f"{RESUME}::test_what_cannot_be_resumed_is_told_in_one_line",),
     ),
     Mutation(
-        "fork: what ran is run again in the fork",
+        "fork: executed calls run again in a fork",
         f"{RECOVERY_RULES}:fork_log",
         '(*log, *_ends(state), TurnEnded(state.turns, "interrupted", FORKED))',
         'log or TurnEnded(state.turns, "interrupted", FORKED)',
@@ -66,14 +66,14 @@ MUTATIONS = (
         ),
     ),
     Mutation(
-        "fork: services take the calls of a fork for those of the other",
+        "fork: external services confuse the calls of a fork with the original's",
         f"{RECOVERY_RULES}:fork_log",
         'replace(first, session=session, key=key, above="")',
         'replace(first, session=session, above="")',
         (f"{CARRIED}::test_a_fork_is_a_session_of_its_own_that_goes_on_with_the_same_history",),
     ),
     Mutation(
-        "import: records may stand in any order",
+        "import: records may be in any order",
         "actors/core/session/export_file.py:_events",
         "... is not None",
         '... == ""',
@@ -87,35 +87,35 @@ MUTATIONS = (
         (f"{CARRIED}::test_what_is_no_log_is_refused_with_its_line_and_reason",),
     ),
     Mutation(
-        "import: a record that was changed is taken",
+        "import: a changed record is accepted",
         "actors/core/session/export_file.py:_log",
         '_digest(lines_read) != opening.get("sha256")',
         'not opening.get("sha256")',
         (f"{CARRIED}::test_what_is_no_log_is_refused_with_its_line_and_reason",),
     ),
     Mutation(
-        "recovery: nothing is run again",
+        "recovery: no call runs again",
         f"{RECOVERY}:Recovery._run_again",
         "not self._is_stopped",
         "self._is_stopped",
         (f"{AGAIN}::test_a_call_that_may_be_run_again_is_run_again_after_a_crash_under_the_same_key",),
     ),
     Mutation(
-        "recovery: a call that ends its process is begun for ever",
+        "recovery: a call that ends its process is started forever",
         f"{RECOVERY_RULES}:repeatable_calls",
         "0 < begun[call.id] < STARTS",
         "0 < begun[call.id]",
         (f"{AGAIN}::test_a_call_that_ends_its_process_each_time_is_begun_three_times_and_no_more",),
     ),
     Mutation(
-        "recovery: what is run again cannot be cancelled",
+        "recovery: a repeated call cannot be cancelled",
         "actors/core/session/phases.py:_ACTIONS",
         '("wait", "apply", "stop", "stop", "conclude", None, "record", None, None)',
         '("wait", "apply", "wait", "wait", "conclude", None, "record", None, None)',
         (f"{AGAIN}::test_what_is_run_again_is_stopped_by_a_cancel_and_by_the_session_s_end",),
     ),
     Mutation(
-        "recovery: tools that run on after a crash are not in quarantine",
+        "recovery: tools that continue after a crash are not in quarantine",
         "actors/scheduler/scheduler_actor.py:_Batch._abandon",
         "self._executor.after(*...)",
         "None",

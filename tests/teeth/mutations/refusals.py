@@ -1,4 +1,4 @@
-"""Mistakes in what is done when a provider refuses a part of a request."""
+"""Mutations of the handling of a partly refused request."""
 
 from tests.teeth.mutations.mutation import Mutation
 
@@ -9,70 +9,70 @@ FAILOVER = "tests/provider/test_failover.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
-        "refusals: a rejected value teaches that the parameter is not supported",
+        "refusals: a rejected value marks the parameter as unsupported",
         "actors/provider/learned.py:BindingFacts.learn",
         "not omission.is_value",
         "True",
         (PARAMETERS,),
     ),
     Mutation(
-        "refusals: nothing is learned from a parameter that is not supported",
+        "refusals: nothing is learned from an unsupported parameter",
         "actors/provider/learned.py:BindingFacts.learn",
         "self.unsupported[omission.name] = why",
         "pass",
         (PARAMETERS,),
     ),
     Mutation(
-        "refusals: all accounts learn from one",
+        "refusals: all accounts share learned facts",
         "actors/provider/learned.py:LearnedFacts.of",
         "known = self._facts.pop(binding, None)",
         "binding = Binding('all', '')\nknown = self._facts.pop(binding, None)",
         (PARAMETERS,),
     ),
     Mutation(
-        "refusals: a request is not logged with what it leaves out",
+        "refusals: a request is not logged with its omissions",
         "actors/session/requests.py:TurnRequests._seal",
         "self._effective(plan, rendered)",
         "()",
         (PARAMETERS,),
     ),
     Mutation(
-        "refusals: parameters are left out of one request as often as it is refused",
+        "refusals: parameters are omitted from one request without a limit",
         "actors/session/refusals.py:refused_parameters",
         "parameter is None or refusals >= PARAMETER_REFUSALS",
         "parameter is None",
         (PARAMETERS,),
     ),
     Mutation(
-        "refusals: a request is sent again as it was",
+        "refusals: a request is repeated unchanged",
         "actors/session/refusals.py:refused_parameters",
         "(before.path, before.body) == (after.path, after.body)",
         "False",
         (PARAMETERS,),
     ),
     Mutation(
-        "refusals: no words stand for the schema that was refused",
+        "refusals: no text replaces a refused schema",
         "actors/session/steps.py:TurnSteps._in_words",
         "ask.instruct(instruction(asked.output))",
         "pass",
         (PARAMETERS,),
     ),
     Mutation(
-        "refusals: media are left out for one request as often as it is refused",
+        "refusals: media are omitted from one request without a limit",
         "actors/core/turn/turn.py:_TurnRules._leave_out",
         "if self._media == MEDIA_REFUSALS:\n    ...",
         "",
         (TURN,),
     ),
     Mutation(
-        "refusals: an epoch forgets the attachments that were refused before it",
+        "refusals: an epoch forgets attachments refused earlier",
         "actors/core/lanes/lane.py:begin_epoch",
         "old.refused.union(event.media)",
         "frozenset(event.media)",
         (MEDIA,),
     ),
     Mutation(
-        "refusals: all attachments become notes where one is pointed at",
+        "refusals: all attachments become notes although one is named",
         "actors/adapters/refused_parts.py:_is_at",
         "part[:least] == place[:least]",
         "True",
@@ -93,21 +93,21 @@ MUTATIONS: tuple[Mutation, ...] = (
         (FAILOVER,),
     ),
     Mutation(
-        "refusal: what is said of a file or a link is not taken for an attachment",
+        "refusal: a file or link in the message counts as an attachment",
         "actors/adapters/error_patterns.py:_FILE",
         'r"\\bfiles?\\b(?![./_])"',
         'r"\\bno such word\\b"',
         ("tests/adapters/test_media_wordings.py::test_words_about_an_attachment_are_about_media",),
     ),
     Mutation(
-        "refusal: base64 of a signature is taken for that of an attachment",
+        "refusal: base64 of a signature counts as an attachment's",
         "actors/adapters/error_patterns.py:_NO_TOOL",
         'r"^(?!.*(?:\\btools?\\b[.\\[]|signature|encrypted_content))"',
         'r"^"',
         ("tests/adapters/test_media_wordings.py::test_words_that_only_resemble_them_are_not",),
     ),
     Mutation(
-        "refusal: a refused limit of tokens is explained as sampling",
+        "refusal: a refused token limit is explained as sampling",
         "actors/adapters/classify.py:_failure",
         "parameter is not None and row.rule in SAMPLING_RULES and SAMPLING.isdisjoint(parameter.settings)",
         "False",

@@ -1,4 +1,4 @@
-"""Mistakes that only a test of one requirement notices."""
+"""Mutations that only the test of a single requirement detects."""
 
 from tests.teeth.mutations.mutation import Mutation
 
@@ -14,21 +14,21 @@ MUTATIONS: tuple[Mutation, ...] = (
         (f"{_BATCHES}::test_the_blanks_of_a_real_result_in_a_partly_answered_batch_are_sent",),
     ),
     Mutation(
-        "results: of several for one call the last is sent",
+        "results: the last of several results for one call is sent",
         "actors/core/normalize/settle.py:Normalizer._answer",
         "replace(known, duplicates=(*known.duplicates, kept))",
         "replace(known, end=kept, duplicates=(*known.duplicates, first))",
         (f"{_BATCHES}::test_of_several_results_for_one_call_the_first_is_the_one_that_is_sent",),
     ),
     Mutation(
-        "mixed: of several texts in a message with calls only the first is sent",
+        "mixed: only the first of several texts in a message with calls is sent",
         "actors/core/render/order.py:move_calls_last",
         "[*words, *calls, *thought]",
         "[*words[:1], *calls, *thought]",
         (f"{_MIXED}::test_text_before_between_and_after_calls_is_sent_once_and_in_order",),
     ),
     Mutation(
-        "stats: a call of an unknown tool is no invalid call",
+        "stats: a call of an unknown tool does not count as invalid",
         "actors/scheduler/scheduler_actor.py:_Batch._record",
         "self._counts.tool_calls_invalid_args += 1",
         "self._counts.tool_calls_invalid_args += b'unknown_tool' not in event.error",

@@ -1,4 +1,4 @@
-"""What expires and what is deleted."""
+"""Mutations of expiry and deletion."""
 
 from tests.teeth.mutations.mutation import Mutation
 
@@ -8,77 +8,77 @@ CARRIED = "tests/runtime/test_carried_sessions.py"
 
 MUTATIONS = (
     Mutation(
-        "retention: what is open expires",
+        "retention: an open session expires",
         "actors/runtime/removal.py:SessionRemoval.delete_unused",
         "not registry.is_taken(each.id)",
         "True",
         (f"{TESTS}::test_only_sessions_unused_for_the_retention_time_are_deleted",),
     ),
     Mutation(
-        "retention: a subagent's log expires before that of the session above",
+        "retention: a subagent's log expires before its parent",
         f"{RETENTION}:Retention._expire",
         "... is None",
         "... != each.id",
         (f"{TESTS}::test_subagents_are_deleted_with_their_parent_at_any_age",),
     ),
     Mutation(
-        "retention: one session that cannot be deleted keeps the others",
+        "retention: a session that cannot be deleted blocks the others",
         f"{RETENTION}:delete_all",
         "_LEFT",
         "SessionExists",
         (f"{TESTS}::test_a_failed_deletion_does_not_block_other_deletions",),
     ),
     Mutation(
-        "retention: the file is not written anew",
+        "retention: the file is not rewritten",
         f"{RETENTION}:delete_all",
         "await vacuum(journal) if gone or not left else ()",
         "()",
         (f"{TESTS}::test_no_file_contains_a_byte_of_deleted_sessions",),
     ),
     Mutation(
-        "delete: what another host has loses its subagents' logs",
+        "delete: a session of another host loses its subagents' logs",
         f"{DELETION}:delete_logs",
         "claim: Claim = await journal.ask(ClaimSession(session, existing=True))",
         "claim = Claim(0, 0)",
         (f"{TESTS}::test_a_session_of_another_host_is_kept_until_its_release",),
     ),
     Mutation(
-        "delete: an age is taken by a clock that leapt",
+        "delete: an age is measured by a clock that jumped",
         "actors/runtime/journal_admin.py:JournalAdmin._time_of",
         "newest[0].used - SLACK <= now <= newest[0].used + LEAP",
         "newest[0].used - SLACK <= now",
         (f"{CLI}::test_an_age_is_rejected_if_the_clock_is_far_from_the_journal",),
     ),
     Mutation(
-        "delete: nothing is exported before",
+        "delete: nothing is exported first",
         "actors/cli/sessions.py:_delete",
         "options.export is not None",
         "options.export is None and options.dry_run",
         (f"{CLI}::test_sessions_are_deleted_by_tenant_and_age_and_exported_first",),
     ),
     Mutation(
-        "export: the logs of subagents stay behind",
+        "export: the logs of subagents are not exported",
         "actors/runtime/journal_admin.py:JournalAdmin.export",
         "file.add(session, ...)",
         "session == name and file.add(session, events[first : first + SLICE])",
         (f"{CARRIED}::test_subagents_are_carried_along_under_ids_that_fit",),
     ),
     Mutation(
-        "import: half of a file stays behind when the other half is refused",
+        "import: half of a file stays after the other half is refused",
         "actors/core/session/export_file.py:import_logs",
         "... != announced",
         "... is None",
         (f"{CARRIED}::test_of_a_session_with_subagents_all_is_imported_or_nothing",),
     ),
     Mutation(
-        "import: what is imported stays reserved where another id is taken",
+        "import: imported sessions stay reserved when another id is taken",
         "actors/runtime/claims.py:Claims._release",
         "self._registry.free(name)",
         "",
         (f"{CARRIED}::test_subagents_are_carried_along_under_ids_that_fit",),
     ),
     Mutation(
-        "resume: the type that an answer is to have is dropped",
+        "resume: the type of an answer is dropped",
         "actors/runtime/replays.py:unfinished_asks",
         "form is None",
         "form is not None",
@@ -87,21 +87,21 @@ MUTATIONS = (
         ),
     ),
     Mutation(
-        "fsck: records of a database are read and not proven",
+        "fsck: records of a database are read without verification",
         "actors/journal/storage/postgres/check.py:JournalTables._verified_log",
         "decode_records(row.name, row.verified_records(found, 0, self._blob, self._place))",
         "found.fetchall()",
         ("tests/journal/test_postgres_check.py::test_fsck_names_the_damage_and_no_password",),
     ),
     Mutation(
-        "replay: any call of a tool is answered with what is on record",
+        "replay: any call of a tool gets a recorded result",
         "actors/cli/replay.py:_key",
         "json.dumps(arguments, sort_keys=True)",
         "str(len(arguments))",
         (f"{CLI}::test_replay_sends_the_asks_again_with_recorded_results",),
     ),
     Mutation(
-        "resume: an id that nobody knows leaves a row",
+        "resume: an unknown id leaves a row",
         "actors/runtime/claims.py:claim_existing",
         "claim_session(host, session, existing=True)",
         "claim_session(host, session)",

@@ -1,4 +1,4 @@
-"""What sessions share of a backend: its pace, its breaker, its retries; pools; refusals written down."""
+"""Mutations of backend state shared by sessions: pacing, breaker, retries, pools, recorded refusals."""
 
 from tests.teeth.mutations.mutation import Mutation
 
@@ -8,7 +8,7 @@ ROUTING, POOLS = "tests/core/test_routing.py", "tests/provider/test_pools.py"
 
 MUTATIONS = (
     Mutation(
-        "breaker: all others are refused until the probe's answer has ended",
+        "breaker: all other requests are refused until the probe's answer has ended",
         "actors/provider/rounds.py:Round._read_answer",
         "events and (self._ticket.probes or self._ticket.is_in_doubt)",
         "events and (self._ticket.probes or self._ticket.is_in_doubt) and self._decoder.ended",
@@ -22,14 +22,14 @@ MUTATIONS = (
         (STORMS,),
     ),
     Mutation(
-        "budget: a second's use is forgotten a second too soon",
+        "budget: the use in a second is forgotten a second too early",
         "actors/core/policy/pace.py:MinuteBudget._expire",
         "self._seconds[0][0] + 1",
         "self._seconds[0][0]",
         (PACE,),
     ),
     Mutation(
-        "budget: what was used beyond the reserve does not count",
+        "budget: use beyond the reserve does not count",
         "actors/core/policy/pace.py:MinuteBudget.settle",
         """
         entry[1] += change
@@ -42,14 +42,14 @@ MUTATIONS = (
         (PACE,),
     ),
     Mutation(
-        "concurrency: each refusal of one wave halves it again",
+        "concurrency: every refusal of one wave halves it again",
         "actors/core/policy/pace.py:Concurrency.record_rate_limit",
         "wave == self.wave",
         "wave <= self.wave",
         (PACE, STORMS),
     ),
     Mutation(
-        "concurrency: what the backend refused is offered again at once",
+        "concurrency: concurrency refused by the backend is offered again at once",
         "actors/core/policy/pace.py:Concurrency.record_rate_limit",
         "max(1.0, self.limit / 2)",
         "max(1.0, self.limit)",
@@ -74,28 +74,28 @@ MUTATIONS = (
         (STORMS,),
     ),
     Mutation(
-        "retries: there is no budget",
+        "retries: there is no retry budget",
         "actors/core/policy/pace.py:RetryBudget.take",
         "return left >= 1",
         "return True",
         (PACE, STORMS),
     ),
     Mutation(
-        "retries: they are not jittered",
+        "retries: delays have no jitter",
         "actors/provider/attempts.py:Retries.wait",
         "self._longest(attempt) * random.uniform(*...)",
         "self._longest(attempt)",
         (STORMS,),
     ),
     Mutation(
-        "breaker: all go through it once its time is over",
+        "breaker: all requests pass it once its time is over",
         "actors/core/policy/pace.py:Breaker.wait",
         "self.until is None or (now >= self.until and (not self.probing))",
         "self.until is None or now >= self.until",
         (PACE, STORMS),
     ),
     Mutation(
-        "breaker: those who wait go on waiting when it opens",
+        "breaker: waiting requests keep waiting when it opens",
         "actors/provider/admission.py:Admission._turn_away",
         """
         for ticket in (*self._again.clear(), *self._queue.clear()):
@@ -105,7 +105,7 @@ MUTATIONS = (
         (STORMS,),
     ),
     Mutation(
-        "breaker: a probe that was stopped is waited for",
+        "breaker: a stopped probe is waited for",
         "actors/provider/admission.py:Admission.leave",
         """
         if ticket.probes:
@@ -115,56 +115,56 @@ MUTATIONS = (
         (STORMS,),
     ),
     Mutation(
-        "recovery: all come back at once",
+        "recovery: all requests return at once",
         "actors/core/policy/pace.py:Concurrency.restart",
         "self.limit = self.quick = 1.0",
         "",
         (STORMS,),
     ),
     Mutation(
-        "overload: the queue has no end",
+        "overload: the queue is unbounded",
         "actors/provider/admission.py:Admission.enter",
         "self._queue_of(ticket).size >= self._most_waiting(ticket)",
         "self._queue_of(ticket).size >= 1 << 30",
         (STORMS,),
     ),
     Mutation(
-        "overload: a request that is stopped keeps its slot of the queue",
+        "overload: a stopped request keeps its place in the queue",
         "actors/provider/admission.py:Admission._wait",
         "queue.remove(ticket.tenant, ticket.session, ticket)",
         "pass",
         (STORMS,),
     ),
     Mutation(
-        "fairness: one that was idle has saved up credit",
+        "fairness: an idle session accumulates credit",
         "actors/core/policy/fair.py:_Flows.join",
         "max(self._now, self._tags.pop(name, 0.0))",
         "self._tags.pop(name, 0.0)",
         (FAIR, STORMS),
     ),
     Mutation(
-        "fairness: who asks first is served first",
+        "fairness: requests are served in order of arrival",
         "actors/core/policy/fair.py:_Flows.serve",
         "self._push(tag + cost, name, lead)",
         "self._push(-1.0, name, lead)",
         (FAIR, STORMS),
     ),
     Mutation(
-        "fairness: all tenants weigh the same",
+        "fairness: all tenants have equal weights",
         "actors/core/policy/fair.py:FairQueue.take",
         "self._tenants.serve(cost / self._weights.get(tenant, 1.0), stays=bool(sessions))",
         "self._tenants.serve(cost, stays=bool(sessions))",
         (FAIR, STORMS),
     ),
     Mutation(
-        "rate limits: what a backend says is left is not heeded",
+        "rate limits: the backend's remaining quota is ignored",
         "actors/provider/rounds.py:Round._exchange",
         "self._admission.hold(wait)",
         "pass",
         (STORMS,),
     ),
     Mutation(
-        "retries: one that waits keeps its place",
+        "retries: a waiting retry keeps its slot",
         "actors/provider/rounds.py:Round.run",
         "await anyio.sleep(wait)",
         """
@@ -175,84 +175,84 @@ MUTATIONS = (
         ("tests/provider/test_provider.py::test_a_retry_that_waits_gives_its_place_to_others",),
     ),
     Mutation(
-        "pool: a member that failed is asked again by the next session",
+        "pool: the next session tries a failed member again",
         "actors/provider/choosing.py:MemberSelector._member",
         "Member(failed or condition.closed_for > 0, *...)",
         "Member(condition.closed_for > 0, *...)",
         (POOLS, "tests/provider/test_failover.py"),
     ),
     Mutation(
-        "pool: a member that is left alone is chosen first",
+        "pool: a paused member is chosen first",
         "actors/provider/choosing.py:MemberSelector._member",
         "Member(failed or condition.closed_for > 0, *...)",
         "Member(failed, *...)",
         (POOLS,),
     ),
     Mutation(
-        "pool: one that answered somebody is passed over to the end",
+        "pool: a member that has answered is always skipped",
         "actors/core/policy/pace.py:Breaker.record_answer",
         "self.in_a_row, self.tries, self.failed_at, self.probing = (0, 0, None, False)",
         "self.in_a_row, self.tries, self.probing = (0, 0, False)",
         (POOLS,),
     ),
     Mutation(
-        "pool: what a warm cache reads costs what all else does",
+        "pool: reads from a warm cache cost the full price",
         "actors/core/policy/routing.py:expected_cost",
         "min(size, member.lane) if member.is_warm else 0",
         "0",
         (ROUTING,),
     ),
     Mutation(
-        "pool: a cache is warm for ever",
+        "pool: a cache stays warm forever",
         "actors/core/policy/routing.py:Member.is_warm",
         "self.used is not None and self.used < CACHE_LIFE",
         "self.used is not None",
         (ROUTING,),
     ),
     Mutation(
-        "pool: all sessions begin with the same member",
+        "pool: all sessions start with the same member",
         "actors/core/policy/routing.py:_order",
         "occasion.place + occasion.ask",
         "occasion.ask",
         (ROUTING,),
     ),
     Mutation(
-        "pool: the busiest serves",
+        "pool: the busiest member serves",
         "actors/core/policy/routing.py:_order",
         "each[1].in_flight",
         "-each[1].in_flight",
         (ROUTING, POOLS),
     ),
     Mutation(
-        "attempts: a request that was tried again is not told",
+        "attempts: a repeated request is not reported",
         "actors/session/inflight.py:Tally.record_round",
         'self.retried.append(Attempt(binding, "retried", failure.message, cause, tried.wait))',
         '_ = Attempt(binding, "retried", failure.message, cause, tried.wait)',
         (POOLS,),
     ),
     Mutation(
-        "reproduction: arguments are written down as they were",
+        "reproduction: arguments are recorded unredacted",
         "actors/core/lanes/reproduction.py:_Redactor._text",
         'return "{}"',
         "return text",
         (REPRODUCTION,),
     ),
     Mutation(
-        "reproduction: what the refusal quotes is written down",
+        "reproduction: the quote in the refusal is recorded",
         "actors/core/lanes/reproduction.py:reproduce",
         "why = redactor.redact_text(why)",
         "",
         (REPRODUCTION, "tests/provider/test_failover.py"),
     ),
     Mutation(
-        "reproduction: any fault will do",
+        "reproduction: any fault qualifies",
         "actors/core/lanes/reproduction.py:reproduce",
         "rule in _rules(body, dialect)",
         "bool(_rules(body, dialect))",
         (REPRODUCTION,),
     ),
     Mutation(
-        "reproduction: only the first part that can go is left out",
+        "reproduction: only the first removable part is removed",
         "actors/core/lanes/reproduction.py:_minimise",
         "body, found = (smaller, True)",
         "body = smaller",
@@ -266,28 +266,28 @@ MUTATIONS = (
         (REPRODUCTION,),
     ),
     Mutation(
-        "retries: what was shown is said again",
+        "retries: shown text is repeated",
         "actors/provider/rounds.py:Round._next_try",
         'failure.action != "retry" or self._visible',
         'failure.action != "retry"',
         ("tests/provider/test_retries.py",),
     ),
     Mutation(
-        "fair: one that gives up waiting is looked for among all others",
+        "fair: a departing waiter is searched for among all others",
         "actors/core/policy/fair.py:_Flows.leave",
         "len(self._heap) > 2 * len(self._places)",
         "self._heap",
         (FAIR,),
     ),
     Mutation(
-        "admission: those behind a request that was stopped wait for what it waited for",
+        "admission: requests behind a stopped one keep waiting for its need",
         "actors/provider/admission.py:Admission._wait",
         "self._serve()",
         "",
         (STORMS,),
     ),
     Mutation(
-        "reproduction: the messages of a request are taken for arguments",
+        "reproduction: messages of a request count as arguments",
         "actors/core/lanes/reproduction.py:_Redactor.redact_request",
         "hidden = self.redact({**body, _MESSAGES: None})",
         """
@@ -297,21 +297,21 @@ MUTATIONS = (
         (REPRODUCTION,),
     ),
     Mutation(
-        "reproduction: words under a field that the protocol has too are kept in arguments",
+        "reproduction: text in arguments under a protocol field's name is kept",
         "actors/core/lanes/reproduction.py:_Redactor._text",
         "not inside and key in _KEPT and (len(text) <= 128)",
         "key in _KEPT and len(text) <= 128",
         (REPRODUCTION,),
     ),
     Mutation(
-        "reproduction: arguments that are an object keep their words",
+        "reproduction: arguments that are an object keep their text",
         "actors/core/lanes/reproduction.py:_CONTENT",
         '("args", "arguments", *...)',
         '("args", *...)',
         (REPRODUCTION,),
     ),
     Mutation(
-        "reproduction: any number of refusals wait to be handed on",
+        "reproduction: the number of queued refusals is unbounded",
         "actors/provider/dumps.py:Dumps.take",
         "self._waiting >= WAITING",
         "self._waiting > WAITING + 9",

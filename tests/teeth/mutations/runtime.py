@@ -1,4 +1,4 @@
-"""Mistakes in the actors and what they stand on."""
+"""Mutations of the actors and their foundations."""
 
 from tests.teeth.mutations.mutation import Mutation
 
@@ -11,7 +11,7 @@ OAUTH = "tests/provider/test_oauth_accounts.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
-        "runtime: a session that lets go of its log when the journal ends is told of as a crash",
+        "runtime: a session that releases its log at the journal's end is reported as a crash",
         "actors/runtime/session_host.py:SessionHost._release",
         """
         with suppress(ActorStopped, ShuttingDown):
@@ -23,77 +23,77 @@ MUTATIONS: tuple[Mutation, ...] = (
         ),
     ),
     Mutation(
-        "refusal: the calls that a provider names are called as it calls them",
+        "refusal: a provider's calls are named by their native ids",
         "actors/core/lanes/lane.py:refusal_report",
         'used.get(word) or used.get(word.rstrip(".:"))',
         "word",
         ("tests/session/test_refusals.py",),
     ),
     Mutation(
-        "refusal: what was done for the request is not logged",
+        "refusal: measures taken for a request are not logged",
         "actors/telemetry/logger.py:transcript_refused",
         "emit(*..., **..., dedupe=...)",
         "emit(*..., **..., duplicates=...)",
         ("tests/session/test_refusals.py",),
     ),
     Mutation(
-        "driver: an answer that was cut is complete and no more",
+        "driver: a cut answer is complete",
         "actors/session/inflight.py:Tally.record_round",
         "(*..., generated.cut)",
         "(*..., None)",
         ("tests/session/test_cut_answers.py",),
     ),
     Mutation(
-        "provider: what an answer left out is not told",
+        "provider: parts omitted from an answer are not reported",
         "actors/provider/rounds.py:Round._left_out",
         "tuple(counts.items())",
         "()",
         ("tests/session/test_cut_answers.py",),
     ),
     Mutation(
-        "preview: a call that is about to run is lost",
+        "preview: a call about to run is lost",
         "actors/core/session/state.py:SessionState.ledger_with_open_calls",
         "ledger.apply(*coming)",
         "ledger",
         ("tests/session/test_while_tools_run.py",),
     ),
     Mutation(
-        "log: a message is decoded to be kept",
+        "log: a message is decoded to be stored",
         "actors/core/session/state.py:SessionState._end_round",
         "event.message is None",
         "event.message is None or not unpack(event.message).blocks",
         ("tests/core/test_one_form.py",),
     ),
     Mutation(
-        "switch: one asked for during a turn is applied at once",
+        "switch: a switch requested during a turn is applied at once",
         "actors/session/held_changes.py:HeldChanges.switch",
         "at_once",
         "True",
         ("tests/session/test_switching.py",),
     ),
     Mutation(
-        "switch: a held switch is not applied when the ask has ended",
+        "switch: a held switch is not applied at the end of the ask",
         "actors/session/held_changes.py:HeldChanges._next",
         "resolve_switch(held, self._equipment.resolver.pool)",
         'SwitchFailed(held, "")',
         ("tests/session/test_switching.py",),
     ),
     Mutation(
-        "runtime: a target takes any number of tools",
+        "runtime: a target accepts any number of tools",
         "actors/provider/resolver.py:Resolver._check_count",
         "most is not None and ...",
         "most is not None and ... and False",
         ("tests/session/test_switching.py",),
     ),
     Mutation(
-        "session: put away while an event is being written",
+        "session: passivated while an event is being written",
         "actors/session/session_actor.py:SessionActor.idle",
         "rests and self._log.is_settled",
         "rests",
         (f"{ACTIVATION}::test_a_session_whose_event_is_being_written_keeps_its_actors",),
     ),
     Mutation(
-        "session: put away while a tool still runs",
+        "session: passivated while a tool still runs",
         "actors/runtime/session_actors.py:SessionActors.passivate",
         "self._executor.running",
         "False",
@@ -102,35 +102,35 @@ MUTATIONS: tuple[Mutation, ...] = (
         ),
     ),
     Mutation(
-        "session: its lanes are forgotten when it is put away",
+        "session: its lanes are forgotten on passivation",
         "actors/runtime/session_actors.py:SessionActors.passivate",
         "Replay(*..., renderer.lanes)",
         "Replay(*..., Lanes(self._host.rules))",
         (f"{ACTIVATION}::test_sessions_that_are_put_away_after_each_use_go_on_as_if_they_had_not_been",),
     ),
     Mutation(
-        "session: its ledger is the one it began with when it is put away",
+        "session: its ledger is reset on passivation",
         "actors/runtime/session_actors.py:SessionActors.passivate",
         "Replay(replace(self.state, ledger=ledger.known.ledger), *...)",
         "Replay(self.state, *...)",
         (f"{ACTIVATION}::test_sessions_that_are_put_away_after_each_use_go_on_as_if_they_had_not_been",),
     ),
     Mutation(
-        "session: lanes that were dropped are begun anew",
+        "session: dropped lanes start again",
         "actors/runtime/session_host.py:SessionHost.replay",
         "rebuild(events, self.rules)",
         "(rebuild(events, self.rules)[0], rebuild((), self.rules)[1])",
         (f"{ACTIVATION}::test_sessions_that_are_put_away_after_each_use_go_on_as_if_they_had_not_been",),
     ),
     Mutation(
-        "session: to be put away is to end",
+        "session: passivation ends it",
         "actors/kernel/system.py:System.passivate",
         "cell.watchers = None",
         "",
         (ACTIVATION,),
     ),
     Mutation(
-        "session: something is written behind its end",
+        "session: an event follows its end",
         "actors/session/session_actor.py:SessionActor._close_log",
         "await self._refs.ledger.ask(StopRecording())",
         "",
@@ -139,28 +139,28 @@ MUTATIONS: tuple[Mutation, ...] = (
         ),
     ),
     Mutation(
-        "provider: a whole answer is lost when its time runs out behind its end",
+        "provider: a complete answer is lost when its timeout passes after its end",
         "actors/provider/rounds.py:Round._exchange",
         "patience.cancelled_caught and (not self._decoder.ended)",
         "patience.cancelled_caught",
         ("tests/provider/test_provider.py",),
     ),
     Mutation(
-        "provider: a refusal whose words break off is tried again",
+        "provider: a refusal with a broken body is retried",
         "actors/provider/rounds.py:Round._refusal",
         "suppress(ProviderFailed)",
         "suppress()",
         ("tests/provider/test_provider.py",),
     ),
     Mutation(
-        "provider: a blank line is the beginning of a stream",
+        "provider: a blank line starts a stream",
         "actors/provider/rounds.py:Round._read_answer",
         "chunk.lstrip()",
         "chunk.lstrip() or chunk",
         ("tests/provider/test_provider.py",),
     ),
     Mutation(
-        "leaving: a native cancellation of the caller takes it back",
+        "leaving: native cancellation of the caller revokes it",
         "actors/kernel/host.py:SystemHost.leave",
         "struck = raised",
         """
@@ -179,7 +179,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         ),
     ),
     Mutation(
-        "leaving: a task that is cancelled before it begins is never heard of again",
+        "leaving: a task cancelled before its start is never reported",
         "actors/kernel/tasks.py:prime",
         "coroutine.send(None)",
         "",
@@ -188,7 +188,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         ),
     ),
     Mutation(
-        "leaving: a runtime that was never entered gives back threads",
+        "leaving: a runtime that was never entered returns threads",
         "actors/runtime/runtime.py:Runtime._close",
         """
         if self._may_use_threads:
@@ -201,7 +201,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         (f"{HOST}::test_a_runtime_whose_entering_is_cancelled_uses_no_threads_and_gives_none_back",),
     ),
     Mutation(
-        "leaving: foreign code that will not end is waited for",
+        "leaving: foreign code that does not end is waited for",
         "actors/kernel/contained.py:Containment.close",
         """
         for contained in tuple(self._running):
@@ -211,21 +211,21 @@ MUTATIONS: tuple[Mutation, ...] = (
         (f"{LEAVING}::test_leaving_does_not_wait_for_foreign_code_that_will_not_end[asyncio-shields]",),
     ),
     Mutation(
-        "tools: on trio one runs in the nursery of all",
+        "tools: on trio, a tool runs in the shared nursery",
         "actors/kernel/contained.py:Containment.start",
         "contextvars.Context().run(self._nursery.start_soon, self._contain, *...)",
         "_enter(self._nursery, *...)",
         (f"{LEAVING}::test_foreign_code_spoils_its_own_task_and_nothing_else",),
     ),
     Mutation(
-        "tools: one that swallows its cancellation is told again at each of its waits",
+        "tools: a tool that swallows cancellation is cancelled again at each wait",
         "actors/kernel/contained.py:Contained.detach",
         "self._inner.shield = True",
         "pass",
         (f"{EDGE}::test_a_tool_that_swallows_its_cancellation_is_told_no_more_once_its_call_is_closed",),
     ),
     Mutation(
-        "tools: a call that was closed gives its thread's place away",
+        "tools: a closed call gives away its thread's slot",
         "actors/scheduler/threads.py:Threads._mark_abandoned",
         """
         place.is_stuck = True
@@ -238,21 +238,21 @@ MUTATIONS: tuple[Mutation, ...] = (
         (f"{EDGE}::test_a_call_that_was_closed_keeps_its_place_until_its_thread_returns",),
     ),
     Mutation(
-        "tools: a call waits for a thread that nobody will give back",
+        "tools: a call waits for a thread that is never returned",
         "actors/scheduler/threads.py:Threads.ask",
         "self.stuck >= request.limit",
         "False",
         (f"{EDGE}::test_a_call_that_finds_every_thread_held_by_closed_calls_is_refused_at_once",),
     ),
     Mutation(
-        "tools: a call has begun in the log while it waits for a thread",
+        "tools: a call waiting for a thread counts as started in the log",
         "actors/scheduler/calls.py:CallExecution.prepare",
         "self.tool.is_async or self._place is not None",
         "True",
         (f"{EDGE}::test_a_call_is_started_in_the_log_when_it_begins_and_not_while_it_waits_for_a_thread",),
     ),
     Mutation(
-        "tools: what a plain function returned to be awaited is not stopped",
+        "tools: an awaitable returned by a plain function is not stopped",
         "actors/scheduler/calls.py:CallExecution._run_in_thread",
         "self._thread = None",
         "pass",
@@ -266,14 +266,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         (f"{EDGE}::test_tools_see_the_context_variables_of_the_asks_caller",),
     ),
     Mutation(
-        "tools: what one raises is told to nobody but the model",
+        "tools: only the model sees an exception of a tool",
         "actors/scheduler/calls.py:CallExecution._failure_event",
         "self._tell(error)",
         "",
         (f"{EDGE}::test_what_a_tool_raises_is_logged_with_its_traceback_and_reaches_the_hook",),
     ),
     Mutation(
-        "tools: the model is told what the runtime says to their author",
+        "tools: the model sees the advice for a tool's author",
         "actors/scheduler/calls.py:_text_of",
         "isinstance(error, KernelError | ReentrantCall)",
         "False",
@@ -282,7 +282,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         ),
     ),
     Mutation(
-        "tools: one may use its own session",
+        "tools: a tool may use its own session",
         "actors/scheduler/executor.py:is_inside",
         "here.system is system and here.session == session",
         "False",
@@ -291,7 +291,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         ),
     ),
     Mutation(
-        "tools: an approval is any answer that is true",
+        "tools: any truthy answer is an approval",
         "actors/scheduler/calls.py:CallExecution._end",
         "self._asks and (answer := (await self._ask_approval())) is not True",
         "self._asks and (not (answer := (await self._ask_approval())))",
@@ -313,14 +313,14 @@ except BaseException:
         (f"{HOST}::test_a_close_whose_caller_is_cancelled_at_any_moment_leaves_no_turn_open",),
     ),
     Mutation(
-        "runtime: leaving stops the actors of a turn in flight",
+        "runtime: leaving stops the actors of a running turn",
         "actors/runtime/session_host.py:SessionHost.settle",
         "tasks.start_soon(session.settle)",
         "pass",
         (f"{HOST}::test_leaving_closes_the_turns_in_flight_in_the_log",),
     ),
     Mutation(
-        "runtime: a request's preamble is kept by whoever made it",
+        "runtime: a request's head is kept by its first caller",
         "actors/adapters/settings.py:fit_settings",
         "def fit_settings(settings: Settings, dialect: Dialect) -> ...: ...",
         """
@@ -330,7 +330,7 @@ except BaseException:
         (f"{HOST}::test_no_word_of_a_session_that_is_deleted_stays_in_memory",),
     ),
     Mutation(
-        "runtime: a nursery for tools keeps what the first of them belonged to",
+        "runtime: a nursery for tools keeps the context of its first tool",
         "actors/kernel/contained.py:Containment._contain",
         "del run, context",
         "del run",
@@ -354,28 +354,28 @@ except BaseException:
         (f"{HOST}::test_a_session_that_is_deleted_has_ended_and_its_log_is_gone",),
     ),
     Mutation(
-        "runtime: a call from a foreign loop is let in",
+        "runtime: a call from a foreign loop is accepted",
         "actors/runtime/session_host.py:SessionHost.check",
         "running_loop() is not self.loop",
         "False",
         (f"{HOST}::test_a_call_from_another_thread_or_loop_is_a_typed_error_at_once",),
     ),
     Mutation(
-        "session: a cancel that came too late says that it cancelled",
+        "session: a late cancel reports success",
         "actors/session/session_actor.py:SessionActor._conclude",
         "reply.send(is_cancelled)",
         "reply.send(True)",
         (f"{HOST}::test_a_cancel_that_came_too_late_says_so",),
     ),
     Mutation(
-        "headers: a value that a server repeats is told",
+        "headers: a value repeated by a server is shown",
         "actors/provider/rounds.py:Round.run",
         "without_secrets(failure, (*self._auth_headers, *self._extra))",
         "without_secrets(failure, self._auth_headers)",
         (f"{OAUTH}::test_a_header_that_a_server_repeats_is_in_no_result",),
     ),
     Mutation(
-        "headers: what is sent by default is sent beside what was given",
+        "headers: defaults are sent beside the caller's values",
         "actors/provider/attempts.py:merged_headers",
         """
         if not given:
@@ -388,7 +388,7 @@ except BaseException:
         (f"{OAUTH}::test_a_header_is_looked_up_for_each_request_and_replaces_what_is_sent_by_default",),
     ),
     Mutation(
-        "token: one that was refused is sent again",
+        "token: a refused token is sent again",
         "actors/provider/credentials/tokens.py:Tokens.record_rejection",
         "self._until = -math.inf",
         "pass",

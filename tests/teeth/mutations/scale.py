@@ -1,4 +1,4 @@
-"""Mistakes in what is counted over time, in the soak, and on the one way that calls go."""
+"""Mutations of figures over time, of the soak, and of the single path of calls."""
 
 from tests.teeth.mutations.mutation import Mutation
 
@@ -17,14 +17,14 @@ BELOW = "tests/runtime/test_stats.py::test_calls_of_subagents_are_counted_with_t
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
-        "scale: events do not say that a request had its tools off",
+        "scale: events do not show that a request had its tools off",
         "actors/core/session/publishing.py:Publisher._publish_request",
         "event.tools_off",
         "False",
         (COUNTED,),
     ),
     Mutation(
-        "scale: a turn's end does not say why",
+        "scale: the end of a turn has no reason",
         "actors/core/session/publishing.py:Publisher._publish_turn_end",
         "event.cause",
         "None",
@@ -38,21 +38,21 @@ MUTATIONS: tuple[Mutation, ...] = (
         (TOLD,),
     ),
     Mutation(
-        "scale: from events, a failed call counts as an invalid one",
+        "scale: from events, a failed call counts as invalid",
         "actors/core/stats/event_counts.py:_EventRecount.take",
         'each["outcome"] == "refused"',
         'each["outcome"] != "returned"',
         (TOLD,),
     ),
     Mutation(
-        "scale: from events, what a subagent does is taken for what the session above does",
+        "scale: from events, a subagent's actions count for its parent session",
         "actors/core/stats/event_counts.py:_EventRecount.take",
         "self.below.setdefault(name, _EventRecount(self.work, counts=self.counts))",
         "self",
         (BELOW,),
     ),
     Mutation(
-        "scale: from events, a lane that is rewritten for another reason counts as a refusal",
+        "scale: from events, a lane rewritten for another reason counts as a refusal",
         "actors/core/stats/event_counts.py:_EventRecount.take",
         """
         case {"type": "lane_rewritten", "reason": "refusal" | "thinking"}:
@@ -65,7 +65,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         (TOLD,),
     ),
     Mutation(
-        "scale: an epoch that begins for another reason counts as a refusal",
+        "scale: an epoch begun for another reason counts as a refusal",
         "actors/core/stats/stats.py:_Recount.take",
         """
         case EpochBegan(reason="refusal" | "thinking"):
@@ -80,7 +80,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         ),
     ),
     Mutation(
-        "scale: what was recorded of a batch that a crash ended is not counted",
+        "scale: records of a batch ended by a crash are not counted",
         "actors/session/steps.py:TurnSteps._run",
         "RunBatch(*..., counts=self.backend.counts)",
         "RunBatch(*...)",
@@ -96,21 +96,21 @@ MUTATIONS: tuple[Mutation, ...] = (
         ),
     ),
     Mutation(
-        "scale: a running tool counts as one that runs on",
+        "scale: a running tool counts as abandoned",
         "actors/runtime/runtime.py:Runtime.stats",
         "self._quarantine.by_tool()",
         "dict.fromkeys(self._system.containment.names, 1)",
         (HELD,),
     ),
     Mutation(
-        "scale: a byte order mark in a file of events is no event",
+        "scale: a byte order mark in a file of events is an invalid event",
         "actors/cli/stats.py:_EventLines._read_lines",
         'Path(self._file).open(encoding="utf-8-sig")',
         'Path(self._file).open(encoding="utf-8")',
         (RAN,),
     ),
     Mutation(
-        "scale: a line of a file of events is told by its place among those that hold one",
+        "scale: an invalid line is numbered among the non-empty lines",
         "actors/cli/stats.py:_EventLines.events",
         """
         self._number += 1
@@ -132,28 +132,28 @@ MUTATIONS: tuple[Mutation, ...] = (
         (SOAKED,),
     ),
     Mutation(
-        "scale: connections that rest are forgotten, not closed, when the runtime is left",
+        "scale: idle connections are dropped without a close when the runtime is left",
         "actors/transport/pool.py:ConnectionPool.close",
         "tasks.start_soon(self.drop, self._idle.pop())",
         "self._idle.pop()",
         (SOAK,),
     ),
     Mutation(
-        "scale: a subagent is not told who it is",
+        "scale: a subagent does not receive its own identity",
         "actors/runtime/subagents.py:subagent",
         "context.subagent(target, tools=offered, system=system)",
         "context.subagent(target, tools=offered)",
         (ONE_PATH,),
     ),
     Mutation(
-        "garbage: a tool's task and what it runs hold each other",
+        "garbage: a tool's task and its work refer to each other",
         "actors/kernel/contained.py:Contained.run",
         "del self._ended, self._work",
         "",
         ("tests/runtime/test_garbage.py::test_a_turn_with_tools_leaves_nothing_to_the_garbage_collector",),
     ),
     Mutation(
-        "garbage: an actor that has ended keeps what it would be made by",
+        "garbage: an ended actor keeps its factory",
         "actors/kernel/cell.py:Cell.finish",
         "del self.factory",
         "",

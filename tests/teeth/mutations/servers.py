@@ -1,4 +1,4 @@
-"""Mistakes in the strict servers: their prompt cache, what they keep for a client, whom they let in."""
+"""Mutations of the strict servers: their prompt cache, their stored state, and authorization."""
 
 from tests.teeth.mutations.mutation import Mutation
 
@@ -22,7 +22,7 @@ GOOGLE = "tests/strict/test_gemini_client.py"
 
 MUTATIONS = (
     Mutation(
-        "anthropic: a turn that the provider paused is taken for a prefill",
+        "anthropic: a turn paused by the provider counts as a prefill",
         f"{_BLOCKS}:_check_sequence",
         "not turns[-1].uses_server_tools",
         "True",
@@ -36,7 +36,7 @@ MUTATIONS = (
         (f"{SERVER_TOOLS}::test_what_the_host_accepts_is_accepted_in_both_modes",),
     ),
     Mutation(
-        "anthropic: any tool of the provider is known",
+        "anthropic: every provider tool is known",
         f"{_SHAPES}:is_provider_tool",
         "return ...",
         "return True",
@@ -52,7 +52,7 @@ MUTATIONS = (
         (f"{SERVER_TOOLS}::test_the_sdk_reads_the_refusals_of_threads",),
     ),
     Mutation(
-        "responses: an output of a shell needs no call",
+        "responses: the output of a shell needs no call",
         f"{_ITEMS}:_check_pairs",
         "answered not in in_container and (not is_open)",
         "False",
@@ -66,14 +66,14 @@ MUTATIONS = (
         (f"{RESOURCES}::test_a_conversation_grows_with_each_response",),
     ),
     Mutation(
-        "responses: a page begins with the item that it follows",
+        "responses: a page includes the item before it",
         "actors/strict/responses_resources.py:_page",
         'ids.index(asked["after"]) + 1',
         'ids.index(asked["after"])',
         (f"{RESOURCES}::test_the_input_of_a_response_is_listed_in_pages",),
     ),
     Mutation(
-        "gemini: the pieces of a stream are turns of their own",
+        "gemini: the pieces of a stream are separate turns",
         f"{_GOOGLE}:_turns",
         'turns and content.get("role") == turns[last].get("role") == "model"',
         "False",
@@ -89,42 +89,42 @@ MUTATIONS = (
         ),
     ),
     Mutation(
-        "openrouter: the upstream sees the tools of the gateway",
+        "openrouter: the upstream sees the gateway's tools",
         "actors/strict/rules/openrouter.py:_to_upstream",
         "not OPENROUTER.runs(tool)",
         "True",
         (f"{CHAT_PARAMS}::test_openrouter_accepts_server_tools_and_cache_marks_on_tools",),
     ),
     Mutation(
-        "cache: a mark finds an entry one position too far back",
+        "cache: a mark finds an entry one position too early",
         f"{_CACHE}:LOOKBACK",
         "LOOKBACK = 20",
         "LOOKBACK = 21",
         (f"{CACHED}::test_an_entry_is_found_20_positions_in_front_of_a_mark_and_no_further",),
     ),
     Mutation(
-        "cache: each call of a run is a position",
+        "cache: each call of a batch is a position",
         f"{_CACHE}:_before",
         "not (place.piece.run and place.piece.run == behind.piece.run)",
         "1",
         (f"{CACHED}::test_a_run_of_calls_or_of_results_is_one_position",),
     ),
     Mutation(
-        "cache: a prompt of any size is kept",
+        "cache: a prompt of any size is cached",
         f"{_CACHE}:PromptCache._use_marks",
         "place.tokens >= prompt.minimum",
         "place.tokens",
         (f"{CACHED}::test_a_prompt_below_the_minimum_of_its_model_is_not_kept",),
     ),
     Mutation(
-        "cache: the tool choice is no part of the prefix",
+        "cache: the tool choice is not part of the prefix",
         f"{_PROMPTS}:anthropic_prompt",
         "[*..., choice, *...]",
         "[*..., *...]",
         (f"{CACHED}::test_a_changed_parameter_loses_the_messages_part_and_no_more",),
     ),
     Mutation(
-        "cache: the parameters stand in front of tools and system",
+        "cache: the parameters precede tools and system prompt",
         f"{_PROMPTS}:anthropic_prompt",
         "len(prefix)",
         "0",
@@ -141,7 +141,7 @@ MUTATIONS = (
         ),
     ),
     Mutation(
-        "cache: a use does not let an entry live on",
+        "cache: a use does not renew an entry",
         f"{_CACHE}:_Entries.use",
         "self._known[key] = (now + lifetime, lifetime)",
         "",
@@ -155,7 +155,7 @@ MUTATIONS = (
         (f"{CACHED}::test_a_mark_moves_without_changing_the_prompt_and_a_text_is_a_block",),
     ),
     Mutation(
-        "cache: the ideal one counts what was marked alone",
+        "cache: the ideal cache counts only marked content",
         f"{_CACHE}:PromptCache._best",
         "self._ideal.keep((lane, place.plain), now, lifetime)",
         """
@@ -165,7 +165,7 @@ MUTATIONS = (
         (f"{CACHED}::test_without_a_mark_nothing_is_read_and_the_ideal_says_what_was_missed",),
     ),
     Mutation(
-        "cache: the ideal one depends on the parameters",
+        "cache: the ideal cache depends on the parameters",
         f"{_CACHE}:_places",
         "plain.digest",
         "digest.digest",
@@ -179,21 +179,21 @@ MUTATIONS = (
         (f"{CACHED}::test_a_key_leads_to_the_warm_machine_and_without_one_the_next_answers",),
     ),
     Mutation(
-        "store: what a request forbids to keep is kept",
+        "store: a response is stored although the request forbids it",
         f"{_STORE}:ResponsesStore.keep",
         'request.get("store") is not False',
         "True",
         (f"{CLIENTS}::test_g03_what_is_not_stored_may_not",),
     ),
     Mutation(
-        "store: only what is asked for is kept",
+        "store: a response is stored only on request",
         f"{_STORE}:ResponsesStore.keep",
         'request.get("store") is not False',
         'request.get("store")',
         (f"{CLIENTS}::test_g03_what_is_stored_may_be_named_by_id",),
     ),
     Mutation(
-        "store: a chain is only its last response",
+        "store: a chain consists of its last response",
         f"{_STORE}:ResponsesStore.history",
         "kept.previous",
         "None",
@@ -207,7 +207,7 @@ MUTATIONS = (
         (f"{CLIENTS}::test_g05_only_the_latest_responses_are_kept",),
     ),
     Mutation(
-        "store: an id on reasoning and none on its follower is fine",
+        "store: reasoning with an id may be followed by an item without one",
         f"{_ITEMS}:_check_reasoning",
         'named and (not behind.get("id")) and (not together(item, behind))',
         "False",
@@ -221,14 +221,14 @@ MUTATIONS = (
         (f"{ACCOUNTS}::test_anthropic_takes_a_bearer_token_with_its_beta_and_no_key",),
     ),
     Mutation(
-        "oauth: an expired token lets in",
+        "oauth: an expired token is accepted",
         "actors/strict/oauth.py:OAuth.state",
         '"valid" if expires is None or self.clock() < expires else "expired"',
         '"""valid"""',
         (f"{ACCOUNTS}::test_a_token_expires_and_the_next_is_let_in",),
     ),
     Mutation(
-        "limits: a body that says it is too large is read",
+        "limits: a body with a too large declared length is read",
         "actors/strict/loopback.py:_Connection.request",
         'int(headers.get("content-length", "0")) > max_body',
         "False",

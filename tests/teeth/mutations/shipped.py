@@ -1,4 +1,4 @@
-"""Mistakes in the tools for tests that users install, and in the wheel."""
+"""Mutations of the testing tools for users, and of the wheel."""
 
 from tests.teeth.mutations.mutation import Mutation
 
@@ -13,7 +13,7 @@ SHAPES = "tests/strict/test_shapes.py::test_the_first_fault_of_a_value_is_refuse
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
-        "shipped: a simulation shows its events to no observer",
+        "shipped: a simulation shows no events to its observer",
         "actors/testing/simulation/journal.py:SimulatedJournal.append",
         "self._observer.event(entry.session, event)",
         "pass",
@@ -34,7 +34,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         (KEYS,),
     ),
     Mutation(
-        "shipped: a cloud lists the models of Claude in Anthropic's form",
+        "shipped: a cloud lists Claude models in Anthropic's format",
         "actors/strict/claude_servers.py:HostedClaude._stored",
         "return None",
         "return super()._stored(request)",
@@ -55,31 +55,31 @@ MUTATIONS: tuple[Mutation, ...] = (
         (SHAPES,),
     ),
     Mutation(
-        "shipped: null is not absent where a shape says that it is",
+        "shipped: null does not count as absent where a shape allows it",
         "actors/strict/rules/shapes.py:ShapeWalk._field",
         "key not in value or (shape.null and value[key] is None)",
         "key not in value",
         (SHAPES,),
     ),
     Mutation(
-        "shipped: true is an integer of JSON",
+        "shipped: true is a JSON integer",
         "actors/strict/rules/shapes.py:ShapeWalk.require_type",
         "wanted is int and isinstance(value, bool)",
         "False",
         (SHAPES,),
     ),
     Mutation(
-        "shipped: a simulation needs the tests of this tree",
+        "shipped: a simulation needs this repository's tests",
         "actors/testing/simulation/observer.py:MAX_LINES",
         "MAX_LINES = 100",
         """
         import pytest
         MAX_LINES = 100
         """,
-        ("tests/project/test_packaging.py::test_no_installed_module_needs_a_tool_for_tests",),
+        ("tests/project/test_packaging.py::test_no_installed_module_needs_a_test_tool",),
     ),
     Mutation(
-        "shipped: a rewind of a simulation may name a turn that an earlier rewind removed",
+        "shipped: a simulated rewind may name a removed turn",
         "actors/testing/simulation/journal.py:SimulatedJournal._follow",
         "turn <= last",
         "turn",

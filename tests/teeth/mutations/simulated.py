@@ -1,4 +1,4 @@
-"""Mistakes in single features that the simulation finds by the invariants of each."""
+"""Mutations of single features that the simulation detects by its invariants."""
 
 from tests.teeth.mutations.mutation import Mutation
 from tests.teeth.mutations.simulation import SEEDS
@@ -7,21 +7,21 @@ LIVE = "actors/session/configuration.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
-        "simulated: another system prompt is forgotten",
+        "simulated: a changed system prompt is forgotten",
         f"{LIVE}:Configuration.take_up",
         "self.system = change.system",
         "pass",
         SEEDS,
     ),
     Mutation(
-        "simulated: other tools are written and not offered",
+        "simulated: changed tools are logged and not offered",
         f"{LIVE}:Configuration.take_up",
         "self.offer = change.offer",
         "pass",
         SEEDS,
     ),
     Mutation(
-        "simulated: what is configured takes effect in the midst of an ask",
+        "simulated: a configuration takes effect during an ask",
         "actors/session/held_changes.py:HeldChanges.configure",
         "at_once",
         "True",
@@ -35,14 +35,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         SEEDS,
     ),
     Mutation(
-        "simulated: an answer is corrected without end",
+        "simulated: an answer is corrected endlessly",
         "actors/core/turn/turn.py:_TurnRules._after_check",
         "self._end.malformed >= self._bounds.max_corrections",
         "self._end.malformed >= 99",
         SEEDS,
     ),
     Mutation(
-        "simulated: edited arguments are in the log only",
+        "simulated: edited arguments are only in the log",
         "actors/core/session/awaiting.py:with_edits",
         "call if decision.arguments is None else call.with_arguments(decision.arguments)",
         "call",
@@ -56,105 +56,105 @@ MUTATIONS: tuple[Mutation, ...] = (
         SEEDS,
     ),
     Mutation(
-        "simulated: the parts of a message change places",
+        "simulated: the parts of a message change their order",
         "actors/session/user_input.py:pack_user_input",
         'Message("user", [_part(number, part) for number, part in enumerate(message)])',
         'Message("user", [_part(number, part) for number, part in enumerate(message)][::-1])',
         SEEDS,
     ),
     Mutation(
-        "simulated: who comes behind a call that was ended does not wait for its tool",
+        "simulated: calls behind an ended call do not wait for its tool",
         "actors/scheduler/ordering.py:ResourceWriter.turn",
         "not writer.is_over",
         "writer.is_over and (not writer.is_closed)",
         SEEDS,
     ),
     Mutation(
-        "simulated: writers wait for nobody",
+        "simulated: writers do not wait for each other",
         "actors/scheduler/ordering.py:ResourceWriter.__init__",
         "[writer for key in keys for writer in order.get(key, ())]",
         "[writer for key in keys for writer in order.get(key, ()) if not key]",
         SEEDS,
     ),
     Mutation(
-        "simulated: a program is given another result than is in the log",
+        "simulated: a program receives a different result than the log",
         "actors/session/driver.py:TurnDriver.run_call",
         "known.completion or ...",
         "ToolResult(call.id, content=0) or ...",
         SEEDS,
     ),
     Mutation(
-        "simulated: somebody is asked about a program's call",
+        "simulated: a program's call asks for approval",
         "actors/session/driver.py:TurnDriver.run_call",
         "RunBatch(*..., **..., approved=True)",
         "RunBatch(*..., **...)",
         SEEDS,
     ),
     Mutation(
-        "simulated: at the limit of rounds tools stay on",
+        "simulated: tools stay on at the round limit",
         "actors/core/turn/turn.py:_TurnRules._next_round",
         "self._end.rounds >= self._bounds.max_rounds",
         "self._end.rounds > self._bounds.max_rounds",
         SEEDS,
     ),
     Mutation(
-        "simulated: an ask's settings are in none of its requests",
+        "simulated: an ask's settings are missing in its requests",
         "actors/session/requests.py:TurnRequests._build",
         "self.backend.request(*..., plan.asked, omitted)",
         "self.backend.request(*..., None, omitted)",
         SEEDS,
     ),
     Mutation(
-        "simulated: a budget of tokens is not counted",
+        "simulated: a token budget is not counted",
         "actors/core/settings/spending.py:why_over",
         "(tokens := used.tokens) >= budget.tokens",
         "(tokens := used.tokens) >= 9 * budget.tokens",
         SEEDS,
     ),
     Mutation(
-        "simulated: a budget of rounds has one too many",
+        "simulated: a round budget allows one too many",
         "actors/core/settings/spending.py:why_over",
         "used.rounds >= budget.rounds",
         "used.rounds > budget.rounds",
         SEEDS,
     ),
     Mutation(
-        "simulated: what the sessions of a tenant share is never used up",
+        "simulated: a tenant's shared budget is never used up",
         "actors/provider/budgets.py:Share._wait_for_room",
         "budget.why_over()",
         "None",
         SEEDS,
     ),
     Mutation(
-        "simulated: a call ends before the session that its tool opened",
+        "simulated: a call ends before its subagent",
         "actors/scheduler/calls.py:CallExecution._has_ended",
         "self._subagents.end_then(partial(self.site.ended, self, event))",
         "self.site.ended(self, event)",
         ("tests/subagents/test_ends.py",),
     ),
     Mutation(
-        "simulated: who hands over keeps the conversation",
+        "simulated: a handoff does not move the conversation",
         "actors/session/handing_over.py:HandoverSteps.requested_handover",
         "handover is not None and known is not None and known.completion and (not known.completion.error)",
         "handover is not None and known is not None and known.completion and known.completion.error",
         SEEDS,
     ),
     Mutation(
-        "simulated: a conversation is handed over and the session keeps its target",
+        "simulated: a handoff moves the ask but not the session's target",
         "actors/session/handing_over.py:HandoverSteps.take_over",
         "(*..., target)",
         "(*...,)",
         SEEDS,
     ),
     Mutation(
-        "simulated: what a handoff changes goes before what the host configured",
+        "simulated: a handoff's configuration overrides the host's",
         "actors/session/handing_over.py:HandoverSteps._configure",
         "equipment.hold(change, behind=True)",
         "equipment.hold(change)",
         SEEDS,
     ),
     Mutation(
-        "simulated: who is told to end does not wait for its thread",
+        "simulated: a cancelled call does not wait for its thread",
         "actors/scheduler/calls.py:CallExecution.stop",
         """
         if self._thread is None:
@@ -164,21 +164,21 @@ MUTATIONS: tuple[Mutation, ...] = (
         SEEDS,
     ),
     Mutation(
-        "simulated: a toolset is opened for each session that uses it",
+        "simulated: a shared toolset is opened for each session",
         "actors/tools/toolsets/__init__.py:Toolsets._part",
         "source.shared",
         "not source.shared",
         SEEDS,
     ),
     Mutation(
-        "simulated: a refusal that was got over is the cause of a cancelled turn",
+        "simulated: a recovered refusal is the cause of a cancelled turn",
         "actors/core/turn/turn.py:_TurnRules.next",
         "self._record(outcome, cause=None)",
         "self._take(outcome)",
         ("tests/core/test_turn.py::test_a_refusal_that_was_got_over_is_not_the_cause_of_a_cancelled_turn",),
     ),
     Mutation(
-        "simulated: a summary that an ask needed is not in its usage",
+        "simulated: a summary within an ask is not in its usage",
         "actors/session/driver.py:TurnDriver._compact",
         "ask.tally.record_turn_end(step, ask.resolver.cost(backend.binding, step.usage))",
         "",
@@ -194,36 +194,40 @@ MUTATIONS: tuple[Mutation, ...] = (
         ),
     ),
     Mutation(
-        "simulated: a turn that ends before its subagents is not told",
-        "tests/simulation/invariants/below.py:EndedSubagents._turn_ended",
+        "simulated: a turn that ends before its subagents is not reported",
+        "tests/simulation/invariants/below.py:EndedSubagents._on_turn_ended",
         "self._open.get(session)",
         "self._open.get(event.why)",
         (
-            "tests/simulation/test_simulation_invariants.py::test_a_turn_that_ends_before_its_subagents_is_told",
+            "tests/simulation/test_simulation_invariants.py::test_a_turn_that_ends_before_its_subagents_is_reported",
         ),
     ),
     Mutation(
-        "simulated: a held switch that nobody settled is not told",
+        "simulated: an unsettled held switch is not reported",
         "tests/simulation/witness.py:Witness._switch",
         "seen.held != target",
         "False",
         (
-            "tests/simulation/test_simulation_invariants.py::test_a_second_held_switch_without_a_word_of_the_first_is_told",
+            "tests/simulation/test_simulation_invariants.py::test_a_held_switch_replaced_without_an_event_is_reported",
         ),
     ),
     Mutation(
-        "simulated: what is too long and tried again without end is not told",
-        "tests/simulation/invariants/too_long.py:TooLongRequests.refused",
+        "simulated: endless retries of a too long request are not reported",
+        "tests/simulation/invariants/too_long.py:TooLongRequests.record_refusal",
         "self._refused[session] > TRIES",
         "not self._refused[session]",
-        ("tests/simulation/test_simulation_invariants.py::test_what_is_too_long_may_be_tried_again_thrice",),
+        (
+            "tests/simulation/test_simulation_invariants.py::test_a_too_long_request_may_be_retried_three_times",
+        ),
     ),
     Mutation(
-        "simulated: a summary lets what is too long be tried again without end",
-        "tests/simulation/invariants/too_long.py:TooLongRequests._ended",
+        "simulated: a summary resets the retries of a too long request",
+        "tests/simulation/invariants/too_long.py:TooLongRequests._on_ended",
         "event.round and event.fault is None",
         "event.fault is None",
-        ("tests/simulation/test_simulation_invariants.py::test_what_is_too_long_may_be_tried_again_thrice",),
+        (
+            "tests/simulation/test_simulation_invariants.py::test_a_too_long_request_may_be_retried_three_times",
+        ),
     ),
     Mutation(
         "simulated: the media of a result are lost",
@@ -233,7 +237,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         SEEDS,
     ),
     Mutation(
-        "simulated: a toolset's tools stay as they were",
+        "simulated: a toolset's changes are ignored",
         "actors/tools/toolsets/owner.py:ToolsetOwner._follow",
         """
         self._publish(opened.tools)
@@ -243,14 +247,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("tests/commands/test_simulation.py::test_the_runs_exercise_every_feature",),
     ),
     Mutation(
-        "simulated: a subagent answers in words where it has a form",
+        "simulated: a subagent with a format answers in text",
         "actors/runtime/subagents.py:subagent",
         "result.text if output is None else result.output",
         "result.text",
         SEEDS,
     ),
     Mutation(
-        "simulated: a turn that makes room forgets the corrections of the answer",
+        "simulated: a compaction during a turn resets the corrections",
         "actors/session/driver.py:TurnDriver._compact",
         "ask.tally.malformed",
         "0",

@@ -1,4 +1,4 @@
-"""Mistakes that the simulation finds, whatever else does: it knows the promises and no test of its own for each."""
+"""Mutations that the simulation detects by the general promises."""
 
 from tests.teeth.mutations.mutation import Mutation
 
@@ -13,7 +13,7 @@ RETRIES = "tests/provider/test_provider.py::test_a_retry_is_counted_when_it_is_s
 MUTATIONS: tuple[Mutation, ...] = (
     *(
         Mutation(
-            f"simulation: {what} is not counted again",
+            f"simulation: {what} is not recounted",
             f"tests/simulation/recount.py:{name}",
             old,
             new,
@@ -36,7 +36,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         (RETRIES,),
     ),
     Mutation(
-        "simulation: a timer of the clock wakes nobody",
+        "simulation: a timer of the clock wakes no task",
         "actors/testing/simulation/loop.py:_VirtualClock._wake",
         "number in self._waiting",
         "number in self._waiting and number % 2",
@@ -57,21 +57,21 @@ MUTATIONS: tuple[Mutation, ...] = (
         SEEDS,
     ),
     Mutation(
-        "simulation: a switch moves the turn in flight",
+        "simulation: a switch moves the running turn",
         "actors/session/held_changes.py:HeldChanges.switch",
         "at_once",
         "True",
         SEEDS,
     ),
     Mutation(
-        "simulation: a held switch is not applied when the ask has ended",
+        "simulation: a held switch is not applied at the end of the ask",
         "actors/session/held_changes.py:HeldChanges._next",
         "resolve_switch(held, self._equipment.resolver.pool)",
         'SwitchFailed(held, "")',
         SEEDS,
     ),
     Mutation(
-        "simulation: a request is tried again after some of its answer was shown",
+        "simulation: a request is retried after part of its answer was shown",
         "actors/provider/rounds.py:Round._next_try",
         'failure.action != "retry" or self._visible',
         'failure.action != "retry"',
@@ -106,21 +106,21 @@ MUTATIONS: tuple[Mutation, ...] = (
         SEEDS,
     ),
     Mutation(
-        "simulation: a try is not counted",
+        "simulation: an attempt is not counted",
         "actors/provider/rounds.py:Round._exchange",
         'self._counters["requests"] += 1',
         'self._counters["requests"] += self._tries == 1',
         SEEDS,
     ),
     Mutation(
-        "simulation: a round's usage is not added up",
+        "simulation: a round's usage is not added",
         "actors/core/turn/turn.py:_TurnRules._record",
         "(*..., end.usage + outcome.usage)",
         "(*..., outcome.usage)",
         SEEDS,
     ),
     Mutation(
-        "simulation: a model is not told which argument is missing",
+        "simulation: a model does not learn which argument is missing",
         "actors/core/schemas/arguments.py:tool_error",
         "_tool_error(*..., message, errors)",
         '_tool_error(*..., "They are wrong.", [])',

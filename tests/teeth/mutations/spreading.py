@@ -1,4 +1,4 @@
-"""Pools that spread sessions: where a session begins, and how it goes on from there."""
+"""Mutations of pools that spread sessions over their members."""
 
 from tests.teeth.mutations.mutation import Mutation
 
@@ -9,35 +9,35 @@ GOES_ON = (f"{POOLS}::test_a_session_goes_on_from_where_it_began_whatever_others
 
 MUTATIONS = (
     Mutation(
-        "spreading: each session of a round robin begins with the first member",
+        "spreading: each session of a round robin starts with the first member",
         f"{ROUTING}:_order",
         "at % len(pool.members)",
         "(occasion.ask - 1) % len(pool.members)",
         SPREAD,
     ),
     Mutation(
-        "spreading: every session has the same place",
+        "spreading: every session has the same position",
         "actors/provider/resolver.py:PoolPlaces.take",
         "self._next[pool] = place + 1",
         "self._next[pool] = place",
         SPREAD,
     ),
     Mutation(
-        "spreading: a session has another place with each ask",
+        "spreading: a session's position changes with each ask",
         f"{CHOOSING}:MemberSelector._occasion",
         "pool.name not in places",
         "True",
         GOES_ON,
     ),
     Mutation(
-        "spreading: a session that comes to a pool later begins further on",
+        "spreading: a session that joins a pool later starts further on",
         f"{CHOOSING}:MemberSelector._occasion",
         "Occasion(self._ask - first_ask + 1, place)",
         "Occasion(self._ask, place)",
         GOES_ON,
     ),
     Mutation(
-        "spreading: a process begins with the first member",
+        "spreading: each process starts with the first member",
         "actors/provider/resolver.py:PoolPlaces.take",
         "0 if self._is_seeded else self._random.randrange(FAR)",
         "0",

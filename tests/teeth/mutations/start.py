@@ -1,14 +1,12 @@
-"""Mistakes in what a program imports before it needs it."""
+"""Mutations of lazy imports."""
 
 from tests.teeth.mutations.mutation import Mutation
 
-LATER = (
-    "tests/project/test_public.py::test_a_runtime_imports_no_event_loop_and_nothing_that_only_its_use_needs"
-)
+LATER = "tests/project/test_public.py::test_creating_a_runtime_imports_no_event_loop_and_no_lazy_module"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
-        "start: logging is imported before there is anything to log",
+        "start: logging is imported before the first log event",
         "actors/telemetry/logger.py:zip_longest",
         "from itertools import islice, zip_longest",
         """
@@ -18,14 +16,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         (LATER,),
     ),
     Mutation(
-        "start: a type that only annotates makes anyio import its locks and events",
+        "start: a type used only in annotations makes anyio import its locks and events",
         "actors/runtime/registry.py:Reservation.over",
         'over: "anyio.Event | None" = None',
         "over: anyio.Event | None = None",
         (LATER,),
     ),
     Mutation(
-        "start: what drives turns is imported with the runtime",
+        "start: the turn driver is imported with the runtime",
         "actors/runtime/session_actors.py:RESTART",
         "RESTART = ...",
         "RESTART = ...\nfrom actors.session.session_actor import SessionActor",
@@ -42,7 +40,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         (LATER,),
     ),
     Mutation(
-        "start: whoever names a content imports OpenSSL at once",
+        "start: OpenSSL is imported with the first named content",
         "actors/core/values/identity.py:re",
         "import re",
         """

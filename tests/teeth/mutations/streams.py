@@ -1,4 +1,4 @@
-"""Mistakes in what readers are shown."""
+"""Mutations of the events that readers receive."""
 
 from tests.teeth.mutations.mutation import Mutation
 
@@ -16,13 +16,10 @@ COUNTED = "tests/runtime/test_stats.py::test_a_recount_of_the_logs_and_one_of_th
 REPEATED = (
     "tests/runtime/test_stats.py::test_a_call_that_was_noticed_to_repeat_is_counted_and_a_recount_finds_it"
 )
-REFUSED = "tests/telemetry/test_tracing.py::test_an_ask_that_is_refused_leaves_no_span_open_and_says_why"
-SAID = "tests/telemetry/test_tracing.py::test_what_was_said_is_in_no_span_unless_it_was_asked_for"
-TOKENS = "tests/telemetry/test_tracing.py::test_tokens_are_those_of_each_request_and_of_who_served_it"
-SPANS = (
-    "tests/telemetry/test_tracing.py::"
-    "test_an_ask_is_a_span_below_its_callers_with_its_requests_and_its_tool_calls_in_it"
-)
+REFUSED = "tests/telemetry/test_tracing.py::test_a_refused_ask_ends_its_span_with_the_reason"
+SAID = "tests/telemetry/test_tracing.py::test_spans_contain_message_content_only_if_enabled"
+TOKENS = "tests/telemetry/test_tracing.py::test_tokens_are_recorded_per_request_and_backend"
+SPANS = "tests/telemetry/test_tracing.py::test_an_ask_is_a_child_span_with_its_requests_and_tool_calls"
 WITHIN = (
     "tests/session/test_session_events.py::"
     "test_a_reader_that_comes_in_the_midst_of_an_answer_hears_the_rest_as_it_comes"
@@ -33,7 +30,7 @@ DELTA = "tests/core/test_stream_events.py::test_the_frame_of_a_delta_contains_th
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
-        "streams: live events do not have the numbers of the log",
+        "streams: live events do not have the log's numbers",
         "actors/journal/live_events.py:LiveEvents.publish",
         "self._publisher.seq = last - len(events)",
         "",
@@ -47,7 +44,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         (WAITS,),
     ),
     Mutation(
-        "streams: a switch after a crash is not shown in the stream of its ask",
+        "streams: a switch after a crash is not shown in its ask's stream",
         "actors/session/session_actor.py:SessionActor._go_on",
         "self._generation.live.begin(pending.current.sink, publisher)",
         "pass",
@@ -64,7 +61,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         (DELTA,),
     ),
     Mutation(
-        "streams: calls that were never started are reported as cancelled",
+        "streams: never started calls are reported as cancelled",
         "actors/core/session/publishing.py:outcome_of",
         '_CANCELLED.get(reason, "cancelled")',
         '"cancelled"',
@@ -73,7 +70,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         ),
     ),
     Mutation(
-        "streams: a rewritten request counts as one more round",
+        "streams: a rewritten request counts as another round",
         "actors/core/session/publishing.py:AskFold.record_request",
         "self.request != (turn, number)",
         "1",
@@ -87,28 +84,28 @@ MUTATIONS: tuple[Mutation, ...] = (
         (FAILOVER,),
     ),
     Mutation(
-        "streams: a number is said to be seen when its first event is",
+        "streams: a number counts as seen with its first event",
         "actors/core/session/publishing.py:Publisher._publish_round",
         "MessageEvent(*..., more=bool(calls))",
         "MessageEvent(*...)",
         (GROUPS, CUT),
     ),
     Mutation(
-        "streams: deltas overtake what is in the log before them",
+        "streams: deltas overtake earlier events of the log",
         "actors/journal/readers.py:Subscriber.place",
         "self._deltas[0][0]",
         "0",
         (SAME,),
     ),
     Mutation(
-        "streams: a slow reader is not told what it lost",
+        "streams: a slow reader does not learn of lost events",
         "actors/journal/readers.py:Subscriber.put",
         "self.lost += BUFFER",
         "",
         (SLOW,),
     ),
     Mutation(
-        "streams: a reader that left is kept",
+        "streams: a departed reader is kept",
         "actors/journal/readers.py:Readers.follow",
         "self.following.pop(session, None)",
         "pass",
@@ -122,100 +119,96 @@ MUTATIONS: tuple[Mutation, ...] = (
         (COUNTED,),
     ),
     Mutation(
-        "tracing: the tokens of a request are told of nobody",
+        "tracing: the tokens of a request are not recorded",
         "actors/telemetry/otel.py:AskSpans._count",
         "histogram.record(counts[kind], about)",
         "pass",
         (TOKENS,),
     ),
     Mutation(
-        "tracing: every piece of an answer is its first",
+        "tracing: every piece of an answer is the first",
         "actors/telemetry/otel.py:AskSpans._record_first_token",
         "self._chat.is_answered = True",
         "",
         (TOKENS,),
     ),
     Mutation(
-        "tracing: a message has the usage of no request",
+        "tracing: a message has no usage",
         "actors/core/session/publishing.py:Publisher._publish_round",
         "event.usage",
         "Usage()",
         (TOKENS,),
     ),
     Mutation(
-        "tracing: what was said is in the spans unasked",
+        "tracing: content is in the spans by default",
         "actors/telemetry/otel.py:Tracing.__init__",
         "self._content = content",
         "self._content = True",
         (SAID,),
     ),
     Mutation(
-        "stats: a repetition that is noticed is in no counter",
+        "stats: a detected repetition is not counted",
         "actors/scheduler/scheduler_actor.py:_Batch._record",
         "self._counts.tool_calls_repeated += 1",
         "pass",
         (REPEATED,),
     ),
     Mutation(
-        "stats: who reads later is not told of repetitions",
+        "stats: late readers do not learn of repetitions",
         "actors/core/session/publishing.py:OpenBatch.close",
         "self.repeated += is_repeated(event)",
         "self.repeated = 0",
         (REPEATED,),
     ),
     Mutation(
-        "stats: a repetition that ends the tools is not in the log",
+        "stats: a repetition that turns the tools off is not logged",
         "actors/core/turn/guards.py:mark_repeated",
         "replace(_with_repeat_note(event) if has_note else event, repeated=True)",
         "replace(_with_repeat_note(event), repeated=True) if has_note else event",
         (REPEATED,),
     ),
     Mutation(
-        "tracing: the tokens of a summary are told of nobody",
+        "tracing: the tokens of a summary are not recorded",
         "actors/telemetry/otel.py:AskSpans._record_message",
         "message.origin is not None",
         "message.origin is None",
-        (
-            "tests/telemetry/test_tracing.py::test_a_summary_ends_no_span_of_the_request_that_it_makes_room_for",
-        ),
+        ("tests/telemetry/test_tracing.py::test_a_summary_does_not_end_the_span_of_its_request",),
     ),
     Mutation(
-        "tracing: a request that was refused has no error",
+        "tracing: a refused request has no error",
         "actors/telemetry/otel.py:AskSpans._request_event",
         'self._end_request("refused")',
         'self._end_request("")',
-        (
-            "tests/telemetry/test_tracing.py::test_a_request_that_was_too_long_is_a_span_that_says_so_and_the_next_is_one_of_its_own",
-        ),
+        ("tests/telemetry/test_tracing.py::test_a_too_long_request_and_its_retry_have_separate_spans",),
     ),
     Mutation(
-        "tracing: the span of an ask that is refused stays open",
+        "tracing: the span of a refused ask stays open",
         "actors/telemetry/otel.py:AskSpans.close",
         "self._ask.end()",
         "",
         (REFUSED,),
     ),
     Mutation(
-        "tracing: what a tool traces stands beside the ask",
+        "tracing: a tool's own spans are outside of the ask",
         "actors/telemetry/otel.py:Tracing._traced",
         "variables.run(context.attach, trace.set_span_in_context(span))",
         "",
         (SPANS,),
     ),
     Mutation(
-        "streams: an answer that nobody read from its start is not shown to who comes",
+        "streams: an answer without early readers is not shown to later ones",
         "actors/session/steps.py:TurnSteps._generate",
         "self._requests.send(self._plan, request, self._sink)",
         "self._requests.send(self._plan, request, self._sink if self._sink.is_watched else None)",
         (WITHIN,),
     ),
     Mutation(
-        "tracing: tokens written to the cache have an old name",
+        "tracing: tokens written to the cache have an outdated name",
         "actors/telemetry/otel.py:_counts",
         '{**..., "cache_write.input_tokens": ...}',
         '{**..., "cache_creation.input_tokens": ...}',
         (
-            "tests/telemetry/test_tracing_conventions.py::test_tokens_of_the_cache_are_read_and_written_ones_and_part_of_the_input",
+            "tests/telemetry/test_tracing_conventions.py::test_cache_tokens_are_counted_as_read_or_written_and_as_input",
         ),
     ),
     Mutation(
@@ -224,25 +217,25 @@ MUTATIONS: tuple[Mutation, ...] = (
         "wait is not None",
         "False",
         (
-            "tests/telemetry/test_tracing_conventions.py::test_a_request_that_is_sent_again_is_one_span_with_an_event_for_each_retry",
+            "tests/telemetry/test_tracing_conventions.py::test_a_retried_request_is_one_span_with_an_event_per_retry",
         ),
     ),
     Mutation(
-        "tracing: a request that is sent again and answered is an error",
+        "tracing: a repeated and answered request is an error",
         "actors/telemetry/otel.py:AskSpans._end_request",
         "error and (request.error or error)",
         "request.error or error",
         (
-            "tests/telemetry/test_tracing_conventions.py::test_a_request_that_is_sent_again_is_one_span_with_an_event_for_each_retry",
+            "tests/telemetry/test_tracing_conventions.py::test_a_retried_request_is_one_span_with_an_event_per_retry",
         ),
     ),
     Mutation(
-        "tracing: an error without a status has its kind for a type",
+        "tracing: an error without a status has its kind as type",
         "actors/adapters/failure.py:Failure.error_type",
         "self.error",
         "self.kind",
         (
-            "tests/telemetry/test_tracing_conventions.py::test_the_error_of_a_request_is_its_status_or_the_class_of_the_exception",
+            "tests/telemetry/test_tracing_conventions.py::test_a_request_error_has_its_status_or_exception_class",
         ),
     ),
     Mutation(
@@ -251,26 +244,24 @@ MUTATIONS: tuple[Mutation, ...] = (
         "type(error).__name__",
         '"error"',
         (
-            "tests/telemetry/test_tracing_conventions.py::test_the_error_of_a_tool_is_the_class_of_what_it_raised_or_how_its_call_ended",
+            "tests/telemetry/test_tracing_conventions.py::test_a_tool_error_has_its_exception_class_or_completion",
         ),
     ),
     Mutation(
-        "tracing: a message is its text alone",
+        "tracing: a message contains only its text",
         "actors/telemetry/otel.py:_part",
         "case ToolCall(): ...",
         "",
-        (
-            "tests/telemetry/test_tracing_conventions.py::test_messages_are_json_in_the_form_of_the_conventions",
-        ),
+        ("tests/telemetry/test_tracing_conventions.py::test_messages_are_json_as_in_the_conventions",),
     ),
     Mutation(
-        "tracing: a request that is made again leaves the span of the first open",
+        "tracing: a repeated request leaves the first one's span open",
         "actors/telemetry/otel.py:AskSpans._start_request",
         "self._end_request('refused')",
         "pass",
         (
             "tests/telemetry/test_tracing_conventions.py"
-            "::test_a_request_that_is_made_again_without_a_refused_parameter_is_a_span_of_its_own",
+            "::test_a_request_repeated_without_a_refused_parameter_has_its_own_span",
         ),
     ),
 )

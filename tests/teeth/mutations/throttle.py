@@ -1,4 +1,4 @@
-"""Mistakes in how clients of long logs wait for writers."""
+"""Mutations of the pauses of long reads while writes are pending."""
 
 from tests.teeth.mutations.mutation import Mutation
 
@@ -17,7 +17,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         (STOPS, f"{TESTS}::test_successive_writes_overtake_a_client_of_a_long_log"),
     ),
     Mutation(
-        "throttle: a pause has no end while writes are pending",
+        "throttle: a pause has no limit while writes are pending",
         f"{THROTTLE}.pause",
         "here.now() + PATIENCE",
         "float('inf')",
@@ -52,14 +52,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         (f"{TESTS}::test_a_reader_of_new_events_does_not_pause_for_other_writers",),
     ),
     Mutation(
-        "throttle: an export pauses after so many events, however large they are",
+        "throttle: an export pauses by the number of events, not by their size",
         f"{ADMIN}:JournalAdmin.export",
         "size >= SLICE_BYTES",
         "False",
         (f"{TESTS}::test_an_export_pauses_after_each_large_event",),
     ),
     Mutation(
-        "throttle: a read is pending as a write is",
+        "throttle: a read counts as pending",
         f"{JOURNAL}.receive",
         "not isinstance(command, Read)",
         "True",

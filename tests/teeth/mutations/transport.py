@@ -1,4 +1,4 @@
-"""Mistakes in the HTTP client."""
+"""Mutations of the HTTP client."""
 
 from tests.teeth.mutations.mutation import Mutation
 
@@ -20,21 +20,21 @@ MUTATIONS: tuple[Mutation, ...] = (
         (RESENDING,),
     ),
     Mutation(
-        "transport: a request goes out again after a byte of its answer came",
+        "transport: a request is sent again after a byte of its answer arrived",
         "actors/transport/exchange.py:ClientExchange._fetch_head",
         "not connection.is_kept or connection.is_heard",
         "not connection.is_kept",
         (FAULTS,),
     ),
     Mutation(
-        "transport: a request that a server may have read goes out again",
+        "transport: a request that a server may have read is sent again",
         "actors/transport/exchange.py:ClientExchange._fetch_head",
         "not connection.is_kept or connection.is_heard",
         "connection.is_heard",
         (RESENDING,),
     ),
     Mutation(
-        "transport: a request goes out again over a connection that was kept as well",
+        "transport: a request is sent again over another kept connection",
         "actors/transport/exchange.py:ClientExchange._fetch_head",
         """
         self._connection = connection = await self._pool.renew(
@@ -55,7 +55,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         (FAULTS,),
     ),
     Mutation(
-        "transport: bytes that lead to nothing prolong a wait",
+        "transport: useless bytes prolong a timeout",
         "actors/transport/exchange.py:ClientExchange._next",
         "await connection.receive()",
         """
@@ -72,14 +72,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         (FAULTS,),
     ),
     Mutation(
-        "transport: a request that was overtaken by its answer still has a say in how long that may take",
+        "transport: an overtaken request still affects the timeout of its answer",
         "actors/transport/exchange.py:ClientExchange._wait",
         "connection is self._connection and (not self._is_answered)",
         "connection is self._connection",
         (FAULTS,),
     ),
     Mutation(
-        "transport: a connection is given back half-read",
+        "transport: a connection is returned half-read",
         "actors/transport/connection.py:Connection.prepare_reuse",
         """
         if http.our_state is not h11.DONE or http.their_state is not h11.DONE:
@@ -99,35 +99,35 @@ MUTATIONS: tuple[Mutation, ...] = (
         (FAULTS, "tests/transport/test_cancelling.py"),
     ),
     Mutation(
-        "transport: what follows an answer is the next one",
+        "transport: data after an answer is the next answer",
         "actors/transport/connection.py:Connection.prepare_reuse",
         'http.trailing_data != (b"", False)',
         'http.trailing_data == (b"-", False)',
         (FAULTS,),
     ),
     Mutation(
-        "transport: what follows an answer inside TLS is the next one",
+        "transport: data after an answer inside TLS is the next answer",
         "actors/transport/connection.py:Connection.prepare_reuse",
         "self._is_broken or ... or (self._tls and _has_more(self._tls))",
         "self._is_broken or ...",
         (TLS,),
     ),
     Mutation(
-        "transport: a connection that ended while it rested is used",
+        "transport: an idle connection that has ended is used",
         "actors/transport/connection.py:Connection.is_alive",
         "not self.has_expired() and (not _is_readable(self._socket))",
         "not self.has_expired()",
         (FAULTS,),
     ),
     Mutation(
-        "transport: an error repeats what a server said",
+        "transport: an error repeats the server's text",
         "actors/transport/connection.py:_reason",
         "f\"the received data is not HTTP: {str(error).partition(':')[0][:120]}\"",
         'f"the received data is not HTTP: {error}"',
         (FAULTS,),
     ),
     Mutation(
-        "transport: the cap on connections is ignored",
+        "transport: the limit of connections is ignored",
         "actors/transport/pool.py:ConnectionPool.take",
         """
         if self._free:
@@ -144,7 +144,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         (POOL,),
     ),
     Mutation(
-        "transport: the cap on connects under way is ignored",
+        "transport: the limit of concurrent connects is ignored",
         "actors/transport/pool.py:ConnectionPool._open",
         """
         async with self._connects:
@@ -157,14 +157,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         (POOL,),
     ),
     Mutation(
-        "transport: a connect that failed keeps its place",
+        "transport: a failed connect keeps its slot",
         "actors/transport/pool.py:ConnectionPool._open",
         "self._release_slot()",
         "",
         (POOL,),
     ),
     Mutation(
-        "transport: who is cancelled while it waits keeps the place it was given",
+        "transport: a cancelled waiter keeps its assigned slot",
         "actors/transport/pool.py:ConnectionPool._wait_turn",
         "self._release_slot()",
         "pass",
@@ -191,28 +191,28 @@ MUTATIONS: tuple[Mutation, ...] = (
         (TLS,),
     ),
     Mutation(
-        "transport: HTTP/2 may be agreed on",
+        "transport: HTTP/2 may be negotiated",
         "actors/transport/dial.py:system_trust",
         '["http/1.1"]',
         '["h2", "http/1.1"]',
         (TLS,),
     ),
     Mutation(
-        "transport: a proxy sees what is inside its tunnel",
+        "transport: a proxy sees the content of its tunnel",
         "actors/transport/dial.py:dial",
         "await _wrap_tls(stream, origin, trust)",
         "stream if proxy else await _wrap_tls(stream, origin, trust)",
         (PROXY,),
     ),
     Mutation(
-        "transport: a tunnel that was refused is used",
+        "transport: a refused tunnel is used",
         "actors/transport/proxy.py:tunnel",
         "200 <= event.status_code < 300",
         "200 <= event.status_code < 600",
         (PROXY,),
     ),
     Mutation(
-        "transport: the exceptions from a proxy are ignored",
+        "transport: NO_PROXY is ignored",
         "actors/transport/proxy.py:_is_direct",
         "any((entry and _is_covered_by(entry, origin, address) for entry in entries))",
         "not entries",

@@ -1,4 +1,4 @@
-"""Mistakes in turns that wait for their caller: external calls and approvals."""
+"""Mutations of turns that wait for their caller: external calls and approvals."""
 
 from tests.teeth.mutations.mutation import Mutation
 
@@ -10,7 +10,7 @@ AFTER = "tests/session/test_after_a_wait.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
-        "awaiting: what comes for a call that was handed out once is refused when it comes late",
+        "awaiting: a late result for an external call is refused",
         "actors/session/resolutions.py:_check_handed_out",
         "{each for event in page.events if isinstance(event, TurnPaused) for each in event.external}",
         "{each for event in page.events if isinstance(event, TurnPaused) for each in event.external[:0]}",
@@ -20,14 +20,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         ),
     ),
     Mutation(
-        "awaiting: an id is taken because the ledger knows it",
+        "awaiting: an id is accepted because the ledger knows it",
         "actors/session/resolutions.py:_check_handed_out",
         "{each for event in page.events if isinstance(event, TurnPaused) for each in event.external}",
         "{each for each in ledger._known if page}",
         (f"{EXTERNAL}::test_the_call_of_a_tool_with_a_body_takes_no_result_from_outside",),
     ),
     Mutation(
-        "awaiting: results for a turn that has gone on continue it once more",
+        "awaiting: results for a resumed turn continue it again",
         "actors/session/session_actor.py:SessionActor._accept_resolution",
         'self._phase != "awaiting"',
         "self._log.state.closed",
@@ -36,7 +36,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         ),
     ),
     Mutation(
-        "ledger: a second, different result takes the place of the first",
+        "ledger: a second, different result replaces the first",
         "actors/core/ledger.py:_add_completion",
         "replace(known, duplicates=(*known.duplicates, new))",
         "replace(known, end=event)",
@@ -45,7 +45,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         ),
     ),
     Mutation(
-        "awaiting: a turn goes on when half of the results are there",
+        "awaiting: a turn continues with half of the results",
         "actors/session/session_actor.py:SessionActor._accept_resolution",
         """
         if self.pending_calls:
@@ -62,7 +62,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         (f"{EXTERNAL}::test_half_of_the_results_are_taken_and_the_turn_waits_for_the_rest",),
     ),
     Mutation(
-        "awaiting: a crash interrupts a turn that waits",
+        "awaiting: a crash interrupts a waiting turn",
         "actors/core/session/phases.py:first",
         """
         if is_awaiting:
@@ -72,35 +72,35 @@ MUTATIONS: tuple[Mutation, ...] = (
         (f"{EXTERNAL}::test_a_crash_of_the_actors_while_a_turn_waits_loses_nothing_of_it",),
     ),
     Mutation(
-        "awaiting: an ask that waits behind the turn is lost when the session is put away",
+        "awaiting: an ask behind a waiting turn is lost on passivation",
         "actors/session/session_actor.py:SessionActor.idle",
         '... or (self._phase == "awaiting" and self._pending.is_empty)',
         '... or self._phase == "awaiting"',
         (f"{EXTERNAL}::test_meanwhile_asks_queue_and_a_switch_is_held_until_the_turn_has_ended",),
     ),
     Mutation(
-        "awaiting: a turn that goes on begins to count its rounds anew",
+        "awaiting: a resumed turn restarts its round count",
         "actors/core/turn/turn.py:_TurnRules.__init__",
         "so_far.rounds",
         "1",
         (f"{EXTERNAL}::test_at_the_limit_of_rounds_a_turn_that_waited_is_bounded_as_any",),
     ),
     Mutation(
-        "cancel: calls that are awaited stay open",
+        "cancel: waiting calls stay open",
         "actors/session/steps.py:TurnSteps.close",
         'await self._close(step.awaited, "cancelled")',
         "",
         (f"{EXTERNAL}::test_cancel_closes_the_calls_and_a_result_that_comes_after_it_is_late_and_not_lost",),
     ),
     Mutation(
-        "approvals: a decision about other arguments holds",
+        "approvals: a decision about other arguments applies",
         "actors/session/resolutions.py:_check_bound",
         "(*...,)",
         "(*..., decision.digest)",
         (f"{APPROVALS}::test_a_decision_about_other_arguments_is_refused_and_so_is_one_nobody_waits_for",),
     ),
     Mutation(
-        "approvals: of several decisions those before the one that is refused are recorded",
+        "approvals: decisions before a refused one are recorded",
         "actors/session/resolutions.py:_record",
         "await _check_bound(refs, decision, _awaited_call(decision, awaited), resolve.variables)",
         """
@@ -117,7 +117,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         (f"{APPROVALS}::test_results_and_decisions_that_are_passed_at_once_are_recorded_at_once",),
     ),
     Mutation(
-        "approvals: an external call is allowed to run",
+        "approvals: an external call may be approved to run",
         "actors/session/resolutions.py:_awaited_call",
         'found.kind == "external" and decision.verdict == "allow"',
         "False",
@@ -131,28 +131,28 @@ MUTATIONS: tuple[Mutation, ...] = (
         (f"{APPROVALS}::test_edited_arguments_are_judged_again_and_the_call_runs_with_them",),
     ),
     Mutation(
-        "approvals: the call runs with the arguments of the model",
+        "approvals: the call runs with the model's arguments",
         "actors/core/session/awaiting.py:with_edits",
         "call if decision.arguments is None else call.with_arguments(decision.arguments)",
         "call",
         (f"{APPROVALS}::test_edited_arguments_are_judged_again_and_the_call_runs_with_them",),
     ),
     Mutation(
-        "approvals: the model is not told why",
+        "approvals: the model does not learn the reason",
         "actors/core/turn/batch.py:denial",
         'f": {reason}" if reason else "."',
         '"""."""',
         (f"{APPROVALS}::test_a_denial_is_a_real_completion_and_the_model_sees_its_reason",),
     ),
     Mutation(
-        "approvals: what nobody approved of runs when there is nobody to ask",
+        "approvals: an unapproved call runs without an approver",
         "actors/core/turn/batch.py:_plan_call",
         "asks and (not can_ask)",
         "asks and (not can_ask) and (not call.name)",
         (f"{APPROVALS}::test_a_call_that_asks_waits_and_runs_once_somebody_has_allowed_it",),
     ),
     Mutation(
-        "call_tool: who runs a tool is asked whether it may run",
+        "call_tool: the program is asked to approve its own call",
         "actors/session/driver.py:TurnDriver.run_call",
         "RunBatch(*..., **..., approved=True)",
         "RunBatch(*..., **...)",
@@ -161,63 +161,63 @@ MUTATIONS: tuple[Mutation, ...] = (
         ),
     ),
     Mutation(
-        "call_tool: its call uses no id, so the next has the same",
+        "call_tool: its call uses no id, so the next one has the same",
         "actors/session/driver.py:TurnDriver.run_call",
         "RoundEnded(turn, 1, pack(said), calls=1)",
         "RoundEnded(turn, 1, pack(said), calls=0)",
         ("tests/session/test_call_tool.py::test_the_call_after_it_has_an_id_of_its_own",),
     ),
     Mutation(
-        "repair: commas inside texts are taken out too",
+        "repair: commas inside texts are removed too",
         "actors/core/schemas/repair.py:without_commas",
         '"" if found[0] == "," else found[0]',
         'found[0].replace(",", "")',
         ("tests/core/test_repair.py",),
     ),
     Mutation(
-        "guards: every call of a message is a fault of its own",
+        "guards: every call of a message is a separate fault",
         "actors/core/turn/guards.py:TurnGuard._count",
         "self._refusals.update(refused)",
         "self._refusals.update([call.name for call in calls if call.name in refused])",
         (f"{GUARDS}::test_ten_wrong_calls_of_one_message_are_one_fault",),
     ),
     Mutation(
-        "guards: a tool that was called wrongly too often goes on",
+        "guards: a tool called wrongly too often continues",
         "actors/core/turn/batch.py:_plan_call",
         "call.name in disabled_tools",
         "call.name not in tools",
         (f"{GUARDS}::test_a_tool_called_wrongly_too_often_is_gone_for_the_turn_and_the_others_go_on",),
     ),
     Mutation(
-        "guards: arguments in another order are another call",
+        "guards: arguments in a different order are a different call",
         "actors/core/turn/guards.py:_key",
         "json.dumps(call.arguments, sort_keys=True)",
         "json.dumps(call.arguments)",
         (f"{GUARDS}::test_a_repeated_call_runs_and_its_result_says_that_it_is_the_same",),
     ),
     Mutation(
-        "guards: a result with a note is another result",
+        "guards: a result with a note is a different result",
         "actors/core/turn/guards.py:_is_same",
         "_result(_with_repeat_note(first))",
         "_said(first)",
         (f"{GUARDS}::test_a_repeated_call_runs_and_its_result_says_that_it_is_the_same",),
     ),
     Mutation(
-        "guards: another result is a repetition too",
+        "guards: a different result is a repetition too",
         "actors/core/turn/guards.py:TurnGuard._count",
         "seen is not None and _is_same(end, seen.end)",
         "seen is not None",
         (f"{GUARDS}::test_what_changes_is_no_repetition_and_neither_is_one_message_that_calls_often",),
     ),
     Mutation(
-        "guards: a turn that waited begins to count anew",
+        "guards: a waiting turn restarts its count",
         "actors/session/steps.py:TurnSteps.resume",
         "history.upto(length)",
         "history",
         (f"{GUARDS}::test_a_turn_that_waited_is_guarded_by_what_its_log_says",),
     ),
     Mutation(
-        "guards: results that the caller passes do not count",
+        "guards: results passed by the caller do not count",
         "actors/session/driver.py:TurnDriver._resume",
         "not (stopped or waited.calls) and served.is_stuck()",
         "False",
@@ -231,35 +231,35 @@ MUTATIONS: tuple[Mutation, ...] = (
         (f"{GUARDS}::test_the_policy_says_what_is_done_about_repetitions",),
     ),
     Mutation(
-        "awaiting: a late reader is not told how the ask stands",
+        "awaiting: a late reader does not learn the status of the ask",
         "actors/core/session/publishing.py:Publisher._publish_pause",
         "(TurnPausedEvent(*...), terminal_event(result, self.seq))",
         "(TurnPausedEvent(*...),)",
         ("tests/session/test_published.py::test_an_ask_that_waits_is_told_alike",),
     ),
     Mutation(
-        "awaiting: a late reader does not know what was tried before a turn waited",
+        "awaiting: a late reader does not see the attempts before a turn waited",
         "actors/core/session/publishing.py:AskFold.pause",
         "self.attempts, self.finish, self.cut = (list(ask.attempts), None, None)",
         "self.finish, self.cut = (None, None)",
         ("tests/session/test_published.py::test_an_ask_that_waits_is_told_alike",),
     ),
     Mutation(
-        "awaiting: the timer of an ask is left while its turn waits",
+        "awaiting: an ask's timer continues while its turn waits",
         "actors/session/session_actor.py:SessionActor._conclude",
         "self._deadline.end()",
         "self._deadline.end() if self._log.state.pause is None else None",
         (f"{EDGES}::test_no_timer_is_left_while_a_turn_waits",),
     ),
     Mutation(
-        "approvals: what is denied to all runs for who runs it himself",
+        "approvals: a call that is always denied runs for the program",
         "actors/core/turn/batch.py:_plan_call",
         'approval == "deny"',
         'approval == "deny" and (not approved)',
         ("tests/session/test_call_tool.py::test_a_tool_that_nobody_may_run_is_denied_to_the_program_too",),
     ),
     Mutation(
-        "call_tool: its call counts as a request of a model nobody has a price for",
+        "call_tool: its call counts as a request of an unpriced model",
         "actors/core/session/state.py:SessionState._end_round",
         "self.bound not in (None, RUNTIME)",
         "self.bound is not None",
@@ -268,7 +268,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         ),
     ),
     Mutation(
-        "awaiting: a turn that goes on was driven since the clock began",
+        "awaiting: a resumed turn was driven since the clock started",
         "actors/session/driver.py:TurnDriver.go_on",
         "self._began = anyio.current_time()",
         "",
@@ -282,28 +282,28 @@ MUTATIONS: tuple[Mutation, ...] = (
         (f"{AFTER}::test_the_tokens_of_an_ask_are_those_from_before_it_waited_too",),
     ),
     Mutation(
-        "awaiting: what turns before it cost is forgotten",
+        "awaiting: the cost of earlier turns is forgotten",
         "actors/session/inflight.py:Tally.from_pause",
         "progress.cost",
         "0.0",
         (f"{AFTER}::test_the_cost_of_an_ask_is_that_of_turns_before_the_one_that_waited_too",),
     ),
     Mutation(
-        "awaiting: the type that was asked for goes with the actors",
+        "awaiting: the requested type is lost with the actors",
         "actors/runtime/lifecycle.py:SessionLifecycle.passivate",
         "actors.pending if self.pending_calls and actors.pending.form is not None else None",
         "None",
         (f"{AFTER}::test_the_answer_is_a_value_of_the_type_that_was_asked_for",),
     ),
     Mutation(
-        "awaiting: who reads along is shown none of the words behind it",
+        "awaiting: readers see no text of the asks behind it",
         "actors/runtime/delivery.py:SessionCaller._resolve",
         "Resolve(given, self._lifecycle.audience(sink, variables), variables)",
         "Resolve(given, sink, variables)",
         (f"{AFTER}::test_who_reads_along_sees_the_words_that_come_after_a_wait",),
     ),
     Mutation(
-        "awaiting: a turn whose last decision was recorded in a crash waits for ever",
+        "awaiting: a turn whose last decision was recorded in a crash waits forever",
         "actors/session/session_actor.py:SessionActor._wait_on",
         """
         if not self.pending_calls:
@@ -320,14 +320,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         (f"{AFTER}::test_a_turn_goes_on_whose_last_decision_was_recorded_when_its_actors_crashed",),
     ),
     Mutation(
-        "approvals: a decision is not shown to who made it",
+        "approvals: a decision is not shown to its maker",
         "actors/session/resolutions.py:_record",
         "log.state.pause is not None and live.is_idle",
         "False",
         (f"{AFTER}::test_a_decision_is_in_its_own_stream_as_in_the_log",),
     ),
     Mutation(
-        "awaiting: a turn that goes on has its whole time again",
+        "awaiting: a resumed turn has its full time again",
         "actors/session/deadline.py:Deadline.begin",
         "0.0 if state.pause is None else state.pause.awaited.ask_so_far.seconds",
         "0.0",

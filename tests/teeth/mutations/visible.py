@@ -1,78 +1,78 @@
-"""Mistakes in log events, and in the figures for alerts."""
+"""Mutations of log events, and of figures for alerts."""
 
 from tests.teeth.mutations.mutation import Mutation
 
 LOGS, FIGURES = "tests/telemetry/test_logging.py", "tests/telemetry/test_metrics.py"
 SCRAPE = "tests/cli/test_scrape.py"
-PLAIN = f"{LOGS}::test_no_text_forges_a_line_of_a_plain_log_or_reaches_the_terminal"
-RENDERED = f"{LOGS}::test_no_text_forges_an_event_of_structlog_whatever_renders_it"
-FAILURES = f"{LOGS}::test_a_retry_a_failover_and_a_failed_ask_are_events_with_fields"
-SHOWN = f"{FIGURES}::test_every_figure_that_an_alert_needs_is_in_the_stats_and_in_prometheus"
-STAGES = f"{FIGURES}::test_a_session_is_counted_at_what_it_is_whatever_becomes_of_its_actors"
+PLAIN = f"{LOGS}::test_no_text_can_forge_a_plain_log_line_or_control_the_terminal"
+RENDERED = f"{LOGS}::test_no_text_can_forge_a_structlog_event_in_any_renderer"
+FAILURES = f"{LOGS}::test_retries_failovers_and_failed_asks_are_structured_events"
+SHOWN = f"{FIGURES}::test_every_figure_for_alerts_is_in_the_stats_and_in_prometheus"
+STAGES = f"{FIGURES}::test_session_counts_do_not_depend_on_active_actors"
 
 MUTATIONS = (
     Mutation(
-        "logging: structlog's configuration is passed over",
+        "logging: the configuration of structlog is ignored",
         "actors/telemetry/emission.py:emit",
         "structlog.is_configured()",
         "False",
-        (f"{LOGS}::test_events_go_through_structlog_as_the_program_has_configured_it",),
+        (f"{LOGS}::test_events_use_the_structlog_configuration_of_the_program",),
     ),
     Mutation(
-        "logging: a record has its message alone",
+        "logging: a record has only its message",
         "actors/telemetry/emission.py:_emit_to_logging",
         '{"event": event, **...}',
         "None",
         (f"{LOGS}::test_without_structlog_a_record_has_its_fields_as_attributes",),
     ),
     Mutation(
-        "logging: an asynchronous logger is left unawaited",
+        "logging: an asynchronous logger is not awaited",
         "actors/telemetry/emission.py:_bound",
         "structlog.stdlib.BoundLogger if is_waiting else None",
         "None",
-        (f"{LOGS}::test_an_asynchronous_logger_of_structlog_is_written_to_at_once",),
+        (f"{LOGS}::test_an_asynchronous_structlog_logger_is_written_to_at_once",),
     ),
     Mutation(
-        "logging: a text of others' ends its literal",
+        "logging: untrusted text ends its literal",
         "actors/telemetry/emission.py:_literal",
         "repr(_clip(value))",
         "f\"'{printable(_clip(value))}'\"",
         (PLAIN,),
     ),
     Mutation(
-        "logging: what structlog renders is not escaped",
+        "logging: the output of structlog is not escaped",
         "actors/telemetry/emission.py:escape",
         "printable(_clip(value))",
         "_clip(value)",
         (RENDERED,),
     ),
     Mutation(
-        "logging: only the controls of C0 are escaped",
+        "logging: only C0 control characters are escaped",
         "actors/telemetry/emission.py:_printable_character",
         "character.isprintable()",
         "character >= ' '",
         (PLAIN, RENDERED),
     ),
     Mutation(
-        "logging: a line of an exception's text begins like one of the log",
+        "logging: a line of an exception's text starts like a log line",
         "actors/telemetry/emission.py:trace_of",
         "partial('{}{}'.format, MARGIN)",
         "str",
         (PLAIN, RENDERED),
     ),
     Mutation(
-        "logging: a traceback has no end",
+        "logging: a traceback is unbounded",
         "actors/telemetry/emission.py:trace_of",
         "len(lines) > MOST_TRACE",
         "False",
-        (f"{LOGS}::test_a_text_is_cut_and_so_is_a_traceback",),
+        (f"{LOGS}::test_long_texts_and_tracebacks_are_cut",),
     ),
     Mutation(
-        "logging: a tool that raises is an error of the runtime",
+        "logging: a raising tool is an error of the runtime",
         "actors/telemetry/logger.py:tool_failed",
         "emit('info', *..., **...)",
         "emit('error', *..., **...)",
-        (f"{LOGS}::test_a_tool_that_raises_is_one_line_at_info_and_its_traceback_is_at_debug",),
+        (f"{LOGS}::test_a_tool_exception_is_one_line_at_info_and_a_traceback_at_debug",),
     ),
     Mutation(
         "logging: a failed ask is not logged",
@@ -82,11 +82,11 @@ MUTATIONS = (
         (FAILURES,),
     ),
     Mutation(
-        "logging: what the caller of a failed ask has bound is lost",
+        "logging: the context bound by a failed ask's caller is lost",
         "actors/session/pending.py:PendingAsks._deliver",
         "self.current.variables.copy().run(self.record.end, self.terminal.result)",
         "self.record.end(self.terminal.result)",
-        (f"{LOGS}::test_a_failed_ask_is_logged_with_what_its_caller_has_bound",),
+        (f"{LOGS}::test_a_failed_ask_is_logged_with_the_context_bound_by_its_caller",),
     ),
     Mutation(
         "logging: a retry is not logged",
@@ -107,17 +107,17 @@ MUTATIONS = (
         "actors/runtime/delivery.py:SessionCaller._deliver",
         "self._lifecycle.record.refuse(error)",
         "pass",
-        (f"{LOGS}::test_a_refused_ask_is_an_event_and_so_is_one_that_a_closed_session_drops",),
+        (f"{LOGS}::test_refused_and_dropped_asks_are_events",),
     ),
     Mutation(
-        "logging: a take-over is not logged",
+        "logging: a takeover is not logged",
         "actors/journal/ends.py:LogEnds.record_claim",
         "logger.session_taken_over(session, claim.taken_from)",
         "pass",
-        (f"{LOGS}::test_a_session_that_is_taken_over_is_an_event_on_both_hosts",),
+        (f"{LOGS}::test_a_takeover_is_an_event_on_both_hosts",),
     ),
     Mutation(
-        "logging: a claim of one's own passes for a take-over",
+        "logging: a claim of an own session counts as a takeover",
         "actors/journal/storage/rows.py:SessionRow.claim",
         "before and before != self.owner",
         "before",
@@ -126,41 +126,41 @@ MUTATIONS = (
         ),
     ),
     Mutation(
-        "logging: a breaker that fails again is logged as opened again",
+        "logging: another failure of an open breaker is logged as an opening",
         "actors/provider/admission.py:Admission._record_failure",
         "not was_open and (until := self.breaker.until) is not None",
         "(until := self.breaker.until) is not None",
         (f"{LOGS}::test_a_breaker_that_opens_and_closes_is_an_event",),
     ),
     Mutation(
-        "metrics: requests that were gone on with are not counted",
+        "metrics: continued requests are not counted",
         "actors/core/stats/measures.py:RequestCounts.end",
         "sent - 1",
         "0",
-        (f"{FIGURES}::test_statuses_are_those_of_http",),
+        (f"{FIGURES}::test_statuses_are_counted_by_http_code",),
     ),
     Mutation(
-        "metrics: a request that was stopped passes for one that was answered",
+        "metrics: a stopped request counts as answered",
         "actors/provider/rounds.py:Round._leave",
         "usage is None",
         "False",
-        (f"{FIGURES}::test_a_request_that_broke_off_has_no_status_and_one_that_was_stopped_is_cancelled",),
+        (f"{FIGURES}::test_broken_requests_have_no_status_and_stopped_ones_are_cancelled",),
     ),
     Mutation(
-        "metrics: whatever status a server makes up is a label",
+        "metrics: any status of a server is a label",
         "actors/core/stats/measures.py:status_label",
         "str(status) if status in _STATUSES else UNUSUAL",
         "str(status)",
-        (f"{FIGURES}::test_statuses_are_those_of_http",),
+        (f"{FIGURES}::test_statuses_are_counted_by_http_code",),
     ),
     Mutation(
-        "metrics: every name that comes is a label",
+        "metrics: any name is a label",
         "actors/core/stats/measures.py:bounded_label",
         "name in known or len(known) < MOST_NAMES",
         "True",
         (
-            f"{FIGURES}::test_models_are_counted_by_name_up_to_a_bound_and_what_they_cost_is_kept",
-            f"{FIGURES}::test_tools_are_counted_by_name_up_to_a_bound",
+            f"{FIGURES}::test_models_are_counted_by_name_up_to_a_limit_with_their_total_cost",
+            f"{FIGURES}::test_tools_are_counted_by_name_up_to_a_limit",
         ),
     ),
     Mutation(
@@ -168,7 +168,7 @@ MUTATIONS = (
         "actors/provider/rounds.py:Round.outcome",
         "self._requests.use(usage)",
         "",
-        (SHOWN, f"{FIGURES}::test_the_tokens_of_the_stats_are_those_that_callers_are_told"),
+        (SHOWN, f"{FIGURES}::test_the_stats_count_the_tokens_reported_to_callers"),
     ),
     Mutation(
         "metrics: the first token is counted with each piece",
@@ -178,35 +178,35 @@ MUTATIONS = (
         (SHOWN,),
     ),
     Mutation(
-        "metrics: a tool that raised has not failed",
+        "metrics: a raising tool has not failed",
         "actors/scheduler/calls.py:CallExecution._has_ended",
         "isinstance(event, Failed)",
         "False",
         (SHOWN,),
     ),
     Mutation(
-        "metrics: an ask that was taken up still waits",
+        "metrics: a started ask still waits",
         "actors/session/pending.py:PendingAsks.take",
         "self.record.queue(-1)",
         "",
         (SHOWN,),
     ),
     Mutation(
-        "metrics: a session that awaits its caller has an ask in flight",
+        "metrics: a session that waits for its caller has an ask in flight",
         "actors/session/records.py:_STAGES",
         "'waiting'",
         "'asking'",
         (SHOWN, STAGES),
     ),
     Mutation(
-        "metrics: a session that has ended still waits",
+        "metrics: an ended session still waits",
         "actors/runtime/lifecycle.py:SessionLifecycle.end",
         'self.record.enter("ended")',
         "",
-        (f"{FIGURES}::test_a_session_that_another_host_has_taken_over_is_counted_no_more",),
+        (f"{FIGURES}::test_a_session_taken_over_by_another_host_is_no_longer_counted",),
     ),
     Mutation(
-        "metrics: the buckets of a histogram do not add up",
+        "metrics: the buckets of a histogram are not cumulative",
         "actors/telemetry/prometheus.py:_histogram",
         "accumulate(took.counts.values())",
         "took.counts.values()",
@@ -217,31 +217,31 @@ MUTATIONS = (
         "actors/telemetry/prometheus.py:_of_the_journal",
         "size is not None",
         "size is None",
-        (SHOWN, f"{FIGURES}::test_the_dashboard_and_the_alerts_ask_for_what_a_scrape_has"),
+        (SHOWN, f"{FIGURES}::test_dashboard_and_alert_queries_resolve_in_a_scrape"),
     ),
     Mutation(
-        "metrics: an alert asks for what no scrape has",
+        "metrics: an alert uses a metric that no scrape has",
         "actors/telemetry/prometheus.py:_of_asks",
         "'outcome'",
         "'status'",
-        (f"{FIGURES}::test_the_dashboard_and_the_alerts_ask_for_what_a_scrape_has",),
+        (f"{FIGURES}::test_dashboard_and_alert_queries_resolve_in_a_scrape",),
     ),
     Mutation(
-        "metrics: a bucket of a scrape is taken for what it alone counts",
+        "metrics: a bucket counts only its own range",
         "actors/cli/scrape.py:_Histogram.figures",
         "round(up_to - before)",
         "round(up_to)",
         (f"{SCRAPE}::test_every_metric_is_printed",),
     ),
     Mutation(
-        "metrics: what a label says is printed as it is",
+        "metrics: a label is printed unescaped",
         "actors/cli/scrape.py:as_lines",
         "escape_controls(_pairs(labels))",
         "_pairs(labels)",
         (f"{SCRAPE}::test_labels_of_metrics_are_escaped",),
     ),
     Mutation(
-        "metrics: from events, a request that failed is not counted",
+        "metrics: from events, a failed request is not counted",
         "actors/core/stats/event_counts.py:WorkCounts.take",
         "self.answer(binding, cause.get('status'))",
         "pass",
