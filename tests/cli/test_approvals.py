@@ -48,7 +48,7 @@ async def test_a_tool_approved_with_always_is_not_asked_again() -> None:
     assert asked == ["book()", "pay()", "pay()"]
 
 
-async def test_one_call_is_asked_at_a_time() -> None:
+async def test_approvals_are_requested_one_at_a_time() -> None:
     answer, asked = anyio.Event(), list[str]()
 
     async def ask(words: str) -> Answer:

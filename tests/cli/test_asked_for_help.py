@@ -45,7 +45,7 @@ def test_doctor_without_a_key_suggests_offline() -> None:
         (["[backends.a]", 'kind = "openia"', 'model = "m"'], 3, "openai"),
     ],
 )
-def test_a_fault_in_the_configuration_is_a_line_and_the_exit_code(
+def test_a_configuration_error_is_one_line_with_its_exit_code(
     lines: list[str], code: int, says: str, tmp_path: Path
 ) -> None:
     done = actors_now("doctor", "--config", _config(tmp_path, *lines))
@@ -101,7 +101,7 @@ def test_models_lists_the_targets_of_a_file_or_the_providers(tmp_path: Path) -> 
         *((kind, kind) for kind in ACTIONS),
     ],
 )
-def test_a_word_is_explained(word: str, says: str) -> None:
+def test_explain_describes_a_word(word: str, says: str) -> None:
     done = actors_now("explain", word)
     assert (done.code, done.err) == (0, "")
     assert says.replace("`", "") in done.out.replace("`", "")

@@ -56,7 +56,7 @@ def test_compact_reports_the_replaced_messages() -> None:
     assert len(history) == 5
 
 
-def test_rewind_takes_a_turn_of_the_history() -> None:
+def test_rewind_removes_a_turn_from_the_history() -> None:
     lines = chat_output("one", "two", "/rewind 1", "/history", "/rewind", "/rewind 2").out.splitlines()
     assert "  2 messages removed from the history; the ledger keeps their calls" in lines
     at = lines.index("turn  role       content")

@@ -166,13 +166,13 @@ PHASES: dict[str, tuple[Callable[[], Scene], Callable[[Terminal, Scene], Awaitab
     "at the prompt": (_scene, _ready),
     "while typing": (_scene, _typing),
     "request sent": (lambda: _scene(Turn(Say("late")), fault=Stall()), _until_answered),
-    "in mid-text": (lambda: _scene(Turn(Say("word " * 2000)), fault=Stall(5000)), _until("word word")),
-    "in thinking": (
+    "during a text": (lambda: _scene(Turn(Say("word " * 2000)), fault=Stall(5000)), _until("word word")),
+    "during thinking": (
         lambda: _scene(Turn(Think("hm " * 2000), Say("x")), fault=Stall(5000), kind=AnthropicServer),
         _until("thinking: hm hm"),
     ),
     "tool running": (lambda: _scene(Turn(Call("wait", {}))), _until("calls wait()")),
-    "approval asked": (lambda: _scene(Turn(Call("book", {"hotel": "Astoria"}))), _until("Run it?")),
+    "approval requested": (lambda: _scene(Turn(Call("book", {"hotel": "Astoria"}))), _until("Run it?")),
     "switch deferred": (lambda: _scene(Turn(Call("wait", {}))), _until_deferred),
     "after an error": (lambda: _scene(Turn(), fault=Status(401)), _until("gave no answer")),
     "while leaving": (lambda: _scene(Turn(Call("stay", {}))), _leaving),
@@ -189,7 +189,7 @@ def each_phase(way: int) -> pytest.MarkDecorator:
 
 
 @each_phase(0)
-async def test_ctrl_c_cancels_the_turn_and_then_leaves(
+async def test_ctrl_c_cancels_the_turn_and_then_ends_the_chat(
     phase: str, tmp_path: Path, anyio_backend_name: str
 ) -> None:
     make, reach = PHASES[phase]
@@ -204,7 +204,7 @@ async def test_ctrl_c_cancels_the_turn_and_then_leaves(
 
 
 @each_phase(1)
-async def test_sigterm_leaves(phase: str, tmp_path: Path, anyio_backend_name: str) -> None:
+async def test_sigterm_ends_the_chat(phase: str, tmp_path: Path, anyio_backend_name: str) -> None:
     make, reach = PHASES[phase]
     scene = make()
     async with _chat(scene, tmp_path, "--backend", anyio_backend_name) as chat:
@@ -301,7 +301,7 @@ def book(hotel: str) -> str:
     raise AssertionError(hotel)
 
 
-UNTOLD = """
+DETACHED = """
 import fcntl, signal, termios
 signal.signal(signal.SIGHUP, signal.SIG_IGN)
 fcntl.ioctl(0, termios.TIOCNOTTY)
@@ -310,7 +310,7 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 """Detaches the terminal, so that no signal reports its end."""
 
 
-@pytest.mark.parametrize("before", ["pass", UNTOLD], ids=["told", "untold"])
+@pytest.mark.parametrize("before", ["pass", DETACHED], ids=["signalled", "detached"])
 @pytest.mark.parametrize("is_asked", [True, False], ids=["asked", "idle"])
 async def test_unwritable_output_does_not_change_the_exit_code(
     is_asked: bool, before: str, tmp_path: Path, anyio_backend_name: str
@@ -327,7 +327,9 @@ async def test_unwritable_output_does_not_change_the_exit_code(
         assert await chat.wait_for_end() == 129
 
 
-async def test_a_run_whose_window_is_closed_ends_with_129(tmp_path: Path, anyio_backend_name: str) -> None:
+async def test_closing_the_window_ends_a_run_with_exit_code_129(
+    tmp_path: Path, anyio_backend_name: str
+) -> None:
     scene = _scene(Turn(Say("One moment."), Call("mutter", {})))
     async with serve(scene.server):
         (tmp_path / "tools.py").write_text(TOOLS)
@@ -345,7 +347,7 @@ async def _until_printed(tmp_path: Path) -> None:
         await anyio.to_thread.run_sync((tmp_path / "muttered").read_bytes, abandon_on_cancel=True)
 
 
-async def test_sighup_alone_leaves_too(tmp_path: Path) -> None:
+async def test_sighup_alone_ends_the_chat(tmp_path: Path) -> None:
     scene = _scene()
     async with _chat(scene, tmp_path) as chat:
         await _ready(chat, scene)
@@ -361,7 +363,7 @@ view.View.event = event
 """
 
 
-async def test_a_crash_is_one_line(tmp_path: Path, anyio_backend_name: str) -> None:
+async def test_a_crash_is_reported_in_one_line(tmp_path: Path, anyio_backend_name: str) -> None:
     scene = _scene(Turn(Say("ok")))
     async with _chat(scene, tmp_path, "--backend", anyio_backend_name, before=CRASH) as chat:
         await _ready(chat, scene)
@@ -411,7 +413,7 @@ async def test_queued_lines_are_asked_after_a_cancelled_turn(tmp_path: Path, any
     assert asked[1:] == ["one", "two"]
 
 
-async def test_an_approval_and_a_deferred_switch_in_the_same_turn(
+async def test_an_approval_and_a_deferred_switch_can_share_a_turn(
     tmp_path: Path, anyio_backend_name: str
 ) -> None:
     scene = _scene(Turn(Call("book", {"hotel": "Astoria"})), Turn(Say("Booked.")))
@@ -479,7 +481,7 @@ async def test_a_message_may_have_more_than_one_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("options", "env"), [([], {"NO_COLOR": "1"}), (["--color", "never"], {})])
-async def test_a_chat_moves_no_cursor_and_every_line_follows_the_one_before(
+async def test_a_chat_only_appends_lines_to_the_terminal(
     options: list[str], env: dict[str, str], tmp_path: Path
 ) -> None:
     scene = _scene(Turn(Say("One.\nTwo."), Call("book", {"hotel": "Astoria"})), Turn(Say("Booked.")))

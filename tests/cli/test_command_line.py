@@ -275,7 +275,7 @@ def test_each_failure_of_a_provider_has_its_exit_code(cause: Cause | None, code:
 
 
 @pytest.mark.parametrize(("status", "code"), [("complete", 0), ("cancelled", 130), ("awaiting", 8)])
-def test_each_way_a_turn_ends_has_its_exit_code(status: AskStatus, code: int) -> None:
+def test_each_ask_status_has_its_exit_code(status: AskStatus, code: int) -> None:
     binding = Binding("b", "openai_chat")
     assert of_result(AskResult("", status, binding, (), 1, Usage())) == code
 

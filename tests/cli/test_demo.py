@@ -1,6 +1,5 @@
 """The output and the exit codes of `actors demo`."""
 
-import io
 import json
 import re
 import sys
@@ -14,12 +13,13 @@ from actors.cli.demo.show import Printed, SentRequest
 from actors.strict.loopback import HttpRequest
 from actors.strict.server import LoopbackServer
 from actors.testing import SERVERS, Status
+from tests.cli.test_screen import Terminal
 
 BACKENDS = ("asyncio", "trio")
 
 
 def demo_servers(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, LoopbackServer]]:
-    """A list that collects the servers of each demo."""
+    """Return a list that collects the servers of each demo."""
     made: list[dict[str, LoopbackServer]] = []
     servers = script.servers
 
@@ -33,7 +33,7 @@ def demo_servers(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, LoopbackServ
 
 @pytest.mark.requirement("REQ-915-041", "REQ-915-042", "REQ-915-043", "REQ-915-044", "PROMISE-1")
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_the_demo_carries_one_conversation_between_two_providers_without_a_refusal(
+def test_the_demo_moves_a_conversation_between_providers_without_refusals(
     backend: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["demo", "--backend", backend]) == 0
@@ -64,25 +64,18 @@ def test_the_demo_begins_with_the_same_history_refused_by_both(capsys: pytest.Ca
     assert re.search(r"^  claude +400 .*`tool_use` ids were found without `tool_result`", first, re.MULTILINE)
 
 
-class Narrow(io.StringIO):
-    """A stream that reports a terminal."""
-
-    def isatty(self) -> bool:
-        return True
-
-
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("columns", [60, 72, 100])
 def test_the_demo_fits_its_terminal(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setenv("NO_COLOR", "1")
-    terminal = Narrow()
+    terminal = Terminal()
     monkeypatch.setattr(sys, "stdout", terminal)
     assert main(["demo", "--all"]) == 0
     assert max(map(len, terminal.getvalue().splitlines())) <= columns
 
 
-def test_claude_refuses_thinking_whose_prefix_has_changed(
+def test_claude_refuses_thinking_after_a_changed_prefix(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = demo_servers(monkeypatch)
@@ -154,7 +147,7 @@ def test_a_wrong_count_is_shown_and_is_exit_code_1(
     assert "No request was refused" not in shown
 
 
-def test_the_requests_are_the_ones_the_servers_received(
+def test_the_demo_prints_the_requests_that_the_servers_received(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made, shown = demo_servers(monkeypatch), list[SentRequest]()

@@ -110,7 +110,7 @@ def test_a_configured_name_cannot_be_redefined(tmp_path: Path) -> None:
     assert made.settings.mcp["files"].approval == {"a": "deny", "b": "allow"}
 
 
-def test_a_url_is_an_address_and_anything_else_a_program() -> None:
+def test_mcp_accepts_a_url_or_a_program() -> None:
     config = Config(FileSettings(), {})
     made, names = with_servers(config, ["a=https://host/mcp/", "b=npx -y 'some server' /data"], {})
     assert names == ["a", "b"]

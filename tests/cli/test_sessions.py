@@ -187,7 +187,7 @@ def test_a_fork_that_swallows_the_prompt_is_reported(tmp_path: Path) -> None:
 
 @pytest.mark.alternating
 @pytest.mark.anyio
-async def test_run_asks_nothing_in_a_waiting_conversation_and_chat_resolves_it(
+async def test_run_refuses_a_waiting_conversation_that_chat_can_resolve(
     tmp_path: Path,
 ) -> None:
     server = OpenAIServer([Turn(Call("look", {"n": 1})), Turn(Say("Dry."))])

@@ -353,7 +353,7 @@ async def test_a_refusal_is_reported_with_its_rule_and_is_exit_code_1(anyio_back
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
-async def test_a_signal_ends_it(number: signal.Signals, code: int, anyio_backend_name: str) -> None:
+async def test_a_signal_stops_simulate(number: signal.Signals, code: int, anyio_backend_name: str) -> None:
     async with run_simulate("--dialect", "kimi", "--backend", anyio_backend_name) as running:
         ended, lines = await running.wait_for_end(number)
     assert ended == code

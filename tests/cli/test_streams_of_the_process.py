@@ -100,7 +100,7 @@ def test_color_always_applies_to_pipes() -> None:
     assert "\x1b" not in actors_now(*line, "--color", "never").out
 
 
-def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_in_one_line(tmp_path: Path) -> None:
     file = tmp_path / "transcript.json"
     file.write_text(json.dumps(TRANSCRIPT))
     done = _shell('"$@" > /dev/full', "convert", str(file), "--from", "openai", "--to", "anthropic")

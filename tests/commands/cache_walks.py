@@ -46,7 +46,7 @@ class CacheWalk(Walk):
     rounds: ClassVar[int] = 25
     now = 0.0
 
-    def named(self, name: str) -> str:
+    def model_of(self, name: str) -> str:
         return self.random.choice(_MODELS.get(name, MODELS))
 
     def binding(self) -> Binding:
@@ -66,7 +66,7 @@ class CacheWalk(Walk):
         words = Text("word " * self.random.randrange(600))
         return self.session.write(AskStarted(self.number, pack(Message("user", [words], self.number))))
 
-    def spoken(self, binding: Binding, tools: Sequence[str]) -> Turn:
+    def next_answer(self, binding: Binding, tools: Sequence[str]) -> Turn:
         """Rarely return an empty answer or a last one with calls; models with a thinking budget start with thinking."""
         manual, silent = self.thinking[binding] == "manual", self.rarely(20)
         while True:

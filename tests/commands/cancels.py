@@ -60,7 +60,7 @@ async def work() -> str:
 
 @dataclass
 class Moments:
-    """Signals from an ask in progress: `reached` is called with its words when the ask reaches its phase."""
+    """Signals from an ask in progress: `notify` is called with its words when the ask reaches its phase."""
 
     waiting: dict[str, anyio.Event] = field(default_factory=dict)
 
@@ -69,7 +69,7 @@ class Moments:
         event = self.waiting[words] = anyio.Event()
         return event
 
-    def reached(self, words: str) -> None:
+    def notify(self, words: str) -> None:
         """Report that the ask has reached its phase."""
         if words in self.waiting:
             self.waiting[words].set()
@@ -89,7 +89,7 @@ class Connecting(HttpTransport):
         """Send as the real transport does."""
         words = _last_words(b"".join(segments).decode())
         if words.startswith("connecting"):
-            self._moments.reached(words)
+            self._moments.notify(words)
             await anyio.sleep_forever()
         async with super().send(url, headers, segments, timeouts) as response:
             yield response
@@ -167,7 +167,7 @@ class Storm:
         self._threads = THREADS.taken  # taken by earlier work in this process
 
     async def run(self) -> Outcome:
-        """Cancel this many asks, and check the remains."""
+        """Cancel this many asks, and check for leaks."""
         async with serve(self.server, self.full):
             return await self._run_storm()
 
@@ -256,7 +256,7 @@ class Storm:
                 await reached.wait()
 
     async def _judge(self, runtime: Runtime) -> None:
-        """Let 50 fresh sessions ask at once, and check the remains."""
+        """Let 50 fresh sessions ask at once, and check for leaks."""
 
         async def ask(name: str) -> None:
             answer = await (await runtime.open("a", tools=[work], id=name)).ask("fresh work 0")
@@ -277,7 +277,7 @@ class Storm:
         words = _words(request)
         if request["messages"][-1]["role"] == "tool" or not words.startswith(("first byte", "in arguments")):
             return None
-        self.moments.reached(words)
+        self.moments.notify(words)
         return Stall() if words.startswith("first byte") else Stall(after_bytes=3000)
 
     def _turn(self, request: Json) -> Turn:

@@ -71,7 +71,7 @@ class Program:
     told: Callable[[], object] = lambda: None
     """Called when the first tool is cancelled; by then its runtime is being left."""
     left: int = 0
-    """The tasks that remained after all runtimes were left."""
+    """The number of tasks that remained after all runtimes were left."""
     kept: list[object] = field(default_factory=list)
     """Objects that must not be finalized before the event loop has ended."""
     _begun: list[str] = field(default_factory=list)

@@ -54,7 +54,7 @@ def problems(seed: int) -> list[str]:
 
 
 @lru_cache(maxsize=1)
-def normalized(seed: int) -> tuple[History, list[Message], Ledger]:
+def normalize_history(seed: int) -> tuple[History, list[Message], Ledger]:
     """Return a normalized conversation: its history, its canonical messages, and its ledger."""
     messages, ledger = history(seed)
     return History(messages, ledger), kept(messages), ledger
@@ -62,7 +62,7 @@ def normalized(seed: int) -> tuple[History, list[Message], Ledger]:
 
 def problem_alone(seed: int, binding: Binding) -> str | None:
     """Check every promise on one render of a conversation for this binding; return the problem, if any."""
-    said, resting, ledger = normalized(seed)
+    said, resting, ledger = normalize_history(seed)
     rendered = cold(said, ledger, binding)
     all_is_conserved(resting, ledger, rendered)
     return refused(rendered)
@@ -91,7 +91,7 @@ def test_no_generated_history_is_refused_in_any_dialect(part: int) -> None:
         assert problems(seed) == []
 
 
-def test_every_profile_is_rendered_for_equally_often() -> None:
+def test_every_profile_is_tested_equally_often() -> None:
     turns = [name for seed in range(len(NAMES)) for name in dialects_for(seed)]
     assert {turns.count(name) for name in NAMES} == {EACH}
     assert set(NAMES) == set(READERS)

@@ -102,7 +102,7 @@ def test_a_configured_backend_has_the_settings_of_the_file(config: Config) -> No
     assert config.limits.max_queued_asks == 8
 
 
-def test_a_backend_without_auth_uses_the_usual_variable_only_at_the_usual_endpoint(config: Config) -> None:
+def test_without_auth_the_default_key_is_used_only_at_the_default_endpoint(config: Config) -> None:
     gpt, local = backend(config, "gpt"), backend(config, "local")
     assert gpt.credential == Key("authorization", SecretStr("sk-oai"))
     assert gpt.endpoint == "https://api.openai.com/v1"

@@ -151,7 +151,7 @@ def test_azure_refuses_a_cache_key_and_is_never_sent_one() -> None:
         ("mimo", lambda: DeepSeekServer(list(SCRIPT))),
     ],
 )
-async def test_a_host_speaks_the_dialect_of_its_kind(
+async def test_a_host_uses_the_dialect_of_its_kind(
     tmp_path: Path, kind: str, make: Callable[[], LoopbackServer]
 ) -> None:
     host = make()

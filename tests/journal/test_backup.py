@@ -34,11 +34,6 @@ WRITERS = ("one", "two", "three")
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "sessions.db"
-
-
-@pytest.fixture
 def copy(tmp_path: Path) -> Path:
     folder = tmp_path / "backups"
     folder.mkdir()

@@ -42,11 +42,6 @@ sys.stdin.read()
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "sessions.db"
-
-
-@pytest.fixture
 def no_reader_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     """Do not wait for readers."""
     monkeypatch.setattr("actors.runtime.retention.READERS", 0)

@@ -10,7 +10,7 @@ import anyio
 import anyio.from_thread
 import pytest
 
-from actors.core.log.events import Closed, LogEvent, SwitchApplied
+from actors.core.log.events import Closed, LogEvent
 from actors.errors import JournalError, JournalUnavailable, SessionLeased
 from actors.journal.journal_actor import BATCH, Append, ClaimSession, JournalActor, JournalCommand, ReadLog
 from actors.journal.live_events import LiveEvents
@@ -19,6 +19,7 @@ from actors.journal.storage import Appended, Claim, Entry
 from actors.journal.storage.memory import MemoryStorage
 from actors.kernel import Query, Ref, System
 from actors.kernel.system import SHARED
+from tests.journal.storages import to
 
 pytestmark = pytest.mark.anyio
 
@@ -48,10 +49,6 @@ def journal(system: System, storage: MemoryStorage) -> Ref[JournalCommand]:
     for session in ("first", "x", "y", "bad", "s"):
         assert storage.claim(session).fence == 1
     return system.spawn(lambda: JournalActor(storage), "journal", depth=SHARED)
-
-
-def to(target: str) -> SwitchApplied:
-    return SwitchApplied(target)
 
 
 async def test_events_sent_during_a_write_share_the_next_append() -> None:

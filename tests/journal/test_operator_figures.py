@@ -18,11 +18,6 @@ from tests.runtime_support import hosting, openai
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "sessions.db"
-
-
 def sizes_of(path: Path) -> tuple[int, int]:
     return path.stat().st_size, path.with_name(f"{path.name}-wal").stat().st_size
 

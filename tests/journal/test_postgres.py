@@ -32,11 +32,6 @@ LARGE = Returned(CallId("c"), Json(b'"' + b"many words " * 4000 + b'"'))
 
 
 @pytest.fixture
-def schema(postgres: Server) -> str:
-    return postgres.schema()
-
-
-@pytest.fixture
 def storage(postgres: Server, schema: str) -> Iterator[PostgresStorage]:
     made = PostgresStorage(postgres.url(schema))
     made.open()
@@ -50,13 +45,6 @@ def other(postgres: Server, schema: str) -> Iterator[PostgresStorage]:
     made = PostgresStorage(postgres.url(schema))
     yield made
     made.close()
-
-
-@pytest.fixture
-def direct(postgres: Server, schema: str) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
-    """A connection that belongs to no host."""
-    with postgres.connect(schema) as connection:
-        yield connection
 
 
 def _age(direct: psycopg.Connection[Any], seconds: float) -> None:

@@ -36,17 +36,6 @@ def _no_password_in_the_logs(caplog: pytest.LogCaptureFixture) -> Iterator[None]
 
 
 @pytest.fixture
-def schema(postgres: Server) -> str:
-    return postgres.schema()
-
-
-@pytest.fixture
-def direct(postgres: Server, schema: str) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
-    with postgres.connect(schema) as connection:
-        yield connection
-
-
-@pytest.fixture
 def storage(postgres: Server, schema: str) -> Iterator[PostgresStorage]:
     made = PostgresStorage(postgres.url(schema), patience=0.2)
     made.open()
@@ -289,12 +278,6 @@ def test_commits_are_synchronous_whatever_the_default_of_the_server(postgres: Se
 
 
 # Appends in doubt
-
-
-@pytest.fixture
-def proxy(postgres: Server) -> Iterator[Proxy]:
-    with run_proxy(postgres.folder) as proxy:
-        yield proxy
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """Rights and versions of a journal's tables: rights are checked on opening, the version with every write."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import psycopg
@@ -28,12 +28,6 @@ def schema(postgres: Server) -> str:
     begin(storage, "old")
     storage.close()
     return schema
-
-
-@pytest.fixture
-def direct(postgres: Server, schema: str) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
-    with postgres.connect(schema) as connection:
-        yield connection
 
 
 @pytest.fixture
@@ -103,7 +97,7 @@ async def test_a_read_only_user_is_reported_on_entry(
 WRITES: dict[str, Callable[[PostgresStorage], object]] = {
     "append": lambda storage: storage.append([Entry("one", 1, (to("b"),))]),
     "claim": lambda storage: storage.claim("one"),
-    "claim of a new one": lambda storage: storage.claim("new"),
+    "claim of a new session": lambda storage: storage.claim("new"),
     "delete": lambda storage: storage.delete("one"),
     "beat": lambda storage: storage.renew_lease(),
 }

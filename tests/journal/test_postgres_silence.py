@@ -1,6 +1,6 @@
 """A Postgres server that accepts data and never answers: the longest wait, and the error that callers receive."""
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 
 import anyio
 import pytest
@@ -14,14 +14,8 @@ from actors.journal.storage.postgres.address import parameters
 from actors.runtime.handle import Session
 from actors.testing import Say, Turn
 from tests.journal.postgres import Server
-from tests.journal.postgres_proxy import Proxy, run_proxy
+from tests.journal.postgres_proxy import Proxy
 from tests.runtime_support import hosting, openai, restarted
-
-
-@pytest.fixture
-def proxy(postgres: Server) -> Iterator[Proxy]:
-    with run_proxy(postgres.folder) as proxy:
-        yield proxy
 
 
 @pytest.mark.anyio

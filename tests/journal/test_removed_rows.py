@@ -35,11 +35,6 @@ def storage(request: pytest.FixtureRequest) -> Iterator[Storage]:
 
 
 @pytest.fixture
-def schema(postgres: Server) -> str:
-    return postgres.schema()
-
-
-@pytest.fixture
 def hosts(postgres: Server, schema: str) -> Iterator[tuple[PostgresStorage, PostgresStorage]]:
     """Two hosts of the same tables."""
     url = postgres.url(schema)
@@ -49,12 +44,6 @@ def hosts(postgres: Server, schema: str) -> Iterator[tuple[PostgresStorage, Post
     yield hosts
     for host in hosts:
         host.close()
-
-
-@pytest.fixture
-def direct(postgres: Server, schema: str) -> Iterator[psycopg.Connection[Any]]:
-    with postgres.connect(schema) as connection:
-        yield connection
 
 
 def names(storage: Storage) -> set[str]:

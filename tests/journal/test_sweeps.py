@@ -18,7 +18,7 @@ from actors.config import Config, FileSettings, RuntimeLimits
 from actors.config.settings import JournalSettings
 from actors.core.log.events import Failed
 from actors.core.values.identity import CallId
-from actors.errors import JournalDamaged, JournalUnavailable, SessionLeased, TooManySessions
+from actors.errors import JournalUnavailable, SessionLeased, TooManySessions
 from actors.journal.storage import Entry, Storage
 from actors.journal.storage.deletion import RemainingData
 from actors.journal.storage.memory import MemoryStorage
@@ -33,6 +33,7 @@ from tests.journal.test_retention import (
     DAY,
     KEEP,
     Clock,
+    Stuck,
     retention,
     stored_ids,
     sweep_hourly,
@@ -100,15 +101,6 @@ async def test_the_bytes_deleted_in_one_transaction_are_bounded(
     async with hosting(a=openai(), storage=storage) as runtime:
         await sweep_monthly(clock, retention(runtime, clock), 4)
     assert sorted(map(len, deletions)) == [1, 2]
-
-
-class Stuck(MemoryStorage):
-    """A storage that cannot delete one session."""
-
-    def delete(self, *sessions: str) -> None:
-        if "s1" in sessions:
-            raise JournalDamaged("not now")
-        super().delete(*sessions)
 
 
 async def test_a_session_that_cannot_be_deleted_does_not_block_the_sweep(clock: Clock) -> None:

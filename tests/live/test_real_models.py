@@ -33,5 +33,5 @@ async def test_a_session_moves_between_two_protocols_of_a_real_server(host: Host
     await hold(servers(host, ("llama_cpp", other)), rounds=2)
 
 
-async def test_a_session_moves_between_all_protocols_of_a_real_server_streamed_and_not(host: Host) -> None:
+async def test_a_session_moves_between_all_protocols_of_a_real_server(host: Host) -> None:
     await hold([*servers(host, KINDS), *servers(host, KINDS, stream=False)], rounds=3)

@@ -26,7 +26,7 @@ from tests.project.source import nodes_of, references
 
 NOW, YEARS = 1_800_000_000.0, 10 * 365 * 86_400.0
 CLOCKS: dict[str, Callable[[], Iterator[float]]] = {
-    "stands still": lambda: repeat(NOW),
+    "stops": lambda: repeat(NOW),
     "goes backwards": lambda: (NOW - 60.0 * step for step in count()),
     "jumps": lambda: (NOW + Random(step).uniform(-YEARS, YEARS) for step in count()),
 }

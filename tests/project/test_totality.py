@@ -203,6 +203,6 @@ def test_a_place_exists_under_its_name(place: str) -> None:
     assert file.startswith("docs/") or name.startswith("__") or re.search(rf"\b{name}\b", text)
 
 
-def test_an_alias_stands_for_a_profile_and_every_block_has_a_speaker() -> None:
+def test_an_alias_names_a_profile_and_every_block_has_a_role() -> None:
     assert set(ALIASES.values()) <= VENDORS
     assert all(roles and set(roles) <= set(get_args(MessageRole)) for roles in SAID_BY.values())

@@ -1,4 +1,4 @@
-"""Cancel requests at random moments and check the remains: every slot is free, no descriptor leaks, no answers mix.
+"""Cancel requests at random moments and check the pool: every slot is free, no descriptor leaks, no answers mix.
 
 python -m tests.transport.cancelling              10,000 cancels on each backend
 python -m tests.transport.cancelling --count N    N cancels

@@ -68,7 +68,7 @@ class Peer:
         self.received += data
         return data
 
-    async def closed(self) -> None:
+    async def wait_closed(self) -> None:
         """Wait until the client has closed the connection."""
         while await self._some() is not None:
             pass

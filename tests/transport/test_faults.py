@@ -40,14 +40,14 @@ ANSWERS = {
     "chunks": (CHUNKED + b"2\r\nYe\r\n2\r\ns.\r\n0\r\n\r\n", b"Yes."),
     "chunks with extensions": (CHUNKED + b'4;name="value"\r\nYes.\r\n0;end\r\n\r\n', b"Yes."),
     "trailers": (CHUNKED + b"4\r\nYes.\r\n0\r\nchecksum: 1\r\nusage: 2\r\n\r\n", b"Yes."),
-    "informational answers before": (
+    "after informational answers": (
         b"HTTP/1.1 100 Continue\r\n\r\n" + EARLY_HINT + EARLY_HINT + GOOD,
         b"Yes.",
     ),
     "an empty body": (OK + b"content-length: 0\r\n\r\n", b""),
-    "the connection's end as the body's": (OK + b"connection: close\r\n\r\nYes.", b"Yes."),
+    "a body that ends with the connection": (OK + b"connection: close\r\n\r\nYes.", b"Yes."),
     "HTTP/1.0": (b"HTTP/1.0 200 OK\r\n\r\nYes.", b"Yes."),
-    "the length said twice alike": (
+    "two equal lengths": (
         OK + b"content-length: 4\r\ncontent-length: 4\r\n\r\nYes.",
         b"Yes.",
     ),
@@ -66,7 +66,7 @@ def server_sending(said: bytes, then: Then, *, bytewise: bool = False) -> Answer
         if then == "reset":
             peer.reset()
         elif then == "stall":
-            await peer.closed()
+            await peer.wait_closed()
 
     return answer
 
@@ -102,7 +102,7 @@ BAD = {
     "half a head": Bad(OK + b"content-le", "ended before the answer did"),
     "half a head, reset": Bad(OK + b"content-le", "broke|ended", "reset"),
     "half a head, silence": Bad(OK + b"content-le", "waiting for an answer took longer", "stall"),
-    "an informational answer and no other": Bad(EARLY_HINT, "ended before the answer did"),
+    "only an informational answer": Bad(EARLY_HINT, "ended before the answer did"),
     "an informational answer and silence": Bad(EARLY_HINT, "waiting for an answer took longer", "stall"),
     "half a body": Bad(GOOD[:-2], "ended before the answer did"),
     "half a body, reset": Bad(GOOD[:-2], "broke|ended", "reset"),
@@ -110,11 +110,11 @@ BAD = {
     "half a chunk": Bad(CHUNKED + b"8\r\nYes.", "ended before the answer did"),
     "half a chunk's length": Bad(CHUNKED + b"4\r\nYes.\r\n1", "ended before the answer did"),
     "no last chunk": Bad(CHUNKED + b"4\r\nYes.\r\n", "ended before the answer did"),
-    "no end of the trailers": Bad(CHUNKED + b"4\r\nYes.\r\n0\r\nusage: 2\r\n", "ended before"),
+    "unfinished trailers": Bad(CHUNKED + b"4\r\nYes.\r\n0\r\nusage: 2\r\n", "ended before"),
     "silence after a chunk": Bad(CHUNKED + b"4\r\nYes.\r\n", "waiting for more of the answer", "stall"),
     "TLS": Bad(b"\x15\x03\x01\x00\x02\x02\x46", "not HTTP"),
     "another protocol": Bad(b"SSH-2.0-OpenSSH_9.2\r\n\r\n", "not HTTP"),
-    "a page without a head": Bad(b"<html>no</html>\r\n\r\n", "not HTTP"),
+    "a page without headers": Bad(b"<html>no</html>\r\n\r\n", "not HTTP"),
     "an impossible status": Bad(b"HTTP/1.1 9999 OK\r\n\r\n", "not HTTP"),
     "a header without a colon": Bad(OK + b"nonsense\r\n\r\n", "not HTTP"),
     "a header with a NUL": Bad(OK + b"a: \x00\r\n\r\n", "not HTTP"),
@@ -122,16 +122,16 @@ BAD = {
     "two lengths": Bad(OK + b"content-length: 4\r\ncontent-length: 5\r\n\r\nYes.", "not HTTP"),
     "a negative length": Bad(OK + b"content-length: -4\r\n\r\nYes.", "not HTTP"),
     "a length of 5,000 digits": Bad(OK + b"content-length: " + b"9" * 5000 + b"\r\n\r\n", "not HTTP"),
-    "a chunk of no length": Bad(CHUNKED + b"zz\r\nYes.\r\n", "not HTTP"),
-    "a chunk longer than said": Bad(CHUNKED + b"2\r\nYes.\r\n0\r\n\r\n", "not HTTP"),
+    "a chunk without a length": Bad(CHUNKED + b"zz\r\nYes.\r\n", "not HTTP"),
+    "a chunk longer than its length": Bad(CHUNKED + b"2\r\nYes.\r\n0\r\n\r\n", "not HTTP"),
     "a compressed transfer": Bad(OK + b"transfer-encoding: gzip, chunked\r\n\r\n", "not HTTP"),
-    "a change of protocol": Bad(b"HTTP/1.1 101 Switching Protocols\r\nupgrade: h2c\r\n\r\n", "not HTTP"),
-    "a head without end": Bad(OK + b"a: " + LONG, "not HTTP|broke", "stall"),
-    "a status line without end": Bad(b"HTTP/1.1 200 " + LONG, "not HTTP|broke", "stall"),
-    "trailers without end": Bad(CHUNKED + b"0\r\na: " + LONG, "not HTTP|broke", "stall"),
-    "a chunk's extension without end": Bad(CHUNKED + b"4;" + LONG, "not HTTP|broke", "stall"),
+    "a protocol switch": Bad(b"HTTP/1.1 101 Switching Protocols\r\nupgrade: h2c\r\n\r\n", "not HTTP"),
+    "an endless head": Bad(OK + b"a: " + LONG, "not HTTP|broke", "stall"),
+    "an endless status line": Bad(b"HTTP/1.1 200 " + LONG, "not HTTP|broke", "stall"),
+    "endless trailers": Bad(CHUNKED + b"0\r\na: " + LONG, "not HTTP|broke", "stall"),
+    "an endless chunk extension": Bad(CHUNKED + b"4;" + LONG, "not HTTP|broke", "stall"),
     "a compressed body": Bad(OK + b"content-encoding: br\r\ncontent-length: 4\r\n\r\nYes.", "compressed"),
-    "two codings, one unseen": Bad(
+    "two encodings, one hidden": Bad(
         OK + b"content-encoding: gzip\r\ncontent-encoding: identity\r\ncontent-length: 4\r\n\r\nYes.",
         "compressed",
     ),
@@ -231,7 +231,7 @@ async def hold_silently(peer: Peer) -> None:
     await anyio.sleep_forever()
 
 
-@pytest.mark.parametrize("after", [hold_silently, Peer.closed], ids=["reads no more", "reads on"])
+@pytest.mark.parametrize("after", [hold_silently, Peer.wait_closed], ids=["stops reading", "keeps reading"])
 async def test_an_early_answer_to_a_long_request_is_read(
     after: Callable[[Peer], object],
 ) -> None:
@@ -304,7 +304,7 @@ async def test_data_after_an_answer_is_not_the_next_answer() -> None:
     async def answer(peer: Peer) -> None:
         await peer.request()
         await peer.say(GOOD + (forged if peer.number == 0 else b""))
-        await peer.closed()
+        await peer.wait_closed()
 
     transport = HttpTransport(connections=1)
     async with raw(answer) as server:
@@ -324,7 +324,7 @@ async def test_data_on_an_idle_connection_is_not_the_next_answer() -> None:
             await rests.wait()
             await peer.say(b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\n\r\n")
             said.set()
-        await peer.closed()
+        await peer.wait_closed()
 
     transport = HttpTransport(connections=1)
     async with raw(answer) as server:

@@ -182,7 +182,7 @@ async def test_a_connection_is_closed_despite_cancellation() -> None:
 
     async def answer(peer: Peer) -> None:
         await peer.request()
-        await peer.closed()
+        await peer.wait_closed()
         closed.set()
 
     transport = HttpTransport()
@@ -273,7 +273,7 @@ async def test_headers_of_the_caller_replace_the_defaults() -> None:
     assert len(lines) == 6
 
 
-async def test_a_connection_serves_one_request_after_the_other() -> None:
+async def test_a_connection_serves_requests_in_sequence() -> None:
     transport = HttpTransport()
     async with raw(answer_correctly) as server:
         for _ in range(20):

@@ -205,7 +205,7 @@ async def test_a_refused_tunnel_is_a_typed_failure_without_a_request(refusal: by
 
 @EVERYWHERE
 async def test_an_unreachable_or_silent_proxy_is_a_typed_failure() -> None:
-    async with raw(Peer.closed) as silent:
+    async with raw(Peer.wait_closed) as silent:
         for port, why in (
             (1, "the proxy 127.0.0.1:1 cannot be reached: connection refused"),
             (silent.port, "connecting took longer"),

@@ -23,7 +23,7 @@ async def test_a_connection_closed_by_the_server_is_closed_without_a_request() -
         await peer.say(GOOD)
         assert isinstance(peer.stream, anyio.abc.SocketStream)
         await peer.stream.send_eof()
-        await peer.closed()
+        await peer.wait_closed()
         closed.set()
 
     transport = HttpTransport()
@@ -44,7 +44,7 @@ async def test_a_reusable_connection_stays_open() -> None:
         await peer.say(GOOD)
         assert isinstance(peer.stream, anyio.abc.SocketStream)
         await peer.stream.send_eof()
-        await peer.closed()
+        await peer.wait_closed()
         ended.set()
 
     transport = HttpTransport()

@@ -69,13 +69,13 @@ BAD: dict[str, tuple[Callable[[trustme.CA], trustme.LeafCert], str]] = {
         lambda ca: ca.issue_cert("127.0.0.1", not_before=NOW - 9 * DAY, not_after=NOW - DAY),
         "certificate has expired",
     ),
-    "not yet in its time": (
+    "not yet valid": (
         lambda ca: ca.issue_cert("127.0.0.1", not_before=NOW + DAY, not_after=NOW + 9 * DAY),
         "not yet valid",
     ),
     "for another host": (lambda ca: ca.issue_cert("other.test"), "not valid for '127.0.0.1'"),
     "for another address": (lambda ca: ca.issue_cert("127.0.0.2"), "not valid for '127.0.0.1'"),
-    "of an unknown authority": (
+    "from an unknown authority": (
         lambda _: trustme.CA().issue_cert("127.0.0.1"),
         "unable to get local issuer|self-signed",
     ),
@@ -142,7 +142,7 @@ def _self_signed(folder: Path) -> ssl.SSLContext:
 async def test_a_server_that_does_not_speak_tls_is_a_typed_failure() -> None:
     async def answer(peer: Peer) -> None:
         await peer.say(GOOD)
-        await peer.closed()
+        await peer.wait_closed()
 
     transport = HttpTransport()
     async with raw(answer) as server:
@@ -170,7 +170,7 @@ async def test_a_connection_that_ends_in_the_handshake_is_a_typed_failure(reset:
 
 async def test_a_hanging_handshake_times_out() -> None:
     transport = HttpTransport(connections=1)
-    async with raw(Peer.closed) as server:
+    async with raw(Peer.wait_closed) as server:
         url = server.url.replace("http:", "https:")
         with pytest.raises(ProviderFailed, match=r"connecting took longer than 0.2 s"):
             await fetch(transport, url, Timeouts(connect=0.2))
@@ -203,7 +203,7 @@ async def test_data_after_an_answer_in_a_separate_record_is_not_the_next_answer(
             await peer.say(forged)
         else:
             await peer.say(GOOD)
-        await peer.closed()
+        await peer.wait_closed()
 
     transport = HttpTransport(connections=1)
     async with raw(answer, context(authority.issue_cert("127.0.0.1"))) as server:

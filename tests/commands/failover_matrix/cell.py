@@ -76,7 +76,7 @@ class _Host(Struct):
     callers: dict[str, Caller] = {}
 
     async def open(self, kind: str) -> Caller:
-        """Open a session with an answered first ask, and with a tool if its activity uses one."""
+        """Open a session, with a tool if its activity uses one."""
 
         @tool(effects="idempotent")
         async def work() -> str:

@@ -21,7 +21,7 @@ WRITES = ("BEGIN IMMEDIATE", "INSERT", "UPDATE", "DELETE", "COMMIT", "PRAGMA wal
 PAGES = 40
 """The size of the write-ahead log at which it is checkpointed: small, so that kills hit checkpoints too."""
 AHEAD = 0.005
-"""Seconds before a kill in which the other threads of the process may finish their output."""
+"""Seconds between reaching the crossing and the kill, in which premature output would become visible."""
 
 
 class Crossings:

@@ -50,7 +50,7 @@ class Disk:
 
 
 def _do(step: Step, files: dict[str, bytearray], random: Random | None, kept: float) -> bool:
-    """Perform a step, or the kept part of it; return False once the name refers to a different file."""
+    """Perform a step, or the kept part of it; return False for a lost deletion, which ends the file's steps."""
     if step.kind == "write":
         _write(files, step, random, kept)
     elif random is not None and random.random() >= kept:

@@ -32,7 +32,7 @@ POOL = "all"
 TICK = 0.02
 """Seconds between two checks of the event loop."""
 LOOKS = 20
-"""The share of the gathering time during which no new session may connect."""
+"""The number of checks within the gathering time; each must find no new connection."""
 SHARE = 0.9
 """The share of sessions that must have had their own connection at once; some were cancelled at their first text."""
 BREAKER = BackendLimits().failures
@@ -160,7 +160,7 @@ async def fail(reason: str) -> str:
 
 @tool(timeout=0.05)
 async def hang(name: str) -> str:
-    """Run into the timeout."""
+    """Wait beyond the timeout."""
     await anyio.sleep_forever()
     return name
 

@@ -1,7 +1,7 @@
 """Check shared budgets: no session of a tenant sends a request after their shared budget is used up.
 
-The logs of all these sessions give the usage. Only the runtime knows the usage of requests in flight, so the check
-starts a little later by the virtual clock.
+The logs of all these sessions give the usage. They do not show the usage of requests in flight, so only requests sent
+after the exhaustion count, by the virtual clock.
 """
 
 from collections import Counter

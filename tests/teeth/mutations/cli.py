@@ -13,7 +13,7 @@ HELP = "tests/cli/test_asked_for_help.py"
 MODES = "tests/cli/test_modes.py"
 CHAT = "tests/cli/test_chat_terminal.py"
 KEPT = "tests/cli/test_sessions.py"
-WAITS = "test_run_asks_nothing_in_a_waiting_conversation_and_chat_resolves_it"
+WAITS = "test_run_refuses_a_waiting_conversation_that_chat_can_resolve"
 LINE = "tests/cli/test_command_line.py"
 STREAMS = "tests/cli/test_streams_of_the_process.py"
 
@@ -107,7 +107,7 @@ MUTATIONS = (
         f"{_APPROVALS}:Approvals._answer",
         "self._lock",
         "anyio.Lock()",
-        (f"{APPROVALS}::test_one_call_is_asked_at_a_time",),
+        (f"{APPROVALS}::test_approvals_are_requested_one_at_a_time",),
     ),
     Mutation(
         "keyboard: the last line is lost without its newline",
@@ -135,7 +135,7 @@ MUTATIONS = (
         f"{_LOOP}:Chat._end_now",
         "os._exit(code)",
         "self._state.leave(code)",
-        (f"{CHAT}::test_ctrl_c_cancels_the_turn_and_then_leaves[while leaving-trio]",),
+        (f"{CHAT}::test_ctrl_c_cancels_the_turn_and_then_ends_the_chat[while leaving-trio]",),
     ),
     Mutation(
         "chat: output follows the prompt of a line typed ahead",
@@ -149,7 +149,7 @@ MUTATIONS = (
         f"{_LOOP}:Chat._watch_signals",
         "self._state.leave(code)",
         "pass",
-        (f"{CHAT}::test_sighup_alone_leaves_too",),
+        (f"{CHAT}::test_sighup_alone_ends_the_chat",),
     ),
     Mutation(
         "chat: an interrupt stops the chat instead of the turn",
@@ -163,7 +163,7 @@ MUTATIONS = (
         f"{_LOOP}:Chat._line",
         "self._questions.answer(words)",
         "words == self._questions",
-        (f"{CHAT}::test_an_approval_and_a_deferred_switch_in_the_same_turn",),
+        (f"{CHAT}::test_an_approval_and_a_deferred_switch_can_share_a_turn",),
     ),
     Mutation(
         "command line: a reader that leaves during an answer causes an error",
@@ -219,7 +219,7 @@ MUTATIONS = (
         "actors/cli/doctor.py:run",
         'result.sign == "FAIL"',
         'result.sign == "--"',
-        (f"{HELP}::test_a_fault_in_the_configuration_is_a_line_and_the_exit_code",),
+        (f"{HELP}::test_a_configuration_error_is_one_line_with_its_exit_code",),
     ),
     Mutation(
         "doctor: the network is used without --network",
@@ -247,7 +247,7 @@ MUTATIONS = (
         f"{_TERMINAL}:Terminal.print",
         "self._screen.style(text, style)",
         r'f"\x1b[2m{text}\x1b[0m"',
-        (f"{CHAT}::test_a_chat_moves_no_cursor_and_every_line_follows_the_one_before",),
+        (f"{CHAT}::test_a_chat_only_appends_lines_to_the_terminal",),
     ),
     Mutation(
         "cli: piped input is not read if a prompt is given",
