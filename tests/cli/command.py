@@ -38,9 +38,7 @@ class Done:
 
 
 def environ(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the process's environment without keys and base URLs, with a folder for conversations, and with
-    `extra`.
-    """
+    """Return the environment of this process without keys and base URLs, with a conversation folder and `extra`."""
     kept = {name: value for name, value in os.environ.items() if not name.endswith(("_API_KEY", "_BASE_URL"))}
     place = mkdtemp(dir=os.environ["XDG_DATA_HOME"])
     return {**kept, "XDG_DATA_HOME": place, **(extra or {})}

@@ -49,8 +49,9 @@ def batches(first: int, count: int, size: int) -> Iterable[range]:
 
 
 def main(judge: Judge, what: str, name: str, count: int, batch: int) -> int:
-    """Judge the number of cases from the command line. `what` names a case, `batch` is the number per job of a
-    worker.
+    """Judge the number of cases from the command line.
+
+    `what` names a case, `batch` is the number per job of a worker.
     """
     parser = argparse.ArgumentParser(prog=f"python -m {name}", description=f"Judge generated {what}.")
     parser.add_argument("--count", type=int, default=count, help=f"how many {what}")

@@ -108,9 +108,7 @@ class TirelessWalk(CacheWalk):
 
 @dataclass
 class Counts:
-    """Prompt tokens that walks sent, by dialect: all tokens, those read, and those that an ideal cache would
-    have read.
-    """
+    """Prompt tokens that walks sent, by dialect: all, those read, and those that an ideal cache would have read."""
 
     prompt: Counter[str] = field(default_factory=Counter)
     read: Counter[str] = field(default_factory=Counter)

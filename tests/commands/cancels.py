@@ -105,9 +105,7 @@ class Committing(MemoryStorage):
         self.held: dict[str, tuple[int, threading.Event, threading.Event]] = {}
 
     def hold(self, session: str, commits: int) -> Held:
-        """Hold the next write of a session after `commits` others; return the events for its arrival and its
-        release.
-        """
+        """Hold the next write of a session after `commits` others; return the events of its arrival and release."""
         begun, released = threading.Event(), threading.Event()
         self.held[session] = commits, begun, released
         return begun, released

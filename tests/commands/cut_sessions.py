@@ -72,9 +72,7 @@ def _end_normally(server: LoopbackServer) -> LoopbackServer:
 
 
 async def cut_answers(name: str, how: How, step: int = 1) -> tuple[Counter[str], list[str]]:
-    """Cut answers of new sessions every `step` bytes until they are complete; return their outcomes and the
-    problems.
-    """
+    """Cut answers of new sessions every `step` bytes until they are complete; return the outcomes and problems."""
     server = strict_server(name) if how == "breaks" else _end_normally(strict_server(name))
     ends, problems = Counter[str](), list[str]()
     async with hosting(a=server, seconds=3600) as runtime:

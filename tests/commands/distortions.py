@@ -94,8 +94,9 @@ def split_text(text: str, random: Random, most: int = 4) -> list[str]:
 
 
 def random_answer(random: Random) -> Answer:
-    """Return a random answer. No two calls have the same name and arguments: a duplicate would not count as a
-    distortion.
+    """Return a random answer.
+
+    No two calls have the same name and arguments: a duplicate would not count as a distortion.
     """
     words = ("It rains. ", "日本 😀 ", "So, {} it is. ", '"quoted" ')
     text = "".join(random.choices(words, k=random.randrange(4)))

@@ -233,8 +233,9 @@ async def run_laps(folder: Path, turns: int, lap: int, seed: int) -> tuple[list[
 
 
 def early(laps: Sequence[Lap]) -> Held:
-    """Return the maximum of the first laps for each resource: the number of active sessions at the end of a
-    lap varies.
+    """Return the maximum of the first laps for each resource.
+
+    The number of active sessions at the end of a lap varies.
     """
     first = [each.held for each in laps[:EARLY]]
     return Held(*[max(getattr(held, name) for held in first) for name in Held.__struct_fields__])

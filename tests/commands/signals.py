@@ -126,9 +126,7 @@ class Trial:
         self._pipe = os.fdopen(readable, "rb")
 
     def _run(self, journal: Path, url: str, pipe: int) -> None:
-        """Run as the command, and do not return. The original streams of this process, perhaps files, stay
-        referenced.
-        """
+        """Run as the command, and do not return. The original streams of this process stay referenced."""
         code = 1
         signal.alarm(PATIENCE)
         try:

@@ -1,6 +1,4 @@
-"""A process is killed at any place of a write, and another continues: a sample of `python -m
-tests.commands.killing`.
-"""
+"""Kills at any place of a write, with recovery: a sample of `python -m tests.commands.killing`."""
 
 import re
 import sys

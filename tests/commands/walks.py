@@ -6,7 +6,7 @@ cancelled, forgotten or refused; a result arrives late; an answer breaks off; th
 lane starts a new epoch; old messages are compacted; the last turns are rewound; the system prompt or the tools change.
 The servers judge each request, and our decoders read their answers in pieces that are cut anywhere.
 
-`wrong(seed)` returns the problems of one walk.
+`problems(seed)` returns the problems of one walk.
 """
 
 import json

@@ -153,9 +153,7 @@ class Server:
         self.stop(signal.SIGQUIT)
 
     def kill_machine(self) -> None:
-        """Kill all processes of the server at once, as the loss of its machine does, so that none can send a last
-        message.
-        """
+        """Kill all processes of the server at once, as the loss of its machine does, without a last message."""
         if self._process is not None:
             segment = (self.folder / "data" / "postmaster.pid").read_text().splitlines()[6].split()[-1]
             self.freeze()

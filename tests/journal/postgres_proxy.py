@@ -47,9 +47,7 @@ class Proxy:
         self._speaks.set()
 
     def switch(self, to: Path, *, cuts: bool = True) -> None:
-        """Forward new connections to the server whose socket is in the folder `to`. With `cuts`, cut existing
-        connections.
-        """
+        """Forward new connections to the server in the folder `to`. With `cuts`, cut existing connections."""
         self._to = to / SOCKET
         for end in [end for pair in self._pairs for end in pair] if cuts else ():
             with suppress(OSError):

@@ -1,6 +1,4 @@
-"""A Postgres database that loses recent writes under live hosts: a lagging standby is promoted, or a copy is
-restored.
-"""
+"""A Postgres database that loses recent writes: a lagging standby or a restored copy takes over under live hosts."""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager

@@ -60,9 +60,7 @@ def crash_files(durability: Durability) -> dict[str, bytes]:
 
 
 def damaged_crash_files(path: Path, durability: Durability, frame: int) -> tuple[bytes, bytes]:
-    """Recreate the files of a crash with one damaged frame in the write-ahead log; return the paths of the file and the
-    log.
-    """
+    """Recreate the files of a crash with one damaged frame; return the content of the file and of the log."""
     for name, data in crash_files(durability).items():
         path.with_name(name).write_bytes(data)
     log = bytearray(log_of(path).read_bytes())

@@ -71,9 +71,7 @@ KNOW_VENDORS = (
         "core/turn/template_tokens.py",
     ),
 )
-"""Rooms and modules with the differences between vendors, or with names chosen by users; and a parser of Google-style
-docstrings.
-"""
+"""Rooms and modules with differences between vendors or with users' names, and a parser of Google-style docstrings."""
 NAME_EXAMPLES = (
     *(
         "runtime/runtime.py",

@@ -91,9 +91,7 @@ def test_no_known_bad_version_is_locked() -> None:
 
 
 def _wheel_size() -> int:
-    """Return the approximate size of the wheel in bytes: each file deflated, with its names and its line in
-    the record.
-    """
+    """Return the approximate bytes of the wheel: each file deflated, with its names and its line in the record."""
     files = [path for path in (ROOT / "actors").rglob("*") if path.suffix in (".py", ".typed")]
     files.append(ROOT / "docs" / "reference" / "errors.md")
     return sum(

@@ -1,6 +1,6 @@
 """Apply each mutation of `tests.teeth.mutations` to a copy of the tree and check that its tests fail.
 
-python -m tests.teeth                 all mutations
+    python -m tests.teeth                 all mutations
     python -m tests.teeth --only ledger   mutations with this word in their description
     python -m tests.teeth --workers 4     run this many at once, each in a separate copy; default two
     python -m tests.teeth --list          list the mutations

@@ -1,6 +1,4 @@
-"""Edits find their node by name and by syntax tree: changes around the node do not matter, and an ambiguous
-edit fails.
-"""
+"""Edits find their node by name and syntax tree, so changes around it do not matter; an ambiguous edit fails."""
 
 import ast
 

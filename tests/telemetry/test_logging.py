@@ -174,9 +174,7 @@ RENDERERS: dict[str, Callable[[], object]] = {
 
 
 def _assert_unforged(log: str, lead: str) -> None:
-    """Check that nothing in a log moves a cursor, and that each line starts with the log's own lead or is part of a
-    traceback.
-    """
+    """Check that no text moves a cursor, and that each line has the log's own lead or belongs to a traceback."""
     lines = log.split("\n")
     assert all(line.isprintable() for line in lines)
     assert all(line.startswith((lead, MARGIN)) for line in lines if line)

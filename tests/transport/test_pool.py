@@ -1,6 +1,4 @@
-"""The connection pool: its limits, the order of waiters, and the cost of a request with thousands of idle
-connections.
-"""
+"""The connection pool: its limits, the order of waiters, and the cost of a request beside many idle connections."""
 
 import sys
 from types import FrameType

@@ -94,9 +94,7 @@ def _interrupted_calls(log: Sequence[LogEvent]) -> dict[CallId, str]:
 def _assert_run_counts(
     logs: Mapping[str, Sequence[LogEvent]], before: Counter[str], after: Counter[str]
 ) -> Counter[str]:
-    """Check that no call with a recorded end, and no call that may run only once, ran again; return the number of
-    others.
-    """
+    """Check that no completed call and no run-once call ran again; return the number of other repeated calls."""
     assert len({call.rsplit(" ", 1)[0] for call in after}) == len(after)  # one idempotency key each
     runs, ran = _by_call(after), _by_call(before)
     again = 0

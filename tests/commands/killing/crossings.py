@@ -1,5 +1,4 @@
-"""Crossings: the numbered places, from 1, at which the writes of a process can be interrupted. It is killed at one of
-them.
+"""Crossings: the numbered places, from 1, at which the writes of a process can be interrupted by a kill.
 
 There is one before and one after each statement that begins, changes or commits a transaction or moves the write-ahead
 log into the file, and one before and one after each event that a client sees.

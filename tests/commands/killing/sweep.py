@@ -26,9 +26,7 @@ DURABILITIES: tuple[Durability, ...] = tuple(
 
 
 def warm_up(folder: Path) -> None:
-    """Run a scenario once in this process on each backend, so that forked processes have imported and created
-    everything.
-    """
+    """Run a scenario in this process on each backend, so that forked processes need no further imports."""
     workers = Workers()
     for backend in BACKENDS:
         work = one_session(folder / backend, backend, "process", "tools", 0)
@@ -89,9 +87,7 @@ def one_session(folder: Path, backend: str, durability: Durability, scenario: st
 def at_crossings(
     folder: Path, backend: str, durability: Durability, scenario: str, crossings: Iterable[int]
 ) -> Iterator[Killed]:
-    """Kill a process at each of these crossings, until one lies after its last crossing, so that the process
-    completes.
-    """
+    """Kill a process at each of these crossings, until one lies after its last, so that the process completes."""
     for crossing in crossings:
         came_of = kill_and_continue(one_session(folder, backend, durability, scenario, crossing))
         yield came_of

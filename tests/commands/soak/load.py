@@ -1,5 +1,4 @@
-"""Soak: many sessions over loopback HTTP for a long time, with failing servers, cancelling callers and misbehaving
-tools.
+"""Soak: many sessions over loopback HTTP for a long time, with failing servers, cancels and misbehaving tools.
 
 The sessions are those of `actors.testing.stress`. The strict servers run in separate processes, fail a random share of
 their requests, and count each. `Soaked.problems` lists the violated expectations.
@@ -113,8 +112,9 @@ class Soaked:
         return sum(each.most for each in self.counts)
 
     def _explained_failures(self, cause: str) -> float:
-        """Return the number of failed asks that the faults explain: one per fault, any number after they opened a
-        circuit.
+        """Return the number of failed asks that the faults explain.
+
+        Each fault explains one; once the faults of a backend have opened its circuit, they explain any number.
         """
         if cause == "circuit_open":
             return inf if self.faults["transient"] >= BREAKER else 0
