@@ -1,7 +1,8 @@
-"""What every test shares: each async test runs on asyncio and on trio, and no generated one is judged by the clock.
+"""Fixtures and settings of all tests: async tests run on asyncio and trio, generated tests have no deadline.
 
-Many tests run on every core, a named file in this one process, which starts at once. `-n` says otherwise.
-Every fragment that a test has judged is read in both ways, which must come to the same.
+A run of the whole suite uses several processes. A run of named files uses this process alone, which starts
+faster; `-n` overrides both. Each fragment that a test passes to the judge is also read by its strict path,
+and both results are compared.
 """
 
 import gc
@@ -40,15 +41,15 @@ settings.load_profile("sixteenth")
 compare_readings()
 MEMORY = "/dev/shm"
 if "TMPDIR" not in os.environ and os.path.isdir(MEMORY) and shutil.disk_usage(MEMORY).free > 2 << 30:
-    # What tests write is on no disk, where there is room: no promise of theirs is about a machine that loses its power,
-    # but for those that say themselves which write had come to the disk.
+    # Tests write to memory if there is enough: none depends on a machine that survives a power failure, and
+    # the tests of power loss simulate the disk's writes themselves.
     tempfile.tempdir = os.environ["TMPDIR"] = MEMORY
 _DATA = TemporaryDirectory(
     prefix="actors-data-"
-)  # no test writes where the user's own conversations are kept
+)  # keeps the user's own conversations out of reach of the tests
 os.environ["XDG_DATA_HOME"] = _DATA.name
 os.environ.pop("ACTORS_JOURNAL", None)
-gc.disable()  # until all is collected: a million objects that stay would be looked through again and again
+gc.disable()  # during collection: the collector would scan a million objects that stay alive
 
 
 LONG = (
@@ -119,63 +120,63 @@ LONG = (
     "transport/test_cancelling.py",
     "transport/test_crowd.py",
 )
-"""Files that `-m "not long"` leaves out: cases by the thousand, processes of their own, every moment in turn,
-and vendors' code, which takes seconds to import."""
+"""Files that `-m "not long"` excludes: thousands of cases, child processes, faults at every moment, vendor SDKs."""
 QUICK = "not long"
 _LONG = {Path(__file__).parent / name for name in LONG}
 
 
 @pytest.fixture(params=["asyncio", "trio"])
 def anyio_backend(request: pytest.FixtureRequest) -> str:
-    """Name of the backend the test runs on."""
+    """Return the name of the event loop that the test runs on."""
     backend: str = request.param
     return backend
 
 
 @pytest.fixture
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a hundredth of the time pass before a retry. Whether there is one stays as it is."""
+    """Shorten the delay before a retry to a hundredth. The decision whether to retry stays unchanged."""
     monkeypatch.setattr(Retries, "wait", short_wait)
 
 
 @pytest.fixture
 def short_graces(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give a tool that was told to end a fifth of its time. For one that goes on past either."""
+    """Shorten the grace period of stopped tools to a fifth, for tests whose tool outlasts any grace period."""
     for place in ("scheduler.calls", "scheduler.scheduler_actor", "kernel.system"):
         monkeypatch.setattr(f"actors.{place}.GRACE", GRACE / 5)
 
 
 _TESTS = itertools.count(1)
 FREEZE = 250
-"""Tests after which everything that is still referenced is kept out of the collector's rounds, as after collection."""
+"""Number of tests after which the surviving objects are excluded from garbage collection, as after collection."""
 
 
 def pytest_runtest_setup() -> None:
-    """Give each test Python's own handler of SIGINT, readable logs and a small heap, whatever ran before it.
+    """Reset process-wide state before each test: SIGINT handler, loggers, size of the collected heap.
 
-    Caches and reports of thousands of tests stay referenced, and `gc.collect` in a test would go through all of them.
+    Caches and reports of thousands of tests stay referenced, and `gc.collect` in a test would scan all of
+    them.
     """
     if next(_TESTS) % FREEZE == 0:
         with warnings.catch_warnings():
             warnings.simplefilter(
                 "ignore", ResourceWarning
-            )  # tests that expect some have left them to be collected
+            )  # objects left behind by tests that expect such warnings
             gc.collect()
         gc.freeze()
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     logging.disable(logging.NOTSET)
-    for name in ("actors", "actors.tools"):  # a command line that ran in this process may have changed these
+    for name in ("actors", "actors.tools"):  # a command line that ran in this process may have changed them
         logger = logging.getLogger(name)
         logger.propagate, logger.disabled = True, False
         logger.setLevel(logging.NOTSET)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Take fewer generated cases in a quick run, if nothing else is asked for.
+    """Generate fewer examples in a quick run, unless a profile is given.
 
-    A run of all tests writes bytecode, whatever the environment says. Otherwise each of hundreds of processes would
-    compile what it imports, and each worker every test file.
+    A run of the whole suite writes bytecode, whatever the environment says. Otherwise hundreds of child
+    processes would each compile their imports, and each worker every test file.
     """
     if config.args_source is not pytest.Config.ArgsSource.ARGS:
         sys.dont_write_bytecode = False
@@ -185,7 +186,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection(session: pytest.Session) -> None:
-    """Have each of several processes begin with other files: what one has compiled the others read."""
+    """Let each worker import a different share of the files first, so that the others find them compiled."""
     worker = os.environ.get("PYTEST_XDIST_WORKER", "")
     if not worker or session.config.args_source is pytest.Config.ArgsSource.ARGS:
         return
@@ -194,28 +195,28 @@ def pytest_collection(session: pytest.Session) -> None:
         path for path in root.rglob("test_*.py") if not pytest_ignore_collect(path, session.config)
     )
     for path in files[int(worker.removeprefix("gw")) :: count]:
-        with suppress(Exception):  # it is told when it is collected
+        with suppress(Exception):  # collection reports the error
             import_module(".".join(("tests", *path.relative_to(root).with_suffix("").parts)))
 
 
 def pytest_collection_finish() -> None:
-    """Keep what was collected out of the garbage collector's rounds: it is a million objects, and a test makes few.
+    """Exclude collected objects from garbage collection: they are a million, and a test creates few.
 
-    Also after a measurement, which lets go of all that is frozen when it is over.
+    Benchmarks unfreeze all objects when they end; disable that.
     """
     gc.freeze()
     pytest.MonkeyPatch().setattr(gc, "unfreeze", lambda: None)
-    gc.set_threshold(20_000, 20, 20)  # what few tests keep is looked through less often
+    gc.set_threshold(20_000, 20, 20)  # scan the few objects that tests keep alive less often
     gc.enable()
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Do not even import the long files in a quick run: a third of them would be the vendors' SDKs."""
+    """Skip even the import of long files in a quick run: a third of them would import vendor SDKs."""
     return (config.option.markexpr == QUICK and collection_path in _LONG) or None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Run a sample of large matrices, and mark the tests of long files."""
+    """Deselect the cases outside the sample of large matrices, and mark the tests of long files."""
     if dropped := sample(items, config.args):
         config.hook.pytest_deselected(items=dropped)
     for item in items:
@@ -224,9 +225,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
-    """Return how many processes share the tests where the command line does not say: three for two cores.
+    """Return the default number of worker processes: three for two cores, or none for named files.
 
-    A third of the time the tests of one process wait for something.
+    The tests of one process spend a third of the time waiting.
     """
     named = config.args_source is pytest.Config.ArgsSource.ARGS
     return (

@@ -1,7 +1,7 @@
-"""Many cases in one test: what fails says which of them it was.
+"""Name the case in the failure of a test that loops over many cases.
 
-A test costs a millisecond to collect, in each process, and as much to set up. So where a case costs less than that,
-a test goes through all that are of one kind.
+Collecting a test costs a millisecond in each process, and its set-up costs as much. A test whose cases cost
+less loops over all of them.
 """
 
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def case(*names: object) -> Iterator[None]:
-    """Have whatever is raised say in which case it was."""
+    """Add the name of the case to an exception raised inside."""
     try:
         yield
     except BaseException as error:

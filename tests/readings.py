@@ -1,4 +1,4 @@
-"""Every fragment that a test has judged is read in both ways, which must come to the same."""
+"""Compare the judge's two ways of reading, the quick and the strict one, on each fragment that a test judges."""
 
 import pytest
 
@@ -10,19 +10,19 @@ accepted = check.extend_quickly
 
 
 def compare_readings() -> None:
-    """From now on, read every fragment in both ways, and raise AssertionError where they disagree."""
-    pytest.MonkeyPatch().setattr(check, "extend_quickly", _compared)
+    """Read every fragment in both ways from now on, and raise AssertionError if the results differ."""
+    pytest.MonkeyPatch().setattr(check, "extend_quickly", _accept_if_equal)
 
 
-def _compared(state: CheckState, *pieces: bytes) -> CheckState | None:
-    """Return the state after the strict reading, if it finds no fault."""
-    quick, whole = accepted(state, *pieces), _strict(state, b"".join(pieces))
+def _accept_if_equal(state: CheckState, *pieces: bytes) -> CheckState | None:
+    """Return the strict result if it has no faults, after comparing it with the quick result."""
+    quick, whole = accepted(state, *pieces), _read_strictly(state, b"".join(pieces))
     if quick is not None and (whole is None or vars(quick) | {"strict": True} != vars(whole)):
         raise AssertionError(f"Two readings: {vars(quick)} and {None if whole is None else vars(whole)}")
     return None if whole is None or whole.faults else whole
 
 
-def _strict(state: CheckState, fragment: bytes) -> CheckState | None:
+def _read_strictly(state: CheckState, fragment: bytes) -> CheckState | None:
     try:
         return check.extend_strictly(state, fragment)
     except JsonRefused:

@@ -1,7 +1,6 @@
-"""A runtime over strict loopback servers, and the judge of what it leaves: every session rebuilt from its log.
+"""A runtime over strict loopback servers. When it ends, every session must equal the fold of its log.
 
-Whatever a test does, when its runtime ends each open session is folded anew from the records in the
-storage and compared with the live one: state, ledger, and each lane byte for byte.
+The comparison covers the state, the ledger and each lane byte for byte, whatever the test did.
 """
 
 import json
@@ -45,7 +44,7 @@ from tests.renderer.marks import unmarked
 Json = dict[str, Any]  # Any: a request body under test
 
 PREFIX_BOUND = AnthropicSettings(profile=AnthropicProfile(prefix_bound=True))
-"""The strictest signatures: a thinking block is valid only behind the exact prefix it was made for."""
+"""The strictest signatures: a thinking block is valid only after the exact prefix of its generation."""
 
 _MODELS = {"openai_chat": "gpt", "openai_responses": "gpt", "anthropic": "claude"}
 
@@ -73,12 +72,11 @@ async def hosting(
     fields: Mapping[str, object] | None = None,
     **servers: LoopbackServer,
 ) -> AsyncIterator[Runtime]:
-    """Run the servers and a runtime whose backends are named as the keywords are; judge it at the end.
+    """Run the servers and a runtime with one backend per keyword, then compare each session with its log.
 
-    `named` has more servers by name. One session in any dialect is simpler with `tests.scripted`.
-
-    `auth` names, for a backend, the variable of `environ` that holds its key; `models` its model; `fields` are other
-    settings of every backend.
+    Args:
+        auth: For a backend, the variable of `environ` that contains its key.
+        models: For a backend, its model.
     """
     servers = {**named, **servers}
     with anyio.fail_after(seconds):
@@ -124,7 +122,7 @@ def backend_at(
     model: str | None = None,
     fields: Mapping[str, object] = MappingProxyType({}),
 ) -> BackendSettings:
-    """Return the settings that reach a strict server."""
+    """Return the settings of a backend that uses a strict server."""
     speaks = {"kind": kind_of(dialect(server.dialect)), "dialect": server.dialect}
     model = model or _MODELS.get(server.dialect, "model")
     return BackendSettings.model_validate(
@@ -141,14 +139,15 @@ def backend_at(
 
 
 def log(runtime: Runtime, session: Session) -> list[LogEvent]:
-    """Return a session's events as a storage that outlives the process gives them back."""
+    """Return a session's events after a round trip through their stored form."""
     return [decode_event(encode_event(event)) for event in runtime._storage.read(session.id)]
 
 
 async def assert_rebuilds(runtime: Runtime, session: Session) -> None:
     """Compare a session with the fold of its log.
 
-    As it is; after its actors were put away, if they can be; and after all but its log was dropped.
+    The comparison runs up to three times: as the session is, after its actors were passivated, and after
+    everything but the log was dropped.
     """
     await _assert_rebuilds(runtime, session)
     if session._lifecycle.passivate():
@@ -161,13 +160,13 @@ async def assert_rebuilds(runtime: Runtime, session: Session) -> None:
 async def _assert_rebuilds(runtime: Runtime, session: Session) -> None:
     """Compare state, ledger, and lanes byte for byte."""
     state, lanes = rebuild(log(runtime, session), runtime._backends.rules)
-    live = await session._session.ask(GetState())  # the test judges what no user can see
+    live = await session._session.ask(GetState())  # reads internal state, which no public method returns
     ledger = await session.ledger()
     assert ledger == state.ledger
     assert live.history == state.history
     assert (live.history.report, live.history.system) == (state.history.report, state.history.system)
     assert replace(live, ledger=ledger, history=state.history) == replace(state, ledger=ledger)
-    shown = await session._refs.renderer.ask(AdoptedLanes())  # as above
+    shown = await session._refs.renderer.ask(AdoptedLanes())  # internal state, as above
     assert set(shown) == set(lanes.bindings())
     for binding, lane in shown.items():
         assert b"".join(lane._segments) == b"".join(lanes.of(binding)._segments), binding
@@ -175,9 +174,9 @@ async def _assert_rebuilds(runtime: Runtime, session: Session) -> None:
 
 
 def assert_closed_is_last(storage: Storage, name: str) -> None:
-    """Nothing is written behind the end of a session, and its end is written once."""
+    """Check that a session's log contains `Closed` at most once, as its last event."""
     ends = [isinstance(event, Closed) for event in storage.read(name)]
-    assert not any(ends[:-1]), f"{name}: {len(ends) - ends.index(True) - 1} events behind its end"
+    assert not any(ends[:-1]), f"{name}: {len(ends) - ends.index(True) - 1} events after Closed"
 
 
 def actors(runtime: Runtime) -> list[str]:
@@ -186,42 +185,42 @@ def actors(runtime: Runtime) -> list[str]:
 
 
 async def toolsets_left(runtime: Runtime) -> None:
-    """Wait until every toolset is closed that no session uses."""
+    """Wait until every unused toolset is closed."""
     toolsets = runtime._running_host().toolsets
     await toolsets._changes.until(lambda: all(owner.users for owner in toolsets._owners))
 
 
 def let_pass(runtime: Runtime, seconds: float) -> None:
-    """Let all of a runtime's deadlines come that much sooner."""
+    """Move all deadlines of a runtime forward by this many seconds."""
     deadlines = runtime._system.deadlines
     deadlines._heap = [(when - seconds, number, timer) for when, number, timer in deadlines._heap]
     deadlines._sooner.tell()
 
 
 def restarted(runtime: Runtime) -> list[str]:
-    """Return the names of the actors that were restarted."""
+    """Return the names of the actors that have been restarted."""
     return [name for name, cell in runtime._system.cells.items() if cell.restarts]
 
 
 def folded(runtime: Runtime, session: Session) -> tuple[SessionState, Lanes]:
-    """Return what a session's log folds to."""
+    """Return the state and the lanes that a session's log folds to."""
     return rebuild(log(runtime, session), runtime._backends.rules)
 
 
 def bodies(server: LoopbackServer) -> list[Json]:
-    """Return the bodies a server was sent, parsed, without their cache marks."""
+    """Return the parsed request bodies that a server received, without their cache marks."""
     return [json.loads(unmarked(exchange.body, server.dialect)) for exchange in server.requests]
 
 
 def assert_prefixes(server: LoopbackServer) -> None:
-    """Every request of the server's one session repeats the one before, block for block, and adds to it."""
+    """Check that each request of a server's only session repeats the previous one block by block and extends it."""
     sent = [blocks(body) for body in bodies(server)]
     for before, after in pairwise(sent):
         assert after[: len(before)] == before
 
 
 def blocks(body: Json) -> list[tuple[str, str]]:
-    """Return a body's messages, or its items, as (role, block) pairs, each block as JSON."""
+    """Return the messages or items of a body as (role, block) pairs, each block as JSON."""
     pairs: list[tuple[str, str]] = []
     for message in body["input"] if "input" in body else body["messages"]:
         content = message.get("content")
@@ -231,7 +230,7 @@ def blocks(body: Json) -> list[tuple[str, str]]:
 
 
 def results(body: Json) -> dict[str, str]:
-    """Return the tool results of a body of either dialect: id to content, as text."""
+    """Return the tool results of a body, Chat or Anthropic, as a mapping from id to text."""
     found: dict[str, str] = {}
     for message in body["messages"]:
         if message["role"] == "tool":
@@ -249,7 +248,7 @@ def _text(content: Any) -> str:  # Any: a string or a list of blocks
 
 
 def calls(body: Json) -> list[str]:
-    """Return the ids of the tool calls in a body of either dialect, in order."""
+    """Return the ids of the tool calls of a body, Chat or Anthropic, in order."""
     found: list[str] = []
     for message in body["messages"]:
         found.extend(call["id"] for call in message.get("tool_calls") or ())
@@ -259,19 +258,19 @@ def calls(body: Json) -> list[str]:
 
 
 def assert_paired(body: Json) -> None:
-    """Every call of a body has one result and every result one call."""
+    """Check that each call of a body has exactly one result, and each result its call."""
     made = calls(body)
     assert len(set(made)) == len(made)
     assert set(results(body)) == set(made)
 
 
 def real(interactions: list[ToolCallRecord]) -> list[str]:
-    """Return the content of the real completions, in the order of their calls."""
+    """Return the contents of the real completions, in call order."""
     return [item.completion.rendered_json.decode() for item in interactions if item.completion is not None]
 
 
 async def recorded(session: Session, call_id: str) -> ToolCallRecord:
-    """Wait until a call has a real completion, and return what is known of it."""
+    """Wait until a call has a real completion, and return its record."""
     while True:
         known = (await session.ledger()).get(CallId(call_id))
         if known is not None and (known.completion or known.late) is not None:
@@ -283,13 +282,13 @@ SYNTHETIC = "[No result was recorded for this tool call"
 
 
 def synthetic(body: Json) -> list[str]:
-    """Return the ids of the calls of a body that have a synthetic result."""
+    """Return the ids of the calls of a body whose result is synthetic."""
     return [call for call, content in results(body).items() if content.startswith(SYNTHETIC)]
 
 
 @dataclass
 class Gate:
-    """A tool `work(name)`: each call is announced, then waits until its name is let through."""
+    """A tool `work(name)` that reports when a call starts, and blocks it until its name is opened."""
 
     begun: dict[str, anyio.Event] = field(default_factory=dict)
     opened: dict[str, anyio.Event] = field(default_factory=dict)
@@ -299,12 +298,12 @@ class Gate:
         return events.setdefault(name, anyio.Event())
 
     def open(self, *names: str) -> None:
-        """Let the calls of these names return."""
+        """Release the calls with these names."""
         for name in names:
             self._event(self.opened, name).set()
 
     async def started(self, *names: str) -> None:
-        """Wait until the calls of these names run."""
+        """Wait until the calls with these names are running."""
         for name in names:
             await self._event(self.begun, name).wait()
 
@@ -324,9 +323,9 @@ class Gate:
 
 @dataclass
 class Tap(HttpTransport):
-    """The real transport, with a tap on what arrives: `received` is set once an answer has `count` bytes.
+    """The real transport, observed: `received` is set when a response has delivered `count` bytes.
 
-    With `held`, a request waits for its connection until that is set; `begun` says that it does.
+    If `held` is an event, a request waits for it before it connects; `begun` is set when a request starts.
     """
 
     count: int = 0
@@ -341,15 +340,15 @@ class Tap(HttpTransport):
     async def send(
         self, url: str, headers: Sequence[tuple[str, str]], segments: Segments, timeouts: Timeouts
     ) -> AsyncIterator[Response]:
-        """Do as the real one does."""
+        """Wait for `held`, then send the request through the real transport."""
         self.begun.set()
         if self.held is not None:
             await self.held.wait()
         async with super().send(url, headers, segments, timeouts) as response:
-            yield _Tapped(response, self)
+            yield _TappedResponse(response, self)
 
 
-class _Tapped:
+class _TappedResponse:
     def __init__(self, response: Response, tap: Tap) -> None:
         self.status, self.headers = response.status, response.headers
         self._response, self._tap = response, tap
@@ -365,16 +364,16 @@ class _Tapped:
 
 
 async def gathered(session: Session, words: str | Message) -> list[SessionEvent]:
-    """Return all events of an ask."""
+    """Return all events of an ask's stream."""
     async with session.stream(words) as events:
         return [event async for event in events]
 
 
 def openai(*turns: Any, **options: Any) -> OpenAIServer:  # Any: turns, or a function in their place; options
-    """Return a strict OpenAI-style server of these turns."""
+    """Return a strict OpenAI-style server with these turns."""
     return OpenAIServer(list(turns), **options)
 
 
 def anthropic(*turns: Any, **options: Any) -> AnthropicServer:  # Any: as above
-    """Return a strict Anthropic-style server of these turns, its signatures bound to their prefix."""
+    """Return a strict Anthropic-style server with these turns, whose signatures are bound to their prefix."""
     return AnthropicServer(list(turns), settings=PREFIX_BOUND, **options)

@@ -1,4 +1,4 @@
-"""A retry after a hundredth of the time. Whether there is one stays as it is. A forked command line imports this."""
+"""Shorten the delay before retries to a hundredth, without changing which requests are retried."""
 
 from random import Random
 
@@ -8,11 +8,11 @@ _wait = Retries.wait
 
 
 def short_wait(retries: Retries, attempt: int, asked: float | None, random: Random) -> float | None:
-    """Return a hundredth of what `Retries.wait` says."""
+    """Return a hundredth of the delay that `Retries.wait` returns."""
     seconds = _wait(retries, attempt, asked, random)
     return None if seconds is None else seconds / 100
 
 
 def shorten() -> None:
-    """Wait so in this process, from now on."""
+    """Shorten the delays of this process from now on."""
     Retries.wait = short_wait  # type: ignore[assignment, method-assign]

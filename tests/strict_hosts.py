@@ -1,6 +1,6 @@
-"""One strict server for every profile, each as strict as it gets: signatures verified, and bound to their prefix.
+"""Strict provider servers for every dialect. They verify signatures, and by default bind them to their prefix.
 
-They can be asked without a socket: `answer` takes a request and gives what would go over the wire.
+The servers also work without a socket: `answer` takes a request and returns the response that would go over the wire.
 """
 
 from dataclasses import replace
@@ -35,7 +35,7 @@ from actors.testing import (
 )
 
 _THINKING = ("kimi", "deepseek")
-"""Vendors whose models think unless told not to, and then want their reasoning back."""
+"""Vendors whose models think by default, and whose requests must then repeat the reasoning."""
 VERTEX = "/v1/projects/project-1/locations/global/publishers/google"
 CLAUDE_ON_VERTEX = "/v1/projects/project-1/locations/global/publishers/anthropic"
 
@@ -43,14 +43,14 @@ CLAUDE_ON_VERTEX = "/v1/projects/project-1/locations/global/publishers/anthropic
 def strict_host(
     name: str, script: Script, *, host: str = "", bound: bool = True, interleaved: bool = False
 ) -> LoopbackServer:
-    """Return the strictest server that speaks the dialect of this name.
+    """Return the strictest server of a dialect.
 
     Args:
-        name: The dialect's.
-        script: What the model says.
-        host: Keeps the ids of several servers apart.
+        name: Name of the dialect.
+        script: The model's turns.
+        host: A prefix that keeps the ids of several servers apart.
         bound: Whether signatures are bound to their prefix.
-        interleaved: Whether a model that thinks may do so in between; where signatures are not bound, it may.
+        interleaved: Whether a model may think between tool calls. Always True if signatures are not bound.
     """
     behind = AnthropicProfile(prefix_bound=bound, interleaved=interleaved or not bound)
     match name:
@@ -88,11 +88,21 @@ def _profile(name: str) -> CompatibleProfile:
 
 
 def endpoint(name: str, server: LoopbackServer) -> str:
-    """Return the path below which the dialect of this name finds its server."""
-    return {"vertex": VERTEX, "vertex_anthropic": CLAUDE_ON_VERTEX}.get(name, server._base_path)
+    """Return the base path of a server for the dialect of this name."""
+    return {"vertex": VERTEX, "vertex_anthropic": CLAUDE_ON_VERTEX}.get(name, server.base_path)
 
 
-def asked(server: LoopbackServer, binding: Binding, request: Request) -> LoopbackAnswer:
-    """Return what a server answers to a request that a binding sends it."""
+def backend(name: str, server: LoopbackServer) -> BackendSettings:
+    """Return the settings of a backend that uses this running server and dialect."""
+    kind = next((kind for kind, known in PROVIDERS.items() if known.dialect == name), "gemini")
+    url = server.endpoint
+    limits = BackendLimits(attempts=1)
+    return BackendSettings.model_validate(
+        {"kind": kind, "dialect": name, "model": "model-1", "base_url": url, "limits": limits}
+    )
+
+
+def answer_to(server: LoopbackServer, binding: Binding, request: Request) -> LoopbackAnswer:
+    """Return a server's answer to a request sent through `binding`."""
     path = urlsplit(binding.endpoint + request.path).path
     return server.answer(HttpRequest("POST", path, dict(request.headers), request.body, False))

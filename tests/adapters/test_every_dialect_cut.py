@@ -25,7 +25,7 @@ from actors.testing import Call, Say, Script, Think, Turn
 from actors.transcripts import render
 from tests.adapters.wire_streams import cut_at_random, run
 from tests.commands.at_scale import share, spread
-from tests.strict_hosts import asked, endpoint, strict_host
+from tests.strict_hosts import answer_to, endpoint, strict_host
 
 WORDS = "I look at \u65e5\u672c \U0001f600."
 ARGUMENTS = ({"name": "a \u2713"}, {"name": ""})
@@ -42,7 +42,7 @@ def stream(name: str) -> bytes:
     binding = Binding("here", name, endpoint(name, host), "", "model-1")
     rendered = render(ASKED, Ledger(), dialect(name), binding=binding)
     settings = Settings(model="model-1", tools=TOOLS, stream=True)
-    answer = asked(host, binding, codec.request(rendered._segments, settings, rendered._facts))
+    answer = answer_to(host, binding, codec.request(rendered._segments, settings, rendered._facts))
     assert answer.status == 200
     return b"".join(answer.parts)
 

@@ -43,7 +43,7 @@ from tests.adapters.wire_streams import (
     stop,
 )
 from tests.generated.histories import READERS
-from tests.strict_hosts import asked, strict_host
+from tests.strict_hosts import answer_to, strict_host
 
 CITED = {"type": "web_search_result_location", "url": "https://x.test", "cited_text": "Four."}
 PLACE = {"type": "url_citation", "url": "https://x.test", "start_index": 0, "end_index": 2}
@@ -239,7 +239,7 @@ def told(name: str, reader: str) -> tuple[str, Report]:
     sent = adapter(PROFILES[reader]).request(
         rendered._segments, Settings(model="model-1", max_tokens=9), rendered._facts
     )
-    assert asked(server, OWNERS[reader], sent).status == 200, server.refusals
+    assert answer_to(server, OWNERS[reader], sent).status == 200, server.refusals
     return body.decode(), rendered.report
 
 
@@ -385,7 +385,7 @@ def test_reasoning_goes_back_under_the_name_that_the_profile_says(
     assert check(encode(rendered, model="m"), other) != []
     sent = adapter(profile).request(rendered._segments, Settings(model="model-1"), rendered._facts)
     server = strict_host("ollama", Script([]))
-    assert asked(server, owner, sent).status == 200, server.refusals
+    assert answer_to(server, owner, sent).status == 200, server.refusals
 
 
 @pytest.mark.parametrize("is_streamed", [True, False], ids=["streamed", "whole"])

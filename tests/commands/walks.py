@@ -61,7 +61,7 @@ from tests.core.session_log import Simulated, rules, seen, text
 from tests.generated.histories import history
 from tests.generated.parts import ATTACHED, DOCUMENTS, MEDIA, OWN, REASONS, TEXTS
 from tests.renderer.marks import unmarked
-from tests.strict_hosts import asked, endpoint, strict_host
+from tests.strict_hosts import answer_to, endpoint, strict_host
 
 T = TypeVar("T")
 
@@ -358,7 +358,7 @@ class Walk:
 
     def judge_and_serve(self, binding: Binding, request: Request, rendered: Rendered) -> bytes:
         """Let every judge check a request; return the server's answer."""
-        answer = asked(self.hosts[binding], binding, request)
+        answer = answer_to(self.hosts[binding], binding, request)
         if answer.status != 200:
             raise WalkProblem(f"{binding}: {answer.status} {b''.join(answer.parts).decode()}")
         if rendered.report.faults:
